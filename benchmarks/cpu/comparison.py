@@ -125,7 +125,7 @@ def work_of(form: Form, sample: Sample, sequence: str, threads: int = 1) -> dict
         "geometry": None if sample.geometry is None else str(sample.geometry),
         "copies": sample.copies,
         "threads": threads,
-        "overrides": [] if sequence == "velo" else NO_CUT,
+        "overrides": [] if sequence.startswith("velo") else NO_CUT,
         "pinned": sorted(os.sched_getaffinity(0))[-threads:],
     }
 

@@ -28,10 +28,12 @@ class Form:
 FORMS = (
     Form("velo_superpixel", "velo", "velo", "superpixel"),
     Form("velo_retina", "velo", "velo", "retina"),
+    Form("velo_simd", "velo_simd", "velo", "retina"),
     Form("forward", "forward", "velo", "retina"),
     Form("forward_to_forward", "forward", "forward", "retina", optional=True),
 )
-"""Chains with vertices; `forward` is the whole sequence with its menu, in units of the VELO chain."""
+"""Chains with vertices. `velo_simd` and `forward`, the whole sequence with its menu, are given in units of the VELO
+chain of the other revision."""
 
 NO_CUT = tuple(("global_event_cut", name, 65535) for name in ("max_ut_clusters", "max_scifi_clusters", "max_clusters"))
 """The whole sequence takes every event, as the VELO chain does."""

@@ -74,6 +74,7 @@ from hltnode.processing.lhcb.velo.decoding.estimate_input_size import estimate_i
 from hltnode.processing.lhcb.velo.decoding.masked_clustering import masked_clustering
 from hltnode.processing.lhcb.velo.tracking.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter_three_hit_tracks
+from hltnode.processing.lhcb.velo.tracking.follow_tracks import follow_tracks
 from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
@@ -120,6 +121,13 @@ HLT1_SEQUENCE = AlgorithmSequence(
     )
 )
 """The VELO chain of HLT1 with its default constants."""
+_SIMD = {
+    cluster_limit: cluster_limit.with_constants({"max_clusters": 18000}),
+    search_by_triplet: follow_tracks,
+    filter_three_hit_tracks: filter_three_hit_tracks.with_constants({"max_chi2": 17.0}),
+}
+VELO_SIMD_SEQUENCE = AlgorithmSequence(tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE))
+"""The same with the search that was made for vector registers."""
 
 
 def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
@@ -157,6 +165,7 @@ def _long(*tracking: Algorithm) -> Sequence:
 
 SEQUENCES = {
     "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "velo_simd": Sequence(algorithms=VELO_SIMD_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "forward": _long(*UT, *FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),

@@ -50,6 +50,7 @@
 #include "lhcb/velo/decoding/masked_clustering.cuh"
 #include "lhcb/velo/tracking/consolidate_tracks.cuh"
 #include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
+#include "lhcb/velo/tracking/follow_tracks.cuh"
 #include "lhcb/velo/tracking/kalman_filter.cuh"
 #include "lhcb/velo/tracking/kill_clones.cuh"
 #include "lhcb/velo/tracking/search_by_triplet.cuh"
@@ -105,6 +106,7 @@
     X(secondary_vertices_find_pairs) \
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
+    X(velo_follow_tracks) \
     X(matching_no_forward_tracks) \
     X(ut_no_hits) \
     X(forward_search_without_ut)
@@ -120,6 +122,7 @@
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/tracking/follow_tracks_cpu.h"
 #include "lhcb/velo/tracking/search_by_triplet_cpu.h"
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
@@ -135,5 +138,6 @@
     X(forward_search_with_ut) \
     X(kalman_ghost_probability) \
     X(muon_cross_strips) \
+    X(velo_follow_tracks) \
     X(forward_search_without_ut)
 #endif

@@ -33,7 +33,13 @@ from tests.processing.lhcb.velo.dense_events import colliding_super_pixels, crow
 from tests.processing.lhcb.velo.velo_chain import real_events
 
 GEOMETRY = VeloGeometry.builtin()
-[CUT] = (int(constant.value) for constant in cluster_limit.constants)
+CUTS = {
+    name: int(algorithm.constants[0].value)
+    for name in ("velo", "velo_simd")
+    for algorithm in HLT1.sequences[name].algorithms
+    if algorithm.name == cluster_limit.name
+}
+"""The limits on clusters."""
 
 MAX_EVENTS = 80
 """What any event may cost, in minimum-bias events."""
@@ -59,10 +65,11 @@ class Cost:
 
 
 class Costs:
-    """A sequence, built so that it counts its work; that of the lines is not counted."""
+    """A sequence, built so that it counts its work; that of the lines is not counted. `cut`: its limit on clusters."""
 
     def __init__(self, work: WorkCounter, sequence: str, geometry: Constants) -> None:
         self._work = work
+        self.cut = CUTS.get(sequence, CUTS["velo"])
         self._chain = HLT1.with_sequence(sequence)
         engine = HLT1.create_engine(
             CpuBackend(work.kernels),
@@ -91,10 +98,10 @@ def work() -> WorkCounter:
     return WorkCounter(HLT1.kernels)
 
 
-@pytest.fixture(scope="module")
-def costs(work: WorkCounter) -> Costs:
-    """Of the VELO chain."""
-    return Costs(work, "velo", geometry_constants(GEOMETRY))
+@pytest.fixture(scope="module", params=CUTS)
+def costs(request: pytest.FixtureRequest, work: WorkCounter) -> Costs:
+    """Of the VELO chains."""
+    return Costs(work, request.param, geometry_constants(GEOMETRY))
 
 
 @pytest.fixture(scope="module")
@@ -108,23 +115,23 @@ def simulated(nu: float, encoding: VeloEncoding) -> list[RawBank]:
     return next(simulate_events(1, seed=1, geometry=GEOMETRY, nu=nu, velo_banks=encoding))
 
 
-DENSE: dict[str, Callable[[], list[RawBank]]] = {
-    "simulated": lambda: simulated(120, "retina"),
-    "simulated super-pixels": lambda: simulated(100, "superpixel"),
-    "noise": lambda: noise(CUT),
-    "super-pixel noise": lambda: super_pixel_noise(CUT),
-    "super-pixel noise, none isolated": lambda: super_pixel_noise(CUT, isolated=False),
-    "in 10 bins of phi": lambda: crowded_in_phi(7_000, 10, GEOMETRY),
-    "in 20 bins of phi": lambda: crowded_in_phi(14_000, 20, GEOMETRY),
-    "in 40 bins of phi": lambda: crowded_in_phi(CUT, 40, GEOMETRY),
-    "in 60 bins of phi": lambda: crowded_in_phi(CUT, 60, GEOMETRY),
-    "colliding super-pixels": lambda: colliding_super_pixels(CUT, CUT // 48, 24),
+DENSE: dict[str, Callable[[int], list[RawBank]]] = {
+    "simulated": lambda cut: simulated(cut // 273, "retina"),
+    "simulated super-pixels": lambda cut: simulated(cut // 327, "superpixel"),
+    "noise": lambda cut: noise(cut),
+    "super-pixel noise": lambda cut: super_pixel_noise(cut),
+    "super-pixel noise, none isolated": lambda cut: super_pixel_noise(cut, isolated=False),
+    "in 10 bins of phi": lambda cut: crowded_in_phi(7_000, 10, GEOMETRY),
+    "in 20 bins of phi": lambda cut: crowded_in_phi(14_000, 20, GEOMETRY),
+    "in 40 bins of phi": lambda cut: crowded_in_phi(cut, 40, GEOMETRY),
+    "in 60 bins of phi": lambda cut: crowded_in_phi(cut, 60, GEOMETRY),
+    "colliding super-pixels": lambda cut: colliding_super_pixels(cut, cut // 48, 24),
 }  # fmt: skip
-REFUSED: dict[str, Callable[[], list[RawBank]]] = {
-    "in one bin of phi": lambda: crowded_in_phi(6_000, 1, GEOMETRY),
-    "in 6 bins of phi": lambda: crowded_in_phi(CUT, 6, GEOMETRY),
-    "super-pixels in one place": lambda: colliding_super_pixels(CUT),
-    "super-pixels in many full stretches": lambda: colliding_super_pixels(CUT, CUT // 64, 64),
+REFUSED: dict[str, Callable[[int], list[RawBank]]] = {
+    "in one bin of phi": lambda cut: crowded_in_phi(6_000, 1, GEOMETRY),
+    "in 6 bins of phi": lambda cut: crowded_in_phi(cut, 6, GEOMETRY),
+    "super-pixels in one place": lambda cut: colliding_super_pixels(cut),
+    "super-pixels in many full stretches": lambda cut: colliding_super_pixels(cut, cut // 64, 64),
 }
 
 
@@ -132,7 +139,7 @@ REFUSED: dict[str, Callable[[], list[RawBank]]] = {
 def test_the_densest_events_that_are_reconstructed_cost_a_bounded_number_of_real_ones(
     costs: Costs, real: Cost, name: str
 ) -> None:
-    cost = costs.of([DENSE[name]()])
+    cost = costs.of([DENSE[name](costs.cut)])
     print(f"{name}: {cost.event / real.event:.1f} real events, {cost.byte / real.byte:.2f} by byte")
     # More than 32 primary vertices are an overflow too; these events have clusters and tracks all the same.
     assert cost.flags & ~EventFlag.OVERFLOW == 0
@@ -142,7 +149,7 @@ def test_the_densest_events_that_are_reconstructed_cost_a_bounded_number_of_real
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_an_event_that_crowds_one_place_is_flagged_before_it_costs_more(costs: Costs, real: Cost, name: str) -> None:
-    cost = costs.of([REFUSED[name]()])
+    cost = costs.of([REFUSED[name](costs.cut)])
     print(f"{name}: {cost.event / real.event:.1f} real events, {cost.byte / real.byte:.2f} by byte")
     assert cost.flags == EventFlag.OVERFLOW
     assert cost.event / real.event < MAX_EVENTS

@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, N_MODULE_PAIRS
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
-ALGORITHMS = tuple(
-    algorithm
-    for algorithm in HLT1_SEQUENCE
-    if algorithm.name
-    in {
+
+def algorithms_of(sequence: str) -> tuple[Algorithm, ...]:
+    """Those of a sequence that make VELO tracks."""
+    names = {
         "fragment_offsets",
         "velo_estimate_input_size",
         "velo_cluster_limit",
@@ -35,12 +34,15 @@ ALGORITHMS = tuple(
         "velo_masked_clustering",
         "velo_sort_by_phi",
         "velo_search_by_triplet",
+        "velo_follow_tracks",
         "velo_kill_clones",
         "velo_filter_three_hit_tracks",
         "velo_consolidate_tracks",
     }
-)
-VELO_CHAIN = replace(HLT1, sequence=AlgorithmSequence(ALGORITHMS), accepted=None, lines=None, counts={})
+    return tuple(algorithm for algorithm in HLT1.sequences[sequence].algorithms if algorithm.name in names)
+
+
+ALGORITHMS = algorithms_of("velo")
 UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", HLT1.menu, "velo")
 """The default configuration without the global event cut."""
 
@@ -84,7 +86,7 @@ FETCHED = (
 class VeloChain:
     """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants.
 
-    `common`: no kernel in a form of its own for the CPU.
+    `common`: no kernel in a form of its own for the CPU. `sequence`: whose VELO part it is.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class VeloChain:
         trigger: TriggerConfig | None = None,
         *,
         common: bool = False,
+        sequence: str = "velo",
     ) -> None:
-        chain = VELO_CHAIN
+        algorithms = AlgorithmSequence(algorithms_of(sequence))
+        chain = replace(HLT1, sequence=algorithms, accepted=None, lines=None, counts={})
         if trigger is not None:
             chain = replace(chain, sequence=trigger.configure(chain.sequence))
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
@@ -141,9 +145,11 @@ def limits_of(mep: EncodedMep) -> BatchLimits:
     )
 
 
-def run_velo(mep: EncodedMep, geometry: VeloGeometry, target: str | None = None) -> list[VeloEvent]:
+def run_velo(
+    mep: EncodedMep, geometry: VeloGeometry, target: str | None = None, *, sequence: str = "velo"
+) -> list[VeloEvent]:
     """Run one MEP through the VELO chain."""
-    return VeloChain(geometry, limits_of(mep), target).run(mep)
+    return VeloChain(geometry, limits_of(mep), target, sequence=sequence).run(mep)
 
 
 def real_events(shared: Path, encoding: str) -> list[list[RawBank]]:

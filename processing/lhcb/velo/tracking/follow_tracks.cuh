@@ -1,0 +1,153 @@
+// Track following: VELO tracks from hits sorted by phi, plane by plane, all candidates side by side
+// (docs/physics/velo-tracking.md, "Following in vectors"; A. Hennequin et al., SIMD VELO 2020).
+//
+// A plane is a module pair. From the last one towards the first two steps take turns: every candidate takes the closest
+// hit of the next plane, and triplets of hits that are still free make new ones. A triplet has a middle hit, one of its
+// n_seed_partners nearest in phi downstream, and of all free hits upstream the one that is closest to the line through
+// both. No window cuts a hit off: all hits of a plane count. So the work is the same for all candidates,
+// and follow_tracks_cpu.h does it for sixteen of them at once; here a thread has one candidate, or one middle hit.
+//
+// In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset.
+// Out: those of velo_search_by_triplet: velo_tracks.{hits, hit_count, candidate_count}, velo_seeds.{hits, count},
+//      velo_hits.used.
+// Scratch: candidates and found [candidate], hit_bid [hit], planes: here the free hits downstream.
+// One block per event. Only candidates write the marks of used hits and only seeding reads them, with a barrier between
+// the two, and everything is numbered by prefix sums: the result does not depend on the threads.
+// Bounds: those of velo_search_by_triplet.
+#pragma once
+
+#include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/tracking/candidates.cuh"
+#include "lhcb/velo/tracking/generated/velo_follow_tracks.h"
+
+namespace hlt {
+
+/// Find the closest hit of a pair for each candidate, and bid for it.
+__device__ void look_for_next_hits(track_following& following, uint32_t pair)
+{
+    const uint32_t begin = following.pair_offset[pair], end = following.pair_offset[pair + 1u];
+    for (uint32_t i = threadIdx.x; i < following.n_candidates; i += blockDim.x) {
+        const uint32_t last_two = following.candidates[i].last_two;
+        const uint32_t a = last_two & 0xffffu, b = last_two >> 16;
+        const candidate_line line =
+            line_of(following.x[a], following.y[a], following.z[a], following.x[b], following.y[b], following.z[b]);
+        float closest = following.max_follow_scatter;
+        uint32_t hit = nothing_found;
+        for (uint32_t h = begin; h < end; ++h) {
+            const float scatter = scatter_of(line, following.x[h], following.y[h], following.z[h]);
+            if (scatter < closest) {
+                closest = scatter;
+                hit = h;
+            }
+        }
+        note_found(following, i, hit, closest);
+    }
+}
+
+/// List the free hits of a pair in order. Returns how many there are.
+__device__ uint32_t list_free_hits(const track_following& following, uint32_t pair, uint32_t* list, uint32_t* scratch)
+{
+    const uint32_t end = following.pair_offset[pair + 1u];
+    uint32_t n = 0;
+    for (uint32_t base = following.pair_offset[pair]; base < end; base += blockDim.x) {
+        const uint32_t hit = base + threadIdx.x;
+        const bool is_free = hit < end && following.used[hit] == 0u;
+        uint32_t n_here;
+        const uint32_t at = n + block_exclusive_count(is_free, scratch, n_here);
+        if (is_free) list[at] = hit;
+        n += n_here;
+    }
+    return n;
+}
+
+struct found_triplet {
+    uint32_t first, third;
+};
+
+/// The best triplet of a middle hit with one of n free hits downstream, sorted by phi; third is nothing_found if there
+/// is none. Of equal ones the first.
+__device__ found_triplet find_triplet(const track_following& following, uint32_t pair, uint32_t middle,
+                                      const uint32_t* downstream, uint32_t n)
+{
+    uint32_t nearest = 0, end = n;  // the first hit downstream whose phi is not below that of the middle hit
+    while (nearest < end) {
+        const uint32_t at = (nearest + end) / 2u;
+        if (following.phi[downstream[at]] < following.phi[middle])
+            nearest = at + 1u;
+        else
+            end = at;
+    }
+    const float bx = following.x[middle], by = following.y[middle], bz = following.z[middle];
+    found_triplet best{0, nothing_found};
+    float closest = following.max_seed_scatter;
+    for (uint32_t k = 0; k < min_of(n, n_seed_partners); ++k) {
+        const uint32_t place = n > n_seed_partners ? (nearest + n + k - n_seed_partners / 2u) % n : k;
+        const uint32_t first = downstream[place];
+        const float ax = following.x[first], ay = following.y[first], az = following.z[first];
+        const int32_t turn = static_cast<int16_t>(following.phi[first] - following.phi[middle]);
+        if (!following.are_partners(turn, ax - bx, ay - by, az - bz)) continue;
+        const candidate_line line = line_of(ax, ay, az, bx, by, bz);
+        for (uint32_t h = following.pair_offset[pair - 1u]; h < following.pair_offset[pair]; ++h) {
+            if (following.used[h] != 0u) continue;
+            const float scatter = scatter_of(line, following.x[h], following.y[h], following.z[h]);
+            if (scatter < closest) {
+                closest = scatter;
+                best = {first, h};
+            }
+        }
+    }
+    return best;
+}
+
+/// Make triplets of free hits with the middle one in `pair`.
+__device__ void seed_candidates(track_following& following, uint32_t pair, const uint32_t* downstream, uint32_t n,
+                                uint32_t* scratch)
+{
+    const uint32_t end = following.pair_offset[pair + 1u];
+    for (uint32_t base = following.pair_offset[pair]; base < end; base += blockDim.x) {
+        const uint32_t middle = base + threadIdx.x;
+        found_triplet triplet{0, nothing_found};
+        if (middle < end && following.used[middle] == 0u)
+            triplet = find_triplet(following, pair, middle, downstream, n);
+        uint32_t n_here;
+        const uint32_t at = block_exclusive_count(triplet.third != nothing_found, scratch, n_here);
+        if (triplet.third != nothing_found)
+            put_seed(following, following.n_seeds + at, following.n_candidates + at, triplet.first, middle,
+                     triplet.third);
+        following.n_seeds += n_here;
+        following.n_candidates += n_here;
+    }
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(velo_follow_tracks)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    hlt::track_following following = hlt::start_following(p, event);
+    const uint32_t n_hits = p.velo_clusters.count[event];
+    uint32_t* const downstream = reinterpret_cast<uint32_t*>(hlt::planes_of_event(p, event));
+
+    for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
+        following.used[i] = 0;
+        following.bid[i] = 0xffffffffu;
+    }
+    hlt::block_barrier();
+    for (uint32_t pair = hlt::n_velo_module_pairs - 2u; pair >= 1u; --pair) {
+        hlt::look_for_next_hits(following, pair - 1u);
+        hlt::block_barrier();
+        hlt::extend_candidates(following, scratch);
+        hlt::block_barrier();
+        const uint32_t n = hlt::list_free_hits(following, pair + 1u, downstream, scratch);
+        hlt::block_barrier();
+        hlt::seed_candidates(following, pair, downstream, n, scratch);
+        hlt::block_barrier();
+    }
+    if (threadIdx.x == 0) {
+        p.velo_tracks.candidate_count[event] = following.n_tracks;
+        p.velo_seeds.count[event] = following.n_seeds;
+    }
+    if (following.overflow) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
+}

@@ -1,0 +1,136 @@
+"""Track following, the search of the sequence velo_simd: against its oracle, and its form for the CPU against the
+common kernel. Block sizes, PTX and damaged batches: test_all_sequences.py and test_sanitized_kernels.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.protocol.lhcb.banks.velo import encode_retina_clusters
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from tests.processing.lhcb.velo.dense_events import crowded_in_phi, noise, overlaid
+from tests.processing.lhcb.velo.follow_tracks_oracle import Following
+from tests.processing.lhcb.velo.search_by_triplet_oracle import Cuts
+from tests.processing.lhcb.velo.test_cpu_forms import random_bank
+from tests.processing.lhcb.velo.test_tracking import assert_tracks_are_sound, random_clusters
+from tests.processing.lhcb.velo.velo_chain import (
+    UNCUT,
+    VeloChain,
+    VeloEvent,
+    algorithms_of,
+    limits_of,
+    real_events,
+    shuffled,
+)
+
+SEQUENCE = "velo_simd"
+GEOMETRY = VeloGeometry.builtin()
+LIBRARY = KernelLibrary(HLT1.kernels)
+TRACKING = [it for it in algorithms_of(SEQUENCE) if it.name != "velo_cluster_limit"]
+VALUES = {constant.name: constant.value for algorithm in TRACKING for constant in algorithm.constants}
+CUTS = Cuts(max_forward_scatter=VALUES.pop("max_follow_scatter"), max_phi_tolerance=0.0, **VALUES)  # type: ignore[arg-type]
+
+
+def found(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry = GEOMETRY) -> list[VeloEvent]:
+    """What the form for the CPU makes of some events, for every instruction set, after it was compared with what the
+    common kernel makes."""
+    mep = encode_mep(HLT1, [list(banks) for banks in events])
+    limits = limits_of(mep)
+    limits = replace(limits, input_bytes=2 * limits.input_bytes)
+    made = VeloChain(geometry, limits, None, UNCUT, common=True, sequence=SEQUENCE).run(mep)
+    for target in LIBRARY.targets:
+        others = VeloChain(geometry, limits, target, UNCUT, sequence=SEQUENCE).run(mep)
+        assert [i for i, (one, other) in enumerate(zip(made, others, strict=True)) if not one.same_as(other)] == []
+    return made
+
+
+def assert_tracks_are_those_of_the_oracle(events: list[VeloEvent], geometry: VeloGeometry) -> None:
+    for event in events:
+        offset = event.module_pair_offset.tolist()
+        oracle = Following(event.x, event.y, event.z, event.phi, offset, geometry.module_z, CUTS)
+        assert [track.tolist() for track in event.tracks] == oracle.tracks()
+
+
+def test_the_sequence_has_this_search_in_place_of_search_by_triplet() -> None:
+    names = [[it.name for it in algorithms_of(name)] for name in (SEQUENCE, "velo")]
+    assert names[0] == [name.replace("search_by_triplet", "follow_tracks") for name in names[1]]
+    for target in LIBRARY.targets:
+        name = "velo_follow_tracks"
+        assert LIBRARY.address(target, name) != LIBRARY.address(target, name, common=True)
+
+
+@pytest.mark.timeout(300)
+def test_tracks_of_real_events_are_those_of_the_oracle_in_any_order_of_their_words(shared: Path) -> None:
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    events = real_events(shared, "retina")
+    made = found(events, geometry)
+    assert_tracks_are_those_of_the_oracle(made[4:], geometry)
+    in_disorder = found([shuffled(banks, 1) for banks in events], geometry)
+    assert all(one.same_as(other) for one, other in zip(made, in_disorder, strict=True))
+
+
+def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
+    made = found(list(simulate_events(2, seed=3, geometry=GEOMETRY)))
+    assert min(len(event.tracks) for event in made) > 20
+    assert_tracks_are_those_of_the_oracle(made, GEOMETRY)
+
+
+@pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
+def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
+    """Steep lines through hits near the beam among them, which have every sector of phi."""
+    banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
+    assert_tracks_are_those_of_the_oracle(found(banks), GEOMETRY)
+
+
+def test_planes_of_thousands_of_hits() -> None:
+    """More lines and hits than the form for the CPU takes in one tile."""
+    crossings = list(simulate_events(2, seed=12, geometry=GEOMETRY, nu=60.0))
+    three_planes = encode_retina_clusters(random_clusters(4_000, 1, modules=(20, 26)), 3)
+    made = found([noise(9_000), crowded_in_phi(5_000, 12, GEOMETRY), overlaid(crossings), three_planes])
+    assert max(len(event.tracks) for event in made) > 1000
+    assert {event.flags for event in made} <= {0, EventFlag.OVERFLOW}
+    for event in made:
+        assert_tracks_are_sound(event)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 10])
+def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
+    (event,) = found([encode_retina_clusters(random_clusters(n, seed=n), 3)])
+    assert_tracks_are_sound(event)
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_random_words(version: int) -> None:
+    """Banks of bytes that nothing has checked: columns that do not exist, words of one position."""
+    rng = np.random.default_rng(version)
+    numbers = range(208 // (2 if version == 4 else 1))
+    kind = BankType.VP_RETINA_CLUSTER
+    events = [[random_bank(kind, version, i, int(rng.integers(0, most)), rng) for i in numbers] for most in (2, 12, 90)]
+    for event in found(events):
+        assert event.flags & EventFlag.BANK_ERROR
+        assert np.all(np.isfinite(event.hits()))
+        for track in event.tracks:
+            assert np.all(track < len(event.ids))
+
+
+@pytest.mark.timeout(300)
+def test_dense_events_run_through_unharmed(shared: Path) -> None:
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
+    mep = encode_mep(HLT1, [encode_velopix(event, geometry) for event, _ in zip(events, range(3), strict=False)])
+    for event in VeloChain(geometry, limits_of(mep), None, UNCUT, sequence=SEQUENCE).run(mep):
+        assert event.flags == 0
+        assert len(event.ids) > 6000
+        assert len(event.tracks) > 500
+        assert_tracks_are_sound(event)
