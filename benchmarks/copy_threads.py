@@ -24,8 +24,8 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
     SlotFreed,
     StartRun,
 )
+from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.node.malloc_tuning import keep_heap
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver

@@ -283,8 +283,6 @@ class ConnectionLimiter:
 
     def _refuse(self, watched: _Watched, descriptor: int, reason: ConnectionRefusal) -> None:
         connection = watched.connections[descriptor]
-        import sys, traceback
-        print("REFUSE", reason, watched.inputs and watched.inputs._accounts.get(descriptor), watched.inputs and watched.inputs._rules, self._resident.nbytes(), self._calm_memory, traceback.format_stack(limit=3)[0][-120:], file=sys.stderr, flush=True)
         watched.refused.add(descriptor)
         watched.table.closed(descriptor)
         connection.cut()
