@@ -281,19 +281,28 @@ class ConnectionLimiter:
             # What the last subscribers had subscribed to is free now.
             self._ended_bytes += GIVE_BACK_BYTES
 
-    def _refuse(self, watched: _Watched, descriptor: int, reason: ConnectionRefusal) -> None:
+    def _refuse(
+        self, watched: _Watched, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
+    ) -> None:
         connection = watched.connections[descriptor]
         watched.refused.add(descriptor)
         watched.table.closed(descriptor)
         connection.cut()
+        details: dict[str, float] = {} if grown_bytes is None else {"grown_bytes": grown_bytes}
         if watched.inputs is not None:
+            details |= watched.inputs.account(descriptor)
             watched.inputs.received.tally.refuse(descriptor)
             self._ended_bytes += watched.inputs.closed(descriptor)
         self._counters.count_refused(watched.endpoint, reason)
         if (left_out := self._limit.due((watched.endpoint, reason))) is not None:
             address = connection.address or "this machine"
             log.warning(
-                "connection_refused", socket=watched.endpoint, reason=reason, address=address, left_out=left_out
+                "connection_refused",
+                socket=watched.endpoint,
+                reason=reason,
+                address=address,
+                left_out=left_out,
+                **details,
             )
 
     def _look(self, now_ns: int) -> bool:
@@ -337,7 +346,7 @@ class ConnectionLimiter:
         ]
         if suspects:
             _, descriptor, watched = max(suspects, key=lambda suspect: suspect[0])
-            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED)
+            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, resident - self._calm_memory)
             self._next_blame_ns = now_ns + GROWTH_PAUSE_NS
             self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
 

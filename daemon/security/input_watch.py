@@ -150,6 +150,17 @@ class InputWatch:
             return None
         return descriptor, suspects[descriptor]
 
+    def account(self, descriptor: int) -> dict[str, float]:
+        """What a connection has left unfinished, for the log: bytes that were read and not delivered, what they may
+        take in memory at worst, messages before them, and seconds without one."""
+        account = self._accounts[descriptor]
+        return {
+            "held_bytes": account.held,
+            "worst_case_bytes": _worst_case(account),
+            "messages": account.messages,
+            "quiet_s": round(account.quiet_ns / 1e9, 3),
+        }
+
     def _update(self, descriptor: int, account: _Account, nbytes: int, passed_ns: int, was_empty: bool) -> None:
         all_messages, all_bytes = self.received.tally.of(descriptor)
         messages, wire_bytes = all_messages - account.messages_before, all_bytes - account.wire_bytes_before
