@@ -122,7 +122,7 @@ HLT1_SEQUENCE = AlgorithmSequence(
 )
 """The VELO chain of HLT1 with its default constants."""
 _SIMD = {
-    cluster_limit: cluster_limit.with_constants({"max_clusters": 18000}),
+    cluster_limit: cluster_limit.with_constants({"max_clusters": 16000}),
     search_by_triplet: follow_tracks,
     filter_three_hit_tracks: filter_three_hit_tracks.with_constants({"max_chi2": 17.0}),
 }

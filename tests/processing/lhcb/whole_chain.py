@@ -26,15 +26,9 @@ from tests.processing.framework.kernel_runner import Allocate, Launch, host_memo
 
 COUNTS = {
     **dict.fromkeys(("velo_beamline", "velo_end", "ut_candidates"), "velo_tracks.count"),
-    **{
-        "forward_candidates": "ut_tracks.count",
-        "seeding_hits": "seeding_hits.bins",
-        "velo_hits": "velo_clusters.count",
-    },
+    **{"forward_candidates": "ut_tracks.count", "seeding_hits": "seeding_hits.bins"},
 }
 """Columns that hold how many objects a collection has, where it has none of its own."""
-ROW_COUNTS = {"velo_tracks.hits": "velo_tracks.hit_count"}
-"""Columns that hold how many values a row of another one has."""
 UNORDERED = (unsorted,)
 """Collections whose objects may lie in any order."""
 INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
@@ -76,14 +70,9 @@ class Reference:
         return [name for name in expected if expected[name] != got[name]]
 
     def _used(self, made: dict[str, bytes]) -> dict[str, bytes]:
-        """The parts of columns that hold objects: behind the last one of an event, and behind the last value of a row,
-        kernels may write what they like."""
+        """The parts of columns that hold objects: behind the last one of an event kernels may write what they like."""
         columns = {column.name: column for column in self.sequence.columns}
-        used = {name: used_part(columns[name], content, made, self.n_events) for name, content in made.items()}
-        for name, counts in ROW_COUNTS.items():
-            if name in used:
-                used[name] = used_values(columns[name], used[name], np.frombuffer(used[counts], columns[counts].dtype))
-        return used
+        return {name: used_part(columns[name], content, made, self.n_events) for name, content in made.items()}
 
 
 def used_part(column: Column, content: bytes, made: dict[str, bytes], n_events: int) -> bytes:
@@ -105,12 +94,6 @@ def used_part(column: Column, content: bytes, made: dict[str, bytes], n_events: 
     values = np.frombuffer(content, column.dtype).reshape(-1, column.width)
     parts = zip(collection.placement.first(begin, n_events), counts, strict=True)
     return b"".join(values[first : first + n].tobytes() for first, n in parts)
-
-
-def used_values(column: Column, content: bytes, counts: NDArray[Any]) -> bytes:
-    """The first values of each row, as many as `counts` says."""
-    rows = np.frombuffer(content, column.dtype).reshape(-1, column.width)
-    return rows[np.arange(column.width) < counts[:, None]].tobytes()
 
 
 def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence: str = "velo") -> Reference:

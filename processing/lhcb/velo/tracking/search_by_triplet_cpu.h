@@ -298,9 +298,10 @@ class triplet_search_cpu {
             if ((track.state & open_is_track) != 0u) {
                 // No branch on what is as good as random: what does not count is written where nothing is read.
                 const uint32_t index = track.state & open_index_mask, n = track_hit_count_[index];
-                track_hits_[index * max_velo_track_hits + n] = static_cast<uint16_t>(found_hit);
+                *(takes != 0u ? track_hits_ + index * max_velo_track_hits + n : &no_track_hit_) =
+                    static_cast<uint16_t>(found_hit);
                 track_hit_count_[index] = static_cast<uint8_t>(n + takes);
-                hits_.used[takes != 0u ? found_hit : n_hits_] = is_used;
+                *(takes != 0u ? &hits_.used[found_hit] : &no_hit_used_) = is_used;
                 const uint32_t all = 0u - takes;
                 const uint32_t extended = index | open_is_track | lost * open_shares;
                 track.last_two = (all & (track.last_two >> 16 | found_hit << 16)) | (~all & track.last_two);
@@ -340,6 +341,8 @@ class triplet_search_cpu {
 
     static constexpr int8x32 first_lanes8{0, 1, 2, 3, 4, 5, 6, 7};
 
+    uint16_t no_track_hit_ = 0;
+    uint32_t no_hit_used_ = 0;
     const triplet_cuts& cuts_;
     const uint32_t first_hit_, first_track_, n_hits_, max_tracks_;
     const velo_hits hits_;

@@ -152,7 +152,7 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events: Even
     page = likeness_page(("real.mdf", "sim<1>.mdf"), real, simulated, compared)
     assert "differ by more than 15&nbsp;%</b>" in page
     assert "class=differs" in page
-    assert "Only in the real sample: " in page
+    assert "Only in real.mdf: " in page
     assert "sim&lt;1&gt;.mdf" in page
     images = "".join(images_of(page))
     assert images.count("D = ") == sum(pair.distance is not None for pair in compared)
