@@ -143,6 +143,8 @@ def test_a_signal_ends_every_command_at_every_moment(
 def test_ctrl_c_ends_without_a_traceback_before_the_handlers_are_imported() -> None:
     watched = """
 import signal, sys
+# As in a terminal, also where what runs the tests ignores the signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 class Watch:
     def find_spec(self, name, path=None, target=None):
         if name == "hltnode.daemon.common":
