@@ -1,15 +1,19 @@
 // A CRC instruction has a latency of three cycles and can start every cycle, so three stretches of a block are summed
 // side by side and combined by tables: the CRC of a stretch followed by n zero bytes is a linear function of its own.
 // (V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel white paper 323405,
-// 2011.) The copy goes through the block in order, line by line, and on x86 past the caches: a slot is read by the
-// device, or when the whole batch is there, so its lines would only be fetched and evicted again.
+// 2011.) With carry-less multiplication of vectors, 256 bytes are folded into the next 256 in place of that, which
+// needs no blocks of some length: 128 bits that lie d bits ahead of others are the same polynomial as their halves
+// times x^(d+64) and x^d, modulo that of the CRC. (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using
+// PCLMULQDQ Instruction", Intel white paper 323102, 2009.) The copy goes through the block in order, line by line, and
+// on x86 past the caches: a slot is read by the device, or when the whole batch is there, so its lines would only be
+// fetched and evicted again.
 #include "crc32c.h"
 
 #include <array>
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
 #elif defined(__aarch64__) && defined(__linux__)
 #include <arm_acle.h>
 #include <asm/hwcap.h>
@@ -198,6 +202,111 @@ uint32_t copy_with_instructions(uint32_t crc, const uint8_t* from, uint8_t* to, 
 }
 #endif
 
+#if defined(__x86_64__)
+#define FOLDING_TARGET __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
+
+constexpr std::size_t folded_size = 4 * line_size;
+// Below it, aligning the copy to lines costs more than the folding gains.
+constexpr std::size_t least_folded_copy = 3 * short_stretch;
+
+bool has_folding()
+{
+    return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx512f") &&
+           __builtin_cpu_supports("vpclmulqdq");
+}
+
+// x^n modulo the polynomial, its bits reversed.
+constexpr uint32_t power_of_x(std::size_t n)
+{
+    uint32_t value = uint32_t{1} << 31;
+    for (; n; --n) value = value >> 1 ^ (value & 1 ? polynomial : 0);
+    return value;
+}
+
+// Factors of the two halves of 128 bits that lie this number of bits ahead. Reversed, a product of 64 and 32 bits
+// begins 33 bits early.
+struct Factors {
+    uint64_t first, second;
+
+    explicit constexpr Factors(std::size_t bits) : first(power_of_x(bits + 64 - 33)), second(power_of_x(bits - 33)) {}
+};
+constexpr Factors by_lane(8 * sizeof(__m128i)), by_line(8 * line_size), by_block(8 * folded_size);
+
+FOLDING_TARGET inline __m512i in_each_lane(const Factors& factors)
+{
+    return _mm512_broadcast_i32x4(
+        _mm_set_epi64x(static_cast<long long>(factors.second), static_cast<long long>(factors.first)));
+}
+
+FOLDING_TARGET inline __m512i folded(__m512i ahead, __m512i factors, __m512i next)
+{
+    constexpr int exclusive_or = 0x96;
+    return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(ahead, factors, 0x00),
+                                     _mm512_clmulepi64_epi128(ahead, factors, 0x11), next, exclusive_or);
+}
+
+FOLDING_TARGET inline __m128i folded(__m128i ahead, __m128i factors, __m128i next)
+{
+    const __m128i both =
+        _mm_xor_si128(_mm_clmulepi64_si128(ahead, factors, 0x00), _mm_clmulepi64_si128(ahead, factors, 0x11));
+    return _mm_xor_si128(both, next);
+}
+
+// The next line; it is copied on the way.
+template <bool copies>
+FOLDING_TARGET inline __m512i next_line(const uint8_t*& from, uint8_t*& to)
+{
+    const __m512i line = _mm512_loadu_si512(from);
+    from += line_size;
+    if (copies) {
+        _mm512_stream_si512(reinterpret_cast<__m512i*>(to), line);
+        to += line_size;
+    }
+    return line;
+}
+
+// Whole lines from the current position on, at least `folded_size` bytes; `to` starts a line.
+template <bool copies>
+FOLDING_TARGET inline uint64_t fold_lines(uint64_t crc, const uint8_t*& from, uint8_t*& to, std::size_t& size)
+{
+    __m512i lines[4];
+    for (__m512i& line : lines) line = next_line<copies>(from, to);
+    lines[0] = _mm512_xor_si512(
+        lines[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(static_cast<uint32_t>(crc)))));
+    size -= folded_size;
+    const __m512i block_factors = in_each_lane(by_block), line_factors = in_each_lane(by_line);
+    for (; size >= folded_size; size -= folded_size)
+        for (__m512i& line : lines) line = folded(line, block_factors, next_line<copies>(from, to));
+    __m512i line = lines[0];
+    for (int i = 1; i < 4; ++i) line = folded(line, line_factors, lines[i]);
+    for (; size >= line_size; size -= line_size) line = folded(line, line_factors, next_line<copies>(from, to));
+    const __m128i lane_factors = _mm512_castsi512_si128(in_each_lane(by_lane));
+    __m128i lane = _mm512_castsi512_si128(line);
+    lane = folded(lane, lane_factors, _mm512_extracti32x4_epi32(line, 1));
+    lane = folded(lane, lane_factors, _mm512_extracti32x4_epi32(line, 2));
+    lane = folded(lane, lane_factors, _mm512_extracti32x4_epi32(line, 3));
+    crc = sum8(0, static_cast<uint64_t>(_mm_cvtsi128_si64(lane)));
+    return sum8(crc, static_cast<uint64_t>(_mm_extract_epi64(lane, 1)));
+}
+
+FOLDING_TARGET uint32_t copy_by_folding(uint32_t before, const uint8_t* from, uint8_t* to, std::size_t size)
+{
+    uint64_t crc = ~before;
+    if (!to) {
+        if (size >= folded_size) crc = fold_lines<false>(crc, from, to, size);
+        return ~static_cast<uint32_t>(copy_rest<false>(crc, from, to, size));
+    }
+    if (size >= least_folded_copy) {
+        const std::size_t to_line = -reinterpret_cast<uintptr_t>(to) % line_size;
+        crc = copy_rest<true>(crc, from, to, to_line);
+        size -= to_line;
+        crc = fold_lines<true>(crc, from, to, size);
+        finish_copy();
+    }
+    return ~static_cast<uint32_t>(copy_rest<true>(crc, from, to, size));
+}
+#endif
+
 // What 2^k zero bytes make of each bit of the register, for each k of a size.
 using Matrix = std::array<uint32_t, 32>;
 
@@ -224,6 +333,9 @@ std::array<Matrix, 64> make_powers()
 std::vector<Implementation> find_implementations()
 {
     std::vector<Implementation> found;
+#if defined(__x86_64__)
+    if (has_folding()) found.push_back({"vpclmulqdq", copy_by_folding});
+#endif
 #ifdef CRC32C_INSTRUCTIONS
     if (has_instructions()) found.push_back({instructions, copy_with_instructions});
 #endif
