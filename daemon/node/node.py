@@ -199,6 +199,7 @@ class Node:
             self._fail,
             self.clock,
             core.rates,
+            self.controller.tick,
         )
 
     @contextmanager

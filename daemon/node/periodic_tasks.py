@@ -61,6 +61,7 @@ class PeriodicTasks:
         sockets: those by which feeders send; read before deadlines are checked.
         state: state of the run control.
         failed: called with the reason when the node is not healthy.
+        ticked: called when deadlines have been checked.
         alarm: makes the timer that calls back.
     """
 
@@ -80,6 +81,7 @@ class PeriodicTasks:
         failed: Callable[[str], None],
         clock: ReadingClock,
         rates: RateWindow,
+        ticked: Callable[[], None] = lambda: None,
         alarm: Callable[[asyncio.AbstractEventLoop, Callable[[], None]], Ringing] = Alarm,
     ) -> None:
         self._sockets = sockets
@@ -96,6 +98,7 @@ class PeriodicTasks:
         self._failed = failed
         self._clock = clock
         self._rates = rates
+        self._ticked = ticked
         self._dead_time = DeadTimeClock(counters.dead_time)
         self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.true_ns)
         self._next_ping_ns = 0
@@ -136,6 +139,7 @@ class PeriodicTasks:
         now_ns = self._clock.tick(drained=all(emptied))
         true_ns = self._clock.true_ns
         self._protocol.tick(now_ns)
+        self._ticked()
         self._silence.look(true_ns)
         self._note_health(now_ns)
         self._note_dead_time(true_ns)

@@ -5,6 +5,7 @@ the state again. Everything happens in the event loop.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -27,7 +28,6 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 DRAIN_QUIET_SECONDS = 0.25
 # For the feeders to send what they had credits for, and again for the back end to finish.
 DRAIN_SECONDS = 10.0
-POLL_SECONDS = 0.005
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("controller")
@@ -74,6 +74,7 @@ class RunController:
         self._summary = summary
         self._failed = failed
         self._job: asyncio.Task[None] | None = None
+        self._ticked = asyncio.Event()
         self._abandoned = False
         self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
 
@@ -126,9 +127,14 @@ class RunController:
             case CommandName.STATUS:
                 return self._summary()
 
+    def tick(self) -> None:
+        """A drain looks whether it gets on; to be called with each tick, which every change of the builder asks for."""
+        self._ticked.set()
+
     def fail(self) -> None:
         """The node cannot go on."""
         self._machine.apply(InternalTrigger.FAILED)
+        self._ticked.set()
 
     async def configure_now(self) -> None:
         """CONFIGURE of an autostart: waits, and raises what the back end raises."""
@@ -166,6 +172,7 @@ class RunController:
         if not self._abandoned:
             self._abandoned = True
             self._protocol.abandon()
+            self._ticked.set()
             if self._job is not None and self.state is not RunState.DRAINING:
                 # The warm-up; a drain ends by itself.
                 self._job.cancel()
@@ -187,14 +194,23 @@ class RunController:
                 quiet_since = now
             if now - quiet_since >= DRAIN_QUIET_SECONDS:
                 break
-            await asyncio.sleep(POLL_SECONDS)
+            await self._next_tick(quiet_since + DRAIN_QUIET_SECONDS - now)
         if not self._goes_on():
             return
         protocol.close_open()
+        end = start + 2 * DRAIN_SECONDS
         while self._goes_on() and not protocol.builder.is_idle:
-            if time.monotonic() >= start + 2 * DRAIN_SECONDS:
+            if (left := end - time.monotonic()) <= 0:
                 self._failed("the pipeline did not finish while draining")
-            await asyncio.sleep(POLL_SECONDS)
+            else:
+                await self._next_tick(left)
+
+    async def _next_tick(self, seconds: float) -> None:
+        """Return after the next tick, or after this time."""
+        self._ticked.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._ticked.wait()
 
     def _goes_on(self) -> bool:
         return self.state is RunState.DRAINING and not self.abandoned

@@ -1,0 +1,119 @@
+"""A drain is woken by ticks; nothing polls."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.run_control import controller as module
+from hltnode.daemon.run_control.controller import RunController
+from hltnode.protocol.transport.run_control_messages import CommandName, RunState
+
+TURNS = 20
+
+
+class DrainingNode:
+    """A controller that drains, and what it waits for."""
+
+    def __init__(self) -> None:
+        self.builder = SimpleNamespace(open={1: "a MEP"}, is_idle=False)
+        self.calls: list[str] = []
+        self.failures: list[str] = []
+        protocol = SimpleNamespace(
+            builder=self.builder,
+            open_runs=lambda _run: 0,
+            pause=lambda: self.calls.append("pause"),
+            close_open=lambda: self.calls.append("close_open"),
+            leave_run=lambda: self.calls.append("leave_run"),
+            abandon=lambda: self.calls.append("abandon"),
+        )
+        self.controller = RunController(
+            cast(Any, protocol),
+            Counters(),
+            warm_up=self._warm_up,
+            reload=lambda: "",
+            summary=lambda: "",
+            failed=self._fail,
+        )
+
+    async def _warm_up(self) -> None:
+        pass
+
+    def _fail(self, reason: str) -> None:
+        self.failures.append(reason)
+        self.controller.fail()
+
+    async def start(self) -> None:
+        await self.controller.configure_now()
+        assert self.controller.execute(CommandName.START).ok
+        assert self.controller.execute(CommandName.STOP).ok
+        await self.turns()
+
+    async def turns(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+
+    async def tick(self) -> None:
+        self.controller.tick()
+        await self.turns()
+
+
+async def test_a_drain_goes_on_with_the_tick_that_follows_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 1000.0)
+    node = DrainingNode()
+    await node.start()
+    node.builder.open = {}
+    monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 0.0)
+    await node.turns()
+    assert node.calls == ["pause"]
+    await node.tick()
+    assert node.calls == ["pause", "close_open"]
+    await node.tick()
+    assert node.controller.state is RunState.DRAINING
+    node.builder.is_idle = True
+    await node.turns()
+    assert node.controller.state is RunState.DRAINING
+    await node.tick()
+    assert node.calls == ["pause", "close_open", "leave_run"]
+    assert node.controller.state is RunState.READY
+    assert not node.failures
+
+
+async def test_a_drain_closes_what_is_there_when_nothing_has_come_for_some_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 0.01)
+    node = DrainingNode()
+    node.builder.open = {}
+    node.builder.is_idle = True
+    await node.start()
+    async with asyncio.timeout(30):
+        await node.controller.shut_down()
+    assert node.calls == ["pause", "close_open", "leave_run"]
+    assert node.controller.state is RunState.READY
+
+
+async def test_a_drain_that_is_abandoned_ends_without_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 1000.0)
+    node = DrainingNode()
+    await node.start()
+    node.controller.abandon()
+    async with asyncio.timeout(30):
+        await node.controller.shut_down()
+    assert "close_open" not in node.calls
+
+
+async def test_a_pipeline_that_does_not_finish_fails_the_node_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(module, "DRAIN_SECONDS", 0.05)
+    node = DrainingNode()
+    node.builder.open = {}
+    await node.start()
+    async with asyncio.timeout(30):
+        await node.controller.shut_down()
+    assert node.failures == ["the pipeline did not finish while draining"]
+    assert node.controller.state is RunState.ERROR
