@@ -1,9 +1,10 @@
 """A node with a readout of the real size, against its kernels alone: processor time of all threads for each event.
 
 The node is a process of its own, `hltnode serve` with the VELO chain on one thread, fed by `hltnode replay`; its
-processor time is that of the process. Its input are the seven real events under numbers of their own, of which a line
-keeps three in a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this
-process.
+processor time is that of all its threads while it takes data, without the begin of the run and its end. Its input are
+the seven real events under numbers of their own, of which a line keeps three in a hundred. The baseline runs the same
+MEPs, with all their sources, through the same sequence in this process, alone: in the node the kernels share processor
+and memory with what receives, which is part of the ratio.
 """
 
 import json
@@ -37,13 +38,13 @@ FIGURES = "node"
 EVENTS_PER_MEP = (100, 1000)
 TARGETS = {100: 1.5, 1000: 1.25}
 COPIES = 40
-FED = {100: 4000, 1000: 8000}
-"""Events fed to the node, the first quarter of which is not measured."""
+FED = {100: 16_000, 1000: 24_000}
+"""Events fed to the node, of which the first and the last quarter are not measured."""
 RUNS = 3
 BATCHES = 5
 """Batches of the kernels whose median counts."""
 MIB = 1 << 20
-SECONDS = 60.0
+SECONDS = 120.0
 """A node that has not taken its events by then does not take them."""
 LOOK_SECONDS = 0.5
 """Between two looks at the status of the node, each of which costs it some milliseconds."""
@@ -116,10 +117,29 @@ def status_of(port: int) -> dict[str, Any] | None:
     return found
 
 
+EVENT_LOOP, ZEROMQ, KERNELS, OTHERS = "event loop", "ZeroMQ", "kernels", "all other threads"
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time of all threads of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / 100
+
+
+def thread_seconds(pid: int) -> dict[str, float]:
+    """Processor time of a node with one computing thread, by kind of thread."""
+    seconds = dict.fromkeys((EVENT_LOOP, ZEROMQ, KERNELS, OTHERS), 0.0)
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            name, used = (task / "comm").read_text(), int((task / "schedstat").read_text().split()[0]) * 1e-9
+        except FileNotFoundError:
+            continue
+        kind = EVENT_LOOP if int(task.name) == pid else ZEROMQ if name.startswith("ZMQ") else OTHERS
+        if kind == OTHERS and used > seconds[KERNELS]:
+            # No other thread works as much.
+            used, seconds[KERNELS] = seconds[KERNELS], used
+        seconds[kind] += used
+    return seconds
 
 
 @contextmanager
@@ -176,8 +196,10 @@ def wait_until_it_runs(node: subprocess.Popen[bytes], http: int) -> None:
         time.sleep(0.2)
 
 
-def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
-    """Processor time of a node for each event (µs)."""
+def node_us(
+    directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path
+) -> dict[str, float]:
+    """Processor time of a node for each event, by kind of thread (µs)."""
     config, to, http = write_config(directory, mep, trigger, geometry)
     fed = FED[mep.n_events]
     repeat = -(-fed // n_of_file)
@@ -186,20 +208,20 @@ def node_us(directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trig
         how = ("--sources", 1, "--repeat", repeat, "--events-per-mep", mep.n_events)
         with process("replay", events, *to, *how) as feeder:
             before = _when_processed(http, node, feeder, repeat * n_of_file // 4)
-            after = _when_processed(http, node, feeder, repeat * n_of_file)
-    return (after[1] - before[1]) / (after[0] - before[0]) * 1e6
+            after = _when_processed(http, node, feeder, repeat * n_of_file * 3 // 4)
+    return {kind: (used - before[1][kind]) / (after[0] - before[0]) * 1e6 for kind, used in after[1].items()}
 
 
 def _when_processed(
     port: int, node: subprocess.Popen[bytes], feeder: subprocess.Popen[bytes], events: int
-) -> tuple[int, float]:
+) -> tuple[int, dict[str, float]]:
     """Events and processor time of a node when it has taken at least this number of events."""
     end = time.monotonic() + SECONDS
     while (status := status_of(port)) is None or status["events"]["processed"] < events:
         if node.poll() is not None or feeder.poll() or time.monotonic() > end:
             raise RuntimeError(f"{events} events were not processed: {status}")
         time.sleep(LOOK_SECONDS)
-    return status["events"]["processed"], cpu_seconds(node.pid)
+    return status["events"]["processed"], thread_seconds(node.pid)
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -212,27 +234,25 @@ def run(shared: Path) -> Iterator[Result]:
         n_of_file = numbered_events(shared, events)
         for n_events in EVENTS_PER_MEP:
             mep = real_mep(shared, n_events)
-            pairs = []
+            turns = []
             for turn in range(RUNS):
                 of_turn = directory / f"{n_events}_{turn}"
                 of_turn.mkdir()
                 # The speed of a busy machine changes: the kernels are measured before and after.
                 before = kernels_us(mep, trigger, geometry)
-                whole = node_us(of_turn, events, n_of_file, mep, trigger, geometry)
-                pairs.append(((before + kernels_us(mep, trigger, geometry)) / 2, whole))
-            kernels, node = np.median(np.array(pairs), axis=0).tolist()
-            ratio = float(np.median([whole / alone for alone, whole in pairs]))
-            yield Result(
-                f"node, {mep.n_sources:,} sources, {n_events:,} events per MEP",
-                node,
-                "µs of processor time per event",
-                f"kernels alone: {kernels:,.0f} µs",
-                TARGETS[n_events] / ratio,
-                1.0,
-            )
+                threads = node_us(of_turn, events, n_of_file, mep, trigger, geometry)
+                alone = (before + kernels_us(mep, trigger, geometry)) / 2
+                turns.append((alone, sum(threads.values()), *threads.values()))
+            kernels, node, *of_threads = np.median(np.array(turns), axis=0).tolist()
+            ratio = float(np.median([whole / alone for alone, whole, *_ in turns]))
+            name = f"node, {mep.n_sources:,} sources, {n_events:,} events per MEP"
+            unit, baseline = "µs of processor time per event", f"kernels alone: {kernels:,.0f} µs"
+            yield Result(name, node, unit, baseline, TARGETS[n_events] / ratio, 1.0)
+            for kind, used in zip(threads, of_threads, strict=True):
+                yield Result(f"{name}: {kind}", used, unit, baseline, None)
 
 
 def summary(results: list[Result]) -> dict[str, object]:
     """How many times the time of its kernels a node takes."""
-    ratios = [TARGETS[n] / result.ratio for n, result in zip(EVENTS_PER_MEP, results, strict=True) if result.ratio]
-    return {f"cpu_ratio_{n}": ratio for n, ratio in zip(EVENTS_PER_MEP, ratios, strict=True)}
+    ratios = [result.ratio for result in results if result.ratio]
+    return {f"cpu_ratio_{n}": TARGETS[n] / ratio for n, ratio in zip(EVENTS_PER_MEP, ratios, strict=True)}
