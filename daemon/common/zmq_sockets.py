@@ -128,8 +128,10 @@ class SocketWatch:
             self._changed()
 
     def _readable(self) -> None:
-        # The descriptor stays readable until the socket has taken note, which a send does only now and then.
-        self._socket.getsockopt(zmq.EVENTS)
+        # The descriptor stays readable until the socket has taken note, which a send does only now and then. It takes
+        # all subscriptions that have come, however many; `poll` lets the other threads have the interpreter meanwhile,
+        # `getsockopt` does not, and the limiter of the connections has to end a flood of them.
+        self._socket.poll(0)
         self._changed()
 
 

@@ -30,6 +30,9 @@ from hltnode.daemon.security.tcp_connection import TcpConnection
 LOOK_SECONDS = 0.1
 # While nothing comes and nothing is held; what comes ends it at once.
 CALM_LOOK_SECONDS = 1.0
+# While bytes come on an output, from the handshake of a connection on: libzmq hands the event loop all subscriptions
+# that it has read in one call, which takes some microseconds for each.
+OUTPUT_LOOK_SECONDS = 0.005
 # Monitor events handled before connections are looked at again.
 EVENT_BUDGET = 1000
 LOG_INTERVAL_NS = 60_000_000_000
@@ -120,7 +123,9 @@ class ConnectionLimiter:
         self._next_give_back_ns = 0
         self._give_back_until_ns = 0
         self._read_before: dict[int, int] = {}
-        """Bytes that had been read of each connection to an input at the last look."""
+        """Bytes that had been read of each connection at the last look."""
+        self._read_of_outputs: dict[int, int] = {}
+        """The same of connections to outputs, at the last look at these alone."""
 
     def watch(
         self,
@@ -177,24 +182,37 @@ class ConnectionLimiter:
     def _follow(self) -> None:
         poller = zmq.Poller()
         poller.register(self._wake, zmq.POLLIN)
-        look_ns, calm_look_ns = int(LOOK_SECONDS * 1e9), int(CALM_LOOK_SECONDS * 1e9)
+        look_ns, calm_look_ns, output_look_ns = (
+            int(seconds * 1e9) for seconds in (LOOK_SECONDS, CALM_LOOK_SECONDS, OUTPUT_LOOK_SECONDS)
+        )
         next_look_ns = self._clock_ns() + look_ns
-        calm: list[int] = []
-        """Descriptors of all connections while nothing comes of them."""
+        next_output_look_ns: int | None = None
+        """None while nothing comes on an output."""
+        is_calm = False
+        heard: set[int] = set()
+        """Descriptors of the connections whose first byte is waited for."""
         end_ns: int | None = None
         while True:
             for watched in self._not_taken():
                 self._watched[watched.monitor] = watched
                 poller.register(watched.monitor, zmq.POLLIN)
-            wait_ms = max(0, -((self._clock_ns() - next_look_ns) // 1_000_000))
+            outputs = self._descriptors(of_outputs=True) if next_output_look_ns is None else set()
+            wanted = outputs | self._descriptors(of_outputs=False) if is_calm else outputs
+            for descriptor in heard - wanted:
+                poller.unregister(descriptor)
+            for descriptor in wanted - heard:
+                poller.register(descriptor, zmq.POLLIN)
+            heard = wanted
+            next_ns = next_look_ns if next_output_look_ns is None else min(next_look_ns, next_output_look_ns)
+            wait_ms = max(0, -((self._clock_ns() - next_ns) // 1_000_000))
             ready = [each for each, _ in poller.poll(wait_ms)]
             now_ns = self._clock_ns()
             if ready:
                 # At once if the last look is long ago: what is there by now has to be seen.
                 next_look_ns = min(next_look_ns, now_ns + look_ns)
-                for descriptor in calm:
-                    poller.unregister(descriptor)
-                calm = []
+                is_calm = False
+                if next_output_look_ns is None and any(each in outputs or self._is_output(each) for each in ready):
+                    next_output_look_ns = now_ns + output_look_ns
             for monitor in ready:
                 if monitor == self._wake:
                     os.eventfd_read(self._wake)
@@ -205,15 +223,26 @@ class ConnectionLimiter:
                 end_ns = end_ns or now_ns + 1_000_000_000
                 if not self._watched or now_ns > end_ns:
                     return
+            if next_output_look_ns is not None and now_ns >= next_output_look_ns:
+                read_before, self._read_of_outputs = self._read_of_outputs, self._look_at_outputs(now_ns)
+                has_more = self._read_of_outputs != read_before
+                next_output_look_ns = self._clock_ns() + output_look_ns if has_more else None
             if now_ns >= next_look_ns:
                 is_calm = self._look(now_ns)
-                if is_calm and not calm:
-                    calm = [
-                        each.fileno() for watched in self._watched.values() for each in watched.connections.values()
-                    ]
-                    for descriptor in calm:
-                        poller.register(descriptor, zmq.POLLIN)
                 next_look_ns = self._clock_ns() + (calm_look_ns if is_calm else look_ns)
+
+    def _is_output(self, ready: object) -> bool:
+        """Whether it is the monitor of an output."""
+        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].inputs is None
+
+    def _descriptors(self, *, of_outputs: bool) -> set[int]:
+        return {
+            connection.fileno()
+            for watched in self._watched.values()
+            if (watched.inputs is None) is of_outputs
+            for descriptor, connection in watched.connections.items()
+            if descriptor not in watched.refused
+        }
 
     def _not_taken(self) -> list[_Watched]:
         taken = []
@@ -307,16 +336,12 @@ class ConnectionLimiter:
 
     def _look(self, now_ns: int) -> bool:
         """Judge all connections; returns whether nothing has come of them since the last look, and nothing is held."""
-        all_read: dict[int, int] = {}
+        all_read = self._look_at_outputs(now_ns)
         for watched in self._watched.values():
+            if watched.inputs is None:
+                continue
             read = _bytes_read(watched)
             all_read |= read
-            if watched.inputs is None:
-                for descriptor, nbytes in read.items():
-                    seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
-                    if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * seconds:
-                        self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
-                continue
             for descriptor, reason in watched.inputs.look(now_ns, read):
                 self._refuse(watched, descriptor, reason)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
@@ -326,6 +351,20 @@ class ConnectionLimiter:
         is_calm = all_read == self._read_before and held <= SMALL_BYTES and now_ns >= self._give_back_until_ns
         self._read_before = all_read
         return is_calm
+
+    def _look_at_outputs(self, now_ns: int) -> dict[int, int]:
+        """End subscribers that send what no subscriber has to; returns the bytes read of each connection."""
+        all_read: dict[int, int] = {}
+        for watched in self._watched.values():
+            if watched.inputs is not None:
+                continue
+            read = _bytes_read(watched)
+            all_read |= read
+            for descriptor, nbytes in read.items():
+                seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
+                if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * seconds:
+                    self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
+        return all_read
 
     def _look_at_growth(self, now_ns: int) -> None:
         """End the largest unfinished message if the process has grown by more than what peers may take."""

@@ -55,6 +55,9 @@ class DrainingNode:
         for _ in range(TURNS):
             await asyncio.sleep(0)
 
+    def state(self) -> RunState:
+        return self.controller.state
+
     async def tick(self) -> None:
         self.controller.tick()
         await self.turns()
@@ -71,13 +74,13 @@ async def test_a_drain_goes_on_with_the_tick_that_follows_a_change(monkeypatch: 
     await node.tick()
     assert node.calls == ["pause", "close_open"]
     await node.tick()
-    assert node.controller.state is RunState.DRAINING
+    assert node.state() is RunState.DRAINING
     node.builder.is_idle = True
     await node.turns()
-    assert node.controller.state is RunState.DRAINING
+    assert node.state() is RunState.DRAINING
     await node.tick()
     assert node.calls == ["pause", "close_open", "leave_run"]
-    assert node.controller.state is RunState.READY
+    assert node.state() is RunState.READY
     assert not node.failures
 
 
@@ -92,7 +95,7 @@ async def test_a_drain_closes_what_is_there_when_nothing_has_come_for_some_time(
     async with asyncio.timeout(30):
         await node.controller.shut_down()
     assert node.calls == ["pause", "close_open", "leave_run"]
-    assert node.controller.state is RunState.READY
+    assert node.state() is RunState.READY
 
 
 async def test_a_drain_that_is_abandoned_ends_without_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,4 +119,4 @@ async def test_a_pipeline_that_does_not_finish_fails_the_node_when_its_time_is_o
     async with asyncio.timeout(30):
         await node.controller.shut_down()
     assert node.failures == ["the pipeline did not finish while draining"]
-    assert node.controller.state is RunState.ERROR
+    assert node.state() is RunState.ERROR

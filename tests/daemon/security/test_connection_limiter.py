@@ -12,6 +12,7 @@ import zmq.asyncio
 from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
 from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.security import connection_limiter
 from tests.attacks.raw_peer import MORE, RawPeer, frame, frame_header, subscribe
 from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 
@@ -109,6 +110,21 @@ async def test_a_subscriber_that_sends_more_than_subscriptions_need_is_cut_and_t
                 assert (await feed_meps(synthetic_meps(3), [feeder])).complete
             for _ in range(3):
                 assert await good.recv()
+
+
+async def test_a_flood_of_subscriptions_is_ended_before_the_next_look_at_all_connections(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_limiter, "LOOK_SECONDS", 1000.0)
+    # Not over before the flood comes on a busy machine.
+    monkeypatch.setattr(connection_limiter, "OUTPUT_LOOK_SECONDS", 1.0)
+    async with limited(tmp_path) as (node, _):
+        with RawPeer(port(node.publisher.endpoint)) as peer:
+            await in_thread(peer, b"SUB")
+            cut = refused(node, Endpoint.DECISIONS, ConnectionRefusal.UNEXPECTED_INPUT)
+            await asyncio.to_thread(peer.send, subscribe(bytes(100)) * 100)
+            await eventually(cut)
+            await eventually(peer.is_cut)
 
 
 async def test_a_flood_of_whole_messages_does_not_keep_an_honest_feeder_from_feeding(
