@@ -1,10 +1,10 @@
-"""What Prometheus costs a busy node with a thousand sources: the time of a scrape, and what the events cost beside it.
+"""What those who watch cost a busy node with a thousand sources: a scrape of Prometheus, the status page of a browser.
 
-The node is a process of its own, fed as fast as it takes by `hltnode replay` with the real events. Short times without
-scrapes and with up to ten of them per second follow each other in turn; a farm scrapes every five seconds, which costs
-that much less. What a scrape takes is given in processor time of the node with all its threads, because the rate of a
-node on a busy machine is that of its neighbours. The page alone is made in this process, by the node's own writer and
-by the Prometheus client in turn.
+The node is a process of its own, fed as fast as it takes by `hltnode replay` with the real events. Short times in which
+nothing is asked, up to ten scrapes per second, and as many status pages follow each other in turn; a farm scrapes every
+five seconds, and a browser gets its page anew as often, which costs that much less. What is taken is given in processor
+time of the node with all its threads, because the rate of a node on a busy machine is that of its neighbours. The
+metrics alone are made in this process, by the node's own writer and by the Prometheus client in turn.
 """
 
 import os
@@ -37,12 +37,13 @@ from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 EVENTS_PER_MEP = 100
-PAIRS = 8
+ROUNDS = 8
 PAGES = 15
 SECONDS = 3.0
-"""Of each half of a pair."""
-SCRAPES_PER_SECOND = 10
+"""Of each of the times."""
+ASKED_PER_SECOND = 10
 FARM_INTERVAL = 5.0
+METRICS, STATUS_PAGE = "/metrics", "/"
 TARGET_MS = 20.0
 TARGET_FRACTION = 0.01
 WARM_UP_EVENTS = 2000
@@ -79,11 +80,11 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a node did in a short time: processor time in ms, events, and scrapes that it answered."""
+    """What a node did in a short time: processor time in ms, events, and pages that it answered."""
 
     cpu_ms: float
     events: int
-    scrapes: int
+    pages: int
 
     @property
     def ms_per_event(self) -> float:
@@ -92,28 +93,29 @@ class Window:
 
 
 class Windows:
-    """Short times in which a node is scraped or not."""
+    """Short times in which a node is asked for a page or not."""
 
     def __init__(self, port: int, pid: int) -> None:
         self._port = port
         self._pid = pid
-        self.scrape_ms: list[float] = []
-        self.bytes = 0
+        self.answer_ms: dict[str, list[float]] = {METRICS: [], STATUS_PAGE: []}
+        self.bytes: dict[str, int] = {}
 
-    def take(self, *, scraped: bool) -> Window:
-        """The next one."""
-        begin, cpu, events, scrapes = time.monotonic(), cpu_seconds(self._pid), self._processed(), len(self.scrape_ms)
+    def take(self, path: str | None) -> Window:
+        """The next one, in which this page is asked for."""
+        begin, cpu, events, n_pages = time.monotonic(), cpu_seconds(self._pid), self._processed(), 0
         while (passed := time.monotonic() - begin) < SECONDS:
-            if scraped:
-                self._scrape()
-            time.sleep(max(0.0, 1 / SCRAPES_PER_SECOND - (time.monotonic() - begin - passed)))
-        return Window((cpu_seconds(self._pid) - cpu) * 1e3, self._processed() - events, len(self.scrape_ms) - scrapes)
+            if path is not None:
+                self._get(path)
+                n_pages += 1
+            time.sleep(max(0.0, 1 / ASKED_PER_SECOND - (time.monotonic() - begin - passed)))
+        return Window((cpu_seconds(self._pid) - cpu) * 1e3, self._processed() - events, n_pages)
 
-    def _scrape(self) -> None:
+    def _get(self, path: str) -> None:
         begin = time.perf_counter()
-        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as page:
-            self.bytes = len(page.read())
-        self.scrape_ms.append((time.perf_counter() - begin) * 1e3)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}{path}", timeout=10) as page:
+            self.bytes[path] = len(page.read())
+        self.answer_ms[path].append((time.perf_counter() - begin) * 1e3)
 
     def _processed(self) -> int:
         status = status_of(self._port)
@@ -124,7 +126,7 @@ class Windows:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """One node, scraped and not, in turn."""
+    """One node, asked for nothing, its metrics and its status page, in turn."""
     geometry = shared / "data" / "lhcb-geometry"
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
@@ -140,13 +142,12 @@ def run(shared: Path) -> Iterator[Result]:
                 while (status := status_of(port)) is None or status["events"]["processed"] < WARM_UP_EVENTS:
                     time.sleep(0.1)
                 windows = Windows(port, node.pid)
-                pairs = [(windows.take(scraped=False), windows.take(scraped=True)) for _ in range(PAIRS)]
+                rounds = [[windows.take(path) for path in (None, METRICS, STATUS_PAGE)] for _ in range(ROUNDS)]
                 n_sources = status["sources"]
-        busy_ms = statistics.median(windows.scrape_ms)
-    # What the events of a scraped time cost beyond those of the time before is that of the scrapes.
-    taken_ms = statistics.median((on.cpu_ms - off.ms_per_event * on.events) / on.scrapes for off, on in pairs)
-    event_us = statistics.median(off.ms_per_event for off, _ in pairs) * 1e3
-    fraction = max(taken_ms, 0.0) / (FARM_INTERVAL * 1e3)
+        busy_ms = statistics.median(windows.answer_ms[METRICS])
+    taken_ms, shown_ms = (taken_by_a_page([(each[0], each[i]) for each in rounds]) for i in (1, 2))
+    event_us = statistics.median(off.ms_per_event for off, *_ in rounds) * 1e3
+    fraction, shown_fraction = (max(ms, 0.0) / (FARM_INTERVAL * 1e3) for ms in (taken_ms, shown_ms))
     own_ms, client_ms = page_ms(n_sources)
     yield Result(
         f"page of {n_sources:,} sources alone",
@@ -157,14 +158,14 @@ def run(shared: Path) -> Iterator[Result]:
         1.0,
     )
     yield Result(
-        f"scrape of a busy node, {n_sources:,} sources, {windows.bytes / 1024:,.0f} KiB: median",
+        f"scrape of a busy node, {n_sources:,} sources, {windows.bytes[METRICS] / 1024:,.0f} KiB: median",
         busy_ms,
         "ms until the page is there, with a load of the machine of " + f"{os.getloadavg()[0]:.0f}",
         f"target: {TARGET_MS:.0f} ms",
         TARGET_MS / busy_ms,
     )
     yield Result(
-        f"one scrape of it, median of {PAIRS} pairs",
+        f"one scrape of it, median of {ROUNDS} pairs",
         taken_ms,
         "ms of processor time",
         f"an event: {event_us:,.0f} µs",
@@ -178,6 +179,26 @@ def run(shared: Path) -> Iterator[Result]:
         TARGET_FRACTION / max(fraction, 1e-9),
         1.0,
     )
+    yield Result(
+        f"one status page, {windows.bytes[STATUS_PAGE] / 1024:,.0f} KiB, median of {ROUNDS} pairs",
+        shown_ms,
+        "ms of processor time",
+        f"an event: {event_us:,.0f} µs",
+        None,
+    )
+    yield Result(
+        f"one scrape and one status page in {FARM_INTERVAL:.0f} s",
+        (fraction + shown_fraction) * 100,
+        "% of what one busy core computes",
+        f"target: {TARGET_FRACTION:.0%}",
+        TARGET_FRACTION / max(fraction + shown_fraction, 1e-9),
+        1.0,
+    )
+
+
+def taken_by_a_page(pairs: list[tuple[Window, Window]]) -> float:
+    """What the events of a time with pages cost beyond those of the time before, ms for each page."""
+    return statistics.median((on.cpu_ms - off.ms_per_event * on.events) / on.pages for off, on in pairs)
 
 
 def summary(results: list[Result]) -> dict[str, object]:

@@ -131,6 +131,11 @@ class SendWindow:
         """MEPs that may be added and sent at once; negative when more are kept than the node has credits for."""
         return self.limit - len(self._kept)
 
+    @property
+    def free_share(self) -> float:
+        """The part of the credits of the node that no MEP uses; negative when more are kept than there are credits."""
+        return self.room / max(1, self.limit)
+
     def holds(self, mep: int) -> bool:
         """True if the frames of a MEP are here."""
         return mep in self._kept or mep in self._retained

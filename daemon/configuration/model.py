@@ -170,7 +170,8 @@ class BuilderSection(_Section):
     max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
     """Largest MEP in bytes (sum of its MFPs); this much of a slot is reserved when a MEP is opened."""
     silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
-    """A source is reported as silent after sending nothing for this many milliseconds while others send."""
+    """A source is reported as silent after sending nothing for this many milliseconds while others send; one that waits
+    for credits is not."""
     overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
     """Time in milliseconds for which a MEP stays open after all its missing sources have sent a later one.
     Longer than it takes to send a damaged fragment again."""

@@ -64,10 +64,14 @@ class AssignmentList:
         return chosen, position + len(chosen), False
 
 
-def choose_node(rooms: Sequence[int], last: int) -> int | None:
-    """The node with the most room for MEPs, None if all are full; of several the first after the `last` chosen."""
-    best = max(rooms, default=0)
-    if best <= 0:
+def choose_node(free_shares: Sequence[float], last: int) -> int | None:
+    """The node of whose credits the largest part is free, None if all are full; of several the first after the `last`
+    chosen.
+
+    By parts and not by numbers, so that nodes with different numbers of slots are equally busy at every load.
+    """
+    best = max(free_shares, default=0.0)
+    if best <= 0.0:
         return None
-    order = [(last + 1 + i) % len(rooms) for i in range(len(rooms))]
-    return next(node for node in order if rooms[node] == best)
+    order = [(last + 1 + i) % len(free_shares) for i in range(len(free_shares))]
+    return next(node for node in order if free_shares[node] == best)

@@ -96,7 +96,7 @@ class Supervisor:
         return self._list.is_acknowledged(mep) or self._nodes.is_done(mep)
 
     def node_for(self, mep: int) -> int | None:
-        """The node that was chosen by an earlier process, or the one with the most credits left."""
+        """The node that was chosen by an earlier process, or the one with the largest part of its credits free."""
         if not self._knows_all_nodes():
             return None
         if self.is_acknowledged(mep):
@@ -108,8 +108,9 @@ class Supervisor:
             return self._list.node_of[mep]
         if len(self._list.node_of) >= MAX_ENTRIES:
             return None
-        rooms = [group.leader.window.room if group.leader.is_connected else 0 for group in self._nodes.groups]
-        node = choose_node(rooms, self._last)
+        leaders = [group.leader for group in self._nodes.groups]
+        shares = [leader.window.free_share if leader.is_connected else 0.0 for leader in leaders]
+        node = choose_node(shares, self._last)
         if node is not None:
             self._last = node
             self._memory.assign(mep, node)
@@ -225,7 +226,7 @@ class Supervisor:
             able = [i for i in connected if mep not in leaders[i].window.to_revoke]
             if able:
                 # One that had it before may still get fragments of that time: they would be taken as those of this one.
-                node = max(able, key=lambda i: (mep not in leaders[i].window.revoked, leaders[i].window.room))
+                node = max(able, key=lambda i: (mep not in leaders[i].window.revoked, leaders[i].window.free_share))
                 self._memory.move(mep, lost, node)
                 self._list.assign(mep, node)
                 self._nodes.move(mep, lost, node)

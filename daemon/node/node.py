@@ -43,6 +43,8 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 # The time that acknowledgements and last decisions have to leave.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
+# A node that is stopped at once after its start may have to load the library of the files first, on a busy machine.
+HISTOGRAM_SECONDS = 15.0
 # A picture that takes longer is not worth waiting for.
 PICTURE_SECONDS = 1.0
 # The other threads, the limiter of the connections above all, get the interpreter after this time and not after 5 ms:
@@ -302,8 +304,10 @@ class Node:
             self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
         if self._pictures is not None:
             await in_daemon_thread(partial(self._pictures.stop, PICTURE_SECONDS))
-        if path.histogram_files is not None and not await self._end(path.histogram_files.stop):
-            log.error("histograms_not_written", error="the thread has not ended in time")
+        if path.histogram_files is not None and not await self._end(path.histogram_files.stop, HISTOGRAM_SECONDS):
+            log.error(
+                "histograms_not_written", error="not written in time: what came after the last .part file is lost"
+            )
         self._periodic_tasks.stop()
         await self._batch_delivery.stop()
         if not self.feeder_protocol.check_accounts():
@@ -314,10 +318,10 @@ class Node:
             self._core.engine.close()
         self._core.notifier.close()
 
-    async def _end(self, stop: Callable[[float], bool]) -> bool:
+    async def _end(self, stop: Callable[[float], bool], seconds: float = STOP_SECONDS) -> bool:
         """End a thread by its `stop`; True if it ended in the time that it has, which a second `request_stop` cuts."""
         if not self._stop_now.is_set():
-            ending = asyncio.create_task(in_daemon_thread(partial(stop, STOP_SECONDS)))
+            ending = asyncio.create_task(in_daemon_thread(partial(stop, seconds)))
             hurry = asyncio.create_task(self._stop_now.wait())
             await asyncio.wait((ending, hurry), return_when=asyncio.FIRST_COMPLETED)
             hurry.cancel()

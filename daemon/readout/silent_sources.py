@@ -1,6 +1,6 @@
 """Sources that do not deliver while others do: a state machine, and the log lines about its findings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from hltnode.daemon._native import SourceCounters
 from hltnode.daemon.common.log import get_logger
@@ -24,32 +24,43 @@ class SilentSources:
         self._silent_ns = silent_ns
         self._since_ns = 0
         self._is_pause = False
+        self._waited_ns: dict[int, int] = {}
         self.silent: frozenset[int] = frozenset()
 
     def start_run(self, now_ns: int) -> None:
         """A run begins: the time of each source counts from now."""
         self._since_ns = now_ns
         self._is_pause = False
+        self._waited_ns = {}
         self.silent = frozenset()
 
-    def look(self, now_ns: int, sources: Mapping[int, SourceCounters]) -> tuple[frozenset[int], frozenset[int]]:
+    def look(
+        self, now_ns: int, sources: Mapping[int, SourceCounters], lacking: Collection[int] | None
+    ) -> tuple[frozenset[int], frozenset[int]]:
         """Judge the `sources` of the run; returns those that fell silent and those that came back since the last look.
 
         While no source delivers, none is silent: the beam is off, or the node grants nothing. After such a pause the
         first sources of a MEP come before the others, whose time counts from then.
+
+        `lacking` are the sources that the youngest open MEP lacks, None if no MEP is open. The others are as far as
+        they may be: without credit for the next MEP they wait for a feeder that is behind. Their time counts from when
+        they did so last.
         """
         newest = max((of.last_seen_ns or 0 for of in sources.values()), default=0)
         before = self.silent
         if (pause_ns := now_ns - newest) < self._silent_ns:
             if self._is_pause and pause_ns < self._silent_ns // 2:
                 self._since_ns = newest
-            last = {source: max(of.last_seen_ns or 0, self._since_ns) for source, of in sources.items()}
-            self.silent = frozenset(
+            late = [
                 source
-                for source, seen in last.items()
-                if newest - seen >= self._silent_ns
-                or (source in before and newest - (sources[source].last_seen_ns or 0) >= self._silent_ns)
-            )
+                for source, of in sources.items()
+                if newest - max(of.last_seen_ns or 0, self._since_ns) >= self._silent_ns
+            ]
+            if lacking is not None:
+                self._waited_ns.update((source, now_ns) for source in late if source not in lacking)
+            fallen = [source for source in late if newest - self._waited_ns.get(source, 0) >= self._silent_ns]
+            still = [s for s in before if newest - (sources[s].last_seen_ns or 0) >= self._silent_ns]
+            self.silent = frozenset((*fallen, *still))
         self._is_pause = pause_ns >= self._silent_ns // 2
         return self.silent - before, before - self.silent
 
@@ -84,7 +95,9 @@ class SilentSourceMonitor:
             self._starts = self._builder.starts
             self._watch.start_run(now_ns)
         sources = {source: self._counters.sources[source] for source in self._builder.sources}
-        fell_silent, came_back = self._watch.look(now_ns, sources)
+        opened = self._builder.open
+        lacking = frozenset(self._builder.missing(opened[max(opened)])) if opened else None
+        fell_silent, came_back = self._watch.look(now_ns, sources, lacking)
         self._report("sources_silent", fell_silent)
         self._report("sources_deliver_again", came_back)
 

@@ -5,6 +5,7 @@ name, which no other has had, and never changes again. A session that was killed
 the next one gives the final name. What goes wrong here is counted and logged, and holds up nothing.
 """
 
+import math
 import os
 import queue
 import threading
@@ -19,11 +20,14 @@ from hltnode.daemon.common.vocabulary import HistogramFileOutcome
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.file_bytes import write_all
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
-from hltnode.daemon.storage.root_file import root_bytes
+from hltnode.daemon.storage.root_file import load_library, root_bytes
 from hltnode.processing.framework.histograms import HistogramContent
 
 SUFFIX, PART_SUFFIX = "_histograms.root", "_histograms.root.part"
 LOG_INTERVAL_NS = 60_000_000_000
+# The library of the files is loaded this long after the start. On a busy machine that takes seconds, which neither a
+# start nor a stop has.
+LIBRARY_SECONDS = 5.0
 
 log = get_logger("histogram_files")
 
@@ -86,10 +90,16 @@ class HistogramFiles:
 
     def _run(self) -> None:
         self._contained(self._take_over)
+        is_loaded = False
         while True:
+            period_s = self._period_s or None
             try:
-                run = self._queue.get(timeout=self._period_s or None)
+                run = self._queue.get(timeout=period_s if is_loaded else min(period_s or math.inf, LIBRARY_SECONDS))
             except queue.Empty:
+                if not is_loaded:
+                    self._contained(load_library)
+                    is_loaded = True
+                    continue
                 for going_on in self._counts.runs:
                     self._contained(self._write_part, going_on)
                 continue

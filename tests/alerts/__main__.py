@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -143,6 +144,7 @@ async def run_one(
         try:
             outcome = await provoke(scenario, site, monitoring, divisor)
         except Exception as error:
+            traceback.print_exception(error)
             outcome = Outcome(scenario, problem=f"{type(error).__name__}: {error}")
         finally:
             monitoring.forget(site.instance)

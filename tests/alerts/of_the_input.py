@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from tests.alerts.scenarios import Steps, scenario
-from tests.alerts.site import Site
+from tests.alerts.site import NORMAL_RATE, Site
 from tests.daemon.fakes import RUN, SOURCES
 
 TWO = {"builder": {"min_feeders": 2}}
@@ -109,8 +109,12 @@ async def slow_feeder(site: Site) -> Steps:
     site.feeders[0].rate = 1000.0
     site.feeders[1].rate = 0.5
     yield
-    site.feeders[0].rate = 8.0
-    site.feeders[1].rate = 1000.0
+    east, west = site.feeders
+    east.rate, west.rate = NORMAL_RATE, 1000.0
+    # While one feeder is ahead of the other it waits for credits, and that is dead time.
+    while west.sent < east.sent:
+        await asyncio.sleep(0.05)
+    west.rate = NORMAL_RATE
 
 
 @scenario("Hlt1RunKept", "another run begins before a run is confirmed")

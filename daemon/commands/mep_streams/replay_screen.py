@@ -101,13 +101,17 @@ class ReplayScreen:
 
 
 def join_states(states: Sequence[ReplayState]) -> ReplayState:
-    """The state of several processes that replay the same MEPs, each its sources."""
+    """The state of several processes that replay the same MEPs, each its sources.
+
+    Their states are not of the same moment, so backlog and credits are those of one, which is the furthest behind.
+    """
+    behind = max(states, key=lambda state: state.backlog)
     return ReplayState(
         meps=min(state.meps for state in states),
         events=min(state.events for state in states),
         bytes=sum(state.bytes for state in states),
-        backlog=max(state.backlog for state in states),
-        credits=min(state.credits for state in states),
+        backlog=behind.backlog,
+        credits=behind.credits,
         is_paused=any(state.is_paused for state in states),
         is_ending=any(state.is_ending for state in states),
         missing=tuple(sorted({endpoint for state in states for endpoint in state.missing})),

@@ -131,7 +131,10 @@ class ControlConnection:
         self._socket.setsockopt(zmq.LINGER, 0)
         if keys is not None:
             keys.apply(self._socket)
-        self._monitor = self._socket.get_monitor_socket(sum(_TROUBLE) | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._monitor = self._socket.get_monitor_socket(
+            sum(_TROUBLE) | zmq.EVENT_CONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+        )
+        self._is_there = False
         self._is_connected = False
         try:
             self._socket.connect(endpoint)
@@ -163,11 +166,13 @@ class ControlConnection:
         poller = zmq.Poller()
         poller.register(self._socket, zmq.POLLIN)
         poller.register(self._monitor, zmq.POLLIN)
-        while (now := time.monotonic()) < end:
-            if not self._is_connected and now >= connected_by:
-                raise CtlError(f"{endpoint}: no connection in {connected_by - start:g} s: is the address correct?")
+        while True:
             limit = end if self._is_connected else connected_by
-            ready = dict(poller.poll(max(1, int((limit - now) * 1000))))
+            left = limit - time.monotonic()
+            # What has come is read also when the time is over: this process may not have run meanwhile.
+            ready = dict(poller.poll(max(0, int(left * 1000))))
+            if not ready and left <= 0:
+                break
             if self._socket in ready:
                 answer = decode_message(self._socket.recv())
                 if isinstance(answer, Reply) and answer.request == request:
@@ -176,10 +181,17 @@ class ControlConnection:
                     raise CtlError(f"{endpoint}: {answer.text}")
             elif self._monitor in ready:
                 self._note(zmq.Event(parse_monitor_message(self._monitor.recv_multipart())["event"]))
-        raise CtlError(f"{endpoint}: no answer in {timeout:g} s")
+        if self._is_connected:
+            raise CtlError(f"{endpoint}: no answer in {timeout:g} s")
+        seconds = connected_by - start
+        if self._is_there:
+            raise CtlError(f"{endpoint}: no handshake in {seconds:g} s: is it a node, does it hang, does it use CURVE?")
+        raise CtlError(f"{endpoint}: no connection in {seconds:g} s: is the address correct?")
 
     def _note(self, event: zmq.Event) -> None:
-        if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+        if event == zmq.EVENT_CONNECTED:
+            self._is_there = True
+        elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self._is_connected = True
         else:
             raise CtlError(f"{self._endpoint}: {_TROUBLE[event]}")

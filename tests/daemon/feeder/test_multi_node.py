@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.client.feeder import Feeder, FeederRefusedError
+from hltnode.client.send_window import SendWindow
 from hltnode.daemon.commands.demo import free_ports
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.model import NodeConfig
@@ -91,11 +92,78 @@ def make_supervisor(
     return Supervisor(nodes, memory, context, endpoint)
 
 
-def test_the_node_with_the_most_room_is_chosen_and_equal_ones_take_turns() -> None:
-    assert choose_node([0, 2, 5], last=-1) == 2
-    assert choose_node([3, 3, 3], last=0) == 1
-    assert choose_node([3, 3, 3], last=2) == 0
-    assert choose_node([0, -4], last=0) is None
+def test_the_node_with_the_largest_free_part_is_chosen_and_equal_ones_take_turns() -> None:
+    assert choose_node([0.0, 0.2, 0.5], last=-1) == 2
+    assert choose_node([0.3, 0.3, 0.3], last=0) == 1
+    assert choose_node([0.3, 0.3, 0.3], last=2) == 0
+    assert choose_node([0.0, 0.0], last=0) is None
+    assert choose_node([], last=-1) is None
+
+
+def windows_of(limits: list[int]) -> list[SendWindow]:
+    windows = [SendWindow() for _ in limits]
+    for window, limit in zip(windows, limits, strict=True):
+        window.credit(limit)
+    return windows
+
+
+def test_without_credits_no_part_is_free() -> None:
+    [window] = windows_of([0])
+    assert window.free_share == 0.0
+    window.credit(2)
+    assert window.free_share == 1.0
+    for mep in range(3):
+        window.add(mep, {})
+    assert window.free_share == -0.5
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=5), st.integers(0, 60), st.data())
+def test_nodes_of_every_size_are_filled_alike(limits: list[int], n_meps: int, data: st.DataObject) -> None:
+    windows = windows_of(limits)
+    last = -1
+    for mep in range(n_meps):
+        if data.draw(st.booleans()):
+            busy = data.draw(st.sampled_from(windows))
+            if busy.unacknowledged:
+                busy.acknowledge(busy.first_unacknowledged, busy.first_unacknowledged)
+        shares = [window.free_share for window in windows]
+        node = choose_node(shares, last)
+        if node is None:
+            assert all(window.room <= 0 for window in windows)
+            break
+        assert all(
+            windows[node].room * limit >= window.room * limits[node]
+            for window, limit in zip(windows, limits, strict=True)
+        )
+        windows[node].add(mep, {})
+        last = node
+
+
+@pytest.mark.parametrize("limits", [[16, 48], [48, 16], [96, 3, 30]])
+def test_at_low_load_a_node_with_fewer_slots_gets_as_many_meps_as_the_others(limits: list[int]) -> None:
+    windows = windows_of(limits)
+    got = [0] * len(limits)
+    last = -1
+    for mep in range(60 * len(limits)):
+        node = choose_node([window.free_share for window in windows], last)
+        assert node is not None
+        windows[node].add(mep, {})
+        windows[node].acknowledge(mep, mep)
+        got[node] += 1
+        last = node
+    assert got == [60] * len(limits)
+
+
+@pytest.mark.parametrize("limits", [[16, 48], [48, 16], [96, 3, 30]])
+def test_without_acknowledgements_nodes_get_meps_by_their_credits(limits: list[int]) -> None:
+    windows = windows_of(limits)
+    last = -1
+    for mep in range(sum(limits) // 2):
+        node = choose_node([window.free_share for window in windows], last)
+        assert node is not None
+        windows[node].add(mep, {})
+        last = node
+    assert all(abs(w.unacknowledged - limit / 2) <= 1 for w, limit in zip(windows, limits, strict=True))
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from((0, 1, 2, ACKNOWLEDGED)))), st.integers(1, 7))

@@ -113,7 +113,7 @@ def test_three_nodes_are_restarted_one_by_one_and_not_one_event_is_lost_or_doubl
         others = [other for other in farm if other is not node]
         before = sum(other.processed() for other in others)
         drain(node, running[place], pause_first=place == 1)
-        # The feeder goes on with the others while this one is away. One of them may do all: the one with most credits.
+        # The feeder goes on with the others while this one is away.
         node.wait_for(lambda: sum(o.processed() for o in others) >= before + 4 * PER_MEP, 180)  # noqa: B023
         assert feeder.poll() is None, a.logs()
         node.config.write_text(node.config.read_text().replace("slots = 3", "slots = 4"))

@@ -3,7 +3,7 @@
 from hltnode.daemon._native import SourceCounters
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotLimits, SlotPool
-from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, EndRun, StartRun
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, EndRun, FragmentArrived, StartRun
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor, SilentSources
 
@@ -19,46 +19,66 @@ def sources(**seen: int | None) -> dict[int, SourceCounters]:
 def test_a_source_that_stops_while_another_goes_on_falls_silent_and_comes_back() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
-    assert watch.look(4 * SECOND, sources(a=4, b=1)) == (frozenset(), frozenset())
-    assert watch.look(6 * SECOND, sources(a=6, b=1)) == (frozenset({2}), frozenset())
-    assert watch.look(7 * SECOND, sources(a=7, b=1)) == (frozenset(), frozenset())
+    assert watch.look(4 * SECOND, sources(a=4, b=1), None) == (frozenset(), frozenset())
+    assert watch.look(6 * SECOND, sources(a=6, b=1), None) == (frozenset({2}), frozenset())
+    assert watch.look(7 * SECOND, sources(a=7, b=1), None) == (frozenset(), frozenset())
     assert watch.silent == {2}
-    assert watch.look(8 * SECOND, sources(a=8, b=8)) == (frozenset(), frozenset({2}))
+    assert watch.look(8 * SECOND, sources(a=8, b=8), None) == (frozenset(), frozenset({2}))
 
 
 def test_a_source_that_never_delivered_has_its_time_from_the_start_of_the_run() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(100 * SECOND)
-    assert watch.look(104 * SECOND, sources(a=104, b=None))[0] == frozenset()
-    assert watch.look(105 * SECOND, sources(a=105, b=None))[0] == {2}
+    assert watch.look(104 * SECOND, sources(a=104, b=None), None)[0] == frozenset()
+    assert watch.look(105 * SECOND, sources(a=105, b=None), None)[0] == {2}
 
 
 def test_no_source_is_silent_when_none_delivers() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
-    watch.look(3 * SECOND, sources(a=3, b=2))
-    assert watch.look(60 * SECOND, sources(a=3, b=2)) == (frozenset(), frozenset())
+    watch.look(3 * SECOND, sources(a=3, b=2), None)
+    assert watch.look(60 * SECOND, sources(a=3, b=2), None) == (frozenset(), frozenset())
 
 
 def test_a_silence_lasts_while_no_source_delivers() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
-    watch.look(9 * SECOND, sources(a=9, b=1))
-    watch.look(60 * SECOND, sources(a=9, b=1))
+    watch.look(9 * SECOND, sources(a=9, b=1), None)
+    watch.look(60 * SECOND, sources(a=9, b=1), None)
     assert watch.silent == {2}
 
 
 def test_sources_that_come_later_in_a_mep_are_not_silent_after_a_pause_of_all() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
-    watch.look(6 * SECOND, sources(a=6, b=6, c=0))
+    watch.look(6 * SECOND, sources(a=6, b=6, c=0), None)
     assert watch.silent == {3}
     # Without credit for the next MEP.
-    watch.look(14 * SECOND, sources(a=6, b=6, c=0))
-    assert watch.look(15 * SECOND, sources(a=15, b=6, c=0)) == (frozenset(), frozenset())
+    watch.look(14 * SECOND, sources(a=6, b=6, c=0), None)
+    assert watch.look(15 * SECOND, sources(a=15, b=6, c=0), None) == (frozenset(), frozenset())
     assert watch.silent == {3}
-    assert watch.look(19 * SECOND, sources(a=19, b=6, c=0))[0] == frozenset()
-    assert watch.look(20 * SECOND, sources(a=20, b=6, c=0))[0] == {2}
+    assert watch.look(19 * SECOND, sources(a=19, b=6, c=0), None)[0] == frozenset()
+    assert watch.look(20 * SECOND, sources(a=20, b=6, c=0), None)[0] == {2}
+
+
+def test_a_source_that_waits_for_a_slow_one_is_not_silent() -> None:
+    watch = SilentSources(5 * SECOND)
+    watch.start_run(0)
+    # b and c have delivered all that they may, and a is behind in the open MEPs.
+    for second in range(2, 60):
+        assert watch.look(second * SECOND, sources(a=second, b=1, c=1), {1}) == (frozenset(), frozenset())
+    # The next MEP may come: b is the first to deliver it, and c does not.
+    for second in range(60, 64):
+        assert watch.look(second * SECOND, sources(a=second, b=second, c=1), {1, 3})[0] == frozenset()
+    assert watch.look(64 * SECOND, sources(a=64, b=64, c=1), {1, 3})[0] == {3}
+
+
+def test_a_source_that_the_youngest_mep_lacks_is_silent_whoever_is_slow_beside_it() -> None:
+    watch = SilentSources(5 * SECOND)
+    watch.start_run(0)
+    for second in range(2, 6):
+        watch.look(second * SECOND, sources(a=second, b=1, c=1), {1, 3})
+    assert watch.look(6 * SECOND, sources(a=6, b=1, c=1), {1, 3})[0] == {3}
 
 
 def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> None:
@@ -85,3 +105,26 @@ def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> No
     builder.handle(66 * SECOND, EndRun())
     monitor.look(67 * SECOND)
     assert monitor.silent == frozenset(), "nothing is expected of a run that is over"
+
+
+def test_the_monitor_takes_from_the_open_meps_who_waits() -> None:
+    limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
+    times = BuilderLimits(
+        mep_timeout_ns=3600 * SECOND,
+        feeder_timeout_ns=3600 * SECOND,
+        overtaken_ns=3600 * SECOND,
+        evict_ns=3600 * SECOND,
+        flush_deadline_ns=1,
+        closed_ring=64,
+    )
+    counters = Counters()
+    builder = EventBuilder(SlotPool(3, limits), times, counters)
+    monitor = SilentSourceMonitor(builder, counters, silent_ns=5 * SECOND, clock_ns=lambda: 0)
+    builder.handle(0, StartRun(7, (1, 2, 3), 0, 10))
+    for mep in (0, 1):
+        builder.handle(0, FragmentArrived(7, 2, mep, 100, mep * 10, 10))
+    builder.handle(0, FragmentArrived(7, 3, 0, 100, 0, 10))
+    for second in range(12):
+        counters.sources[1].last_seen_ns = second * SECOND
+        monitor.look(second * SECOND)
+    assert monitor.silent == {3}, "2 has delivered the youngest MEP, 3 has not"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import uproot
 
 from hltnode.daemon.common.vocabulary import HistogramFileOutcome
 from hltnode.daemon.monitoring.counters import WriterCounters
+from hltnode.daemon.storage import histogram_files
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.root_file import read_root, root_bytes, write_beside
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
@@ -124,6 +126,20 @@ def test_while_a_run_goes_on_its_file_is_replaced_and_a_later_session_finishes_i
     later.files.start()
     later.stop()
     assert later.entries() == {"n_s1_0000000007_histograms.root": ENTRIES}
+
+
+def test_the_library_is_loaded_before_there_is_anything_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = threading.Event()
+    monkeypatch.setattr(histogram_files, "LIBRARY_SECONDS", 0.01)
+    monkeypatch.setattr(histogram_files, "load_library", loaded.set)
+    node = Files(tmp_path)
+    node.files.start()
+    assert loaded.wait(30.0)
+    node.counts.contents = {7: content()}
+    node.stop()
+    assert node.entries() == {"n_s2_0000000007_histograms.root": ENTRIES}
 
 
 def test_a_disk_that_refuses_is_counted_and_ends_nothing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from hltnode.client.refused_fragments import RefusedCount
 from hltnode.daemon.commands.mep_streams.replay import print_report
-from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
+from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen, join_states
 from hltnode.daemon.feeder.replaying import ReplayState
 from hltnode.daemon.feeder.single_node import FeedReport
 
@@ -41,6 +41,14 @@ def test_several_processes_that_agree_on_their_last_mep_are_not_called_paused() 
         ReplayState(meps=8, events=80, is_ending=True),
     )
     assert [line.split()[0] for line in said] == ["sends", "ends", "ends"]
+
+
+def test_backlog_and_credits_of_several_processes_are_those_of_one() -> None:
+    # The second one was looked at after the acknowledgement of a batch, the third one has not begun.
+    joined = join_states(
+        [ReplayState(backlog=16, credits=16), ReplayState(backlog=3, credits=8), ReplayState(backlog=0, credits=0)]
+    )
+    assert (joined.backlog, joined.credits) == (16, 16)
 
 
 def report(n: int, **changes: object) -> FeedReport:

@@ -1,10 +1,12 @@
 """hltnode ctl where something is wrong with the node: it says so at once instead of waiting for an answer."""
 
+import itertools
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import zmq
@@ -73,8 +75,37 @@ def test_where_nothing_answers_it_gives_up_after_the_time_of_a_connection(monkey
     with listener(closes=False) as endpoint:
         code, output, seconds = ctl("status", "--to", endpoint)
     assert code == 2
-    assert "no connection in 0.3 s" in output
+    assert "no handshake in 0.3 s" in output
+    assert "CURVE" in output
     assert seconds < 10
+
+
+def test_an_endpoint_that_is_not_there_is_told_from_one_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hltnode.daemon.commands.node.ctl.CONNECT_SECONDS", 0.3)
+    # An address for documentation (RFC 5737), to which nothing leads.
+    code, output, seconds = ctl("status", "--to", "tcp://192.0.2.1:5556")
+    assert code == 2
+    assert "no connection in 0.3 s" in output or "refused" in output
+    assert seconds < 10
+
+
+class StalledPoller(zmq.Poller):
+    """A process that runs again when something has come."""
+
+    def poll(self, timeout: float | None = None) -> list[tuple[object, int]]:
+        del timeout
+        return super().poll(30_000)
+
+
+def test_what_has_come_while_the_command_did_not_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The begin of the command, of its request, and the first look.
+    times = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
+    monkeypatch.setattr("hltnode.daemon.commands.node.ctl.time", SimpleNamespace(monotonic=lambda: next(times)))
+    monkeypatch.setattr("hltnode.daemon.commands.node.ctl.zmq.Poller", StalledPoller)
+    with listener(closes=True) as endpoint:
+        code, output, _ = ctl("status", "--to", endpoint)
+    assert code == 2
+    assert "the handshake failed" in output or "was lost" in output or "is refused" in output
 
 
 def test_without_keys_it_says_that_a_node_with_curve_does_not_take_it() -> None:
