@@ -121,6 +121,7 @@
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
+#include "lhcb/ut/search_tracks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
@@ -137,6 +138,7 @@
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \
+    X(ut_search_tracks) \
     X(forward_search_with_ut) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \
