@@ -147,6 +147,22 @@ inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, co
 
 #endif
 
+/// Of each lane.
+template <typename Lanes>
+__device__ __forceinline__ Lanes square_root(const Lanes& lanes)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    return sqrtf(lanes);
+#else
+    float roots[sizeof lanes / sizeof(float)];
+    std::memcpy(roots, &lanes, sizeof lanes);
+    for (float& root : roots) root = sqrtf(root);
+    Lanes found;
+    std::memcpy(&found, roots, sizeof found);
+    return found;
+#endif
+}
+
 /// One value in all lanes.
 template <typename Lanes, typename Value>
 __device__ Lanes in_all_lanes(Value value)

@@ -114,11 +114,14 @@
 #if defined(HLT_WITH_CPU_FORMS)
 #include "lhcb/forward/search_with_ut_cpu.h"
 #include "lhcb/forward/search_without_ut_cpu.h"
+#include "lhcb/kalman/full_fit_cpu.h"
 #include "lhcb/kalman/ghost_probability_cpu.h"
+#include "lhcb/kalman/velo_fit_cpu.h"
 #include "lhcb/muon/cross_strips_cpu.h"
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
+#include "lhcb/ut/search_tracks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
@@ -135,7 +138,10 @@
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \
+    X(ut_search_tracks) \
     X(forward_search_with_ut) \
+    X(kalman_full_fit) \
+    X(kalman_velo_fit) \
     X(kalman_ghost_probability) \
     X(muon_cross_strips) \
     X(velo_follow_tracks) \

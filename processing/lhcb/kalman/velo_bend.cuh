@@ -8,12 +8,14 @@
 
 namespace hlt {
 
-__device__ float bend_of_position(const velo_field& field, float qop, float z, float dz)
+template <typename Real>
+__device__ __forceinline__ Real bend_of_position(const velo_field& field, const Real& qop, float z, const Real& dz)
 {
     return qop * dz * dz * (0.5f * (field.bend + field.gradient * z) + field.gradient * dz * (1.f / 6.f));
 }
 
-__device__ float bend_of_slope(const velo_field& field, float qop, float z, float dz)
+template <typename Real>
+__device__ __forceinline__ Real bend_of_slope(const velo_field& field, const Real& qop, float z, const Real& dz)
 {
     return qop * dz * (field.bend + field.gradient * (z + 0.5f * dz));
 }

@@ -2,7 +2,7 @@
 // the kink alone (docs/physics/long-tracks.md).
 #pragma once
 
-#include "framework/device/platform.cuh"
+#include "framework/device/lanes.cuh"
 #include "lhcb/long_tracks/generated/long_track_parameter_types.h"
 #include "lhcb/ut/generated/ut_types.h"
 
@@ -11,9 +11,12 @@ namespace hlt {
 constexpr float c_per_gev_to_mev = 1e-3f;
 constexpr float largest_sine = 0.9f;
 
+// `Real`: float, for one VELO track, or several of them, for one in each lane.
+
 /// A polynomial of the kink, or of s = polarity q/p in c/GeV.
-struct bend_polynomial {
-    float a[n_bend_powers];
+template <typename Real>
+struct bend_polynomial_of {
+    Real a[n_bend_powers];
 
     template <typename Lanes>
     __device__ Lanes operator()(const Lanes& bend) const
@@ -22,23 +25,27 @@ struct bend_polynomial {
     }
 };
 
+using bend_polynomial = bend_polynomial_of<float>;
+
 /// A table of coefficients for one tx and ty; `odd`: it changes its sign with that of bend and tx.
-__device__ bend_polynomial at_slopes(const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers], float tx, float ty,
-                                     bool odd)
+template <typename Real>
+__device__ bend_polynomial_of<Real> at_slopes(const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers],
+                                              const Real& tx, const Real& ty, bool odd)
 {
-    const float tx2 = tx * tx, ty2 = ty * ty;
-    bend_polynomial polynomial;
+    const Real tx2 = tx * tx, ty2 = ty * ty;
+    bend_polynomial_of<Real> polynomial;
     for (uint32_t k = 0; k < n_bend_powers; ++k) {
-        const float first = table[k][0][0] + ty2 * (table[k][0][1] + ty2 * table[k][0][2]);
-        const float second = table[k][1][0] + ty2 * (table[k][1][1] + ty2 * table[k][1][2]);
+        const Real first = table[k][0][0] + ty2 * (table[k][0][1] + ty2 * table[k][0][2]);
+        const Real second = table[k][1][0] + ty2 * (table[k][1][1] + ty2 * table[k][1][2]);
         const bool is_odd = ((k & 1u) != 0u) != odd;
-        polynomial.a[k] = (first + tx2 * second) * (is_odd ? tx : 1.f);
+        polynomial.a[k] = (first + tx2 * second) * (is_odd ? tx : Real{} + 1.f);
     }
     return polynomial;
 }
 
-struct velo_line {
-    float x, y, tx, ty;  // at z_velo_end
+template <typename Real>
+struct velo_line_of {
+    Real x, y, tx, ty;  // at z_velo_end
 
     template <typename Lanes>
     __device__ Lanes x_at(const Lanes& z) const
@@ -52,7 +59,13 @@ struct velo_line {
     }
 };
 
-__device__ float sine_of(float tx, float ty) { return tx / sqrtf(1.f + tx * tx + ty * ty); }
+using velo_line = velo_line_of<float>;
+
+template <typename Real>
+__device__ Real sine_of(const Real& tx, const Real& ty)
+{
+    return tx / square_root(1.f + tx * tx + ty * ty);
+}
 
 /// tx behind a change of the sine; ty stays what it is.
 __device__ float tx_behind(const velo_line& line, float change)
@@ -98,14 +111,15 @@ struct bend_functions {
 using bend_at_kink = bend_functions<float>;
 
 /// The functions behind the VELO for one track.
-struct track_bend {
-    bend_polynomial z_magnet;
-    bend_polynomial curvature;
-    bend_polynomial cubic;
-    bend_polynomial y_shift;
-    bend_polynomial y_slope;
+template <typename Real>
+struct track_bend_of {
+    bend_polynomial_of<Real> z_magnet;
+    bend_polynomial_of<Real> curvature;
+    bend_polynomial_of<Real> cubic;
+    bend_polynomial_of<Real> y_shift;
+    bend_polynomial_of<Real> y_slope;
 
-    __device__ track_bend(const long_track_parameters& parameters, const velo_line& line)
+    __device__ track_bend_of(const long_track_parameters& parameters, const velo_line_of<Real>& line)
         : z_magnet(at_slopes(parameters.z_magnet, line.tx, line.ty, false)),
           curvature(at_slopes(parameters.curvature, line.tx, line.ty, false)),
           cubic(at_slopes(parameters.cubic, line.tx, line.ty, false)),
@@ -121,10 +135,14 @@ struct track_bend {
     }
 };
 
+using track_bend = track_bend_of<float>;
+
 /// polarity q/p (c/GeV) of a track with this kink.
-__device__ float s_of(const long_track_parameters& parameters, const velo_line& line, const bend_at_kink& bend)
+template <typename Real>
+__device__ Real s_of(const long_track_parameters& parameters, const velo_line_of<Real>& line,
+                     const bend_functions<Real>& bend)
 {
-    const float change =
+    const Real change =
         sine_of(line.tx + bend.kink, line.ty * (1.f + bend.kink * bend.y_slope)) - sine_of(line.tx, line.ty);
     return change / (c_per_gev_to_mev * at_slopes(parameters.kick, line.tx, line.ty, false)(bend.kink));
 }

@@ -94,11 +94,11 @@ __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_
 __device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, const ut_hits_of_event& hits)
 {
     ut_points points;
-    points.n_hits = 0;
+    points.n_hits = 0.f;
     for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
         const bool found = picks[layer] != no_ut_pick;
         const uint32_t i = found ? picks[layer] : 0u;
-        points.n_hits += found ? 1u : 0u;
+        points.n_hits += found ? 1.f : 0.f;
         points.u[layer] = found ? windows[layer].u[i] : 0.f;
         points.z[layer] = found ? windows[layer].z[i] : z_ut_kink;
         points.weight[layer] = found ? hits.weight[windows[layer].hit[i]] : 0.f;
@@ -164,74 +164,126 @@ __device__ bool try_ut_pairs(const ut_window* windows, const ut_hits_of_event& h
     return true;
 }
 
+/// z (mm) of the last hit.
+template <typename Real>
+__device__ __forceinline__ Real z_of_last(const ut_points_of<Real>& points)
+{
+    Real z_last{};
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer)
+        z_last = points.weight[layer] > 0.f ? max_of(z_last, points.z[layer]) : z_last;
+    return z_last;
+}
+
+constexpr float ut_window_per_p = 4.0212e-5f;  // 1/(mm MeV): what the field bends before the middle of the UT
+constexpr float ut_y_per_deflection = 0.08f;
+constexpr float max_ut_radius = 1200.f;  // mm
+constexpr float min_ut_theta2 = 1e-12f;
+
+__device__ const float* ut_layer_deflection(const ut_tables& tables, float ty)
+{
+    const uint32_t ty_step = static_cast<uint32_t>(100.f * fabsf(ty) + 0.5f);
+    return tables.layer_deflection[min_of(ty_step, n_ut_ty_steps)];
+}
+
+template <typename Parameters>
+__device__ ut_search_limits ut_search_limits_of(const Parameters& p)
+{
+    return {p.max_slope_difference, p.max_kink_distance, p.max_distance, p.three_hits_penalty, p.max_search_chi2};
+}
+
+template <typename Parameters>
+__device__ ut_hits_of_event ut_hits_of(const Parameters& p, uint32_t event)
+{
+    const uint32_t first = p.ut_hits.first(event);
+    return {{p.ut_hits.x, first},     {p.ut_hits.z, first},      {p.ut_hits.y_begin, first},
+            {p.ut_hits.y_end, first}, {p.ut_hits.weight, first}, p.ut_hits.sector_offset + event * ut_sector_stride};
+}
+
+/// Whether a VELO track comes to the UT beside the beam pipe. `p`: the parameters of the kernel.
+template <typename Parameters>
+__device__ __forceinline__ bool points_to_ut(const Parameters& p, const ut_seed& seed)
+{
+    const float x = seed.x + (ut_middle_z - z_velo_end) * seed.tx;
+    const float y = seed.y + (ut_middle_z - z_velo_end) * seed.ty;
+    const float radius2 = x * x + y * y;
+    // Comparisons with nan are false.
+    return (radius2 >= p.min_radius * p.min_radius) & (radius2 <= max_ut_radius * max_ut_radius) &
+           (fabsf(seed.tx) <= p.max_tx) & (fabsf(seed.ty) <= p.max_ty);
+}
+
+/// How far (mm) the hits of a track may be from its straight line in the middle of the UT.
+template <typename Parameters>
+__device__ __forceinline__ float ut_tolerance(const Parameters& p, const ut_seed& seed)
+{
+    const float theta2 = max_of(seed.tx * seed.tx + seed.ty * seed.ty, min_ut_theta2);
+    const float min_p = max_of(p.min_p, p.min_pt / sqrtf(theta2));
+    return 1.f / (ut_window_per_p * min_of(p.sufficient_p, min_p));
+}
+
+/// Write the continuation of a track, if it is good enough. `p`: the parameters of the kernel.
+template <typename Parameters>
+__device__ void write_ut_candidate(const Parameters& p, uint32_t track, const ut_seed& seed, const ut_window* windows,
+                                   const uint32_t* picks, float n_hits, float z_last, const ut_momentum& fit,
+                                   float quality)
+{
+    if (!(fit.chi2 <= p.max_chi2)) return;
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
+        const uint32_t pick = picks[layer];
+        p.ut_candidates.hits[track * n_ut_layers + layer] =
+            static_cast<uint16_t>(pick == no_ut_pick ? no_ut_hit : windows[layer].hit[pick]);
+    }
+    p.ut_candidates.hit_count[track] = static_cast<uint8_t>(n_hits);
+    p.ut_candidates.quality[track] = quality;
+    p.ut_candidates.qop[track] = fit.qop;
+    p.ut_candidates.x[track] = seed.x + (z_last - z_velo_end) * seed.tx + fit.u_last;
+    p.ut_candidates.z[track] = z_last;
+    p.ut_candidates.tx[track] = seed.tx + fit.slope;
+}
+
+/// Search for the continuation of a VELO track, trying `max_pairs` pairs at most. `p`: the parameters of the kernel.
+template <typename Parameters>
+__device__ void search_ut_track(const Parameters& p, const ut_hits_of_event& hits, const ut_search_limits& limits,
+                                uint32_t event, uint32_t track, uint32_t max_pairs)
+{
+    const ut_geometry& geometry = *p.ut_geometry;
+    const ut_tables& tables = *p.ut_tables;
+    const ut_seed seed{p.velo_end.x[track], p.velo_end.y[track], p.velo_end.tx[track], p.velo_end.ty[track]};
+    if (!points_to_ut(p, seed)) return;
+    const float tolerance = ut_tolerance(p, seed);
+    const float* const deflection = ut_layer_deflection(tables, seed.ty);
+    ut_window windows[n_ut_layers];
+    for (uint32_t layer = 0; layer < n_ut_layers; ++layer)
+        fill_ut_window(geometry, hits, seed, layer, tolerance / deflection[layer],
+                       ut_y_per_deflection / deflection[layer], windows[layer]);
+
+    ut_continuation best = no_ut_continuation;
+    uint32_t left = max_pairs;
+    bool all = try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, left, best);
+    // Without one of the layers 0 and 2, if that can still be better.
+    if (best.quality > p.three_hits_penalty) all = try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, left, best) && all;
+    if (!all) atomicOr(&p.events.flags[event], static_cast<uint32_t>(overflow));
+    if (!(best.quality < no_ut_continuation.quality)) return;
+
+    const ut_points points = points_of(windows, best.picks, hits);
+    const float z_last = z_of_last(points);
+    const ut_momentum fit =
+        fit_ut_momentum(geometry, ut_to_qop(tables, seed), seed.tx, seed.ty, points, best.line, z_last);
+    write_ut_candidate(p, track, seed, windows, best.picks, points.n_hits, z_last, fit, best.quality);
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(ut_search_tracks)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
-    const hlt::ut_geometry& geometry = *p.ut_geometry;
-    const hlt::ut_tables& tables = *p.ut_tables;
-    const uint32_t first_hit = p.ut_hits.first(event), first_track = p.velo_end.first(event);
-    const hlt::ut_hits_of_event hits{
-        {p.ut_hits.x, first_hit},       {p.ut_hits.z, first_hit},
-        {p.ut_hits.y_begin, first_hit}, {p.ut_hits.y_end, first_hit},
-        {p.ut_hits.weight, first_hit},  p.ut_hits.sector_offset + event * hlt::ut_sector_stride};
-    const hlt::ut_search_limits limits{p.max_slope_difference, p.max_kink_distance, p.max_distance,
-                                       p.three_hits_penalty, p.max_search_chi2};
-    constexpr float window_per_p = 4.0212e-5f;  // 1/(mm MeV): what the field bends before the middle of the UT
-    constexpr float y_per_deflection = 0.08f;
-    constexpr float max_radius = 1200.f;  // mm, of the UT
-    const uint32_t n_tracks = p.velo_tracks.count[event];
+    const hlt::ut_hits_of_event hits = hlt::ut_hits_of(p, event);
+    const hlt::ut_search_limits limits = hlt::ut_search_limits_of(p);
+    const uint32_t first_track = p.velo_end.first(event), n_tracks = p.velo_tracks.count[event];
     const uint32_t max_pairs = p.max_pairs / hlt::max_of(n_tracks, 1u);
 
     for (uint32_t track = first_track + threadIdx.x; track < first_track + n_tracks; track += blockDim.x) {
         p.ut_candidates.hit_count[track] = 0;
-        if (p.velo_tracks.backward[track] != 0u) continue;
-        const hlt::ut_seed seed{p.velo_end.x[track], p.velo_end.y[track], p.velo_end.tx[track], p.velo_end.ty[track]};
-        const float x = seed.x + (hlt::ut_middle_z - hlt::z_velo_end) * seed.tx;
-        const float y = seed.y + (hlt::ut_middle_z - hlt::z_velo_end) * seed.ty;
-        const float radius2 = x * x + y * y;
-        // Comparisons with nan are false.
-        const bool inside = radius2 >= p.min_radius * p.min_radius && radius2 <= max_radius * max_radius &&
-                            fabsf(seed.tx) <= p.max_tx && fabsf(seed.ty) <= p.max_ty;
-        if (!inside) continue;
-
-        const float theta2 = hlt::max_of(seed.tx * seed.tx + seed.ty * seed.ty, 1e-12f);
-        const float min_p = hlt::max_of(p.min_p, p.min_pt / sqrtf(theta2));
-        const float tolerance = 1.f / (window_per_p * hlt::min_of(p.sufficient_p, min_p));
-        const uint32_t ty_step = static_cast<uint32_t>(100.f * fabsf(seed.ty) + 0.5f);
-        const float* const deflection = tables.layer_deflection[hlt::min_of(ty_step, hlt::n_ut_ty_steps)];
-        hlt::ut_window windows[hlt::n_ut_layers];
-        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer)
-            hlt::fill_ut_window(geometry, hits, seed, layer, tolerance / deflection[layer],
-                                y_per_deflection / deflection[layer], windows[layer]);
-
-        hlt::ut_continuation best = hlt::no_ut_continuation;
-        uint32_t left = max_pairs;
-        bool all = hlt::try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, left, best);
-        // Without one of the layers 0 and 2, if that can still be better.
-        if (best.quality > p.three_hits_penalty)
-            all = hlt::try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, left, best) && all;
-        if (!all) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
-        if (!(best.quality < hlt::no_ut_continuation.quality)) continue;
-
-        const hlt::ut_points points = hlt::points_of(windows, best.picks, hits);
-        float z_last = 0.f;
-        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer)
-            if (points.weight[layer] > 0.f) z_last = hlt::max_of(z_last, points.z[layer]);
-        const hlt::ut_momentum fit = hlt::fit_ut_momentum(geometry, tables, seed, points, best.line, z_last);
-        if (!(fit.chi2 <= p.max_chi2)) continue;
-        for (uint32_t layer = 0; layer < hlt::n_ut_layers; ++layer) {
-            const uint32_t pick = best.picks[layer];
-            p.ut_candidates.hits[track * hlt::n_ut_layers + layer] =
-                static_cast<uint16_t>(pick == hlt::no_ut_pick ? hlt::no_ut_hit : windows[layer].hit[pick]);
-        }
-        p.ut_candidates.hit_count[track] = static_cast<uint8_t>(points.n_hits);
-        p.ut_candidates.quality[track] = best.quality;
-        p.ut_candidates.qop[track] = fit.qop;
-        p.ut_candidates.x[track] = seed.x + (z_last - hlt::z_velo_end) * seed.tx + fit.u_last;
-        p.ut_candidates.z[track] = z_last;
-        p.ut_candidates.tx[track] = seed.tx + fit.slope;
+        if (p.velo_tracks.backward[track] == 0u) hlt::search_ut_track(p, hits, limits, event, track, max_pairs);
     }
 }

@@ -23,6 +23,8 @@ constexpr uint32_t ut_window_places = max_ut_window_hits + ut_stride;
 constexpr uint32_t ut_window_places = max_ut_window_hits + 2u * ut_stride;
 #endif
 
+constexpr float ut_y_margin = 0.5f;  // mm
+
 /// A VELO track at z_velo_end; mm and slopes.
 struct ut_seed {
     float x, y, tx, ty;
@@ -56,6 +58,12 @@ struct ut_window {
         tolerance = fabsf(u[farthest()]);
     }
 
+    /// Behind the last hit no one is near a line.
+    __device__ void close()
+    {
+        for (uint32_t i = 0; i < ut_stride; ++i) u[n_hits + i] = 3e38f, z[n_hits + i] = 0.f;
+    }
+
   private:
     __device__ uint32_t farthest() const
     {
@@ -73,6 +81,29 @@ struct ut_window_limits {
     float margin;          // mm, by which the y of the track may be beyond the end of a strip,
     float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
 };
+
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+/// Eight hits that follow one another, and whether they are inside the limits: bit k.
+struct ut_hit_lanes {
+    float8 u, z;
+    uint32_t inside;
+
+    inline __attribute__((always_inline)) ut_hit_lanes(const ut_hits_of_event& hits, const ut_seed& seed,
+                                                       const ut_window_limits& limits, uint32_t begin)
+    {
+        float8 x, y_begin, y_end;
+        load8(x, &hits.x[begin]);
+        load8(z, &hits.z[begin]);
+        load8(y_begin, &hits.y_begin[begin]);
+        load8(y_end, &hits.y_end[begin]);
+        const float8 dz = z - z_velo_end;
+        const float8 y = seed.y + dz * seed.ty;
+        u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
+        const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
+        inside = bits_of((distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin));
+    }
+};
+#endif
 
 /// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits, which become narrower
 /// when the window is full.
@@ -92,20 +123,11 @@ __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const 
         window.hit[window.n_hits++] = i;
     }
 #else
-    float8 x, z, y_begin, y_end;
-    load8(x, &hits.x[begin]);
-    load8(z, &hits.z[begin]);
-    load8(y_begin, &hits.y_begin[begin]);
-    load8(y_end, &hits.y_end[begin]);
-    const float8 dz = z - z_velo_end;
-    const float8 y = seed.y + dz * seed.ty;
-    const float8 u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
-    const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
-    const int8x32 inside = (distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin);
-    const uint32_t bits = bits_of(inside) & ((1u << min_of(end - begin, ut_stride)) - 1u);
+    const ut_hit_lanes at(hits, seed, limits, begin);
+    const uint32_t bits = at.inside & ((1u << min_of(end - begin, ut_stride)) - 1u);
     constexpr uint8x32 number{0, 1, 2, 3, 4, 5, 6, 7};
-    store_packed(window.u + window.n_hits, u, bits);
-    store_packed(window.z + window.n_hits, z, bits);
+    store_packed(window.u + window.n_hits, at.u, bits);
+    store_packed(window.z + window.n_hits, at.z, bits);
     store_packed(window.hit + window.n_hits, number + begin, bits);
     window.n_hits += static_cast<uint32_t>(__popc(bits));
 #endif
@@ -123,7 +145,7 @@ __device__ uint32_t ut_bin(float value, float half, float width, uint32_t n_bins
 __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_event& hits, const ut_seed& seed,
                                uint32_t layer, float tolerance, float per_deflection, ut_window& window)
 {
-    ut_window_limits limits{geometry.dx_dy[layer], tolerance, 0.5f, per_deflection};
+    ut_window_limits limits{geometry.dx_dy[layer], tolerance, ut_y_margin, per_deflection};
     const float depth = geometry.layer_depth[layer], to_layer = geometry.layer_z[layer] - z_velo_end;
     const float x_track = seed.x + to_layer * seed.tx, y_track = seed.y + to_layer * seed.ty;
     // Sectors stand up to `depth` in front of the middle of the layer and behind it.
@@ -147,8 +169,7 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
             i += ut_stride;
         } while (i < end);
     }
-    // No hit is near a line there.
-    for (uint32_t i = 0; i < ut_stride; ++i) window.u[window.n_hits + i] = 3e38f, window.z[window.n_hits + i] = 0.f;
+    window.close();
 }
 
 }  // namespace hlt

@@ -24,8 +24,11 @@ LIBRARY = KernelLibrary(HLT1.kernels)
 FORMS = {
     "forward_search_with_ut",
     "forward_search_without_ut",
+    "kalman_full_fit",
     "kalman_ghost_probability",
+    "kalman_velo_fit",
     "muon_cross_strips",
+    "ut_search_tracks",
 }
 
 
