@@ -158,23 +158,22 @@ class event_clustering {
     void sort_out(const uint8_t* words, uint32_t n, const uint8_t* end, uint32_t sensor, uint32_t sensor_bit,
                   uint32_t wanted)
     {
-        int_wide invalid{};
+        uint32_t invalid = 0;
         for (uint32_t i = 0; i < n; i += n_wide, words += sizeof(uint_wide)) {
             uint_wide word;
             load_wide_before(word, words, n - i, end);
             const listed_super_pixel<uint_wide> pixels{(word & 0x7fffffu) | sensor << 23};
-            const int_wide is_word = wide_numbers < n - i, is_valid = pixels.column() < n_super_pixel_columns;
-            invalid |= is_word & ~is_valid;
-            const int_wide counts = is_word & is_valid & (pixels.pattern() != 0u) & ((word & sensor_bit) == wanted);
-            const uint32_t isolated = bits_of(counts & ((int_wide)word < 0));
-            const uint32_t others = bits_of(counts & ((int_wide)word >= 0));
+            const uint32_t all = first_bits(n - i), valid = bits_of(pixels.column() < n_super_pixel_columns) & all;
+            invalid |= valid ^ all;
+            const uint32_t counts = valid & bits_of(pixels.pattern() != 0u) & bits_of((word & sensor_bit) == wanted);
+            const uint32_t isolated = counts & bits_of((int_wide)word < 0), others = counts ^ isolated;
             store_packed_wide(isolated_ + n_isolated_, pixels.word, isolated);
             store_packed_wide(others_ + n_others_, pixels.word, others);
             store_packed_wide(corners_ + n_others_, sensor_map::corner_of(pixels), others);
             n_isolated_ += static_cast<uint32_t>(__builtin_popcount(isolated));
             n_others_ += static_cast<uint32_t>(__builtin_popcount(others));
         }
-        is_broken_ |= bits_of(invalid) != 0u;
+        is_broken_ |= invalid != 0u;
     }
 
     /// The windows around the others of a sensor, from `begin` on. False where two have one position. By eight, of
@@ -323,11 +322,15 @@ HLT_CPU_FORM(velo_masked_clustering)
 {
     if (!p.takes(event)) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
+    constexpr uint32_t ahead = 8;  // banks, which lie far apart
     hlt::event_clustering clustering(p, event);
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     bool is_usual = true;
-    for (uint32_t i = rows.first; i < rows.first + rows.count && is_usual; ++i) {
+    const uint32_t end = rows.first + rows.count;
+    hlt::prefetch_fragments(p.raw_banks, {rows.first, hlt::min_of(rows.count, ahead)}, place.index);
+    for (uint32_t i = rows.first; i < end && is_usual; ++i) {
+        hlt::prefetch_fragments(p.raw_banks, {i + ahead, i + ahead < end ? 1u : 0u}, place.index);
         const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
         const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
         if (bank.kind == hlt::velo_bank_kind::super_pixels)
