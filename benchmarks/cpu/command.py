@@ -2,8 +2,8 @@
 
 Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
 time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
-costs 0.2 to 0.6 us for each algorithm of an event. With --growth alone no other revision is needed: how the time of an
-event grows with its hits.
+costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. With --growth alone no other
+revision is needed: how the time of an event grows with its hits.
 """
 
 import argparse

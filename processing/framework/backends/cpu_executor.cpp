@@ -49,6 +49,20 @@ uint64_t thread_nanoseconds()
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
+// What of it a reading takes at least.
+uint64_t clock_reading_nanoseconds()
+{
+    static const uint64_t least = [] {
+        uint64_t of_readings = UINT64_MAX;
+        for (uint32_t i = 0; i < 256; ++i) {
+            const uint64_t before = thread_nanoseconds();
+            of_readings = std::min(of_readings, thread_nanoseconds() - before);
+        }
+        return of_readings;
+    }();
+    return least;
+}
+
 struct Step {
     KernelFunction kernel;
     const void* parameters;
@@ -213,10 +227,17 @@ class Program {
         for (std::size_t step = first; step < last; ++step) {
             steps_[step].kernel(parameters(step, thread), block);
             const uint64_t after = thread_nanoseconds();
-            nanoseconds_[step].fetch_add(after - before, std::memory_order_relaxed);
+            add_nanoseconds(step, after - before);
             before = after;
         }
         progress_.fetch_add(1, std::memory_order_relaxed);
+    }
+
+    // Processor time between two readings of the clock, of which one is taken off.
+    void add_nanoseconds(std::size_t step, uint64_t between)
+    {
+        const uint64_t reading = clock_reading_nanoseconds();
+        nanoseconds_[step].fetch_add(between - std::min(between, reading), std::memory_order_relaxed);
     }
 
     // Blocks that have been through a stage, in all runs. May be read while the program runs.
@@ -344,14 +365,18 @@ class Executor {
     void take_blocks(const Stage& stage, uint32_t thread)
     {
         stage.program->enter(thread);
+        // A stage of one step is measured as a whole: its blocks may be shorter than a reading of the clock.
+        const bool is_one_step = stage.last - stage.first == 1;
+        const uint64_t before = stage.profile && is_one_step ? thread_nanoseconds() : 0;
         for (;;) {
             const uint32_t block = next_.fetch_add(1, std::memory_order_relaxed);
-            if (block >= stage.blocks) return;
-            if (stage.profile)
+            if (block >= stage.blocks) break;
+            if (stage.profile && !is_one_step)
                 stage.program->run_block_profiled(stage.first, stage.last, block, thread);
             else
                 stage.program->run_block(stage.first, stage.last, block, thread);
         }
+        if (stage.profile && is_one_step) stage.program->add_nanoseconds(stage.first, thread_nanoseconds() - before);
     }
 
     void work(uint32_t thread)

@@ -98,6 +98,17 @@ inline __attribute__((always_inline)) void load_wide(Vector& vector, const Numbe
     std::memcpy(&vector, from, sizeof vector);
 }
 
+/// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
+inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,
+                                                            const uint8_t* end)
+{
+    words = uint_wide{};
+    if (static_cast<std::size_t>(end - from) >= sizeof words)
+        std::memcpy(&words, from, sizeof words);
+    else
+        std::memcpy(&words, from, (n < n_wide ? n : n_wide) * sizeof(uint32_t));
+}
+
 template <typename Number, typename Vector>
 inline __attribute__((always_inline)) void store_wide(Number* to, const Vector& vector)
 {

@@ -131,10 +131,10 @@ HLT_KERNEL(velo_decode_retina_clusters)
 #endif
 
     const uint32_t first = p.velo_unsorted.first(event);
-    const bool fits = p.velo_clusters.bound[event] > 0u;
+    const bool has_words = p.velo_clusters.bound[event] > p.velo_clusters.super_pixel_bound[event];
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
-    const uint32_t n_banks = fits ? rows.count : 0;
+    const uint32_t n_banks = has_words ? rows.count : 0;
     hlt::prefetch_fragments(p.raw_banks, {rows.first, n_banks}, place.index);
     const hlt::unsorted_hits out{p.velo_unsorted.x,   p.velo_unsorted.y,  p.velo_unsorted.z,
                                  p.velo_unsorted.phi, p.velo_unsorted.id, p.velo_unsorted.module_pair};

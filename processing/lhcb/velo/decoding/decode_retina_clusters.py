@@ -6,6 +6,7 @@ from hltnode.processing.lhcb.velo.collections import (
     cluster_bound,
     cluster_offset,
     large_events,
+    super_pixel_bound,
     unsorted_columns,
     velo_geometry,
 )
@@ -16,7 +17,7 @@ decode_retina_clusters = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=128,
     large_events=large_events,
-    reads=(raw_banks, velo_geometry, cluster_bound, cluster_offset),
+    reads=(raw_banks, velo_geometry, cluster_bound, super_pixel_bound, cluster_offset),
     updates=(event_flags,),
     writes=unsorted_columns,
 )

@@ -68,7 +68,7 @@ HLT_CPU_FORM(velo_decode_retina_clusters)
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_unsorted.first(event);
     p.velo_unsorted.count[event] = 0;
-    if (p.velo_clusters.bound[event] == 0u) return;
+    if (p.velo_clusters.bound[event] <= p.velo_clusters.super_pixel_bound[event]) return;
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
     hlt::prefetch_fragments(p.raw_banks, rows, place.index);

@@ -15,6 +15,16 @@
 #include "lhcb/velo/decoding/generated/velo_estimate_input_size.h"
 #include "lhcb/velo/decoding/super_pixel.cuh"
 
+namespace hlt {
+
+/// Of a retina bank. Where no word fits the count is checked here: without clusters nobody reads the bank again.
+__device__ uint32_t max_clusters_of(const velo_bank& bank, bool& broken)
+{
+    return bank.max_words != 0u ? bank.max_words : bank.count_words(broken);
+}
+
+}  // namespace hlt
+
 HLT_KERNEL(velo_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
@@ -38,13 +48,14 @@ HLT_KERNEL(velo_estimate_input_size)
             const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + base + threadIdx.x];
             const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
             bool broken = bank.kind == hlt::velo_bank_kind::broken;
-            if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
+            if (bank.kind == hlt::velo_bank_kind::retina) retina += hlt::max_clusters_of(bank, broken);
             if (bank.kind == hlt::velo_bank_kind::super_pixels) n_words = bank.count_words(broken);
             if (broken) broken_banks = 1;
             words = bank.words(p.raw_banks);
         }
         hlt::share_runs(runs[threadIdx.x / hlt::warp_size], n_words, words, [&](const hlt::velo_words& of, uint32_t j) {
-            candidates += hlt::count_candidates(hlt::super_pixel{of.word(p.raw_banks, j)}.pattern());
+            const uint32_t pattern = hlt::super_pixel{of.word(p.raw_banks, j)}.pattern();
+            candidates += static_cast<uint32_t>(__popc(hlt::candidates_of_pattern(pattern)));
         });
     }
     atomicAdd(&sums[0], retina);

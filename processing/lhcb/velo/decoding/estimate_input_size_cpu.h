@@ -1,24 +1,23 @@
-// Upper bound of the clusters on the CPU: the candidates of a pattern are looked up.
+// Upper bound of the clusters on the CPU: words are lanes.
 #pragma once
 
+#include "framework/device/wide_lanes.h"
 #include "lhcb/velo/decoding/estimate_input_size.cuh"
 
 namespace hlt {
 
-/// count_candidates of every pattern.
-struct candidate_counts {
-    uint8_t counts[256];
-
-    constexpr candidate_counts() : counts{}
-    {
-        for (uint32_t pattern = 0; pattern < 256u; ++pattern) {
-            const uint32_t west = pattern & 15u, east = pattern >> 4;
-            uint32_t candidates = (east & ~(east >> 1)) << 4 | (west & ~(west >> 1) & ~(east | east >> 1 | east << 1));
-            for (; candidates != 0u; candidates &= candidates - 1u) ++counts[pattern];
-        }
+/// Super-pixels of a bank whose patterns have a candidate, and such that have two.
+inline __attribute__((always_inline)) void count_candidates(const uint8_t* words, uint32_t n, const uint8_t* end,
+                                                            int_wide& with_one, int_wide& with_two)
+{
+    for (uint32_t i = 0; i < n; i += n_wide, words += sizeof(uint_wide)) {
+        uint_wide word;
+        load_wide_before(word, words, n - i, end);
+        const uint_wide candidates = candidates_of_pattern(wide_numbers < n - i ? word : uint_wide{});
+        with_one -= candidates != 0u;
+        with_two -= (candidates & (candidates - 1u)) != 0u;
     }
-};
-inline constexpr candidate_counts candidates_of_patterns;
+}
 
 }  // namespace hlt
 
@@ -31,17 +30,18 @@ HLT_CPU_FORM(velo_estimate_input_size)
         const hlt::event_row place = p.raw_banks.event_rows[event];
         const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
         hlt::prefetch_fragments(p.raw_banks, rows, place.index);
+        hlt::int_wide with_one{}, with_two{};
         for (uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
             const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
             const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
             if (bank.kind == hlt::velo_bank_kind::broken) broken = true;
-            if (bank.kind == hlt::velo_bank_kind::retina) retina += bank.max_words;
-            if (bank.kind != hlt::velo_bank_kind::super_pixels) continue;
-            const uint32_t n = bank.count_words(broken);
-            const hlt::velo_words words = bank.words(p.raw_banks);
-            for (uint32_t j = 0; j < n; ++j)
-                candidates += hlt::candidates_of_patterns.counts[words.word(p.raw_banks, j) & 0xffu];
+            if (bank.kind == hlt::velo_bank_kind::retina) retina += hlt::max_clusters_of(bank, broken);
+            if (bank.kind == hlt::velo_bank_kind::super_pixels)
+                hlt::count_candidates(p.raw_banks.bytes + bank.words(p.raw_banks).offset, bank.count_words(broken),
+                                      p.raw_banks.bytes + row.data_offset + row.packet_size, with_one, with_two);
         }
+        for (uint32_t lane = 0; lane < hlt::n_wide; ++lane)
+            candidates += static_cast<uint32_t>(with_one[lane] + with_two[lane]);
     }
     p.velo_clusters.bound[event] = retina + candidates;
     p.velo_clusters.super_pixel_bound[event] = candidates;

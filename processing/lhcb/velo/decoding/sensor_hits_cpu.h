@@ -1,4 +1,4 @@
-// Hits of a sensor on the CPU: eight at a time from the coordinates on the sensor to those in space.
+// Hits on the CPU: where the decoders write, and from coordinates on sensors to those in space.
 #pragma once
 
 #include "framework/device/vector8.cuh"
@@ -6,7 +6,9 @@
 
 namespace hlt {
 
-/// Where the decoders write. Between decoding a word and place_hits, x and y hold the coordinates on the sensor.
+using float4 = float __attribute__((vector_size(16)));
+
+/// Where the decoders write.
 struct decoded_hits {
     float* __restrict__ x;
     float* __restrict__ y;
@@ -15,31 +17,19 @@ struct decoded_hits {
     uint32_t* __restrict__ id;
     uint8_t* __restrict__ module_pair;
 
-    /// As velo_position computes them.
-    __attribute__((always_inline)) void store_local(uint32_t at, const velo_geometry& geometry, uint32_t column,
-                                                    float fraction_x, uint32_t row, float fraction_y) const
+    /// Four points (x, y, z and anything) from place `at` on.
+    __attribute__((always_inline)) void store_points(uint32_t at, const float4 (&points)[4]) const
     {
-        x[at] = geometry.local_x[column] + fraction_x * geometry.x_pitch[column];
-        y[at] = (static_cast<float>(row) + fraction_y + 0.5f) * velo_pixel_pitch;
-    }
-
-    /// The hits of one sensor, from `begin` to `end`. Up to seven places behind are overwritten: decoders fill them
-    /// later, or they are the velo_hit_padding of the event.
-    void place(const velo_geometry& geometry, uint32_t sensor, uint32_t begin, uint32_t end) const
-    {
-        const float* const t = geometry.local_to_global[sensor];
-        for (uint32_t i = begin; i < end; i += 8u) {
-            float8 local_x, local_y;
-            load8(local_x, x + i);
-            load8(local_y, y + i);
-            const float8 global_x = t[0] * local_x + t[1] * local_y + t[9];
-            const float8 global_y = t[3] * local_x + t[4] * local_y + t[10];
-            const float8 global_z = t[6] * local_x + t[7] * local_y + t[11];
-            std::memcpy(x + i, &global_x, sizeof global_x);
-            std::memcpy(y + i, &global_y, sizeof global_y);
-            std::memcpy(z + i, &global_z, sizeof global_z);
-            std::memset(module_pair + i, static_cast<int>(sensor / 8u), 8u);
-        }
+        const float4 xy01 = __builtin_shufflevector(points[0], points[1], 0, 4, 1, 5);
+        const float4 xy23 = __builtin_shufflevector(points[2], points[3], 0, 4, 1, 5);
+        const float4 z01 = __builtin_shufflevector(points[0], points[1], 2, 6, 3, 7);
+        const float4 z23 = __builtin_shufflevector(points[2], points[3], 2, 6, 3, 7);
+        const float4 of_x = __builtin_shufflevector(xy01, xy23, 0, 1, 4, 5);
+        const float4 of_y = __builtin_shufflevector(xy01, xy23, 2, 3, 6, 7);
+        const float4 of_z = __builtin_shufflevector(z01, z23, 0, 1, 4, 5);
+        std::memcpy(x + at, &of_x, sizeof of_x);
+        std::memcpy(y + at, &of_y, sizeof of_y);
+        std::memcpy(z + at, &of_z, sizeof of_z);
     }
 
     /// Angles of hits that lie in space. Over full vectors: sensors have few hits.
@@ -47,6 +37,30 @@ struct decoded_hits {
     {
         for (uint32_t i = begin; i < end; ++i) phi[i] = velo_phi(x[i], y[i]);
     }
+};
+
+/// The transformations of sensors by their columns: one operation of four lanes is x, y and z of a hit.
+class sensor_transformations {
+  public:
+    /// To be called for each sensor that has hits.
+    void add(const velo_geometry& geometry, uint32_t sensor)
+    {
+        const float* const t = geometry.local_to_global[sensor];
+        of_sensors_[sensor] = columns{float4{t[0], t[3], t[6]}, float4{t[1], t[4], t[7]}, float4{t[9], t[10], t[11]}};
+    }
+
+    /// x, y, z and anything, as velo_position computes them.
+    __attribute__((always_inline)) float4 position(uint32_t sensor, float local_x, float local_y) const
+    {
+        const columns& of = of_sensors_[sensor];
+        return of.x * local_x + of.y * local_y + of.centre;
+    }
+
+  private:
+    struct alignas(64) columns {
+        float4 x, y, centre;
+    };
+    columns of_sensors_[n_velo_sensors];
 };
 
 }  // namespace hlt

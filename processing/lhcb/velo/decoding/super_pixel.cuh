@@ -5,6 +5,7 @@
 // least one, the top pixel of its east-most column (docs/physics/velo-clustering.md).
 #pragma once
 
+#include "framework/device/lanes.cuh"
 #include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
@@ -23,21 +24,23 @@ struct super_pixel {
     __device__ bool is_valid() const { return column() < n_super_pixel_columns; }
 };
 
-/// Candidates of a pattern with nothing around it: never less than with neighbours, never more than 2.
-__device__ uint32_t count_candidates(uint32_t pattern)
+/// Candidates of a pattern with nothing around it: never less than with neighbours, never more than 2. Like what
+/// follows for one pattern or for a vector of them.
+template <typename Patterns>
+__device__ Patterns candidates_of_pattern(const Patterns& pattern)
 {
-    const uint32_t west = pattern & 15u, east = pattern >> 4 & 15u;
-    const uint32_t east_candidates = east & ~(east >> 1);
-    const uint32_t west_candidates = west & ~(west >> 1) & ~(east | east >> 1 | east << 1);
-    return static_cast<uint32_t>(__popc(west_candidates | east_candidates << 4));
+    const Patterns west = pattern & 15u, east = pattern >> 4 & 15u;
+    const Patterns west_candidates = west & ~(west >> 1) & ~(east | east >> 1 | east << 1);
+    return west_candidates | (east & ~(east >> 1)) << 4;
 }
 
 /// The northern one of the two clusters of an isolated pattern, 0 if it is one cluster. Exact for all 256 patterns.
-__device__ uint32_t second_cluster(uint32_t pattern)
+template <typename Patterns>
+__device__ Patterns second_cluster(const Patterns& pattern)
 {
-    if ((pattern & 0x22u) == 0u && (pattern & 0x11u) != 0u && (pattern & 0xccu) != 0u) return pattern & 0xccu;
-    if ((pattern & 0x44u) == 0u && (pattern & 0x88u) != 0u && (pattern & 0x33u) != 0u) return pattern & 0x88u;
-    return 0u;
+    const auto north_apart = ((pattern & 0x22u) == 0u) & ((pattern & 0x11u) != 0u) & ((pattern & 0xccu) != 0u);
+    const auto top_apart = ((pattern & 0x44u) == 0u) & ((pattern & 0x88u) != 0u) & ((pattern & 0x33u) != 0u);
+    return north_apart ? pattern & 0xccu : top_apart ? pattern & 0x88u : pattern & 0u;
 }
 
 /// Patterns of a super-pixel and of those around it that decide on its candidates.

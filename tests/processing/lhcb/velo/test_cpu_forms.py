@@ -42,6 +42,8 @@ FORMS = {
     "velo_impact_parameter",
 }
 """Those of the vertices are compared in tests/processing/lhcb/primary_vertices."""
+TYPES_IN_MFP = 20
+"""Bytes before the types of the fragments."""
 
 
 def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | None = None) -> list[VeloEvent]:
@@ -72,7 +74,12 @@ def random_bank(kind: BankType, version: int, number: int, n: int, rng: np.rando
 
 def dense_maps(density: float, rng: np.random.Generator) -> list[RawBank]:
     """A patch of each sensor, some in its corners, whose pixels are lit with a probability; none is marked isolated."""
-    banks = []
+    return [bank_of(BankType.VP, 2, sensor, words) for sensor, words in enumerate(dense_words(density, rng))]
+
+
+def dense_words(density: float, rng: np.random.Generator) -> list[NDArray[np.uint32]]:
+    """Of each sensor."""
+    of_sensors = []
     for sensor in range(SENSORS):
         size = 5, 4
         corner = [int(rng.integers(0, most - n + 1)) for most, n in zip(SUPER_PIXELS[1:], size, strict=True)]
@@ -81,8 +88,17 @@ def dense_maps(density: float, rng: np.random.Generator) -> list[RawBank]:
         patterns = np.packbits(rng.random((*size, 8)) < density, axis=2, bitorder="little")[..., 0].astype(np.uint32)
         column, row = (np.arange(n, dtype=np.uint32) + at for n, at in zip(size, corner, strict=True))
         words = patterns | row[None, :].astype(np.uint32) << 8 | column[:, None].astype(np.uint32) << 14
-        banks.append(bank_of(BankType.VP, 2, sensor, rng.permutation(words[patterns != 0])))
-    return banks
+        of_sensors.append(rng.permutation(words[patterns != 0]))
+    return of_sensors
+
+
+def isolated_words(rng: np.random.Generator) -> NDArray[np.uint32]:
+    """Each pattern at a place of its own, apart from all others; any of them may be marked isolated."""
+    patterns = rng.permutation(np.arange(1, 256, dtype=np.uint32))
+    place = rng.permutation(SUPER_PIXELS[1] // 3 * (SUPER_PIXELS[2] // 3))[: len(patterns)].astype(np.uint32)
+    column, row = place // (SUPER_PIXELS[2] // 3) * 3, place % (SUPER_PIXELS[2] // 3) * 3
+    marked = rng.integers(0, 2, len(patterns), dtype=np.uint32) << 31
+    return np.asarray(patterns | row << 8 | column << 14 | marked, np.uint32)
 
 
 def test_the_library_has_two_forms_of_these_kernels() -> None:
@@ -115,11 +131,45 @@ def test_simulated_events_of_one_and_of_many_collisions(encoding: VeloEncoding) 
     assert {event.flags for event in compared(encoded(events))} == {0}
 
 
+@pytest.mark.parametrize("target", LIBRARY.targets)
 @pytest.mark.parametrize("density", [0.01, 0.05, 0.3, 0.7])
-def test_random_maps_of_pixels_sparse_and_dense(density: float) -> None:
+def test_random_maps_of_pixels_sparse_and_dense(density: float, target: str) -> None:
     maps = [dense_maps(density, np.random.default_rng(seed)) for seed in range(3)]
-    found = compared(encoded(maps))
+    found = compared(encoded(maps), target=target)
     assert min(len(event.ids) for event in found) > 100
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_pairs_of_sensors_give_what_two_banks_give(target: str) -> None:
+    """Version 4 has two sensors in a bank, in any order."""
+    rng = np.random.default_rng(5)
+    of_sensors = dense_words(0.1, rng)
+    single = [bank_of(BankType.VP, 3, sensor, of) for sensor, of in enumerate(of_sensors)]
+    pairs = []
+    for number in range(SENSORS // 2):
+        first, second = of_sensors[2 * number : 2 * number + 2]
+        pairs.append(
+            bank_of(BankType.VP, 4, number, rng.permutation(np.concatenate([first, second | np.uint32(1 << 23)])))
+        )
+    [one] = compared(encoded([single]), target=target)
+    [other] = compared(encoded([pairs]), target=target)
+    assert one.same_as(other)
+    assert len(one.ids) > 1000
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_every_pattern_alone(target: str) -> None:
+    """What is marked isolated and has no neighbours gives what it gives without the mark."""
+    rng = np.random.default_rng(6)
+    of_sensors = {sensor: isolated_words(rng) for sensor in (0, 103, 207)}
+    marked = [bank_of(BankType.VP, 2, sensor, words) for sensor, words in of_sensors.items()]
+    unmarked = [
+        bank_of(BankType.VP, 2, sensor, np.asarray(words & 0x7FFFFFFF, np.uint32))
+        for sensor, words in of_sensors.items()
+    ]
+    [one], [other] = compared(encoded([marked]), target=target), compared(encoded([unmarked]), target=target)
+    assert one.same_as(other)
+    assert len(one.ids) > 3 * 255
 
 
 def test_noise_and_hits_that_crowd_places_of_the_tables() -> None:
@@ -159,3 +209,18 @@ def test_words_of_one_position_and_a_sensor_in_two_banks() -> None:
     same_number = (one & ~0x7FF) | (other[0] & 0x7FF)
     both = replace(mep, fragments=((same_number, begin, size), other))
     assert [len(event.ids) for event in compared(both)] == [1]
+
+
+def test_a_count_that_lies_where_no_word_fits() -> None:
+    """A bank of retina clusters that is only such a count flags its event, whether or not others have something."""
+    words = np.array([0x11 | 5 << 8 | 7 << 14], np.uint32)
+    lying = RawBank(BankType.VP, 2, 3, memoryview((7).to_bytes(4, "little")))
+    for others in ([bank_of(BankType.VP, 2, 9, words)], []):
+        mep = encoded([[lying, *others]])
+        data = mep.data.copy()
+        begin = next(at for source, at, _ in mep.fragments if source & 0x7FF == 3)
+        assert data[begin + TYPES_IN_MFP] == BankType.VP
+        data[begin + TYPES_IN_MFP] = BankType.VP_RETINA_CLUSTER
+        [event] = compared(replace(mep, data=data))
+        assert event.flags == EventFlag.BANK_ERROR
+        assert len(event.ids) == len(others)

@@ -14,6 +14,7 @@ struct velo_decode_retina_clusters_parameters {
     const hlt::velo_geometry* velo_geometry;
     struct {
         const uint32_t* bound;
+        const uint32_t* super_pixel_bound;
         const uint32_t* offset;
     } velo_clusters;
     struct {

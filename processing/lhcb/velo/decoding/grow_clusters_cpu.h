@@ -1,0 +1,121 @@
+// Clusters of super-pixels in vectors: a lane for each window and for each cluster.
+//
+// A column is 16 bits, the pixels of four super-pixels one above the other, south first. A word holds the two columns
+// of a super-pixel, that of smaller x in its low half. Of the window of 3 x 4 super-pixels around a candidate a cluster
+// that the candidate reports has pixels in the western and the middle ones only, as nobody reports a cluster that goes
+// on further east: so a cluster is two words.
+#pragma once
+
+#include "framework/device/wide_lanes.h"
+#include "lhcb/velo/decoding/super_pixel.cuh"
+
+namespace hlt {
+
+using half_wide = uint16_t __attribute__((vector_size(sizeof(uint_wide))));
+
+/// The columns, each pixel one row further north, or further south.
+inline __attribute__((always_inline)) uint_wide moved_north(const uint_wide& columns)
+{
+    return (uint_wide)((half_wide)columns << 1);
+}
+inline __attribute__((always_inline)) uint_wide moved_south(const uint_wide& columns)
+{
+    return (uint_wide)((half_wide)columns >> 1);
+}
+inline __attribute__((always_inline)) uint_wide with_rows_beside(const uint_wide& columns)
+{
+    return columns | moved_north(columns) | moved_south(columns);
+}
+
+/// The columns of four super-pixels, of which each byte is one, south first: the low halves of the bytes come first.
+inline __attribute__((always_inline)) uint_wide columns_of(const uint_wide& patterns)
+{
+    const uint_wide inner = (patterns ^ patterns >> 4) & 0x00f000f0u;  // halves that change places
+    const uint_wide by_two = patterns ^ inner ^ inner << 4;
+    const uint_wide outer = (by_two ^ by_two >> 8) & 0x0000ff00u;
+    return by_two ^ outer ^ outer << 8;
+}
+
+/// Candidates of the super-pixel in the middle of a window, in their places.
+inline __attribute__((always_inline)) uint_wide candidates_of(const uint_wide& middle, const uint_wide& east)
+{
+    const uint_wide further_east = middle >> 16 | east << 16;
+    return middle & ~(moved_south(middle) | with_rows_beside(further_east)) & 0x0f000f00u;
+}
+
+/// The columns in the west and in the middle of windows.
+struct half_windows {
+    uint_wide west, middle;
+};
+
+inline __attribute__((always_inline)) half_windows grow_once(const half_windows& lit, const half_windows& clusters)
+{
+    const uint_wide west = with_rows_beside(clusters.west), middle = with_rows_beside(clusters.middle);
+    return {lit.west & (west | west << 16 | west >> 16 | middle << 16),
+            lit.middle & (middle | middle << 16 | middle >> 16 | west >> 16)};
+}
+
+/// The clusters of candidates, which grow as in grow_cluster. `beyond`: the column that follows the middle of each
+/// window, in the high half. Returns the lanes whose cluster their candidate reports.
+inline __attribute__((always_inline)) uint32_t grow_clusters(const half_windows& lit, const uint_wide& beyond,
+                                                             const uint_wide& candidates, half_windows& clusters)
+{
+    clusters = grow_once(lit, {uint_wide{}, candidates});
+    for (bool grown = true; grown;) {
+        const half_windows next = grow_once(lit, grow_once(lit, clusters));
+        grown = bits_of(((next.west ^ clusters.west) | (next.middle ^ clusters.middle)) != 0u) != 0u;
+        clusters = next;
+    }
+    // Bits above that of a candidate are further north in its column, or further east.
+    return bits_of((clusters.middle < 2u * candidates) & ((with_rows_beside(clusters.middle) & beyond) < 0x10000u));
+}
+
+/// Sums over the pixels of clusters, columns and rows counted from the corner of the window.
+struct wide_sums {
+    uint_wide n, column, row;
+};
+
+/// For each byte: how many bits are set, and the sum of their places.
+struct byte_sums {
+    uint_wide n, places;
+};
+
+inline __attribute__((always_inline)) byte_sums sum_bytes(const uint_wide& bits)
+{
+    const uint_wide odd = bits >> 1 & 0x55555555u;
+    const uint_wide of_two = (bits & 0x55555555u) + odd, second = of_two >> 2 & 0x33333333u;
+    const uint_wide of_four = (of_two & 0x33333333u) + second, upper = of_four >> 4 & 0x0f0f0f0fu;
+    const uint_wide places = (odd & 0x33333333u) + (odd >> 2 & 0x33333333u) + 2u * second;
+    return {(of_four & 0x0f0f0f0fu) + upper, (places & 0x0f0f0f0fu) + (places >> 4 & 0x0f0f0f0fu) + 4u * upper};
+}
+
+inline __attribute__((always_inline)) wide_sums sum_clusters(const half_windows& clusters)
+{
+    constexpr uint32_t even_bytes = 0x00ff00ffu;
+    const byte_sums west = sum_bytes(clusters.west), middle = sum_bytes(clusters.middle);
+    const uint_wide bytes = west.n + middle.n, places = west.places + middle.places;
+    const uint_wide northern = bytes >> 8 & even_bytes;
+    const uint_wide n = (bytes & even_bytes) + northern;  // of a first and of a second column
+    const uint_wide rows = (places & even_bytes) + (places >> 8 & even_bytes) + 8u * northern;
+    const uint_wide of_middle = (middle.n & even_bytes) + (middle.n >> 8 & even_bytes);
+    return {(n & 0xffffu) + (n >> 16), (n >> 16) + 2u * ((of_middle & 0xffffu) + (of_middle >> 16)),
+            (rows & 0xffffu) + (rows >> 16)};
+}
+
+/// Mean of up to 64 places below 16: whole ones and what is left, which the common kernel rounds alike. No quotient is
+/// so near to the next whole number that a float could not tell.
+struct wide_mean {
+    uint_wide whole;
+    float_wide fraction;
+
+    __attribute__((always_inline)) wide_mean(const uint_wide& sum, const uint_wide& n)
+    {
+        const float_wide per_n = __builtin_convertvector((int_wide)n, float_wide);
+        const int_wide quotient =
+            __builtin_convertvector(__builtin_convertvector((int_wide)sum, float_wide) / per_n, int_wide);
+        whole = (uint_wide)quotient;
+        fraction = __builtin_convertvector((int_wide)(sum - whole * n), float_wide) / per_n;
+    }
+};
+
+}  // namespace hlt
