@@ -26,6 +26,7 @@ from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.client.sockets import (
     HOPELESS,
     PLAIN,
+    UNEXPLAINED,
     FeederConnection,
     FeederKeys,
     Trouble,
@@ -479,7 +480,8 @@ class Feeder:
                 event = await trouble()
                 if event in HOPELESS:
                     raise FeederRefusedError(f"feeder {self.identity.name}: {HOPELESS[event]}")
-                self._report("connection_lost", reason=event.name)
+                advice = {"text": UNEXPLAINED[event]} if event in UNEXPLAINED else {}
+                self._report("connection_lost", reason=event.name, **advice)
                 if event == zmq.EVENT_DISCONNECTED:
                     self._lose()
         finally:

@@ -52,6 +52,9 @@ def user_errors() -> Iterator[None]:
     """
     try:
         yield
+    except BrokenPipeError:
+        # Who read the output has had enough (| head): no mistake to be named, the command line ends quietly.
+        raise
     except Exception as error:
         if not _can_be_corrected(error):
             raise
@@ -105,6 +108,9 @@ def require_files(*paths: Path | None) -> None:
             continue
         if path.is_dir():
             raise ValueError(f"{path}: is a folder, expected a file")
+        if path.is_fifo():
+            # To open it waits for its writer. A configuration may come through one; who reads events refuses it.
+            continue
         try:
             path.open("rb").close()
         except OSError as error:

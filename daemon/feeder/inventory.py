@@ -11,8 +11,8 @@ from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import NUMBER_BITS, SubDetector
+from hltnode.protocol.raw_data.raw_bank import TRUTH_TYPES, TYPES_OF_TRIGGER, BankType, RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector
 
 Origin: TypeAlias = Path | None
 """The file of some events, None for events that are made on the spot."""
@@ -36,15 +36,16 @@ class Inventory:
     that has a bank of them: before that they say that they have none."""
     lacking: dict[Path, list[int]] = field(default_factory=dict)
     """The sources of which a file has no bank, while another one has: there they say that they have none."""
+    unsent_types: list[int] = field(default_factory=list)
+    """Types of banks of which some have no known source: those are not sent. What no readout sends (banks of the
+    trigger, truth, another encoding of the same hits) is not among them."""
 
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
     """The source that a bank is sent by, None if it is not sent."""
     if not readout.reads(bank.type, encoding):
         return None
-    source = readout.source_of(bank)
-    is_truth = source is not None and source >> NUMBER_BITS == SubDetector.TDET
-    return None if is_truth and not with_truth else source
+    return None if bank.type in TRUTH_TYPES and not with_truth else readout.source_of(bank)
 
 
 def inventory_of_events(
@@ -80,10 +81,14 @@ def inventory_of_events(
     # One encoding for the whole input: a source must not change its banks between MEPs.
     encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
     source_of: dict[BankKey, int] = {}
+    unsent: set[int] = set()
     for key in sorted(first_event_of):
         source = source_of_bank(readout, encoding, RawBank(*key, memoryview(b"")), with_truth=with_truth)
+        bank_type = key[0]
         if source is not None:
             source_of[key] = source
+        elif bank_type not in TRUTH_TYPES | TYPES_OF_TRIGGER and readout.reads(bank_type, encoding):
+            unsent.add(bank_type)
     if not source_of:
         raise FeedError("the input holds no event with banks of the readout")
     versions_of = {
@@ -96,9 +101,8 @@ def inventory_of_events(
     for key in late & source_of.keys():
         if (source := source_of[key]) not in in_time:
             late_sources[source] = min(first_event_of[key], late_sources.get(source, n_events))
-    return Inventory(
-        versions, run or 0, encoding, events_per_mep, n_events, late_sources, _lacking(versions_of, versions)
-    )
+    lacking = _lacking(versions_of, versions)
+    return Inventory(versions, run or 0, encoding, events_per_mep, n_events, late_sources, lacking, sorted(unsent))
 
 
 class _Encodings:

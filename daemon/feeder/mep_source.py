@@ -99,6 +99,7 @@ class MepStream:
         """Events of all passes, None if they never end."""
         self.late_sources = inventory.late_sources
         self.lacking = inventory.lacking
+        self.unsent_types = inventory.unsent_types
         self.files = files
         self.memory = packing.memory
         self._read = read

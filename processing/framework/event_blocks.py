@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hltnode.processing.framework.event_files import GZIP_MAGIC, EventFileError, read_events
+from hltnode.processing.framework.event_files import GZIP_MAGIC, EventFileError, read_events, refuse_pipe
 from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.packing import EventBlock
@@ -95,6 +95,7 @@ class _Blocks:
         """Whole records that were found in the present file."""
 
     def of_file(self, path: Path) -> Iterator[EventBlock]:
+        refuse_pipe(path)
         with path.open("rb", buffering=0) as file:
             head = file.read(GENERIC_HEADER_SIZE)
             file.seek(0)

@@ -63,8 +63,16 @@ def event_counts(path: Path) -> Iterator[tuple[int, int]]:
         raise EventFileError(f"{path}: {error}") from error
 
 
+def refuse_pipe(path: Path) -> None:
+    """Raise EventFileError for what can be opened and is no file: to open a pipe waits for somebody who writes to it,
+    and files are mapped or read more than once."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise EventFileError(f"{path}: is neither a file nor a folder: write its events to a file first")
+
+
 def _mapped(path: Path) -> memoryview:
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             if path.stat().st_size == 0:
                 raise EventFileError(f"{path}: the file is empty")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from hltnode.protocol.lhcb.banks.velo import FIRST_SENSOR_PAIR_VERSION
 from hltnode.protocol.raw_data.mfp import group_into_mfps
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import TYPES_OF_TRIGGER, BankType, RawBank
 from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDetector, source_id
 
 VeloEncoding = Literal["retina", "superpixel"]
@@ -42,18 +42,6 @@ _ONE_SIDED: dict[int, SubDetector] = {
     BankType.PLUME: SubDetector.PLUME,
     BankType.MC_TRACKS: SubDetector.TDET,
 }
-# Written by the trigger or the file writer, never by the readout.
-_NOT_READ_OUT = frozenset(
-    {
-        BankType.DAQ,
-        BankType.HLT_DEC_REPORTS,
-        BankType.TAE_HEADER,
-        BankType.HLT_ROUTING_BITS,
-        BankType.HLT_SEL_REPORTS,
-        BankType.HLT_LUMI_SUMMARY,
-        BankType.FILE_ID,
-    }
-)
 _VELO_TYPES = frozenset({BankType.VP, BankType.VP_RETINA_CLUSTER})
 
 
@@ -72,7 +60,7 @@ def readout_source_id(bank: RawBank) -> int | None:
 
 @lru_cache(maxsize=16384)
 def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> int | None:
-    if bank_type in _NOT_READ_OUT:
+    if bank_type in TYPES_OF_TRIGGER:
         return None
     if bank_type == BankType.ODIN:
         return SubDetector.ODIN << NUMBER_BITS

@@ -69,6 +69,22 @@ class BankType(IntEnum):
     PCIE_TEST = 254
 
 
+TRUTH_TYPES = frozenset({BankType.MC_TRACKS, BankType.MC_VERTICES})
+"""Banks of the simulation, which no detector has."""
+TYPES_OF_TRIGGER = frozenset(
+    {
+        BankType.DAQ,
+        BankType.HLT_DEC_REPORTS,
+        BankType.TAE_HEADER,
+        BankType.HLT_ROUTING_BITS,
+        BankType.HLT_SEL_REPORTS,
+        BankType.HLT_LUMI_SUMMARY,
+        BankType.FILE_ID,
+    }
+)
+"""Banks written by the trigger or the file writer, never by the readout."""
+
+
 class RawBank(NamedTuple):
     """One raw bank: `type` and `version` u8, `source_id` u16, `payload` a view of bytes, without header or padding."""
 

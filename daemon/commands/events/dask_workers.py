@@ -76,7 +76,9 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
             try:
                 client.wait_for_workers(n_workers, timeout=CONNECT_SECONDS)
             except TimeoutError as error:
-                raise ValueError(f"{scheduler}: the scheduler has no worker") from error
+                raise ValueError(
+                    f"{scheduler}: the scheduler has no worker: start some (dask worker {scheduler} --nthreads 1)"
+                ) from error
             yield client
 
 

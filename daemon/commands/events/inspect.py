@@ -172,7 +172,7 @@ def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | Non
             raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
     result = summary.result(file)
     write_json(json, result)
-    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=str(file))
+    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=file.name)
     for bank in result["banks"]:
         table.add_row(
             str(bank["type"]),

@@ -237,11 +237,13 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
         "sources": len(stream.sources),
         "late_sources": {str(source): event for source, event in stream.late_sources.items()},
         "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
+        "unsent_types": stream.unsent_types,
     }
 
 
 def say_what_is_special(stream: MepStream) -> None:
-    """Name the files that are left out, sources that are not in the first events, and files that lack some."""
+    """Name the files that are left out, sources that are not in the first events, files that lack some, and types of
+    banks that are not sent."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
         lines.append(f"left out: {counted(len(left_out), 'file')}")
@@ -261,6 +263,11 @@ def say_what_is_special(stream: MepStream) -> None:
         )
     if len(stream.lacking) > SHOWN_RANGES:
         lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
+    if unsent := stream.unsent_types:
+        lines.append(
+            f"not sent: banks of {'type' if len(unsent) == 1 else 'types'} {', '.join(map(str, unsent))}, whose source "
+            "is not known: they need source ids with a sub-detector"
+        )
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

@@ -92,7 +92,7 @@ class ReplayScreen:
             since = self._missing_since.setdefault(endpoint, now)
             if now - self._named_at.get(endpoint, since) >= MISSING_SECONDS:
                 self._named_at[endpoint] = now
-                self.say(f"waiting for the node at {endpoint}: no answer for {now - since:.0f} s")
+                self.say(f"waiting for the node at {endpoint}: no welcome for {now - since:.0f} s")
             self._named_at.setdefault(endpoint, now)
         for endpoint in self._missing_since.keys() - set(state.missing):
             if now - self._missing_since.pop(endpoint) >= MISSING_SECONDS:

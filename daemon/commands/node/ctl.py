@@ -24,6 +24,11 @@ from hltnode.protocol.transport.run_control_messages import Command, CommandName
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
 # States that a node leaves without a command: configure and stop are complete when it has left them.
 _TRANSIENT = frozenset({RunState.CONFIGURED, RunState.DRAINING})
+# What a command has done when the node has left such a state for READY; its reply says what it begins.
+_DONE = {
+    CommandName.CONFIGURE: "the back end is warm",
+    CommandName.STOP: "everything is drained, the files are finished",
+}
 POLL_SECONDS = 0.1
 # A machine that is off answers nothing at all.
 CONNECT_SECONDS = REACHABLE_SECONDS
@@ -31,7 +36,7 @@ CONNECT_SECONDS = REACHABLE_SECONDS
 _TROUBLE = {
     zmq.EVENT_CONNECT_RETRIED: "the connection is refused: is the node running?",
     zmq.EVENT_DISCONNECTED: "the connection was lost before the answer came: has the node ended, or does it use CURVE?",
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: do both sides use CURVE, or none?",
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: CURVE on one side alone, or another --server-key?",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "node and operator do not agree on CURVE, or on the key of the node",
 }
@@ -113,7 +118,8 @@ def command_and_wait(request: Requester, command: CommandName, run: int | None, 
         status = request(CommandName.STATUS, None)
         state = status.state
         is_closing = is_closing and json.loads(status.text)["closing"] is not None
-    return Reply(reply.request, reply.ok and state is not RunState.ERROR, state, reply.text)
+    text = _DONE.get(command, reply.text) if waits and state is RunState.READY else reply.text
+    return Reply(reply.request, reply.ok and state is not RunState.ERROR, state, text)
 
 
 class ControlConnection:

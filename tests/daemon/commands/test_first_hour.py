@@ -93,6 +93,18 @@ def test_the_shell_completes_commands_and_options(words: str, expected: list[str
     assert ended.stdout.split() == expected, ended.stderr
 
 
+@pytest.mark.parametrize("command", [["lines", "--fields"], ["lines"], ["config", "--defaults"]])
+def test_a_reader_of_the_output_that_has_had_enough_is_no_error(command: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "hltnode.daemon", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(60) == 1
+
+
 def test_the_defaults_are_a_configuration_that_changes_nothing(tmp_path: Path) -> None:
     result = run("config", "--defaults")
     assert result.exit_code == 0

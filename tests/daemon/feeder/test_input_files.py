@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hltnode.daemon.commands.mep_streams.replay import say_what_is_special
 from hltnode.daemon.feeder.input_files import FeedError, FileKind, find_inputs
 from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files
 from hltnode.processing.framework.event_files import EventFileError
@@ -16,6 +17,7 @@ from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from tests.daemon.fakes import synthetic_meps
 
 VELO = 2 << 11 | 7
@@ -128,6 +130,42 @@ def test_a_source_that_appears_late_is_known_from_the_start_and_named(tmp_path: 
     assert stream.late_sources == {VELO: 300}
     first = next(iter(stream))
     assert VELO in first.mfps
+
+
+TDET = source_id(SubDetector.TDET, 0)
+
+
+def own_event(number: int, *banks: RawBank) -> bytes:
+    return encode_record(encode_banks([encode_odin(Odin(run=5, event_id=number)), *banks]), run=5)
+
+
+def test_a_board_with_a_source_of_the_test_detector_is_sent_and_truth_is_not(tmp_path: Path) -> None:
+    board = RawBank(BankType.TEST_DET, 1, TDET, memoryview(b"a board of one's own"))
+    truth = RawBank(BankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
+    path = tmp_path / "own.mdf"
+    path.write_bytes(own_event(0, board) + own_event(1, board))
+    [mep] = stream_of(path)
+    assert [bytes(bank.payload) for bank in Mfp.parse(mep.mfps[TDET]).banks() if bank is not None] == [
+        bytes(board.payload)
+    ] * 2
+    path.write_bytes(own_event(0, truth))
+    assert stream_of(path).sources == (0,)
+    assert stream_of(path, with_truth=True).sources == (0, TDET)
+
+
+def test_banks_whose_source_is_not_known_are_named_and_those_that_no_readout_sends_are_not(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    unknown = RawBank(200, 1, 3, memoryview(b"whose"))
+    reports = RawBank(BankType.HLT_DEC_REPORTS, 3, 1 << 13, memoryview(b"0123456789abcdef"))
+    truth = RawBank(BankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
+    path = tmp_path / "x.mdf"
+    path.write_bytes(own_event(0, reports, truth) + own_event(1, unknown) + own_event(2, unknown))
+    stream = stream_of(path)
+    assert stream.unsent_types == [200]
+    assert stream.sources == (0,)
+    say_what_is_special(stream)
+    assert "banks of type 200, whose source is not known" in " ".join(capfd.readouterr().err.split())
 
 
 def encoded(number: int, *types: BankType, version: int = 2) -> bytes:

@@ -38,7 +38,7 @@ def processed(site: Site) -> int:
 def test_a_node_that_is_not_there_is_named_every_few_seconds_until_it_answers(site: Site) -> None:
     feeder = replay(site, "--wait")
     log = site.directory / "log0"
-    site.wait_for(lambda: f"waiting for the node at {site.control}: no answer for" in log.read_text())
+    site.wait_for(lambda: f"waiting for the node at {site.control}: no welcome for" in log.read_text())
     site.start_node()
     assert site.wait(feeder) == 0, site.logs()
     assert f"the node at {site.control} answers" in log.read_text()

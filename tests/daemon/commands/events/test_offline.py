@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -235,6 +236,15 @@ def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None
     text = " ".join(result.output.split())
     assert "bad.mdf" in text.replace(" ", "")
     assert message in text
+
+
+@pytest.mark.parametrize("command", ["process", "inspect", "validate", "rates", "replay-check"])
+def test_a_pipe_is_refused_and_not_waited_for(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "pipe.mdf"
+    os.mkfifo(path)
+    result = runner.invoke(app, [command, str(path)])
+    assert result.exit_code == 2
+    assert "is neither a file nor a folder" in " ".join(result.output.split())
 
 
 def test_a_truncated_file_is_named_with_the_position(sample: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_where_the_connection_is_closed_it_says_so_at_once() -> None:
     with listener(closes=True) as endpoint:
         code, output, seconds = ctl("status", "--to", endpoint)
     assert code == 2
-    assert "is the node running?" in output or "do both sides use CURVE" in output or "was lost" in output
+    assert "is the node running?" in output or "CURVE on one side alone" in output or "was lost" in output
     assert seconds < 10
 
 
@@ -137,3 +137,18 @@ def test_a_close_is_waited_for_until_the_node_is_done_with_the_run() -> None:
     assert reply.ok
     assert reply.text == "run 7 is closed"
     assert asked == [(CommandName.CLOSE, 7)] + [(CommandName.STATUS, None)] * 3
+
+
+def test_a_stop_that_was_waited_for_says_what_is_done_and_not_what_was_begun() -> None:
+    states = iter([RunState.DRAINING, RunState.READY])
+
+    def request(name: CommandName, _run: int | None) -> Reply:
+        state = next(states) if name is CommandName.STATUS else RunState.DRAINING
+        return Reply(1, True, state, "{}" if name is CommandName.STATUS else "draining")
+
+    reply = command_and_wait(request, CommandName.STOP, None, 10.0)
+    assert (reply.ok, reply.state, reply.text) == (
+        True,
+        RunState.READY,
+        "everything is drained, the files are finished",
+    )
