@@ -126,6 +126,7 @@
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
 #include "lhcb/velo/tracking/follow_tracks_cpu.h"
+#include "lhcb/velo/tracking/kalman_filter_cpu.h"
 #include "lhcb/velo/tracking/search_by_triplet_cpu.h"
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
@@ -135,6 +136,7 @@
     X(velo_masked_clustering) \
     X(velo_sort_by_phi) \
     X(velo_search_by_triplet) \
+    X(velo_kalman_filter) \
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \

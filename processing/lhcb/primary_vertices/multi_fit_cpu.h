@@ -1,33 +1,186 @@
-// Adaptive fit of primary vertices on the CPU: the common kernel, which has the steps, with the nearness of each track
-// to each seed computed once. It makes the denominators, and in each turn it is subtracted from them.
+// Adaptive fit of primary vertices on the CPU: the common kernel, which has the steps, in wide vectors, with what a
+// turn does not change computed once for each seed: the nearness of each track to it, which makes the denominators and
+// is subtracted from them, and for each track tx^2 + ty^2.
 #pragma once
 
+#include "framework/device/wide_lanes.h"
 #include "lhcb/primary_vertices/multi_fit.cuh"
 
 namespace hlt {
 
-/// Seeds whose nearness is kept: scratch has pv_fit_track_width columns, of which one has the denominators.
-constexpr uint32_t pv_kept_seeds = pv_fit_track_width - 1u;
+/// Seeds whose nearness is kept: of the pv_fit_track_width columns of scratch, one has the denominators, one the
+/// slopes.
+constexpr uint32_t pv_kept_seeds = pv_fit_track_width - 2u;
 
-/// Nearness of all tracks to a seed on the beam line.
-inline void pv_find_nearness(const pv_fit_tracks& tracks, pv_point seed, float* __restrict__ nearness)
+/// exp_negative of wide lanes.
+inline __attribute__((always_inline)) float_wide exp_negative_wide(const float_wide& x)
 {
-    for (uint32_t i = 0; i < tracks.n; ++i)
-        nearness[i] = pv_nearness(pv_residual_of(tracks.column_values(i, 0.f), seed).chi2);
+    constexpr float log2_e = 1.44269504f;
+    constexpr float ln2_high = 0.693145752f;
+    constexpr float ln2_low = 1.42860677e-6f;
+    const float_wide inside = x > exp_negative_zero ? x : float_wide{} + exp_negative_zero;
+    const float_wide scaled = inside * log2_e - 0.5f;
+    const int_wide exponent = __builtin_convertvector(scaled, int_wide);
+    const float_wide n = __builtin_convertvector(exponent, float_wide);
+    const float_wide r = (inside - n * ln2_high) - n * ln2_low;
+    float_wide p = r * (1.f / 720.f) + 1.f / 120.f;
+    p = p * r + 1.f / 24.f;
+    p = p * r + 1.f / 6.f;
+    p = p * r + 0.5f;
+    p = p * r + 1.f;
+    p = p * r + 1.f;
+    const int_wide bits = (exponent + 127) << 23;
+    float_wide power;
+    std::memcpy(&power, &bits, sizeof power);
+    return x > exp_negative_zero ? p * power : float_wide{};
 }
 
-/// Sums over the tracks, lane by lane. `own`: their nearness to the seed.
-inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__ own, const pv_fit& fit,
-                          pv_lane_sums& sum)
+/// Wide lanes of tracks from track i on, without their denominators.
+struct pv_wide_tracks {
+    float_wide x, y, z, tx, ty, weight;
+
+    __attribute__((always_inline)) pv_wide_tracks(const pv_fit_columns& columns, uint32_t i)
+    {
+        load_wide(x, columns.x + i);
+        load_wide(y, columns.y + i);
+        load_wide(z, columns.z + i);
+        load_wide(tx, columns.tx + i);
+        load_wide(ty, columns.ty + i);
+        load_wide(weight, columns.weight + i);
+    }
+};
+
+/// As pv_residual.
+struct pv_wide_residual {
+    float_wide x, y, chi2;
+
+    __attribute__((always_inline)) pv_wide_residual(const pv_wide_tracks& track, const pv_point& point)
+    {
+        const float_wide dz = point.z - track.z;
+        x = point.x - (track.x + track.tx * dz);
+        y = point.y - (track.y + track.ty * dz);
+        chi2 = (x * x + y * y) * track.weight;
+    }
+};
+
+/// Nearness of all tracks to a seed on the beam line.
+inline void pv_find_nearness(const pv_fit_tracks& tracks, const pv_point& seed, float* __restrict__ nearness)
 {
-    static_assert(pv_lanes_at_once == pv_lanes);
-    for (uint32_t base = 0; base < tracks.n; base += pv_lanes) {
-        for (uint32_t k = 0; k < pv_lanes; ++k) {
-            const pv_fit_track track = tracks.at(base + k);
-            const pv_residual residual = pv_residual_of(track, fit.vertex);
-            const float used = residual.chi2 < fit.max_chi2 ? 1.f : 0.f;
-            pv_add_track(track, fit, residual, pv_nearness(residual.chi2), own[base + k], used, sum, k);
+    for (uint32_t i = 0; i < tracks.n; i += n_wide)
+        store_wide(nearness + i,
+                   exp_negative_wide(-0.5f * pv_wide_residual(pv_wide_tracks(tracks.columns, i), seed).chi2));
+}
+
+using four_lanes = float __attribute__((vector_size(16)));
+
+/// Four sums in the fixed tree, of lanes of which those half apart have been added.
+inline __attribute__((always_inline)) four_lanes pv_four_sums(const float (*lanes)[pv_lanes / 2u])
+{
+    four_lanes rows[4];
+    for (uint32_t s = 0; s < 4u; ++s) {
+        float8 low, high;
+        load8(low, lanes[s]);
+        load8(high, lanes[s] + 8);
+        const float8 eight = low + high;
+        rows[s] = __builtin_shufflevector(eight, eight, 0, 1, 2, 3) + __builtin_shufflevector(eight, eight, 4, 5, 6, 7);
+    }
+    const four_lanes first = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5);
+    const four_lanes first_behind = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+    const four_lanes second = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5);
+    const four_lanes second_behind = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    const four_lanes one = first + first_behind, other = second + second_behind;
+    return __builtin_shufflevector(one, other, 0, 1, 4, 5) + __builtin_shufflevector(one, other, 2, 3, 6, 7);
+}
+
+/// What a turn finds of some tracks, before it is added.
+struct pv_turn {
+    static constexpr uint32_t n = 8u * pv_lanes;  // tracks
+    alignas(64) float x[n], y[n];                 // of pv_residual
+    alignas(64) float near[n];                    // 0 for those that are not within max_chi2
+    alignas(64) float denominator[n];
+};
+
+constexpr uint32_t n_pv_lane_sums = n_pv_sums - 1u;  // without the count
+using pv_wide_sums = float_wide[pv_lanes / n_wide][n_pv_lane_sums];
+static_assert(pv_sum_count == 0 && n_pv_lane_sums == 8u);
+
+/// Fill a turn with the tracks from `first` to `end`. `rest`: of their denominators without the nearness to this seed.
+/// Returns how many of them are within max_chi2.
+inline uint32_t pv_find_turn(pv_turn& turn, const pv_fit_tracks& tracks, uint32_t first, uint32_t end,
+                             const float* __restrict__ rest, const pv_fit& fit)
+{
+    uint32_t count = 0;
+    for (uint32_t i = first; i < end; i += n_wide) {
+        const pv_wide_residual residual(pv_wide_tracks(tracks.columns, i), fit.vertex);
+        const float_wide near = exp_negative_wide(-0.5f * residual.chi2);
+        float_wide others;
+        load_wide(others, rest + i);
+        const uint32_t within = bits_where<wide_comparison::less>(residual.chi2, float_wide{} + fit.max_chi2);
+        count += static_cast<uint32_t>(__popc(static_cast<int>(within)));
+        store_wide(turn.x + i - first, residual.x);
+        store_wide(turn.y + i - first, residual.y);
+        store_wide(turn.near + i - first, residual.chi2 < fit.max_chi2 ? near : float_wide{});
+        store_wide(turn.denominator + i - first, fit.cut + near + others);
+    }
+    return count;
+}
+
+/// Add a turn, lane by lane, as pv_add_track does. `slope2`: tx^2 + ty^2 of the tracks.
+inline void pv_add_turn(const pv_turn& turn, const pv_fit_columns& columns, uint32_t first, uint32_t end,
+                        const float* __restrict__ slope2, pv_wide_sums& sums)
+{
+    for (uint32_t part = 0; part < pv_lanes / n_wide; ++part) {
+        float_wide(&sum)[n_pv_lane_sums] = sums[part];
+        float_wide w_sum = sum[0], a = sum[1], b = sum[2], c = sum[3], d = sum[4], gx = sum[5], gy = sum[6];
+        float_wide gz = sum[7];
+        for (uint32_t i = first + part * n_wide; i < end; i += pv_lanes) {
+            float_wide x, y, near, denominator, tx, ty, weight, slopes;
+            load_wide(x, turn.x + i - first);
+            load_wide(y, turn.y + i - first);
+            load_wide(near, turn.near + i - first);
+            load_wide(denominator, turn.denominator + i - first);
+            load_wide(tx, columns.tx + i);
+            load_wide(ty, columns.ty + i);
+            load_wide(weight, columns.weight + i);
+            load_wide(slopes, slope2 + i);
+            const float_wide w = near / denominator;
+            const float_wide v = w * weight;
+            w_sum += w;
+            a += v;
+            b -= v * tx;
+            c -= v * ty;
+            d += v * slopes;
+            gx += v * x;
+            gy += v * y;
+            gz -= v * (tx * x + ty * y);
         }
+        const float_wide all[n_pv_lane_sums] = {w_sum, a, b, c, d, gx, gy, gz};
+        for (uint32_t s = 0; s < n_pv_lane_sums; ++s) sum[s] = all[s];
+    }
+}
+
+/// Sums over the tracks. What depends on one another in long chains, the nearness, and what is added are loops of their
+/// own: a core then has more tracks at work.
+inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__ rest, const float* __restrict__ slope2,
+                          const pv_fit& fit, float* sum)
+{
+    pv_wide_sums sums = {};
+    pv_turn turn;
+    uint32_t count = 0;
+    for (uint32_t first = 0; first < tracks.n; first += pv_turn::n) {
+        const uint32_t end = min_of(first + pv_turn::n, tracks.n);
+        count += pv_find_turn(turn, tracks, first, end, rest, fit);
+        pv_add_turn(turn, tracks.columns, first, end, slope2, sums);
+    }
+    float lanes[n_pv_lane_sums][pv_lanes / 2u];
+    constexpr uint32_t half = pv_lanes / n_wide / 2u;
+    for (uint32_t s = 0; s < n_pv_lane_sums; ++s)
+        for (uint32_t part = 0; part < half; ++part)
+            store_wide(lanes[s] + part * n_wide, sums[part][s] + sums[part + half][s]);
+    sum[pv_sum_count] = static_cast<float>(count);
+    for (uint32_t s = 0; s < n_pv_lane_sums; s += 4u) {
+        const four_lanes four = pv_four_sums(lanes + s);
+        std::memcpy(sum + 1u + s, &four, sizeof four);
     }
 }
 
@@ -47,31 +200,35 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
     const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
 
     // 1. Denominators. Behind the last seed that is kept, one column serves all.
+    float* __restrict__ const denominator = tracks.scratch;
+    float* __restrict__ const slope2 = tracks.scratch + tracks.n;
     const auto nearness_of = [&](uint32_t seed) {
-        return tracks.scratch + tracks.n * (1u + hlt::min_of(seed, hlt::pv_kept_seeds - 1u));
+        return tracks.scratch + tracks.n * (2u + hlt::min_of(seed, hlt::pv_kept_seeds - 1u));
     };
-    std::memset(tracks.scratch, 0, tracks.n * sizeof *tracks.scratch);
+    for (uint32_t i = 0; i < tracks.n; ++i) {
+        denominator[i] = 0.f;
+        slope2[i] = columns.tx[i] * columns.tx[i] + columns.ty[i] * columns.ty[i];
+    }
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
         float* __restrict__ const nearness = nearness_of(seed);
         hlt::pv_find_nearness(tracks, {beamline_x, beamline_y, seeds[seed]}, nearness);
-        for (uint32_t i = 0; i < tracks.n; ++i) tracks.scratch[i] += nearness[i];
+        for (uint32_t i = 0; i < tracks.n; ++i) denominator[i] += nearness[i];
     }
 
     // 2. Fits.
     const float cut = hlt::pv_nearness(p.chi2_cut);
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
-        float* const own = nearness_of(seed);
+        float* __restrict__ const rest = nearness_of(seed);
         const hlt::pv_point at_seed{beamline_x, beamline_y, seeds[seed]};
         if (n_seeds > hlt::pv_kept_seeds && seed + 1u >= hlt::pv_kept_seeds)
-            hlt::pv_find_nearness(tracks, at_seed, own);
+            hlt::pv_find_nearness(tracks, at_seed, rest);
+        for (uint32_t i = 0; i < tracks.n; ++i) rest[i] = denominator[i] - rest[i];
         const float min_tracks = static_cast<float>(at_seed.z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
         hlt::primary_vertex vertex{beamline_x, beamline_y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
             const hlt::pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
-            hlt::pv_lane_sums lanes = {};
-            hlt::pv_add_tracks(tracks, own, fit, lanes);
             float sum[hlt::n_pv_sums];
-            for (uint32_t s = 0; s < hlt::n_pv_sums; ++s) sum[s] = hlt::pv_tree_sum(lanes[s]);
+            hlt::pv_add_tracks(tracks, rest, slope2, fit, sum);
             vertex.n_tracks = 0.f;
             float step_z;
             if (!(sum[hlt::pv_sum_count] >= min_tracks) ||

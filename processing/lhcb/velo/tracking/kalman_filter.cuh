@@ -150,6 +150,71 @@ __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
     state.c20[t] = moved_c20;
 }
 
+/// The tracks of a group: their line, and the states at the beam line and at the end of the VELO.
+struct kalman_group {
+    kalman_line line;
+    kalman_state beam, end;
+};
+
+__device__ void kalman_fit(const kalman_hits& hits, float beamline_x, float beamline_y, kalman_group& group)
+{
+    kalman_line& line = group.line;
+    kalman_state &beam = group.beam, &end = group.end;
+    kalman_fit_line(hits, line);
+    kalman_state upstream, downstream;  // after the filter that ended there
+    kalman_filter(hits, line, upstream, downstream);
+
+    constexpr uint32_t width = kalman_width;
+    for (uint32_t t = 0; t < width; ++t) {
+        const bool backward = line.backward[t];
+        beam.x[t] = backward ? downstream.x[t] : upstream.x[t];
+        beam.y[t] = backward ? downstream.y[t] : upstream.y[t];
+        beam.z[t] = backward ? downstream.z[t] : upstream.z[t];
+        beam.tx[t] = backward ? downstream.tx[t] : upstream.tx[t];
+        beam.ty[t] = backward ? downstream.ty[t] : upstream.ty[t];
+        beam.c00[t] = backward ? downstream.c00[t] : upstream.c00[t];
+        beam.c20[t] = backward ? downstream.c20[t] : upstream.c20[t];
+        beam.c22[t] = backward ? downstream.c22[t] : upstream.c22[t];
+        end.x[t] = backward ? upstream.x[t] : downstream.x[t];
+        end.y[t] = backward ? upstream.y[t] : downstream.y[t];
+        end.z[t] = backward ? upstream.z[t] : downstream.z[t];
+        end.tx[t] = backward ? upstream.tx[t] : downstream.tx[t];
+        end.ty[t] = backward ? upstream.ty[t] : downstream.ty[t];
+        end.c00[t] = backward ? upstream.c00[t] : downstream.c00[t];
+        end.c20[t] = backward ? upstream.c20[t] : downstream.c20[t];
+        end.c22[t] = backward ? upstream.c22[t] : downstream.c22[t];
+    }
+    for (uint32_t t = 0; t < width; ++t) {
+        const float slope2 = beam.tx[t] * beam.tx[t] + beam.ty[t] * beam.ty[t];
+        const float towards = beam.tx[t] * (beamline_x - beam.x[t]) + beam.ty[t] * (beamline_y - beam.y[t]);
+        kalman_move(beam, t, slope2 > 0.f ? towards / slope2 : 0.f);
+        kalman_move(end, t, velo_end_z - end.z[t]);
+    }
+}
+
+/// Write what lane t of a group has found as a track.
+template <typename Parameters>
+__device__ void kalman_write(const Parameters& p, uint32_t track, const kalman_group& group, uint32_t t)
+{
+    const kalman_state &beam = group.beam, &end = group.end;
+    p.velo_tracks.backward[track] = group.line.backward[t] ? 1 : 0;
+    p.velo_beamline.x[track] = beam.x[t];
+    p.velo_beamline.y[track] = beam.y[t];
+    p.velo_beamline.z[track] = beam.z[t];
+    p.velo_beamline.tx[track] = beam.tx[t];
+    p.velo_beamline.ty[track] = beam.ty[t];
+    p.velo_beamline.c00[track] = beam.c00[t];
+    p.velo_beamline.c20[track] = beam.c20[t];
+    p.velo_beamline.c22[track] = beam.c22[t];
+    p.velo_end.x[track] = end.x[t];
+    p.velo_end.y[track] = end.y[t];
+    p.velo_end.tx[track] = end.tx[t];
+    p.velo_end.ty[track] = end.ty[t];
+    p.velo_end.c00[track] = end.c00[t];
+    p.velo_end.c20[track] = end.c20[t];
+    p.velo_end.c22[track] = end.c22[t];
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(velo_kalman_filter)
@@ -179,56 +244,8 @@ HLT_KERNEL(velo_kalman_filter)
             hlt::kalman_read(hits, t, indices, hit_x, hit_y, hit_z);
         }
 
-        hlt::kalman_line line;
-        hlt::kalman_fit_line(hits, line);
-        hlt::kalman_state upstream, downstream;  // after the filter that ended there
-        hlt::kalman_filter(hits, line, upstream, downstream);
-
-        hlt::kalman_state beam, end;
-        for (uint32_t t = 0; t < width; ++t) {
-            const bool backward = line.backward[t];
-            beam.x[t] = backward ? downstream.x[t] : upstream.x[t];
-            beam.y[t] = backward ? downstream.y[t] : upstream.y[t];
-            beam.z[t] = backward ? downstream.z[t] : upstream.z[t];
-            beam.tx[t] = backward ? downstream.tx[t] : upstream.tx[t];
-            beam.ty[t] = backward ? downstream.ty[t] : upstream.ty[t];
-            beam.c00[t] = backward ? downstream.c00[t] : upstream.c00[t];
-            beam.c20[t] = backward ? downstream.c20[t] : upstream.c20[t];
-            beam.c22[t] = backward ? downstream.c22[t] : upstream.c22[t];
-            end.x[t] = backward ? upstream.x[t] : downstream.x[t];
-            end.y[t] = backward ? upstream.y[t] : downstream.y[t];
-            end.z[t] = backward ? upstream.z[t] : downstream.z[t];
-            end.tx[t] = backward ? upstream.tx[t] : downstream.tx[t];
-            end.ty[t] = backward ? upstream.ty[t] : downstream.ty[t];
-            end.c00[t] = backward ? upstream.c00[t] : downstream.c00[t];
-            end.c20[t] = backward ? upstream.c20[t] : downstream.c20[t];
-            end.c22[t] = backward ? upstream.c22[t] : downstream.c22[t];
-        }
-        for (uint32_t t = 0; t < width; ++t) {
-            const float slope2 = beam.tx[t] * beam.tx[t] + beam.ty[t] * beam.ty[t];
-            const float towards = beam.tx[t] * (beamline_x - beam.x[t]) + beam.ty[t] * (beamline_y - beam.y[t]);
-            hlt::kalman_move(beam, t, slope2 > 0.f ? towards / slope2 : 0.f);
-            hlt::kalman_move(end, t, hlt::velo_end_z - end.z[t]);
-        }
-
-        for (uint32_t t = 0; t < n_here; ++t) {
-            const uint32_t track = first_track + group + t;
-            p.velo_tracks.backward[track] = line.backward[t] ? 1 : 0;
-            p.velo_beamline.x[track] = beam.x[t];
-            p.velo_beamline.y[track] = beam.y[t];
-            p.velo_beamline.z[track] = beam.z[t];
-            p.velo_beamline.tx[track] = beam.tx[t];
-            p.velo_beamline.ty[track] = beam.ty[t];
-            p.velo_beamline.c00[track] = beam.c00[t];
-            p.velo_beamline.c20[track] = beam.c20[t];
-            p.velo_beamline.c22[track] = beam.c22[t];
-            p.velo_end.x[track] = end.x[t];
-            p.velo_end.y[track] = end.y[t];
-            p.velo_end.tx[track] = end.tx[t];
-            p.velo_end.ty[track] = end.ty[t];
-            p.velo_end.c00[track] = end.c00[t];
-            p.velo_end.c20[track] = end.c20[t];
-            p.velo_end.c22[track] = end.c22[t];
-        }
+        hlt::kalman_group found;
+        hlt::kalman_fit(hits, beamline_x, beamline_y, found);
+        for (uint32_t t = 0; t < n_here; ++t) hlt::kalman_write(p, first_track + group + t, found, t);
     }
 }

@@ -53,8 +53,7 @@ class line_windows {
     static constexpr uint64_t no_key = ~uint64_t{0};
     alignas(64) uint64_t best[max_lines];
 
-    static bool has_hit(uint64_t key) { return key != no_key; }
-    static uint32_t hit_of(uint64_t key) { return static_cast<uint32_t>(key) & hit_bits; }
+    static constexpr uint32_t hit_of(uint64_t key) { return static_cast<uint32_t>(key) & hit_bits; }
 
     /// Find the closest hits of the first n lines at `target`, whose hits lie at x, y and z.
     void search(uint32_t n, const line_target& target, const float* x, const float* y, const float* z)

@@ -6,38 +6,19 @@
 // velo_hits.used has the x of the hits that are unused: no line passes near the others.
 #pragma once
 
-#include "lhcb/velo/tracking/line_windows_cpu.h"
-#include "lhcb/velo/tracking/search_by_triplet.cuh"
+#include "lhcb/velo/tracking/forward_tracks_cpu.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
 namespace hlt {
 
 /// What search by triplet of one event works on.
-class triplet_search_cpu {
+class triplet_search_cpu : public open_tracks_cpu {
   public:
     triplet_search_cpu(const velo_search_by_triplet_parameters& p, uint32_t event, const triplet_cuts& cuts)
-        : cuts_(cuts),
-          first_hit_(p.velo_hits.first(event)),
-          first_track_(p.velo_tracks.first(event)),
-          n_hits_(p.velo_clusters.count[event]),
-          max_tracks_((first_hit_ + p.velo_clusters.bound[event]) / 2u - first_track_),
-          hits_{{p.velo_hits.x, first_hit_},
-                {p.velo_hits.y, first_hit_},
-                {p.velo_hits.z, first_hit_},
-                {p.velo_hits.phi, first_hit_},
-                {p.velo_hits.used, first_hit_},
-                {nullptr, 0u},
-                {p.velo_hits.phi_bin_offset, event * phi_bin_stride},
-                {p.velo_hits.module_pair_offset, event * (n_velo_module_pairs + 1u)}},
-          module_z_(p.velo_geometry->module_z),
-          track_hits_(p.velo_tracks.hits + first_track_ * max_velo_track_hits),
-          track_hit_count_(p.velo_tracks.hit_count + first_track_),
-          seed_hits_(p.velo_seeds.hits + 4u * first_hit_),
-          open_(reinterpret_cast<open_track*>(p.scratch.open_tracks) + first_hit_),
-          open_found_(p.scratch.open_found + first_hit_),
-          bid_(p.scratch.hit_bid + first_hit_),
+        : open_tracks_cpu(p, event, cuts),
           middle_(p.scratch.unused_hits + first_hit_),
+          middle_phi_(p.scratch.downstream_hit + first_hit_),
           n_places_(p.velo_clusters.bound[event] + velo_hit_padding),
           downstream_(p.scratch.points + 4u * first_hit_)
     {
@@ -46,7 +27,6 @@ class triplet_search_cpu {
     void run()
     {
         std::memcpy(&hits_.used[0], &hits_.x[0], n_hits_ * sizeof(uint32_t));
-        std::memset(bid_, 0xff, n_hits_ * sizeof *bid_);
         for (uint32_t pair = n_velo_module_pairs - 2u; pair >= 1u; --pair) {
             forward_tracks(pair - 1u);
             const uint32_t n_middle = list_middle(pair);
@@ -56,16 +36,11 @@ class triplet_search_cpu {
             fill_downstream(n_downstream);
             seed_tracks(pair, n_downstream, n_middle);
         }
-        for (uint32_t i = 0; i < n_hits_; ++i) hits_.used[i] = hits_.used[i] == is_used ? 1u : 0u;
+        uint32_t* __restrict__ const used = &hits_.used[0];
+        for (uint32_t i = 0, n = n_hits_; i < n; ++i) used[i] = used[i] == is_used ? 1u : 0u;
     }
 
-    uint32_t n_tracks() const { return n_tracks_; }
-    uint32_t n_seeds() const { return n_seeds_; }
-    bool overflow() const { return overflow_; }
-
   private:
-    /// In place of the x of a hit that is used: not a number, and none that arithmetic makes.
-    static constexpr uint32_t is_used = 0x7fc0055du;
     static constexpr uint32_t half = max_partners / 2u;
     static constexpr uint32_t tile = line_windows::max_lines / max_partners;  // middle hits
 
@@ -82,7 +57,7 @@ class triplet_search_cpu {
         return bits_of((used != static_cast<int32_t>(is_used)) & (first_lanes8 < static_cast<int32_t>(end - first)));
     }
 
-    /// List the unused hits of the pair. Returns how many they are.
+    /// List the unused hits of the pair, and phi of each. Returns how many they are.
     uint32_t list_middle(uint32_t pair)
     {
         const uint32_t begin = hits_.module_pair_offset[pair], end = hits_.module_pair_offset[pair + 1u];
@@ -91,6 +66,9 @@ class triplet_search_cpu {
             const uint32_t unused = unused_of(hit, end);
             const uint8x16 numbers = uint8x16{0, 1, 2, 3, 4, 5, 6, 7} + static_cast<uint16_t>(hit);
             store_packed(middle_ + n, numbers, unused);
+            uint8x16 phi;
+            load8(phi, &hits_.phi[hit]);
+            store_packed(middle_phi_ + n, phi, unused);
             n += static_cast<uint32_t>(__popc(unused));
         }
         return n;
@@ -147,23 +125,24 @@ class triplet_search_cpu {
         }
     }
 
-    /// Of n middle hits the first of the hits downstream whose phi is not below theirs. All hits downstream before
-    /// `nearest` are below; what it is then serves for the middle hits that follow.
-    void find_nearest(const uint16_t* middle, uint32_t n, uint32_t& nearest, uint32_t n_downstream)
+    /// Of n middle hits from `base` on the first of the hits downstream whose phi is not below theirs. All hits
+    /// downstream before `nearest` are below; what it is then serves for the middle hits that follow.
+    void find_nearest(uint32_t base, uint32_t n, uint32_t& nearest, uint32_t n_downstream)
     {
         const float* const at = downstream_phi_and_hit() + half;
-        for (uint32_t base = 0; base < n; base += 8u) {
-            const uint32_t last = min_of(n - base, 8u) - 1u;
-            int8x32 phi;
-            for (uint32_t k = 0; k < 8u; ++k) phi[k] = hits_.phi[middle[base + min_of(k, last)]];
-            const int32_t last_phi = phi[7];
-            int8x32 place = int8x32{} + static_cast<int32_t>(nearest);
+        for (uint32_t m = 0; m < n; m += 16u) {
+            const uint16_t* const phis = middle_phi_ + base + m;
+            const __m512i phi = _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(first_of(n - m), phis));
+            const int32_t last_phi = static_cast<int16_t>(phis[min_of(n - m, 16u) - 1u]);
+            __m512i place = _mm512_set1_epi32(static_cast<int32_t>(nearest));
+            const __m512i one = _mm512_set1_epi32(1);
             for (; nearest < n_downstream; ++nearest) {
                 const int32_t downstream_phi = static_cast<int16_t>(load_u32_of(at + nearest));
                 if (downstream_phi >= last_phi) break;
-                place -= downstream_phi < phi;
+                place = _mm512_mask_add_epi32(place, _mm512_cmpgt_epi32_mask(phi, _mm512_set1_epi32(downstream_phi)),
+                                              place, one);
             }
-            std::memcpy(first_partner_ + base, &place, sizeof place);
+            _mm512_storeu_si512(first_partner_ + m, place);
         }
     }
 
@@ -201,7 +180,7 @@ class triplet_search_cpu {
     void seed_tracks(uint32_t pair, uint32_t n_downstream, uint32_t n_middle)
     {
         const line_target where(hits_, pair - 1u, cuts_.max_seed_scatter, cuts_.max_phi_tolerance);
-        const float step = module_z_[2u * pair - 2u] - module_z_[2u * pair];
+        const float step = pair_z_[pair - 1u] - pair_z_[pair];
         const bool few = n_downstream <= max_partners;
         uint32_t nearest = 0;  // first hit downstream whose phi is not below that of the middle hit; only rises
         for (uint32_t base = 0; base < n_middle; base += tile) {
@@ -209,7 +188,7 @@ class triplet_search_cpu {
             if (few)
                 for (uint32_t m = 0; m < n; ++m) first_partner_[m] = first_of_few(n_downstream);
             else
-                find_nearest(middle_ + base, n, nearest, n_downstream);
+                find_nearest(base, n, nearest, n_downstream);
             uint32_t n_lines = 0;
             for (uint32_t m = 0; m < n; ++m) {
                 windows_.best[m] = line_windows::no_key;
@@ -222,22 +201,47 @@ class triplet_search_cpu {
         }
     }
 
-    /// The best line of each of n middle hits becomes a seed. Behind the last one place is written that does not count.
+    /// The best line of each of n middle hits becomes a seed.
     void make_seeds(uint32_t base, uint32_t n)
     {
-        for (uint32_t m = 0; m < n; ++m) {
-            const uint64_t best = windows_.best[m];
-            const uint32_t hit = middle_[base + m], third = line_windows::hit_of(best);
-            const uint32_t partner = static_cast<uint32_t>(best >> 32) % max_partners;
-            const uint32_t first = load_u32_of(downstream_phi_and_hit() + first_partner_[m] + partner) >> 16;
-            const uint16_t seed[4] = {static_cast<uint16_t>(first), static_cast<uint16_t>(hit),
-                                      static_cast<uint16_t>(third), seed_left};
-            std::memcpy(seed_hits_ + 4u * n_seeds_, seed, sizeof seed);
-            open_[n_open_] = {hit | third << 16, n_seeds_};
-            const uint32_t found = line_windows::has_hit(best) ? 1u : 0u;
-            n_seeds_ += found;
-            n_open_ += found;
+        const __m512i partner_bits = _mm512_set1_epi32(max_partners - 1u), low_half = _mm512_set1_epi32(no_hit);
+        for (uint32_t m = 0; m < n; m += 16u) {
+            const best_of_lines best = best_of(m);
+            const __mmask16 found = _mm512_mask_cmpneq_epi32_mask(first_of(n - m), best.hit, low_half);
+            const __m512i place =
+                _mm512_add_epi32(_mm512_loadu_si512(first_partner_ + m), _mm512_and_si512(best.rank, partner_bits));
+            const __m512i first =
+                _mm512_srli_epi32(_mm512_mask_i32gather_epi32(low_half, found, place, downstream_phi_and_hit(), 4), 16);
+            const __m512i middle = _mm512_cvtepu16_epi32(
+                _mm256_maskz_loadu_epi16(first_of(n - m), reinterpret_cast<const int16_t*>(middle_ + base + m)));
+            const __m512i third = best.hit;
+            const __m512i first_two =
+                _mm512_maskz_compress_epi32(found, _mm512_or_si512(first, _mm512_slli_epi32(middle, 16)));
+            const __m512i last_one = _mm512_maskz_compress_epi32(found, third);  // above it: seed_left
+            const uint32_t n_found = static_cast<uint32_t>(__builtin_popcount(found));
+            uint16_t* const to = seed_hits_ + 4u * n_seeds_;
+            const __mmask16 stored = static_cast<__mmask16>(first_bits(2u * min_of(n_found, 8u)));
+            const __mmask16 stored_behind = static_cast<__mmask16>(first_bits(2u * max_of(n_found, 8u) - 16u));
+            _mm512_mask_storeu_epi32(to, stored, _mm512_permutex2var_epi32(first_two, zipped(0), last_one));
+            _mm512_mask_storeu_epi32(to + 32, stored_behind, _mm512_permutex2var_epi32(first_two, zipped(8), last_one));
+            const __m512i last_two =
+                _mm512_maskz_compress_epi32(found, _mm512_or_si512(middle, _mm512_slli_epi32(third, 16)));
+            const __m512i seed = _mm512_add_epi32(sixteen_numbers(), _mm512_set1_epi32(static_cast<int32_t>(n_seeds_)));
+            _mm512_mask_storeu_epi32(open_last_two_ + n_open_, first_of(n_found), last_two);
+            _mm512_mask_storeu_epi32(open_state_ + n_open_, first_of(n_found), seed);
+            n_seeds_ += n_found;
+            n_open_ += n_found;
         }
+        static_assert(seed_left == 0);
+    }
+
+    /// Lanes of two vectors in turn, from a lane on.
+    static __m512i zipped(uint32_t first)
+    {
+        const __m512i numbers = sixteen_numbers(), one = _mm512_set1_epi32(1);
+        const __m512i lane =
+            _mm512_add_epi32(_mm512_srli_epi32(numbers, 1), _mm512_set1_epi32(static_cast<int>(first)));
+        return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_and_si512(numbers, one), 4));
     }
 
     static uint32_t load_u32_of(const float* from)
@@ -247,120 +251,13 @@ class triplet_search_cpu {
         return word;
     }
 
-    /// Find the hit of pair `target` that each open track would take, and bid for it.
-    void bid_for_hits(uint32_t target)
-    {
-        const line_target where(hits_, target, cuts_.max_forward_scatter, cuts_.max_phi_tolerance);
-        for (uint32_t base = 0; base < n_open_; base += line_windows::max_lines) {
-            const uint32_t n = min_of(n_open_ - base, line_windows::max_lines);
-            for (uint32_t i = 0; i < n; ++i) {
-                const open_track track = open_[base + i];
-                const uint32_t a = track.last_two & 0xffffu, b = track.last_two >> 16;
-                windows_.ax[i] = hits_.x[a];
-                windows_.ay[i] = hits_.y[a];
-                windows_.az[i] = hits_.z[a];
-                windows_.bx[i] = hits_.x[b];
-                windows_.by[i] = hits_.y[b];
-                windows_.bz[i] = hits_.z[b];
-                const uint32_t from = target + 1u + track.state / open_skipped_unit;
-                windows_.step[i] = module_z_[2u * target] - module_z_[2u * from];
-                windows_.group_and_place[i] = i * line_windows::group_size;
-                windows_.best[i] = line_windows::no_key;
-            }
-            windows_.search(n, where, &hits_.x[0], &hits_.y[0], &hits_.z[0]);
-            for (uint32_t i = 0; i < n; ++i) {
-                const uint64_t best = windows_.best[i];
-                const uint32_t bits = static_cast<uint32_t>(best >> 32);
-                const uint32_t hit = line_windows::has_hit(best) ? line_windows::hit_of(best) : no_hit;
-                const uint32_t found = (bits & 0xffff0000u) | hit;
-                open_found_[base + i] = found;
-                uint32_t& bid = bid_[min_of(hit, n_hits_)];  // behind the last hit bids for none
-                bid = min_of(bid, bid_of(found, base + i));
-            }
-        }
-    }
-
-    /// As the common kernel does.
-    void forward_tracks(uint32_t target)
-    {
-        bid_for_hits(target);
-        const uint32_t shared_bid = __float_as_uint(cuts_.max_shared_scatter) & 0xffff0000u;
-        uint32_t n_kept = 0;
-        for (uint32_t i = 0; i < n_open_; ++i) {
-            open_track track = open_[i];
-            const uint32_t found = open_found_[i], bid = bid_of(found, i);
-            const uint32_t found_hit = min_of(found & 0xffffu, n_hits_);
-            const uint32_t has_hit = (found & 0xffffu) != no_hit ? 1u : 0u;
-            const uint32_t lost = has_hit & (bid_[found_hit] != bid ? 1u : 0u);
-            const uint32_t is_shared = (bid < shared_bid ? 1u : 0u) & ((track.state & open_shares) == 0u ? 1u : 0u);
-            const uint32_t takes = has_hit & (~lost | is_shared);
-            bool kept = false;
-            if ((track.state & open_is_track) != 0u) {
-                // No branch on what is as good as random: what does not count is written where nothing is read.
-                const uint32_t index = track.state & open_index_mask, n = track_hit_count_[index];
-                *(takes != 0u ? track_hits_ + index * max_velo_track_hits + n : &no_track_hit_) =
-                    static_cast<uint16_t>(found_hit);
-                track_hit_count_[index] = static_cast<uint8_t>(n + takes);
-                *(takes != 0u ? &hits_.used[found_hit] : &no_hit_used_) = is_used;
-                const uint32_t all = 0u - takes;
-                const uint32_t extended = index | open_is_track | lost * open_shares;
-                track.last_two = (all & (track.last_two >> 16 | found_hit << 16)) | (~all & track.last_two);
-                track.state = (all & extended) | (~all & (track.state + open_skipped_unit));
-                kept = track.state / open_skipped_unit <= cuts_.max_skipped_pairs;
-            } else if (takes != 0u) {
-                track.last_two = track.last_two >> 16 | found_hit << 16;
-                kept = make_track(track.state, found_hit);
-                track.state |= lost * open_shares;
-            } else {
-                track.state += open_skipped_unit;
-                kept = track.state / open_skipped_unit <= cuts_.max_skipped_pairs;
-            }
-            open_[n_kept] = track;
-            n_kept += kept ? 1u : 0u;
-        }
-        n_open_ = n_kept;
-    }
-
-    /// An open seed and a hit become a track. Returns false if there is no place for it.
-    bool make_track(uint32_t& state, uint32_t hit)
-    {
-        if (n_tracks_ >= max_tracks_) {
-            overflow_ = true;
-            return false;
-        }
-        uint16_t* const seed = seed_hits_ + 4u * (state & open_index_mask);
-        seed[3] = seed_extended;
-        uint16_t* const track = track_hits_ + n_tracks_ * max_velo_track_hits;
-        std::memcpy(track, seed, 3u * sizeof *seed);
-        track[3] = static_cast<uint16_t>(hit);
-        track_hit_count_[n_tracks_] = 4;
-        for (uint32_t k = 0; k < 4u; ++k) hits_.used[track[k]] = is_used;
-        state = n_tracks_++ | open_is_track;
-        return true;
-    }
-
     static constexpr int8x32 first_lanes8{0, 1, 2, 3, 4, 5, 6, 7};
 
-    uint16_t no_track_hit_ = 0;
-    uint32_t no_hit_used_ = 0;
-    const triplet_cuts& cuts_;
-    const uint32_t first_hit_, first_track_, n_hits_, max_tracks_;
-    const velo_hits hits_;
-    const float* const module_z_;
-    uint16_t* const track_hits_;
-    uint8_t* const track_hit_count_;
-    uint16_t* const seed_hits_;
-    open_track* const open_;
-    uint32_t* const open_found_;
-    uint32_t* const bid_;
     uint16_t* const middle_;
+    uint16_t* const middle_phi_;
     const uint32_t n_places_;
     float* const downstream_;
-    uint32_t n_open_ = 0, n_tracks_ = 0, n_seeds_ = 0;
-    bool overflow_ = false;
-
     uint32_t first_partner_[tile];  // of each middle hit of a tile
-    line_windows windows_;
 };
 
 }  // namespace hlt

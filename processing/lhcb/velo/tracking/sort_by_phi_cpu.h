@@ -1,32 +1,146 @@
-// Sort by phi on the CPU: the counting sort of the common kernel with one pass that finds bins and ranks of the hits in
-// them, and an insertion in place of the comparison of all hits of a bin.
+// Sort by phi on the CPU: the counting sort of the common kernel, over one word of 64 bits for each hit that has all by
+// which hits are ordered, and the number of the hit.
 //
-// Hits without a module pair have a bin behind all others.
+// Neighbours that stand in the wrong order change places, a few times over all hits without a branch; more than that,
+// and hits of one pixel, are put in order one by one. Hits without a module pair have bins behind all others. Events
+// whose ids are not those of the sensors of their module pairs are left to the common kernel.
 #pragma once
 
+#include "framework/device/lanes.cuh"
 #include "lhcb/velo/tracking/sort_by_phi.cuh"
 
 namespace hlt {
 
-/// Puts keys in ascending order that are so but inside bins; hits of equal keys by x, then y.
-inline void insert_in_order(uint64_t* __restrict__ key, uint16_t* __restrict__ index, uint32_t n,
-                            const float* __restrict__ x, const float* __restrict__ y)
+// Words in a register: eight with AVX-512, four with AVX2, else two.
+#if defined(__AVX512F__)
+constexpr uint32_t n_sort_lanes = 8;
+#elif defined(__AVX2__)
+constexpr uint32_t n_sort_lanes = 4;
+#else
+constexpr uint32_t n_sort_lanes = 2;
+#endif
+using sort_lanes = unsigned long long __attribute__((vector_size(8 * n_sort_lanes)));
+using sort_order = long long __attribute__((vector_size(8 * n_sort_lanes)));
+
+/// A hit as it is sorted: from the top the 21 bits of its place and, of its LHCbID, the 23 in which ids of a module
+/// pair differ, then its number.
+namespace sort_word {
+constexpr uint32_t place_shift = 43, id_shift = 16;
+constexpr uint32_t bin_shift = place_shift + 16u - phi_bin_bits;
+constexpr uint32_t pair_shift = 21;  // of a module pair in the id: eight sensors have one
+constexpr uint32_t low_id_bits = (1u << pair_shift) - 1u;
+constexpr uint32_t n_bins = n_phi_bins + phi_bins_per_pair;  // with those of hits without a module pair
+constexpr uint32_t exchanges = 3;
+
+inline uint32_t number_of(uint64_t word) { return static_cast<uint32_t>(word) & 0xffffu; }
+}  // namespace sort_word
+
+/// Words of eight hits. True where the id of a hit is not one of its pair.
+inline __attribute__((always_inline)) int8x32 make_sort_words(uint64_t* words, const uint32_t* id, const int16_t* phi,
+                                                              const uint8_t* module_pair, uint32_t first,
+                                                              uint32_t n_left)
 {
-    const auto is_before = [&](uint64_t one, uint32_t hit, uint64_t other, uint32_t other_hit) {
-        if (one != other) return one < other;
+    using eight_bytes = uint8_t __attribute__((vector_size(8)));
+    uint8x32 ids;
+    uint8x16 phis;
+    eight_bytes bytes;
+    load8(ids, id);
+    load8(phis, phi);
+    std::memcpy(&bytes, module_pair, sizeof bytes);
+    const uint8x32 wanted = __builtin_convertvector(bytes, uint8x32);
+    const int8x32 has_pair = wanted < n_velo_module_pairs;
+    const uint8x32 pair = has_pair ? wanted : uint8x32{} + n_velo_module_pairs;
+    const uint8x32 place = pair << 16 | (__builtin_convertvector(phis, uint8x32) ^ 0x8000u);
+    constexpr uint32_t orientation = 3u << 26;
+    const int8x32 usual = (ids & ~(orientation | sort_word::low_id_bits)) == (2u << 28 | pair << sort_word::pair_shift);
+    const uint8x32 low_id = (ids & orientation) >> 5 | (ids & sort_word::low_id_bits);
+    const uint8x32 upper = place << (sort_word::place_shift - 32u) | low_id >> (32u - sort_word::id_shift);
+    const uint8x32 lower = low_id << sort_word::id_shift | (lane_numbers + first);  // below 2^16 where they count
+    store_lanes(words, __builtin_shufflevector(lower, upper, 0, 8, 1, 9, 2, 10, 3, 11));
+    store_lanes(words + 4, __builtin_shufflevector(lower, upper, 4, 12, 5, 13, 6, 14, 7, 15));
+    return has_pair & ~usual & first_lanes(n_left);
+}
+
+/// Of eight offsets, in the order of their bins, those that begin at `before`: sums of counts. Returns where they end.
+inline __attribute__((always_inline)) uint16_t add_up(uint8x16& counts, uint16_t before)
+{
+    const uint8x16 zero{};
+    uint8x16 sums = counts + __builtin_shufflevector(counts, zero, 8, 0, 1, 2, 3, 4, 5, 6);
+    sums += __builtin_shufflevector(sums, zero, 8, 9, 0, 1, 2, 3, 4, 5);
+    sums += __builtin_shufflevector(sums, zero, 8, 9, 10, 11, 0, 1, 2, 3);
+    sums += before;
+    counts = sums - counts;
+    return sums[7];
+}
+
+/// Each lane of even number and the next one change places where they are not in order.
+inline __attribute__((always_inline)) sort_lanes in_pairs(const sort_lanes& mine)
+{
+    sort_order other_number{}, is_second{};
+    for (uint32_t k = 0; k < n_sort_lanes; ++k) {
+        other_number[k] = k ^ 1u;
+        is_second[k] = k % 2u == 0u ? 0 : -1;
+    }
+    const sort_lanes other = __builtin_shuffle(mine, other_number);
+    return (mine < other ? mine : other) ^ ((mine ^ other) & is_second);
+}
+
+/// Each word of even number and the next one change places where they are not in order, then each of odd number.
+/// Behind the last word are n_sort_lanes that are not less.
+inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
+{
+    sort_order number_before{};
+    for (uint32_t k = 0; k < n_sort_lanes; ++k) number_before[k] = n_sort_lanes - 1u + k;
+    sort_lanes before, mine;
+    std::memcpy(&before, words, sizeof before);
+    before = in_pairs(before);
+    const sort_lanes first = in_pairs(__builtin_shuffle(sort_lanes{}, before, number_before));
+    for (uint32_t k = 1; k < n_sort_lanes; ++k) words[k - 1u] = first[k];
+    uint32_t i = n_sort_lanes;
+    for (; i < n; i += n_sort_lanes) {
+        std::memcpy(&mine, words + i, sizeof mine);
+        mine = in_pairs(mine);
+        const sort_lanes across = in_pairs(__builtin_shuffle(before, mine, number_before));
+        std::memcpy(words + i - 1u, &across, sizeof across);
+        before = mine;
+    }
+    words[i - 1u] = before[n_sort_lanes - 1u];
+}
+
+/// Whether one of the next words is not greater than the one before, or is a hit of its pixel.
+inline __attribute__((always_inline)) bool has_disorder(const uint64_t* words)
+{
+    sort_lanes mine, before;
+    std::memcpy(&mine, words, sizeof mine);
+    std::memcpy(&before, words - 1, sizeof before);
+    const sort_order out_of_order = mine >> sort_word::id_shift <= before >> sort_word::id_shift;
+#if defined(__AVX512F__)
+    return __builtin_ia32_cmpq512_mask(out_of_order, sort_order{}, 4, static_cast<uint8_t>(0xffu)) != 0;
+#elif defined(__AVX2__)
+    return __builtin_ia32_ptestz256(out_of_order, out_of_order) == 0;
+#else
+    return (out_of_order[0] | out_of_order[1]) != 0;
+#endif
+}
+
+/// Puts words in ascending order that are nearly so; hits of one pixel by x, then y. Behind the last one n_sort_lanes
+/// are read.
+inline void put_in_order(uint64_t* __restrict__ words, uint32_t n, const float* __restrict__ x,
+                         const float* __restrict__ y)
+{
+    const auto is_before = [&](uint64_t one, uint64_t other) {
+        if ((one ^ other) >> sort_word::id_shift != 0u) return one < other;
+        const uint32_t hit = sort_word::number_of(one), other_hit = sort_word::number_of(other);
         return x[hit] != x[other_hit] ? x[hit] < x[other_hit] : y[hit] < y[other_hit];
     };
-    for (uint32_t i = 1; i < n; ++i) {
-        if (key[i - 1u] < key[i]) continue;
-        const uint64_t mine = key[i];
-        const uint16_t hit = index[i];
-        uint32_t at = i;
-        for (; at > 0u && is_before(mine, hit, key[at - 1u], index[at - 1u]); --at) {
-            key[at] = key[at - 1u];
-            index[at] = index[at - 1u];
+    for (uint32_t base = 1; base < n; base += n_sort_lanes) {
+        if (!has_disorder(words + base)) continue;
+        for (uint32_t i = base; i < min_of(base + n_sort_lanes, n); ++i) {
+            const uint64_t mine = words[i];
+            uint32_t at = i;
+            for (; at > 0u && is_before(mine, words[at - 1u]); --at) words[at] = words[at - 1u];
+            words[at] = mine;
         }
-        key[at] = mine;
-        index[at] = hit;
     }
 }
 
@@ -40,29 +154,36 @@ HLT_CPU_FORM(velo_sort_by_phi)
     const float* __restrict__ x = p.velo_unsorted.x + first;
     const float* __restrict__ y = p.velo_unsorted.y + first;
     const float* __restrict__ z = p.velo_unsorted.z + first;
-    const int16_t* __restrict__ phi = p.velo_unsorted.phi + first;
-    const uint32_t* __restrict__ id = p.velo_unsorted.id + first;
-    const uint8_t* __restrict__ module_pair = p.velo_unsorted.module_pair + first;
-    uint64_t* __restrict__ key = p.scratch.sort_key + first;
-    uint16_t* __restrict__ index = p.scratch.sort_index + first;
-    uint32_t bin_and_rank[hlt::max_velo_clusters_of_event];
+    uint64_t* __restrict__ words = p.scratch.sort_key + first;
+    uint64_t unsorted[hlt::max_velo_clusters_of_event + 1u];  // whole vectors
     uint16_t* __restrict__ bin_offset = p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride;
     uint32_t* const pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
 
-    for (uint32_t i = 0; i < n; ++i)
-        bin_and_rank[i] = hlt::min_of(hlt::phi_bin_of(hlt::sort_place(module_pair[i], phi[i])), hlt::n_phi_bins);
-    uint16_t counts[hlt::n_phi_bins + 1u] = {};
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t bin = bin_and_rank[i];
-        bin_and_rank[i] = bin | static_cast<uint32_t>(counts[bin]++) << 16;
+    hlt::int8x32 unusual{};
+    for (uint32_t i = 0; i < n; i += 8u)
+        unusual |= hlt::make_sort_words(unsorted + i, p.velo_unsorted.id + first + i, p.velo_unsorted.phi + first + i,
+                                        p.velo_unsorted.module_pair + first + i, i, n - i);
+    if (hlt::bits_of(unusual) != 0u) {
+        velo_sort_by_phi(p, dim3{event, 1, 1});
+        return;
     }
+
+    alignas(32) uint16_t places[hlt::sort_word::n_bins] = {};  // counts of the bins, then where the next hit goes
+    for (uint32_t i = 0; i < n; ++i) ++places[unsorted[i] >> hlt::sort_word::bin_shift];
     uint32_t largest = 0, pairs = 0;
     for (uint32_t bin = 0; bin < hlt::n_phi_bins; ++bin) {
-        const uint32_t hits = counts[bin];
+        const uint32_t hits = places[bin];
         largest = hlt::max_of(largest, hits);
         pairs += hits * hits;
     }
-    const uint32_t n_in_bins = n - counts[hlt::n_phi_bins];
+    uint16_t offset = 0;
+    for (uint32_t bin = 0; bin < hlt::sort_word::n_bins; bin += 8u) {
+        hlt::uint8x16 counts;
+        hlt::load8(counts, places + bin);
+        offset = hlt::add_up(counts, offset);
+        std::memcpy(places + bin, &counts, sizeof counts);
+    }
+    const uint32_t n_in_bins = places[hlt::n_phi_bins];
     const bool sortable =
         largest <= hlt::max_hits_per_bin && pairs <= hlt::max_pairs_per_hit * hlt::max_of(n_in_bins, hlt::n_phi_bins);
     const uint32_t n_hits = sortable ? n_in_bins : 0u;
@@ -73,33 +194,33 @@ HLT_CPU_FORM(velo_sort_by_phi)
         std::memset(pair_offset, 0, (hlt::n_velo_module_pairs + 1u) * sizeof *pair_offset);
         return;
     }
-    uint32_t offset = 0;
-    for (uint32_t bin = 0; bin <= hlt::n_phi_bins; ++bin) {
-        bin_offset[bin] = static_cast<uint16_t>(offset);
-        offset += counts[bin];
-    }
+    std::memcpy(bin_offset, places, (hlt::n_phi_bins + 1u) * sizeof *bin_offset);
     for (uint32_t pair = 0; pair <= hlt::n_velo_module_pairs; ++pair)
         pair_offset[pair] = bin_offset[pair * hlt::phi_bins_per_pair];
 
-    for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t at = bin_offset[bin_and_rank[i] & 0xffffu] + (bin_and_rank[i] >> 16);
-        key[at] = static_cast<uint64_t>(hlt::sort_place(module_pair[i], phi[i])) << 32 | id[i];
-        index[at] = static_cast<uint16_t>(i);
+    for (uint32_t i = 0; i < n; ++i) words[places[unsorted[i] >> hlt::sort_word::bin_shift]++] = unsorted[i];
+    if (n_hits > 1u) {  // an event without hits has no places behind them
+        for (uint32_t i = 0; i < hlt::velo_hit_padding; ++i) words[n_hits + i] = ~uint64_t{0};
+        for (uint32_t k = 0; k < hlt::sort_word::exchanges; ++k) hlt::exchange_neighbours(words, n_hits);
+        hlt::put_in_order(words, n_hits, x, y);
     }
-    hlt::insert_in_order(key, index, n_hits, x, y);
+
     float* __restrict__ hit_x = p.velo_hits.x + first;
     float* __restrict__ hit_y = p.velo_hits.y + first;
     float* __restrict__ hit_z = p.velo_hits.z + first;
     int16_t* __restrict__ hit_phi = p.velo_hits.phi + first;
     uint32_t* __restrict__ hit_id = p.velo_hits.id + first;
     for (uint32_t i = 0; i < n_hits; ++i) {
-        const uint32_t from = index[i];
+        const uint32_t from = hlt::sort_word::number_of(words[i]);
         hit_x[i] = x[from];
         hit_y[i] = y[from];
         hit_z[i] = z[from];
     }
     for (uint32_t i = 0; i < n_hits; ++i) {
-        hit_phi[i] = hlt::phi_of(static_cast<uint32_t>(key[i] >> 32));
-        hit_id[i] = static_cast<uint32_t>(key[i]);
+        const uint32_t place = static_cast<uint32_t>(words[i] >> hlt::sort_word::place_shift);
+        const uint32_t low_id = static_cast<uint32_t>(words[i] >> hlt::sort_word::id_shift);
+        hit_phi[i] = hlt::phi_of(place);
+        hit_id[i] = 2u << 28 | (low_id << 5 & 3u << 26) | place >> 16 << hlt::sort_word::pair_shift |
+                    (low_id & hlt::sort_word::low_id_bits);
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,16 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.velo.collections import HIT_PADDING, N_MODULE_PAIRS, NO_MODULE_PAIR
+from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.velo.dense_events import (
     SUPER_PIXELS,
     colliding_super_pixels,
@@ -37,11 +42,13 @@ FORMS = {
     "velo_masked_clustering",
     "velo_sort_by_phi",
     "velo_search_by_triplet",
+    "velo_kalman_filter",
     "pv_beamline_peaks",
     "pv_beamline_multi_fit",
     "velo_impact_parameter",
 }
-"""Those of the vertices are compared in tests/processing/lhcb/primary_vertices."""
+"""That of the fit of the tracks is compared in test_kalman_filter.py, those of the vertices in
+tests/processing/lhcb/primary_vertices."""
 TYPES_IN_MFP = 20
 """Bytes before the types of the fragments."""
 
@@ -224,3 +231,51 @@ def test_a_count_that_lies_where_no_word_fits() -> None:
         [event] = compared(replace(mep, data=data))
         assert event.flags == EventFlag.BANK_ERROR
         assert len(event.ids) == len(others)
+
+
+def unsorted_hits(n: int, angles: int, ids_of_pairs: bool, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """Columns of hits that have few angles, pixels and positions, so that many differ in one of them alone."""
+    pair = rng.integers(0, N_MODULE_PAIRS + 1, n).astype(np.uint8)
+    pair[pair == N_MODULE_PAIRS] = NO_MODULE_PAIR
+    pixel = rng.integers(0, 4, n) << 26 | rng.integers(0, 3, n) << 18 | rng.integers(766, 768, n) << 8 | 255
+    of_pair = 2 << 28 | pixel + (pair.astype(np.int64) << 21)
+    phi = rng.choice(rng.integers(-(1 << 15), 1 << 15, angles), n)
+    columns = {name: rng.integers(0, 3, n).astype(np.float32) for name in "xyz"}
+    return {
+        **{name: column * np.float32(0.5) for name, column in columns.items()},
+        "z": (columns["x"] + 4 * columns["y"]).astype(np.float32),  # hits of one place are one hit
+        "phi": phi.astype(np.int16),
+        "id": (of_pair if ids_of_pairs else rng.integers(0, 1 << 32, n)).astype(np.uint32),
+        "module_pair": pair,
+    }
+
+
+@pytest.mark.parametrize("ids_of_pairs", [True, False])
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_the_sort_of_hits_that_are_alike(target: str, ids_of_pairs: bool) -> None:
+    """Equal angles, hits of one pixel, hits without a module pair, no hits at all; ids that no decoder writes."""
+    rng = np.random.default_rng(7)
+    sizes = [0, 1, 2, 3, 7, 8, 9, 40, 300, 3_000, 7_000, 0]
+    places = np.array([n + HIT_PADDING if n else 0 for n in sizes])
+    offset = np.concatenate([[0], np.cumsum(places)]).astype(np.uint32)
+    given: dict[str, NDArray[Any]] = {"velo_clusters.offset": offset}
+    given["velo_clusters.bound"] = given["velo_unsorted.count"] = np.array(sizes, np.uint32)
+    for first, n in zip(offset, sizes, strict=False):
+        for name, column in unsorted_hits(n, 4_000, ids_of_pairs, rng).items():
+            of_all = given.setdefault(f"velo_unsorted.{name}", np.zeros(offset[-1], column.dtype))
+            of_all[first : first + n] = column
+    limits = BatchLimits(events=len(sizes), meps=1, input_bytes=4 * int(offset[-1]), rows=1)
+    result, expected = (
+        run_algorithms([sort_by_phi], given, len(sizes), limits, on_cpu(target, common=common))
+        for common in (False, True)
+    )
+    assert (result["events.flags"] == expected["events.flags"]).all()
+    count = expected["velo_clusters.count"]
+    assert result["velo_clusters.count"].tolist() == count.tolist()
+    assert count[9] > 2_000
+    for first, n in zip(offset, count, strict=False):
+        for name in ("x", "y", "z", "phi", "id"):
+            one, other = (made[f"velo_hits.{name}"][first : first + n] for made in (result, expected))
+            assert one.tobytes() == other.tobytes()
+    for name in ("velo_hits.module_pair_offset", "velo_hits.phi_bin_offset"):
+        assert result[name].tobytes() == expected[name].tobytes()

@@ -88,6 +88,16 @@ def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: 
     assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
 
 
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+def test_the_form_for_the_cpu_gives_the_bits_of_the_common_kernel(sample: TrackSample, target: str) -> None:
+    # The second sample has more tracks than are put in order at once.
+    crowd = TrackSample([made_up_tracks(np.random.default_rng(21), [(0.0, 0.0, 3.0)], 1300)])
+    assert sum(len(event) for event in crowd.events) > 1024
+    for events in (sample, crowd):
+        reference, result = fitted(events, on_cpu(target, common=True)), fitted(events, on_cpu(target))
+        assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
+
+
 @pytest.mark.physics
 @pytest.mark.parametrize(
     ("first_channel", "n_hits", "x", "y", "tx", "ty"),
