@@ -23,6 +23,7 @@ from tests.daemon.readout.test_fragment_intake import (
     Readout,
     drive,
     from_memory,
+    from_memory_in_python,
     in_python,
 )
 
@@ -111,4 +112,4 @@ def test_the_threads_end_with_what_they_belong_to() -> None:
 @pytest.mark.parametrize("threads", range(2, 9))
 def test_any_number_of_threads_takes_frames_as_one(threads: int) -> None:
     for seed in range(1000 * threads, 1000 * threads + 40):
-        drive(seed, STEPS, from_memory, in_python, Readout(threads), Readout())
+        drive(seed, STEPS, from_memory, from_memory_in_python, Readout(threads), Readout())
