@@ -135,10 +135,11 @@ def test_this_machine_has_what_the_package_depends_on(package: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.timeout(900)
-def test_a_node_runs_from_the_package_and_drains(unpacked: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("programs", ["/usr/bin:/bin", "/nonexistent"], ids=["compiler", "no-compiler"])
+def test_a_node_runs_from_the_package_and_drains(unpacked: Path, programs: str, tmp_path: Path) -> None:
     data, control, decisions, http = free_ports(4)
     environment = {
-        "PATH": "/usr/bin:/bin",
+        "PATH": programs,
         "HOME": str(tmp_path),
         "HLTNODE_NETWORK__DATA": f"tcp://127.0.0.1:{data}",
         "HLTNODE_NETWORK__CONTROL": f"tcp://127.0.0.1:{control}",

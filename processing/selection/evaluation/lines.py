@@ -55,7 +55,7 @@ class Evaluator:
     def __init__(self, columns: Columns, n_events: int, events: range | None = None) -> None:
         self._columns = columns
         self.n_events = n_events
-        every = np.arange(n_events) if events is None else np.array(events)
+        every = np.arange(n_events) if events is None else np.arange(events.start, events.stop)
         self._events = _Scope(None, None, every, every, every)
         self._scopes: dict[Variable, _Scope] = {}
         self._firsts: dict[Collection, NDArray[np.int64]] = {}

@@ -94,8 +94,8 @@ class Case:
 
 
 def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
-    words = columns["events.lines"].reshape(n_events, -1)
-    selected = np.array(columns["events.selected"][: n_events * SELECTED_WORDS]).reshape(n_events, -1)
+    words = columns["events.lines"].reshape(n_events, len(columns["events.lines"]) // max(n_events, 1))
+    selected = np.array(columns["events.selected"][: n_events * SELECTED_WORDS]).reshape(n_events, SELECTED_WORDS)
     return Decided(
         [int.from_bytes(row.tobytes(), "little") for row in words],
         columns["events.accepted"][:n_events].tolist(),

@@ -138,6 +138,12 @@ def test_all_ways_decide_alike() -> None:
     assert silent == []
 
 
+def test_a_batch_without_events_has_no_decisions() -> None:
+    """With one a node warms up."""
+    decided = assert_all_decide_alike(case_of(LINES, 0), ALL)
+    assert (decided.masks, decided.accepted, decided.unknown) == ([], [], [])
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_lines_decide_as_plain_python_says() -> None:
     case = case_of(LINES, 60, seed=3)
