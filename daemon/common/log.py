@@ -6,6 +6,7 @@ that lines can be counted and searched, and so that nothing secret slips into a 
 
 import logging
 import sys
+import warnings
 from typing import TextIO
 
 import structlog
@@ -16,7 +17,7 @@ from hltnode.daemon.common.vocabulary import LogFormat
 
 
 def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send structlog and the standard library's logging (asyncio's complaints) through the same processors."""
+    """Send structlog, logging (asyncio's complaints) and warnings through the same processors."""
     stream = sys.stderr if stream is None else stream
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -44,6 +45,12 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove_meta, *render])
     )
     logging.basicConfig(handlers=[handler], level=threshold, force=True)
+    warnings.showwarning = _warned
+
+
+def _warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_source: object) -> None:
+    """What libraries and back ends warn of, in place of `warnings.showwarning`."""
+    get_logger("warnings").warning("warning", text=str(message), category=category.__name__, at=f"{filename}:{lineno}")
 
 
 def set_level(level: str) -> None:

@@ -72,7 +72,7 @@ def test_the_unit_waits_for_ready_has_a_watchdog_and_memory_that_may_be_pinned()
     assert int(service["WatchdogSec"]) == 30
     assert service["KillMode"] == "mixed"
     assert service["LimitMEMLOCK"] == "infinity"
-    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["ExecReload"] == "/bin/sh -c 'kill -HUP $$MAINPID'"
 
 
 def test_a_stop_has_time_for_the_longest_drain_and_the_ends_of_all_threads() -> None:

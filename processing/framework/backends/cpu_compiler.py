@@ -67,7 +67,7 @@ def compile_kernel(
     """
     found = compiler()
     if found is None:
-        warnings.warn("no C++ compiler: lines are evaluated with NumPy, which is slower", stacklevel=2)
+        warnings.warn("no C++ compiler (g++, clang++): lines are evaluated with NumPy, which is slower", stacklevel=2)
         return None
     unit = kernel_unit(name, source)
     options = (*OPTIONS, *TARGET_OPTIONS[target], *(f"-I{folder}" for folder in folders))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +18,8 @@ from hltnode.daemon.common.vocabulary import LogFormat
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     handlers, level = logging.root.handlers[:], logging.root.level
-    yield
+    with warnings.catch_warnings():
+        yield
     structlog.reset_defaults()
     logging.basicConfig(handlers=handlers, level=level, force=True)
 
@@ -55,6 +57,21 @@ def test_messages_of_other_libraries_take_the_same_form() -> None:
     logging.warning("Task was destroyed but it is pending!")
     line = json.loads(stream.getvalue())
     assert (line["event"], line["level"]) == ("Task was destroyed but it is pending!", "warning")
+
+
+def test_a_warning_is_a_line_with_its_place() -> None:
+    stream = io.StringIO()
+    log.configure("info", LogFormat.JSON, stream)
+    warnings.simplefilter("always")
+    warnings.warn("no compiler", stacklevel=1)
+    line = json.loads(stream.getvalue())
+    assert (line["part"], line["event"], line["text"], line["category"]) == (
+        "warnings",
+        "warning",
+        "no compiler",
+        "UserWarning",
+    )
+    assert line["at"].startswith(f"{__file__}:")
 
 
 def test_the_console_format_is_for_people() -> None:
