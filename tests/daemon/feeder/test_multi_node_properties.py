@@ -155,7 +155,7 @@ TestDistributionMachine.settings = settings(max_examples=60, stateful_step_count
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_ten_thousand_histories_of_two_nodes_end_with_every_mep_written_once() -> None:
     run_state_machine_as_test(
         DistributionMachine, settings=settings(max_examples=10_000, stateful_step_count=60, deadline=None)

@@ -43,7 +43,7 @@ CUTS = {
 
 MAX_EVENTS = 80
 """What any event may cost, in minimum-bias events."""
-MAX_PER_BYTE = 5
+MAX_PER_BYTE = 6
 """What each byte of any event may cost, in what each byte of a minimum-bias event costs."""
 MAX_OF_CUT_EVENT = 0.5
 """What an event above the limit on clusters may cost, in minimum-bias events."""
