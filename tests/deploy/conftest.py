@@ -1,0 +1,25 @@
+"""The Debian package, for the tests that look into it and those that install it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.debian_package import built, require_debian_tools, wheel_of_this_environment
+from tests.deploy.tools import run
+
+
+@pytest.fixture(scope="session")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The one that HLTNODE_DEB names, or one that is built now, with the network, of modules that are compiled."""
+    if "HLTNODE_DEB" in os.environ:
+        return Path(os.environ["HLTNODE_DEB"])
+    require_debian_tools()
+    of_debian = run("/usr/bin/python3", "-c", "import sys; print(*sys.version_info[:2], sep='.')").stdout.strip()
+    of_these_modules = "{}.{}".format(*sys.version_info[:2])
+    if of_debian != of_these_modules:
+        pytest.skip(f"the modules here are compiled for Python {of_these_modules}, Debian's is {of_debian}: make deb")
+    return built(tmp_path_factory.mktemp("deb"), wheel_of_this_environment(tmp_path_factory.mktemp("wheel")))
