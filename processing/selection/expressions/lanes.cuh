@@ -224,9 +224,6 @@ struct lanes {
     }
 };
 
-#undef HLT_LINES_AVX512
-#undef HLT_LINES_MASKED
-
 __device__ __forceinline__ floats in_lanes(float value) { return value - floats{}; }  // keeps -0
 __device__ __forceinline__ uints in_lanes(uint32_t value) { return value + uints{}; }
 __device__ __forceinline__ truths in_lanes(bool value) { return truths{} - (value ? 1 : 0); }
@@ -235,10 +232,20 @@ __device__ __forceinline__ uints word_where(const truths& condition, uint32_t wo
 
 __device__ __forceinline__ floats square_root(const floats& x)
 {
+#if defined(HLT_LINES_MASKED)
+    constexpr int as_set = 4;  // the way to round
+    return __builtin_ia32_sqrtps512_mask(x, x, static_cast<int16_t>(-1), as_set);
+#elif defined(__AVX2__) && !defined(__clang__)
+    return __builtin_ia32_sqrtps256(x);
+#else
     floats roots;
     for (uint32_t l = 0; l < n_lanes; ++l) roots[l] = sqrtf(x[l]);
     return roots;
+#endif
 }
+
+#undef HLT_LINES_AVX512
+#undef HLT_LINES_MASKED
 
 #endif
 
