@@ -26,6 +26,7 @@ from benchmarks.measure import Result
 
 NAMES = (
     "sequences",
+    "lines",
     "occupancy",
     "receive_and_build",
     "copy_threads",

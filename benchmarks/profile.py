@@ -9,11 +9,12 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.selection.configuration.trigger_config import Override
+from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
 
 
 class ProfiledSequence:
-    """A sequence, by its name, with its default lines on a number of threads; `overrides` of its constants."""
+    """A sequence, by its name, with its default lines on a number of threads; `overrides` of its constants. `trigger`:
+    the configuration in place of the default one."""
 
     def __init__(
         self,
@@ -22,11 +23,12 @@ class ProfiledSequence:
         limits: BatchLimits,
         threads: int = 1,
         overrides: tuple[Override, ...] = (),
+        trigger: TriggerConfig | None = None,
     ) -> None:
         self.engine = HLT1.create_engine(
             CpuBackend(HLT1.kernels, threads=threads),
             HLT1.with_sequence(name).load_geometry(geometry),
-            replace(HLT1.load_trigger(None, name), overrides=overrides),
+            replace(trigger or HLT1.load_trigger(None, name), overrides=overrides),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hltnode.processing.framework.backends.kernel_cache import cache_folder, key_of, read_cached, write_cached
 
-# More optimisation makes 100 lines no faster; -O1 takes 1.6 times as long to compile, -O2 three times.
+# -O1 makes 100 lines 1.1 to 1.2 times as fast, which is 0.2 % of a sequence, and takes 1.4 times as long to compile.
 OPTIONS = (
     *("-std=c++17", "-Og", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
     *("-fvisibility=hidden", "-shared", "-fPIC"),
@@ -27,7 +27,7 @@ TARGET_OPTIONS = {
 }
 """As CMakeLists.txt has them."""
 TIMEOUT = 120.0
-"""Seconds for one compilation; 100 lines take about one."""
+"""Seconds for one compilation; 100 lines take 1.0 to 1.5."""
 
 
 def compiler() -> str | None:

@@ -10,18 +10,66 @@ namespace hlt {
 
 constexpr float pi = 3.14159265358979f;
 
+/// A `Number` is a float or, on the CPU, a vector of them: functions written for any have the same result in each lane.
+/// What they need beside arithmetic, comparisons and `condition ? a : b`; words are those of numbers, as many bits.
+template <typename Number>
+struct number_words
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    ;
+#else
+{
+    typedef uint32_t words __attribute__((vector_size(sizeof(Number))));  // compilers ignore it of an alias
+    typedef int32_t integers __attribute__((vector_size(sizeof(Number))));
+
+    static __forceinline__ Number all(float value) { return value - Number{}; }
+    static __forceinline__ words of(const Number& number) { return (words)number; }
+    static __forceinline__ Number number(const words& bits) { return (Number)bits; }
+    static __forceinline__ words ones_where(const integers& comparison) { return (words)comparison & 1u; }
+    static __forceinline__ words truncated(const Number& number)
+    {
+        return (words) __builtin_convertvector(number, integers);
+    }
+    static __forceinline__ Number converted(const words& integer)
+    {
+        return __builtin_convertvector((integers)integer, Number);
+    }
+};
+#endif
+
+template <>
+struct number_words<float> {
+    using words = uint32_t;
+
+    static __device__ __forceinline__ float all(float value) { return value; }
+    static __device__ __forceinline__ uint32_t of(float number) { return __float_as_uint(number); }
+    static __device__ __forceinline__ float number(uint32_t bits) { return __uint_as_float(bits); }
+    static __device__ __forceinline__ uint32_t ones_where(bool comparison) { return comparison ? 1u : 0u; }
+    /// To an integer of 32 bits with a sign, towards 0.
+    static __device__ __forceinline__ uint32_t truncated(float number)
+    {
+        return static_cast<uint32_t>(static_cast<int32_t>(number));
+    }
+    /// Of such an integer.
+    static __device__ __forceinline__ float converted(uint32_t integer)
+    {
+        return static_cast<float>(static_cast<int32_t>(integer));
+    }
+};
+
 /// atan2(y, x) in radians, absolute error below 2e-6. Minimax polynomial of odd order 11 on [0, 1] after reduction to
 /// the first octant (Abramowitz and Stegun 4.4 give the method). atan2(0, 0) is 0.
-__device__ float atan2_approximate(float y, float x)
+template <typename Number>
+__device__ Number atan2_approximate(const Number& y, const Number& x)
 {
-    const float abs_x = x < 0.f ? -x : x;
-    const float abs_y = y < 0.f ? -y : y;
-    const bool is_steep = abs_y > abs_x;
-    const float larger = is_steep ? abs_y : abs_x;
-    const float smaller = is_steep ? abs_x : abs_y;
-    const float t = larger > 0.f ? smaller / larger : 0.f;
-    const float s = t * t;
-    float angle = -0.01172120f;
+    using as = number_words<Number>;
+    const Number abs_x = x < 0.f ? -x : x;
+    const Number abs_y = y < 0.f ? -y : y;
+    const auto is_steep = abs_y > abs_x;
+    const Number larger = is_steep ? abs_y : abs_x;
+    const Number smaller = is_steep ? abs_x : abs_y;
+    const Number t = larger > 0.f ? smaller / larger : as::all(0.f);
+    const Number s = t * t;
+    Number angle = as::all(-0.01172120f);
     angle = angle * s + 0.05265332f;
     angle = angle * s - 0.11643287f;
     angle = angle * s + 0.19354346f;
@@ -63,15 +111,17 @@ __device__ float exp_negative(float x)
 /// ln(x) for x > 0 that is no denormal number, absolute error below 1e-7 beside that of rounding. The exponent is split
 /// off so that the rest lies between sqrt(1/2) and sqrt(2), then a polynomial of order 9 in x - 1 (S. Moshier, Cephes,
 /// logf).
-__device__ float logarithm(float x)
+template <typename Number>
+__device__ Number logarithm(const Number& x)
 {
+    using as = number_words<Number>;
     constexpr float ln2_high = 0.693359375f;
     constexpr float ln2_low = -2.12194440e-4f;
-    const uint32_t bits = __float_as_uint(x);
-    const bool upper = (bits & 0x7FFFFFu) > 0x3504F3u;  // mantissa above sqrt(2)
-    const float m = __uint_as_float((bits & 0x7FFFFFu) | (upper ? 0x3F000000u : 0x3F800000u)) - 1.f;
-    const float exponent = static_cast<float>(static_cast<int32_t>(bits >> 23 & 0xFFu) - 127 + (upper ? 1 : 0));
-    float p = 7.0376836292e-2f;
+    const auto bits = as::of(x);
+    const auto upper = as::ones_where((bits & 0x7FFFFFu) > 0x3504F3u);  // 1: mantissa above sqrt(2)
+    const Number m = as::number((bits & 0x7FFFFFu) | (0x3F800000u - (upper << 23))) - 1.f;
+    const Number exponent = as::converted((bits >> 23 & 0xFFu) - 127u + upper);
+    Number p = as::all(7.0376836292e-2f);
     p = p * m - 1.1514610310e-1f;
     p = p * m + 1.1676998740e-1f;
     p = p * m - 1.2420140846e-1f;
@@ -80,7 +130,7 @@ __device__ float logarithm(float x)
     p = p * m + 2.0000714765e-1f;
     p = p * m - 2.4999993993e-1f;
     p = p * m + 3.3333331174e-1f;
-    const float m2 = m * m;
+    const Number m2 = m * m;
     return m + (p * m * m2 + exponent * ln2_low - 0.5f * m2) + exponent * ln2_high;
 }
 

@@ -1,7 +1,9 @@
 """Writes expressions as C++: each operation once, in the outermost place of the kernel where it can be computed.
 
 Values that depend on the event alone are computed by every thread, those of a candidate in the loop over its
-collection. Truth values are two variables: t, it is true, and f, it is false; where no NaN can come in, f is !t.
+collection. That loop takes as many candidates at once as a thread has lanes (expressions/lanes.cuh), and what depends
+on one is of a type of lanes. Truth values are two variables: t, it is true, and f, it is false; where no NaN can come
+in, f is !t.
 
 The same operations in the same order as in evaluation/lines.py: results are equal bit by bit.
 """
@@ -23,6 +25,8 @@ _CALLS = {
     Op.MAX: "hlt::lines::maximum",
 }
 _COMPARISONS = {Op.LESS: ("<", ">="), Op.LESS_EQUAL: ("<=", ">")}
+_TYPES = {Kind.FLOAT: "float", Kind.INT: "uint32_t", Kind.BOOL: "bool"}
+_LANES = {Kind.FLOAT: "hlt::lines::floats", Kind.INT: "hlt::lines::uints", Kind.BOOL: "hlt::lines::truths"}
 INDENT = "    "
 
 
@@ -69,6 +73,8 @@ class ExpressionWriter:
         self._event = Scope()
         self._stack = [self._event]
         self._n_names = 0
+        self._lanes: Variable | None = None
+        """The variable of the loop that takes several candidates at once."""
         self._counts_unknown = True
         """Whether what a NaN leaves open is counted as a selection."""
 
@@ -78,7 +84,7 @@ class ExpressionWriter:
         out = self._event.lines
         for variable, places in by_variable([at.payload for at in step]).items():
             assert variable is not None
-            loop = self._loop(variable)
+            loop = self._loop(variable, lanes=True)
             totals: list[str] = []
             for place in places:
                 name = self._count_in(loop, step[place])
@@ -87,7 +93,7 @@ class ExpressionWriter:
                     f"if ({name}_unknown != 0) atomicAdd(&counted[{begin + 2 * place + 1}], {name}_unknown);",
                 ]
                 out += [f"uint32_t {name} = 0, {name}_unknown = 0;"]
-            self._close(loop, "threadIdx.x", "blockDim.x")
+            self._close(loop)
             out += totals
         out.append("__syncthreads();")
         for place, at in enumerate(step):
@@ -106,24 +112,32 @@ class ExpressionWriter:
 
     # --- scopes -------------------------------------------------------------------------------------------------------
 
-    def _loop(self, variable: Variable) -> Scope:
+    def _loop(self, variable: Variable, *, lanes: bool = False) -> Scope:
+        """Open a loop. lanes: the threads of the block share its candidates, and each takes several at once."""
         scope = Scope(variable)
         self._stack.append(scope)
+        if lanes:
+            assert self._lanes is None
+            self._lanes = variable
         return scope
 
-    def _close(self, loop: Scope, begin: str, step: str) -> None:
+    def _close(self, loop: Scope) -> None:
         """Write the loop into the scope around it."""
         assert loop.variable is not None
         assert self._stack.pop() is loop
         variable = loop.variable
-        count = f"{self._members[variable.count]}[blockIdx.x]"
         counter = counter_of(variable)
+        begin, step, head = "0", "1", []
+        if variable == self._lanes:
+            self._lanes = None
+            begin, step = (f"{word}.x * hlt::lines::n_lanes" for word in ("threadIdx", "blockDim"))
+            head = [f"const hlt::lines::lanes {lanes_of(variable)}({counter}, n_{counter});"]
         self._stack[-1].lines += [
             "{",
             *(INDENT + text for text in self._parts(loop)),
-            INDENT + f"const uint32_t n_{counter} = {count};",
+            INDENT + f"const uint32_t n_{counter} = {self._members[variable.count]}[blockIdx.x];",
             INDENT + f"for (uint32_t {counter} = {begin}; {counter} < n_{counter}; {counter} += {step}) {{",
-            *(INDENT * 2 + text for text in loop.lines),
+            *(INDENT * 2 + text for text in (*head, *loop.lines)),
             INDENT + "}",
             "}",
         ]
@@ -153,21 +167,30 @@ class ExpressionWriter:
 
     # --- values -------------------------------------------------------------------------------------------------------
 
-    def _value(self, at: Node) -> str:
-        """A number, by name or as a literal."""
-        if at.op is Op.CONST:
-            return _literal(at)
-        return self._made(at)
+    def _in_lanes(self, at: Node) -> bool:
+        return self._lanes in at.free
 
-    def _truth(self, at: Node) -> tuple[str, str]:
-        """Whether it is true, whether it is false."""
-        if at.op is Op.CONST:
-            return ("true", "false") if at.payload else ("false", "true")
+    def _type(self, at: Node) -> str:
+        return (_LANES if self._in_lanes(at) else _TYPES)[at.kind]
+
+    def _value(self, at: Node, *, lanes: bool = False) -> str:
+        """A number, by name or as a literal. lanes: one for each lane."""
+        value = _literal(at) if at.op is Op.CONST else self._made(at)
+        return f"hlt::lines::in_lanes({value})" if lanes and not self._in_lanes(at) else value
+
+    def _truth(self, at: Node, *, lanes: bool = False) -> tuple[str, str]:
+        """Whether it is true, whether it is false. lanes: of each lane."""
         if at.op is Op.NOT:
-            true, false = self._truth(at.args[0])
+            true, false = self._truth(at.args[0], lanes=lanes)
             return false, true
-        name = self._made(at)
-        return name, f"{name}_f" if at.may_be_unknown else f"(!{name})"
+        if at.op is Op.CONST:
+            true, false = ("true", "false") if at.payload else ("false", "true")
+        else:
+            true = self._made(at)
+            false = f"{true}_f" if at.may_be_unknown else f"({true} == 0)" if self._in_lanes(at) else f"(!{true})"
+        if lanes and not self._in_lanes(at):
+            return f"hlt::lines::in_lanes({true})", f"hlt::lines::in_lanes({false})"
+        return true, false
 
     def _made(self, root: Node) -> str:
         """The variable that holds a node; what it needs is written before, each into its own scope."""
@@ -179,13 +202,13 @@ class ExpressionWriter:
                 self._count_here(scope, at)
             else:
                 name = self._name("v")
-                c_type = "float" if at.kind is Kind.FLOAT else "uint32_t"
-                scope.lines.append(f"const {c_type} {name} = {self._operation(at)};")
+                scope.lines.append(f"const {self._type(at)} {name} = {self._operation(at)};")
                 scope.names[at] = name
         return self._home(root).names[root]
 
     def _missing(self, root: Node) -> Iterator[Node]:
-        """Nodes below `root` that no scope has yet, arguments first. The body of a count is computed in its loop."""
+        """Nodes below `root` that no scope has yet, arguments first. The body of a count is computed in its loop,
+        numbers of candidates where they are used."""
         stack = [(root, False)]
         while stack:
             at, ready = stack.pop()
@@ -197,32 +220,47 @@ class ExpressionWriter:
                 continue
             stack.append((at, True))
             if at.op not in (Op.COUNT, Op.ANY):
-                stack += [(arg, False) for arg in reversed(at.args)]
+                stack += [(arg, False) for arg in reversed(at.args) if arg.op is not Op.INDEX]
+
+    def _not_made(self, roots: Sequence[Node]) -> set[Node]:
+        """What has to be written for some nodes, the bodies of counts included."""
+        found: set[Node] = set()
+        left = list(roots)
+        while left:
+            at = left.pop()
+            if at.op is not Op.CONST and at not in found and at not in self._home(at).names:
+                found.add(at)
+                left += at.args
+        return found
 
     def _operation(self, at: Node) -> str:
+        lanes = self._in_lanes(at)
         if at.op is Op.INDEX:
-            return counter_of(at.payload)
+            return f"{lanes_of(at.payload)}.numbers()" if lanes else counter_of(at.payload)
         if at.op is Op.LOAD:
             return self._load(at)
         if at.op is Op.WHERE:
             return self._choice(at)
+        if at.op in _CALLS:
+            return f"{_CALLS[at.op]}({', '.join(self._value(arg, lanes=lanes) for arg in at.args)})"
         args = [self._value(arg) for arg in at.args]
         if at.op in _BINARY:
             return f"{args[0]} {_BINARY[at.op]} {args[1]}"
-        if at.op in _CALLS:
-            return f"{_CALLS[at.op]}({', '.join(args)})"
         return {
-            Op.TO_FLOAT: f"static_cast<float>({args[0]})",
+            Op.TO_FLOAT: f"hlt::lines::as_floats({args[0]})" if lanes else f"static_cast<float>({args[0]})",
             Op.NEG: f"-{args[0]}",
             Op.ABS: f"hlt::lines::absolute({args[0]})",
         }[at.op]
 
     def _choice(self, at: Node) -> str:
-        true, false = self._truth(at.args[0])
-        a, b = self._value(at.args[1]), self._value(at.args[2])
+        lanes = self._in_lanes(at)
+        true, false = self._truth(at.args[0], lanes=lanes)
+        a, b = self._value(at.args[1], lanes=lanes), self._value(at.args[2], lanes=lanes)
         if not at.args[0].may_be_unknown:
             return f"{true} ? {a} : {b}"
-        return f"{true} ? {a} : {false} ? {b} : hlt::lines::not_a_number()"
+        neither = "hlt::lines::not_a_number()"
+        neither = f"hlt::lines::in_lanes({neither})" if lanes else neither
+        return f"{true} ? {a} : ({false} ? {b} : {neither})"
 
     def _load(self, at: Node) -> str:
         element: Element = at.payload
@@ -233,12 +271,24 @@ class ExpressionWriter:
             place = f"blockIdx.x{width}{offset}"
         else:
             assert column.collection is not None
-            index = self._value(at.args[0])
-            if at.args[0].op is Op.INDEX:
+            first = f"{self._firsts[column.collection]}(blockIdx.x)"
+            of_candidate = at.args[0].op is Op.INDEX
+            if of_candidate and not (self._in_lanes(at) and (width or element.member)):
+                index = "" if self._in_lanes(at) else counter_of(at.args[0].payload)
                 parts = self._home(at).columns
                 name = parts.setdefault(column, f"c{at.args[0].payload.level}_{len(parts)}")
+                if not index:
+                    return f"{lanes_of(at.args[0].payload)}.load({name})"
                 return _member(f"{name}[{index}{width}{offset}]", element)
-            place = f"({self._firsts[column.collection]}(blockIdx.x) + {index}){width}{offset}"
+            index = self._value(at.args[0])
+            if self._in_lanes(at):
+                assert self._lanes is not None
+                member = f"&hlt::{column.record.name}::{element.member}, " if column.record and element.member else ""
+                return (
+                    f"{lanes_of(self._lanes)}.gather({self._members[column]}, {member}{first}, {index}, "
+                    f"{column.width}u, {element.element}u)"
+                )
+            place = f"({first} + {index}){width}{offset}"
         return _member(f"{self._members[column]}[{place}]", element)
 
     def _make_truth(self, scope: Scope, at: Node) -> None:
@@ -247,13 +297,14 @@ class ExpressionWriter:
             return
         name = scope.names[at] = self._name("t")
         true, false = self._truth_operation(at)
-        scope.lines.append(f"const bool {name} = {true};")
+        scope.lines.append(f"const {self._type(at)} {name} = {true};")
         if at.may_be_unknown:
-            scope.lines.append(f"const bool {name}_f = {false};")
+            scope.lines.append(f"const {self._type(at)} {name}_f = {false};")
 
     def _truth_operation(self, at: Node) -> tuple[str, str]:
         if at.op in (Op.AND, Op.OR):
-            (a, not_a), (b, not_b) = self._truth(at.args[0]), self._truth(at.args[1])
+            lanes = self._in_lanes(at)
+            (a, not_a), (b, not_b) = (self._truth(arg, lanes=lanes) for arg in at.args)
             return (f"{a} & {b}", f"{not_a} | {not_b}") if at.op is Op.AND else (f"{a} | {b}", f"{not_a} & {not_b}")
         a, b = self._value(at.args[0]), self._value(at.args[1])
         if at.op is Op.EQUAL:
@@ -269,34 +320,49 @@ class ExpressionWriter:
         inner, self._stack = self._stack[depth:], self._stack[:depth]
         loop = self._loop(at.payload)
         name = self._count_in(loop, at)
-        scope.lines.append(f"uint32_t {name} = 0, {name}_unknown = 0;")
-        self._close(loop, "0", "1")
+        c_type = _LANES[Kind.INT] if self._in_lanes(at) else _TYPES[Kind.INT]
+        scope.lines.append(f"{c_type} {name} = {c_type}{{}}, {name}_unknown = {c_type}{{}};")
+        self._close(loop)
         self._stack += inner
         self._take_count(at, name, f"{name}_unknown", scope)
 
     def _count_in(self, loop: Scope, at: Node) -> str:
         """Count in an open loop; the name of the counter, `<name>_unknown` is that of the unknown."""
         name = self._name("n")
-        true, false = self._truth(at.args[0])
-        loop.lines.append(f"{name} += {true} ? 1u : 0u;")
+        assert loop.variable is not None
+        of_lanes = loop.variable == self._lanes
+        true, false = self._truth(at.args[0], lanes=of_lanes)
+        if of_lanes:
+            ones = lanes_of(loop.variable) + ".count({})"
+        elif self._in_lanes(at):
+            ones = "hlt::lines::word_where({}, 1u)"
+        else:
+            ones = "{} ? 1u : 0u"
+        loop.lines.append(f"{name} += {ones.format(true)};")
         if at.args[0].may_be_unknown:
-            loop.lines.append(f"{name}_unknown += {true} | {false} ? 0u : 1u;")
+            loop.lines.append(f"{name}_unknown += {ones.format(f'({true} | {false}) == 0')};")
         return name
 
     def _take_count(self, at: Node, true: str, unknown: str, scope: Scope | None = None) -> None:
         """What a count says."""
         scope = scope or self._event
+        lanes = self._in_lanes(at)
         if at.op is Op.COUNT:
             name = scope.names[at] = self._name("v")
-            scope.lines.append(f"const uint32_t {name} = {true};")
+            scope.lines.append(f"const {self._type(at)} {name} = {true};")
             if at.args[0].may_be_unknown and self._counts_unknown:
+                if self._lanes is not None and scope is not self._event:
+                    # It is counted for each candidate, whether it depends on it or not.
+                    of_each = unknown if lanes else f"hlt::lines::in_lanes({unknown})"
+                    unknown = f"{lanes_of(self._lanes)}.sum({of_each})"
                 once = "threadIdx.x == 0 && " if scope is self._event else ""
                 scope.lines.append(f"if ({once}{unknown} != 0) atomicAdd(&unknown, {unknown});")
             return
         name = scope.names[at] = self._name("t")
-        scope.lines.append(f"const bool {name} = {true} != 0;")
+        both = "&" if lanes else "&&"
+        scope.lines.append(f"const {self._type(at)} {name} = {true} != 0u;")
         if at.may_be_unknown:
-            scope.lines.append(f"const bool {name}_f = {true} == 0 && {unknown} == 0;")
+            scope.lines.append(f"const {self._type(at)} {name}_f = ({true} == 0u) {both} ({unknown} == 0u);")
 
 
 def _member(loaded: str, element: Element) -> str:
@@ -306,6 +372,11 @@ def _member(loaded: str, element: Element) -> str:
 def counter_of(variable: Variable) -> str:
     """The number of the object that a loop is at."""
     return f"i{variable.level}"
+
+
+def lanes_of(variable: Variable) -> str:
+    """The objects that a loop takes at once."""
+    return f"at{variable.level}"
 
 
 def _literal(at: Node) -> str:

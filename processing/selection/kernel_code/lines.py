@@ -7,6 +7,7 @@ Histograms of some events only (accepted ones, a sample) come behind the decisio
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.histograms import histogram_counts
@@ -17,17 +18,28 @@ from hltnode.processing.selection.kernel_code.expressions import (
     ExpressionWriter,
     by_variable,
     counter_of,
+    lanes_of,
     shared_counts,
 )
 from hltnode.processing.selection.kernel_code.selected import CandidateWriter
 from hltnode.processing.selection.lines.histogram import RecordedHistogram, sample_limit
 from hltnode.processing.selection.lines.line import Line
 
-INCLUDES = ("selection/expressions/functions.cuh", "selection/lines/histograms.cuh", "selection/lines/scalers.cuh")
+INCLUDES = ("selection/expressions/lanes.cuh", "selection/lines/histograms.cuh", "selection/lines/scalers.cuh")
+COSTLY = 32
+"""Operations that are done only where a candidate has not been refused before."""
 
 Fill = tuple[int, RecordedHistogram]
 """A histogram, and the number of its first counter."""
 ByCandidate = dict[Variable | None, list[Fill]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costly:
+    """Parts of conditions that are written in one block: (condition, part), and the operations that they need."""
+
+    operations: set[Node]
+    parts: tuple[tuple[Node, Node], ...]
 
 
 class KernelWriter(ExpressionWriter):
@@ -80,13 +92,7 @@ class KernelWriter(ExpressionWriter):
         out += [
             "__syncthreads();",
             f"const uint32_t event_words[{len(event_words)}] = {{{words}}};",
-            f"for (uint32_t i = threadIdx.x; i < {len(lines)}u; i += blockDim.x) {{",
-            INDENT + "if ((selected[i / 32] >> i % 32 & 1u) == 0) continue;",
-            INDENT + "const hlt::line_record line = p.line_table[i];",
-            INDENT + "if (hlt::scaler_passes(line.prescale, event_words) && "
-            "hlt::scaler_passes(line.postscale, event_words))",
-            INDENT * 2 + "atomicOr(&decisions[i / 32], 1u << i % 32);",
-            "}",
+            f"hlt::scale_lines(p.line_table, {len(lines)}u, selected, event_words, decisions);",
             "__syncthreads();",
             f"for (uint32_t i = threadIdx.x; i < {n_words}u; i += blockDim.x)",
             INDENT + f"p.events.lines[static_cast<uint64_t>(blockIdx.x) * {n_words}u + i] = decisions[i];",
@@ -114,12 +120,20 @@ class KernelWriter(ExpressionWriter):
         """All lines that look at the event alone."""
         if not lines:
             return
-        truths = [(place, line, *self._truth(line.condition)) for place, line in lines]
-        self._event.lines.append("if (threadIdx.x == 0) {")
-        for place, line, true, false in truths:
-            self._event.lines.append(INDENT + f"if ({true}) atomicOr(&selected[{place // 32}], {1 << place % 32}u);")
+        masks: dict[int, str] = {}
+        unknown: list[str] = []
+        for place, line in lines:
+            true, false = self._truth(line.condition)
+            if place // 32 not in masks:
+                masks[place // 32] = f"of_events_{place // 32}"
+                self._event.lines.append(f"uint32_t {masks[place // 32]} = 0;")
+            self._event.lines.append(f"{masks[place // 32]} |= {true} ? {1 << place % 32}u : 0u;")
             if line.condition.may_be_unknown:
-                self._event.lines.append(INDENT + f"if (!{true} && !{false}) atomicAdd(&unknown, 1u);")
+                unknown.append(f"({true} | {false} ? 0u : 1u)")
+        self._event.lines.append("if (threadIdx.x == 0) {")
+        self._event.lines += [f"{INDENT}atomicOr(&selected[{word}], {mask});" for word, mask in masks.items()]
+        if unknown:
+            self._event.lines.append(f"{INDENT}atomicAdd(&unknown, {' + '.join(unknown)});")
         self._event.lines.append("}")
 
     def _write_loop(self, variable: Variable, lines: Sequence[tuple[int, Line]], fills: Sequence[Fill]) -> None:
@@ -127,25 +141,103 @@ class KernelWriter(ExpressionWriter):
         out = self._stack[-1].lines
         words = sorted({place // 32 for place, _ in lines})
         name = f"of_{variable.collection.name}"
+        at = lanes_of(variable)
         unknown = any(line.condition.may_be_unknown for _, line in lines)
-        loop = self._loop(variable)
+        loop = self._loop(variable, lanes=True)
         masks = {word: f"lines_{word}" for word in words}
-        loop.lines += [f"uint32_t {mask} = 0;" for mask in masks.values()]
+        loop.lines += [f"hlt::lines::uints {mask} = hlt::lines::uints{{}};" for mask in masks.values()]
+        if unknown:
+            loop.lines.append("hlt::lines::uints open = hlt::lines::uints{};")
+        self._decide([line.condition for _, line in lines])
         for place, line in lines:
-            true, false = self._truth(line.condition)
-            loop.lines.append(f"{masks[place // 32]} |= {true} ? {1 << place % 32}u : 0u;")
+            true, false = self._truth(line.condition, lanes=True)
+            loop.lines.append(f"{masks[place // 32]} |= hlt::lines::word_where({true}, {1 << place % 32}u);")
             if line.condition.may_be_unknown:
-                loop.lines.append(f"{name}_unknown += {true} | {false} ? 0u : 1u;")
-        loop.lines += [f"{name}_{word} |= {mask};" for word, mask in masks.items()]
+                loop.lines.append(f"open += hlt::lines::word_where(({true} | {false}) == 0, 1u);")
+        loop.lines += [f"{name}_{word} |= {at}.bits_of_any({mask});" for word, mask in masks.items()]
+        if unknown:
+            loop.lines.append(f"{name}_unknown += {at}.sum(open);")
         if lines and self._candidates is not None:
             group = self._candidates.keeps(variable.collection, variable.count)
-            loop.lines += self._candidates.keep(group, counter_of(variable), masks) if group else []
+            loop.lines += self._candidates.keep(group, counter_of(variable), at, masks) if group else []
         self._fill(fills)
         out += [f"uint32_t {name}_{word} = 0;" for word in words]
         out += [f"uint32_t {name}_unknown = 0;"] if unknown else []
-        self._close(loop, "threadIdx.x", "blockDim.x")
+        self._close(loop)
         out += [f"if ({name}_{word} != 0) atomicOr(&selected[{word}], {name}_{word});" for word in words]
         out += [f"if ({name}_unknown != 0) atomicAdd(&unknown, {name}_unknown);"] if unknown else []
+
+    # --- conditions, the costly parts last ----------------------------------------------------------------------------
+
+    def _decide(self, conditions: Sequence[Node]) -> None:
+        """Write the conditions of lines. Those that begin alike, with what an input asks of its candidates, stand in a
+        block that is left out where no candidate passes that."""
+        self._make_counted(conditions)
+        groups: dict[Node, list[Node]] = {}
+        for condition in dict.fromkeys(conditions):
+            if condition.op is Op.AND and self._in_lanes(condition):
+                groups.setdefault(_conjuncts(condition)[0], []).append(condition)
+        for first, group in groups.items():
+            declared = {condition: self._declared(condition) for condition in group}
+            if self._cost([first]) >= COSTLY or self._cost(group) < COSTLY:
+                self._decide_group(declared)
+            else:
+                _, false = self._truth(first, lanes=True)
+                with self._inside(self._any_not(false)):
+                    self._decide_group(declared)
+            self._stack[-1].names.update(declared)
+
+    def _make_counted(self, conditions: Sequence[Node]) -> None:
+        """Write first what counts the selections that a NaN leaves open: that is done for every candidate."""
+        counting: set[Node] = set()
+        for at in postorder(list(conditions)):
+            if (at.op is Op.COUNT and at.args[0].may_be_unknown) or any(arg in counting for arg in at.args):
+                counting.add(at)
+                if at.op in (Op.COUNT, Op.ANY) and at.free == {self._lanes}:
+                    self._made(at)
+
+    def _declared(self, condition: Node) -> str:
+        """The name of a condition that is false until it is written."""
+        name = self._name("t")
+        c_type, out = self._type(condition), self._stack[-1].lines
+        out.append(f"{c_type} {name} = hlt::lines::in_lanes(false);")
+        if condition.may_be_unknown:
+            out.append(f"{c_type} {name}_f = hlt::lines::in_lanes(true);")
+        return name
+
+    def _decide_group(self, declared: Mapping[Node, str]) -> None:
+        """Write conditions that are declared. What is costly comes last, together with what shares its operations, in
+        a block that is left out where no candidate is left."""
+        out = self._stack[-1].lines
+        later: list[Costly] = []
+        for condition, name in declared.items():
+            parts = _conjuncts(condition)
+            costly = [part for part in parts if self._cost([part]) >= COSTLY]
+            truths = [self._truth(part, lanes=True) for part in parts if part not in costly]
+            truths = truths or [("hlt::lines::in_lanes(true)", "hlt::lines::in_lanes(false)")]
+            out.append(f"{name} = {' & '.join(true for true, _ in truths)};")
+            if condition.may_be_unknown:
+                out.append(f"{name}_f = {' | '.join(false for _, false in truths)};")
+            later += [Costly(self._not_made([part]), ((condition, part),)) for part in costly]
+        for group in _together(later):
+            users = dict.fromkeys(condition for condition, _ in group.parts)
+            falses = [f"{declared[it]}_f" if it.may_be_unknown else f"({declared[it]} == 0)" for it in users]
+            with self._inside(self._any_not(" & ".join(falses))):
+                block = self._stack[-1].lines
+                for condition, part in group.parts:
+                    name = declared[condition]
+                    true, false = self._truth(part, lanes=True)
+                    block.append(f"{name} = {name} & {true};")
+                    if condition.may_be_unknown:
+                        block.append(f"{name}_f = {name}_f | {false};")
+
+    def _any_not(self, false: str) -> str:
+        """Whether there is a candidate of which something is not known to be false."""
+        assert self._lanes is not None
+        return f"{lanes_of(self._lanes)}.any(({false}) == 0)"
+
+    def _cost(self, roots: Sequence[Node]) -> int:
+        return len(self._not_made(roots))
 
     # --- candidates ---------------------------------------------------------------------------------------------------
 
@@ -194,26 +286,58 @@ class KernelWriter(ExpressionWriter):
                 self._fill(fills)
 
     def _fill(self, fills: Sequence[Fill]) -> None:
-        """Count what the innermost scope has: a candidate, or the event."""
+        """Count what the innermost scope has: candidates, or the event."""
         self._counts_unknown = False
+        at = None if self._lanes is None else lanes_of(self._lanes)
         for begin, histogram in fills:
             if histogram.condition.op is Op.CONST and histogram.condition.payload:
-                self._add(begin, histogram)
+                self._add(begin, histogram, "hlt::lines::in_lanes(true)")
                 continue
-            true, false = self._truth(histogram.condition)
-            with self._inside(true):
-                self._add(begin, histogram)
+            true, false = self._truth(histogram.condition, lanes=at is not None)
+            with self._inside(f"{at}.any({true})" if at else true):
+                self._add(begin, histogram, true)
             if histogram.condition.may_be_unknown:
-                last = begin + histogram.shape.n_counts - 1
-                counter = f"{self._members[histogram_counts]}[{last}]"
-                self._stack[-1].lines.append(f"if (!{true} && !{false}) atomicAdd(&{counter}, 1u);")
+                counter = f"{self._members[histogram_counts]}[{begin + histogram.shape.n_counts - 1}]"
+                unknown = f"{at}.count(({true} | {false}) == 0)" if at else f"{true} | {false} ? 0u : 1u"
+                self._stack[-1].lines.append(f"if (const uint32_t open = {unknown}) atomicAdd(&{counter}, open);")
         self._counts_unknown = True
 
-    def _add(self, begin: int, histogram: RecordedHistogram) -> None:
+    def _add(self, begin: int, histogram: RecordedHistogram, condition: str) -> None:
         assert histogram.value.kind is Kind.FLOAT
-        value = self._value(histogram.value)
+        lanes = self._lanes is not None
+        value = self._value(histogram.value, lanes=lanes)
         limits = ", ".join(f"({float(limit).hex()}f)" for limit in histogram.limits)
         counters = f"{self._members[histogram_counts]} + {begin}u"
-        self._stack[-1].lines.append(
-            f"hlt::lines::count_value({counters}, {value}, {limits}, {histogram.shape.bins}u);"
+        arguments = f"{counters}, {value}, {limits}, {histogram.shape.bins}u"
+        if self._lanes is None:
+            self._stack[-1].lines.append(f"hlt::lines::count_value({arguments});")
+        else:
+            self._stack[-1].lines.append(
+                f"hlt::lines::count_values({lanes_of(self._lanes)}, {condition}, {arguments});"
+            )
+
+
+def _conjuncts(condition: Node) -> list[Node]:
+    """What must all be true for a condition to be."""
+    found: list[Node] = []
+    left = [condition]
+    while left:
+        at = left.pop()
+        if at.op is Op.AND:
+            left += reversed(at.args)
+        else:
+            found.append(at)
+    return list(dict.fromkeys(found))
+
+
+def _together(parts: Sequence[Costly]) -> list[Costly]:
+    """Those together that share costly operations."""
+    groups: list[Costly] = []
+    for one in parts:
+        alike = [other for other in groups if len(other.operations & one.operations) >= COSTLY]
+        groups = [other for other in groups if other not in alike]
+        joined = [*alike, one]
+        groups.append(
+            Costly(set().union(*(it.operations for it in joined)), tuple(pair for it in joined for pair in it.parts))
         )
+    return groups

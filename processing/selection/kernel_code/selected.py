@@ -53,13 +53,17 @@ class CandidateWriter:
         group = self.lines.groups.get(collection)
         return group if group is not None and group.count is count else None
 
-    def keep(self, group: Group, counter: str, masks: Mapping[int, str]) -> list[str]:
-        """In the loop over the candidates of a group: keep the words of the lines that select one, by their numbers."""
-        name = self._scratch[lines_name(group.collection)]
-        at = f"{self._firsts[group.collection]}(blockIdx.x) + {counter}"
-        if group.n_words > 1:
-            at = f"({at}) * {group.n_words}u"
-        return [f"{name}[{at} + {word - group.first_word}u] = {mask};" for word, mask in masks.items()]
+    def keep(self, group: Group, counter: str, lanes: str, masks: Mapping[int, str]) -> list[str]:
+        """In the loop over the candidates of a group: keep the words of the lines that select them."""
+        return [
+            f"{lanes}.store({self._lines_of(group, f'{word}u', f'n_{counter}')}, {mask});"
+            for word, mask in masks.items()
+        ]
+
+    def _lines_of(self, group: Group, word: str, n: str) -> str:
+        """Where the words of one number begin, those of all n candidates of the event one behind the other."""
+        begin = f"{self._scratch[lines_name(group.collection)]} + {self._firsts[group.collection]}(blockIdx.x)"
+        return begin if group.n_words == 1 else f"{begin} * {group.n_words}u + ({word} - {group.first_word}u) * {n}"
 
     def number_objects(self, n_line_words: int) -> list[str]:
         """One thread numbers the objects of the candidates that fit."""
@@ -144,15 +148,13 @@ class CandidateWriter:
         """The candidates of a line, if it is one of the group."""
         words = range(group.first_word, group.first_word + group.n_words)
         mask = " : ".join(f"word == {word}u ? {group.mask(word)}u" for word in words if group.mask(word))
-        at = f"{self._firsts[group.collection]}(blockIdx.x) + i"
-        if group.n_words > 1:
-            at = f"({at}) * {group.n_words}u + word - {group.first_word}u"
         return [
             f"if ((bit & ({mask} : 0u)) != 0) {{",
             _INDENT + "uint32_t n_of_line = 0;",
             _INDENT + f"const uint32_t n = {self._members[group.count]}[blockIdx.x];",
+            _INDENT + f"const uint32_t* const lines = {self._lines_of(group, 'word', 'n')};",
             _INDENT + "for (uint32_t i = 0; i < n; ++i) {",
-            _INDENT * 2 + f"if (({self._scratch[lines_name(group.collection)]}[{at}] & bit) == 0) continue;",
+            _INDENT * 2 + "if ((lines[i] & bit) == 0) continue;",
             _INDENT * 2 + "const uint32_t objects_before = n_objects, words_before = n_words;",
             _INDENT * 2 + f"if (full || n_of_line == {MAX_CANDIDATES_OF_LINE}u) {{",
             _INDENT * 3 + "++left_out;",

@@ -1,7 +1,7 @@
 // Counting a value in a histogram (processing/selection/evaluation/histograms.py does the same with NumPy).
 #pragma once
 
-#include "framework/device/platform.cuh"
+#include "selection/expressions/lanes.cuh"
 
 namespace hlt::lines {
 
@@ -19,6 +19,22 @@ __device__ void count_value(uint32_t* counters, float value, float low, float hi
         place = 1u + (bin < n_bins ? bin : n_bins - 1u);
     }
     atomicAdd(counters + place, 1u);
+}
+
+/// The same for the candidates of which a condition holds.
+__device__ void count_values(const lanes& at, const truths& condition, uint32_t* counters, const floats& value,
+                             float low, float high, float per_unit, uint32_t n_bins)
+{
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    if (condition) count_value(counters, value, low, high, per_unit, n_bins);
+#else
+    const truths below = value < low, above = value >= high;
+    const floats inside = below | above | (value != value) ? floats{} : (value - low) * per_unit;
+    const uints bin = 1u + number_words<floats>::truncated(inside);
+    uints place = bin < n_bins ? bin : in_lanes(n_bins);
+    place = below ? uints{} : (above ? in_lanes(n_bins + 1u) : (value == value ? place : in_lanes(n_bins + 2u)));
+    for (uint32_t left = at.where(condition); left != 0; left &= left - 1) ++counters[place[__builtin_ctz(left)]];
+#endif
 }
 
 }  // namespace hlt::lines

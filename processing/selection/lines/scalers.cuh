@@ -22,9 +22,29 @@ __device__ uint32_t scaler_mix(uint32_t state)
 template <uint32_t n>
 __device__ bool scaler_passes(const line_scaler& scaler, const uint32_t (&event)[n])
 {
+    if (scaler.always != 0) return true;
     uint32_t state = scaler.seed;
     for (uint32_t i = 0; i < n; ++i) state = scaler_mix(state + event[i]);
-    return scaler.always != 0 || state < scaler.limit;
+    return state < scaler.limit;
+}
+
+/// Of the lines whose bits are set those whose scalers the event passes: their bits are set in `decisions`.
+template <uint32_t n>
+__device__ void scale_lines(const line_record* table, uint32_t n_lines, const uint32_t* selected,
+                            const uint32_t (&event)[n], uint32_t* decisions)
+{
+    const auto scale = [&](uint32_t line) {
+        if (scaler_passes(table[line].prescale, event) && scaler_passes(table[line].postscale, event))
+            atomicOr(&decisions[line / 32u], 1u << line % 32u);
+    };
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (uint32_t line = threadIdx.x; line < n_lines; line += blockDim.x)
+        if ((selected[line / 32u] >> line % 32u & 1u) != 0) scale(line);
+#else
+    for (uint32_t word = threadIdx.x; word * 32u < n_lines; word += blockDim.x)
+        for (uint32_t left = selected[word]; left != 0; left &= left - 1)
+            scale(word * 32u + static_cast<uint32_t>(__builtin_ctz(left)));
+#endif
 }
 
 }  // namespace hlt

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,13 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.cpu_compiler import compile_kernel
 from hltnode.processing.framework.backends.cuda_kernels import compile_options
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.codegen import generated_source
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line
@@ -123,9 +126,16 @@ def by_numpy(case: Case) -> Decided:
     return _decided({column.name: content for column, content in columns.items()}, n)
 
 
-def by_compiler(case: Case, target: str = "baseline") -> Decided:
-    """What the CPU back end does with the compiler of this machine."""
+@cache
+def targets() -> tuple[str, ...]:
+    """The instruction sets of this machine, best first."""
+    return tuple(KernelLibrary(HLT1.kernels).targets)
+
+
+def by_compiler(case: Case, target: str | None = None) -> Decided:
+    """What the CPU back end does with the compiler of this machine, for its best instruction set or another one."""
     compiler()
+    target = target or targets()[0]
 
     def launch(algorithm: Algorithm, _: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         library = compile_kernel(algorithm.name, case.source, (PROCESSING,), target, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,16 @@ from hltnode.processing.selection.expressions.units import GeV, MeV, mm
 from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
 from hltnode.processing.selection.lines.line import Line
 from tests.processing.selection import toy_detector as toy
-from tests.processing.selection.line_evaluators import ALL, Case, Decided, assert_all_decide_alike, by_numpy, by_ptx
+from tests.processing.selection.line_evaluators import (
+    ALL,
+    Case,
+    Decided,
+    assert_all_decide_alike,
+    by_compiler,
+    by_numpy,
+    by_ptx,
+    targets,
+)
 
 pytestmark = pytest.mark.timeout(300)
 """A machine that runs PTX is compiled first."""
@@ -89,6 +99,83 @@ def test_without_a_compiler_memory_is_bounded_and_decisions_stay(
     assert in_pieces == whole
     assert sum(whole.accepted) > 0
     assert peak < most / 2 or lines is LINES, "pairs of tracks have most of the values"
+
+
+def costly(t: Any, number: int = 0) -> Any:
+    """A number that takes far more operations than the kernel does for candidates that are refused already; those of
+    another number share none of them."""
+    value = t.a + number
+    for step in range(30):
+        value = maximum(value * t.b - step, minimum(value, t.x / mm)) + exp(-abs(value)) * 0.5
+    return value
+
+
+def condition_of_first(t: Any) -> Any:
+    return (t.hits > 20) & (costly(t) > 3)
+
+
+COSTLY = (
+    Line("First", tracks, condition_of_first),
+    Line("Shared", tracks, lambda t: (t.hits < 10) & (costly(t) < 1000)),
+    Line("OfAnother", tracks, lambda t: (t.hits > 20) & ~condition_of_first(t) & (t.a > 0)),
+    Line("Alone", muons, lambda t: (t.pt > 100 * MeV) & (costly(t) + t.pt / GeV > 3)),
+    Line("Never", muons, lambda t: (t.hits > 1000) & (costly(t) > -1000)),
+    Line("Only", tracks, lambda t: costly(t) > costly(t) * t.a),
+    Line("Twice", tracks, lambda t: (costly(t) > 0) & (costly(t) + log(abs(costly(t))) > 1)),
+    Line(
+        "Counted",
+        tracks,
+        lambda t: (t.hits > 1000) & (count_of(vertices, lambda v: v.z * costly(t, 1) > t.x * t.a) > 2),
+    ),
+    Line(
+        "CountedInside",
+        muons,
+        lambda t: (
+            (t.hits > 38) & any_of(tracks, lambda s: count_of(vertices, lambda v: v.z > s.x) * costly(t, 2) > s.a)
+        ),
+    ),
+)
+"""Most of it is left out for most candidates; what a NaN leaves open in counts is counted for all of them."""
+
+
+@pytest.mark.parametrize("special", [0.0, 0.1, 0.6])
+def test_what_is_left_out_for_refused_candidates_changes_no_decision(special: float) -> None:
+    case = case_of(COSTLY, 40, seed=7, special=special)
+    decided = assert_all_decide_alike(case, ALL if special == 0.1 else ALL[:2])
+    fired = [sum(mask >> i & 1 for mask in decided.masks) for i in range(len(COSTLY))]
+    never = {"Never", "Counted"}
+    assert [line.name for line, n in zip(COSTLY, fired, strict=True) if (n == 0) != (line.name in never)] == []
+    assert (sum(decided.unknown) > 0) == (special > 0)
+
+
+def test_what_stands_behind_the_last_candidate_is_none() -> None:
+    """There it would be selected, or leave lines open; candidates do not fill the lanes of the CPU."""
+    lines = (
+        Line("Low", tracks, lambda t: t.x < 1 * mm),
+        Line("High", tracks, lambda t: t.x > 1 * mm),
+        Line("Number", event, lambda _: count_of(tracks, lambda t: t.x < 1 * mm) > 0),
+        Line("Any", event, lambda _: any_of(tracks, lambda t: t.hits == 7)),
+    )
+    n_tracks = np.arange(toy.MAX_TRACKS + 1)
+    case = case_of(lines, len(n_tracks))
+    is_behind = np.arange(toy.MAX_TRACKS) >= n_tracks[:, None]
+    x, behind = np.array([[2.0], [0.0]] * len(n_tracks))[: len(n_tracks)], np.array([[-1.0], [np.nan]] * len(n_tracks))
+    columns = {
+        **case.columns,
+        "toy_tracks.count": n_tracks,
+        "toy_tracks.x": np.where(is_behind, behind[: len(n_tracks)], x).ravel(),
+        "toy_tracks.hits": np.where(is_behind, 7, 8).ravel(),
+    }
+    case = Case(case.lines, case.event_words, columns, case.limits)
+    decided = assert_all_decide_alike(case, [partial(by_compiler, target=target) for target in targets()])
+    assert decided.masks == [0 if n == 0 else 5 if n % 2 else 2 for n in n_tracks]
+    assert sum(decided.unknown) == 0
+
+
+@pytest.mark.parametrize("lines", [LINES, NESTED, COSTLY])
+def test_every_instruction_set_decides_alike(lines: tuple[Line, ...]) -> None:
+    case = case_of(lines, 60, seed=11)
+    assert_all_decide_alike(case, [partial(by_compiler, target=target) for target in targets()])
 
 
 def plain_log(x: float) -> float:

@@ -1,0 +1,74 @@
+"""The selection lines in the sequence that they decide for: their part of the time, with the menu and with 100 lines.
+
+Processor time of each kernel on one thread, on the real events; the sequences are measured in turn. Lines beyond those
+of the menu are of its types, with other cuts.
+"""
+
+import statistics
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from itertools import count, cycle, islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Result
+from benchmarks.profile import ProfiledSequence
+from benchmarks.sequences import COPIES, LIMITS, real_events
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.lines.line_type import LineType
+from hltnode.processing.selection.select_lines import NAME
+
+SEQUENCES = ("forward", "forward_then_matching")
+N_LINES = 100
+MEPS = 8
+TURNS = 9
+TARGET = 50.0
+"""Time of all kernels, in that of the lines: these are to take less than 2 %."""
+
+
+def run(shared: Path) -> Iterator[Result]:
+    """Measure the lines of each sequence: medians over the turns."""
+    events, geometry = real_events(shared), shared / "data" / "lhcb-geometry"
+    for name in SEQUENCES:
+        meps = [encode_mep(HLT1.with_sequence(name), events * COPIES, encoding="retina")] * MEPS
+        yield from measured(name, geometry, meps)
+
+
+def measured(name: str, geometry: Path, meps: list[EncodedMep]) -> Iterator[Result]:
+    """Rows of one sequence: with the lines of its menu, and with N_LINES."""
+    triggers = [HLT1.load_trigger(None, name), many_lines(name, N_LINES)]
+    sequences = [ProfiledSequence(name, geometry, LIMITS, trigger=trigger) for trigger in triggers]
+    for sequence in sequences:
+        sequence.throughput(meps)
+    found: list[list[tuple[float, float]]] = [[] for _ in sequences]
+    for _ in range(TURNS):
+        for sequence, of_sequence in zip(sequences, found, strict=True):
+            kernels = sequence.microseconds_per_kernel(meps)
+            of_sequence.append((kernels[NAME], sum(kernels.values())))
+    for trigger, of_sequence in zip(triggers, found, strict=True):
+        lines = statistics.median(lines for lines, _ in of_sequence)
+        whole = statistics.median(whole for _, whole in of_sequence)
+        ratio = statistics.median(whole / lines for lines, whole in of_sequence)
+        yield Result(f"{name}, {len(trigger.lines)} lines", lines, "us/event", "all kernels", ratio, TARGET)
+        yield Result("  all kernels", whole, "us/event", "", None)
+
+
+def many_lines(name: str, n: int) -> TriggerConfig:
+    """A configuration with n lines: those of the menu, and more of them with other cuts."""
+    menu = HLT1.menu.of(name)
+    more = (_with_other_cuts(line, round_ // len(menu) + 1) for round_, line in zip(count(), cycle(menu), strict=False))
+    types = (*menu, *islice(more, max(0, n - len(menu))))[:n]
+    return replace(HLT1.load_trigger(None, name), lines=tuple(line.line() for line in types), types=types)
+
+
+def _with_other_cuts(line: LineType, number: int) -> LineType:
+    """The line with each of its cuts looser or tighter."""
+    cuts: dict[str, Any] = {
+        cut.name: getattr(line, cut.name) * (1.0 + 0.03 * number)
+        for cut in fields(line)
+        if cut.name not in ("prescale", "postscale", "min_response", "min_dira", "min_response_high_pt")
+        and isinstance(getattr(line, cut.name), float)
+    }
+    return replace(line, name=f"{line.name}_{number}", **cuts)
