@@ -55,10 +55,12 @@ inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes
     uint4x32 low, high;
     std::memcpy(&low, &lanes, sizeof low);
     std::memcpy(&high, reinterpret_cast<const char*>(&lanes) + sizeof low, sizeof high);
-    const uint4x32 four = low < high ? low : high;
-    const uint32_t a = four[0] < four[1] ? four[0] : four[1];
-    const uint32_t b = four[2] < four[3] ? four[2] : four[3];
-    return a < b ? a : b;
+    uint4x32 four = low < high ? low : high;
+    uint4x32 moved = __builtin_shufflevector(four, four, 2, 3, 0, 1);
+    four = four < moved ? four : moved;
+    moved = __builtin_shufflevector(four, four, 1, 0, 3, 2);
+    four = four < moved ? four : moved;
+    return four[0];
 }
 
 /// Bit k is set where lane k of a comparison is true.

@@ -26,6 +26,13 @@ inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one,
         __builtin_ia32_cmpps512_mask(one, other, static_cast<int>(comparison), static_cast<uint16_t>(0xffffu), 4));
 }
 
+template <wide_comparison comparison>
+inline __attribute__((always_inline)) uint32_t bits_where(const float8& one, const float8& other)
+{
+    return static_cast<uint8_t>(
+        __builtin_ia32_cmpps256_mask(one, other, static_cast<int>(comparison), static_cast<uint8_t>(0xffu)));
+}
+
 inline __attribute__((always_inline)) uint32_t bits_of(const int_wide& comparison)
 {
     return static_cast<uint16_t>(__builtin_ia32_cvtd2mask512(comparison));
@@ -40,6 +47,19 @@ inline __attribute__((always_inline)) void store_packed_wide(Number* to, const V
     std::memcpy(&lanes, &vector, sizeof lanes);
     lanes = __builtin_ia32_compresssi512_mask(lanes, lanes, static_cast<uint16_t>(bits));
     std::memcpy(to, &lanes, sizeof lanes);
+}
+
+/// The lanes of a table that are asked for.
+inline __attribute__((always_inline)) float_wide picked(const float_wide& table, const uint_wide& lane)
+{
+    return (float_wide)_mm512_permutexvar_ps((__m512i)lane, (__m512)table);
+}
+
+/// Each lane moved up by one; the first is the last of `before`.
+template <typename Vector>
+inline __attribute__((always_inline)) Vector moved_in(const Vector& before, const Vector& lanes)
+{
+    return __builtin_shufflevector(before, lanes, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
 }
 
 /// Words that begin at some bytes.
@@ -82,6 +102,23 @@ inline __attribute__((always_inline)) void store_packed_wide(Number* to, const V
     store_packed(to, vector, bits);
 }
 
+inline __attribute__((always_inline)) float_wide picked(const float_wide& table, const uint_wide& lane)
+{
+#if defined(__AVX2__)
+    return __builtin_ia32_permvarsf256(table, (int_wide)lane);
+#else
+    float_wide found;
+    for (uint32_t l = 0; l < n_wide; ++l) found[l] = table[lane[l] % n_wide];
+    return found;
+#endif
+}
+
+template <typename Vector>
+inline __attribute__((always_inline)) Vector moved_in(const Vector& before, const Vector& lanes)
+{
+    return __builtin_shufflevector(before, lanes, 7, 8, 9, 10, 11, 12, 13, 14);
+}
+
 inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, const uint_wide& byte)
 {
     return bits_from(words, byte * 8u);
@@ -118,6 +155,8 @@ inline __attribute__((always_inline)) void store_wide(Number* to, const Vector& 
 
 /// The bits of the first n lanes.
 inline __attribute__((always_inline)) uint32_t first_bits(uint32_t n) { return n < n_wide ? (1u << n) - 1u : all_wide; }
+
+inline __attribute__((always_inline)) uint32_t first_of_eight(uint32_t n) { return n < 8u ? (1u << n) - 1u : 0xffu; }
 
 /// Place of the lowest bit that is set.
 inline __attribute__((always_inline)) uint32_t lowest_bit(uint32_t bits)

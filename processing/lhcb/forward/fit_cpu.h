@@ -2,7 +2,7 @@
 // are summed with the unknowns in lanes.
 #pragma once
 
-#include "lhcb/forward/bend_cpu.h"
+#include "framework/device/wide_lanes.h"
 #include "lhcb/forward/fit.cuh"
 
 namespace hlt {

@@ -76,8 +76,7 @@ HLT_KERNEL(forward_search_with_ut, __maxnreg__(128))
         const auto of_ut = [&](float kink) {
             const float a = ut.a - ut.a_per_kink * kink, b = ut.b - ut.b_per_kink * kink;
             return hlt::squared(a / sigma_a(kink)) + hlt::squared((b - p.ut_b_of_a * a) / sigma_b(kink)) +
-                   hlt::squared(ut.c / sigma_c(kink)) + ut.chi2 +
-                   p.missing_ut_hit_penalty * static_cast<float>(hlt::n_ut_layers - ut.n_hits);
+                   hlt::squared(ut.c / sigma_c(kink)) + ut.chi2 + p.missing_ut_hit_penalty * ut.n_missing;
         };
         hlt::search_track(p, hits, line, where, p.forward_candidates.first(event), slot, true, n_tracks, p.max_quality,
                           owner, of_ut, [](const hlt::x_candidate&) { return true; });

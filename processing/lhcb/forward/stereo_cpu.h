@@ -1,30 +1,9 @@
-// Stereo hits of a forward candidate on the CPU (stereo_hits.cuh): the six layers are lanes.
+// Stereo hits of a forward candidate on the CPU (stereo_hits.cuh).
 #pragma once
 
-#include "lhcb/forward/bend_cpu.h"
-#include "lhcb/forward/stereo_hits.cuh"
+#include "lhcb/forward/candidates_cpu.h"
 
 namespace hlt {
-
-/// Where a pair asks for hits of the stereo layers; lanes of forward_tables.
-struct stereo_places {
-    float8 expected, window;
-
-    stereo_places(const forward_tables& tables, const velo_line& line, const bend_at_kink& bend,
-                  const forward_hypothesis& where, const stereo_cuts& cuts, float offset)
-    {
-        expect_stereo_hit(line, bend, where, cuts, float8{} + offset, tables.stereo_z, tables.stereo_dx_dy,
-                          tables.stereo_dz_dy, expected, window);
-    }
-
-    /// In how many layers there may be a hit.
-    uint32_t count(const scifi_event& hits, const forward_tables& tables, uint32_t half) const
-    {
-        const uint8x32 zone = 2u * tables.stereo_layers + half;
-        const uint32_t bits = lanes_where(may_have_hit(hits, zone, expected, window));
-        return static_cast<uint32_t>(__builtin_popcount(bits & ((1u << n_scifi_stereo_layers) - 1u)));
-    }
-};
 
 /// stereo_hits, with the layer of each hit beside it.
 struct stereo_hits_of_layers {
@@ -81,20 +60,17 @@ struct stereo_hits_of_layers {
     }
 };
 
-/// As add_stereo_hits of stereo_hits.cuh.
-inline bool add_stereo_hits(const scifi_event& hits, const forward_tables& tables, const stereo_places& places,
-                            const forward_hypothesis& where, float sigma, uint32_t half, const stereo_cuts& cuts,
-                            uint32_t min_hits, x_candidate& candidate, float& shift)
+/// As add_stereo_hits of stereo_hits.cuh, for number i of a list.
+inline bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits,
+                            const candidate_list& list, uint32_t i, float where_shift, float sigma, uint32_t half,
+                            const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
 {
-    float expected[8], window[8], dx_dy[8];
-    std::memcpy(expected, &places.expected, sizeof expected);
-    std::memcpy(window, &places.window, sizeof window);
-    std::memcpy(dx_dy, &tables.stereo_dx_dy, sizeof dx_dy);
     stereo_hits_of_layers found;
     uint32_t n_layers = 0;
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
         const uint32_t before = found.n;
-        found.add(hits, k, stereo_layer(k), half, dx_dy[k], expected[k], window[k]);
+        found.add(hits, k, stereo_layer(k), half, parameters.layer_dx_dy[stereo_layer(k)], list.stereo_places[k][i],
+                  list.stereo_windows[k][i]);
         n_layers += found.n != before ? 1u : 0u;
     }
     if (candidate.n_hits + n_layers < min_hits) return false;
@@ -117,7 +93,7 @@ inline bool add_stereo_hits(const scifi_event& hits, const forward_tables& table
     candidate.n_hits += static_cast<uint32_t>(__builtin_popcount(taken));
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k)
         if ((taken >> k & 1u) != 0u) candidate.hits[stereo_layer(k)] = hit_of[1u << k];
-    shift = where.shift + best;
+    shift = where_shift + best;
     return candidate.n_hits >= min_hits;
 }
 

@@ -17,10 +17,11 @@ struct stereo_cuts {
 
 /// Where a track is expected in a stereo layer, and half the width of the window there. Of each lane, if the kink or
 /// the layer is.
-template <typename Lanes, typename Bend, typename Layer>
-__device__ void expect_stereo_hit(const velo_line& line, const Bend& bend, const forward_hypothesis& where,
-                                  const stereo_cuts& cuts, const Lanes& offset, const Layer& layer_z,
-                                  const Layer& dx_dy, const Layer& dz_dy, Lanes& expected, Lanes& window)
+template <typename Lanes, typename Real, typename Bend, typename Layer>
+__device__ void expect_stereo_hit(const velo_line_of<Real>& line, const Bend& bend,
+                                  const forward_hypothesis_of<Real>& where, const stereo_cuts& cuts,
+                                  const Lanes& offset, const Layer& layer_z, const Layer& dx_dy, const Layer& dz_dy,
+                                  Lanes& expected, Lanes& window)
 {
     const Lanes y = line.y_at(layer_z) + line.ty * bend.y_change(layer_z) + where.shift;
     const Lanes z = layer_z + dz_dy * y;

@@ -1,8 +1,9 @@
-// The search for the SciFi part of one VELO track on the CPU: track.cuh with pairs, layers and unknowns in lanes.
+// The search for the SciFi parts of VELO tracks on the CPU: track.cuh for some tracks at once, whose pairs and
+// candidates are lanes of the same vectors.
 #pragma once
 
+#include "lhcb/forward/candidates_cpu.h"
 #include "lhcb/forward/fit_cpu.h"
-#include "lhcb/forward/pairs_cpu.h"
 #include "lhcb/forward/stereo_cpu.h"
 #include "lhcb/forward/track.cuh"
 
@@ -11,135 +12,140 @@ namespace hlt {
 /// What the tracks of an event share.
 struct forward_event {
     const scifi_event& hits;
-    forward_tables tables;
     layer_lanes layers;
     bool hits_ascend;
 
     forward_event(const scifi_event& of_event, const long_track_parameters& parameters)
-        : hits(of_event),
-          tables(parameters),
-          layers(parameters),
-          hits_ascend(hlt::hits_ascend(&of_event.x[0], &of_event.bins[0]))
+        : hits(of_event), layers(parameters), hits_ascend(hlt::hits_ascend(&of_event.x[0], &of_event.bins[0]))
     {
     }
 };
 
-/// Calls `complete(candidate, bend, places)` as find_x_hits calls `complete(candidate)`; false if the pairs are not
-/// those that it would have found.
-template <typename Complete>
-bool find_x_hits(const forward_event& event, const x_seed_lanes& seed, const velo_line& line, const bend_lanes& bend,
-                 const forward_hypothesis& where, uint32_t half, const forward_cuts& cuts, const stereo_cuts& stereo,
-                 uint32_t min_hits, forward_budget& left, const Complete& complete)
-{
-    const layer_seed layers = seed.layers;
-    const scifi_event& hits = event.hits;
-    pairs_with_places pairs;
-    kept_pairs kept;
-    return find_pairs_in_cells(hits, seed, where, half, pairs, [&](const pairs_with_places& found_pairs) {
-        const uint32_t n_pairs = min_of(found_pairs.n, left.pairs);
-        left.pairs -= n_pairs;
-        keep_pairs(hits, seed, where, half, cuts, found_pairs, n_pairs, kept);
-        for (uint32_t i = 0; i < kept.n; ++i) {
-            const float kink = kept.kink[i], dx = kept.dx[i];
-            const bend_at_kink at = bend.at(kink);
-            const float offset = dx - kink * at.lever(seed.z_first) + where.offset;
-            const stereo_places places(event.tables, line, at, where, stereo, offset);
-            if (kept.n_layers[i] + places.count(hits, event.tables, half) < min_hits) continue;
-            if (left.candidates == 0u) return false;
-            --left.candidates;
-            float place_of[8];
-            const float8 others = seed.places(dx, kept.rise[i]);
-            std::memcpy(place_of, &others, sizeof place_of);
-            const float most = cuts.x_window(kink);
-            uint32_t found[n_other_x_layers];
-            uint32_t n_hits = 2;
-            for (uint32_t k = 0; k < n_other_x_layers; ++k) {
-                found[k] = scifi_zone(hits, layers.others[k], half).nearest(place_of[2u + k], most);
-                n_hits += found[k] != no_scifi_hit ? 1u : 0u;
-            }
-            // One of the layers between is needed. The second seed finds again what the first has found.
-            if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
-                (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
-                continue;
-            x_candidate candidate;
-            for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-            candidate.hits[layers.first] = static_cast<uint16_t>(kept.hits[i] >> 16u);
-            candidate.hits[layers.last] = static_cast<uint16_t>(kept.hits[i]);
-            for (uint32_t k = 0; k < n_other_x_layers; ++k)
-                candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
-            candidate.n_hits = n_hits;
-            candidate.kink = kink;
-            candidate.offset = offset;
-            complete(candidate, at, places);
-        }
-        return left.pairs != 0u;
-    });
-}
+/// One of the tracks.
+struct forward_track {
+    velo_line line;
+    forward_hypothesis where;
 
-/// As search_track of track.cuh, to which tracks are left whose windows do not ascend.
+    forward_track(const velo_tracks_in_lanes& of, uint32_t t)
+        : line{of.line.x[t], of.line.y[t], of.line.tx[t], of.line.ty[t]},
+          where{of.where.low[t],   of.where.high[t],      of.where.offset[t],  of.where.offset_per_kink[t],
+                of.where.shift[t], of.where.sigma_offset, of.where.sigma_shift}
+    {
+    }
+};
+
+/// As search_track of track.cuh, to which tracks are left whose windows do not ascend, for each of some tracks.
+/// `more(t, kink)`: of the track in lane t.
 template <typename Parameters, typename More, typename MayUse>
-void search_track(const Parameters& p, const forward_event& event, const bend_lanes& bend, const velo_line& line,
-                  const forward_hypothesis& where, uint32_t first_candidate, uint32_t slot, bool with_ut,
-                  uint32_t n_tracks, float max_quality, const event_column<uint32_t>& owner, const More& more,
-                  const MayUse& may_use)
+void search_tracks(const Parameters& p, const forward_event& event, const velo_tracks_in_lanes& tracks,
+                   uint32_t first_candidate, bool with_ut, uint32_t n_tracks, float max_quality,
+                   const event_column<uint32_t>& owner, const More& more, const MayUse& may_use)
 {
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
+    const scifi_event& hits = event.hits;
     const forward_cuts cuts{p.n_sigma, {p.x_window, p.x_window_per_kink}};
-    forward_budget budget{track_share(p.max_pairs, n_tracks), track_share(p.max_candidates, n_tracks)};
     const stereo_cuts stereo{p.stereo_margin, p.max_shift_spread};
     const fit_errors errors{p.sigma_hit * p.sigma_hit,
                             p.hit_scatter_per_kink,
                             {p.sigma_ty, p.sigma_ty_per_kink},
                             {p.sigma_curvature, p.sigma_curvature_per_kink},
                             p.max_hit_chi2};
-    const uint32_t half = line.y_at(z_scifi_reference) + where.shift >= 0.f ? 1u : 0u;
-    const uint32_t to = first_candidate + slot;
+    const track_bend_of<float_wide> bend(parameters, tracks.line);
+    const uint_wide half =
+        tracks.line.y_at(float_wide{} + z_scifi_reference) + tracks.where.shift >= 0.f ? uint_wide{} + 1u : uint_wide{};
 
-    float best = max_quality;
-    uint16_t best_hits[n_scifi_layers];
-    const auto complete = [&](x_candidate& candidate, const bend_at_kink& at, const stereo_places& places) {
-        float shift;
-        forward_fit fit;
-        if (!add_stereo_hits(event.hits, event.tables, places, where, where.sigma_shift(at.kink), half, stereo,
-                             p.min_hits, candidate, shift))
-            return;
-        if (!fit_candidate(event.layers, event.hits, line, at, where, errors, p.min_hits, shift, candidate, fit))
-            return;
-        if (!may_use(candidate)) return;
-        const float kink = fit.kink;
-        const float quality =
-            p.chi2_weight * fit.chi2 + p.missing_hit_penalty * static_cast<float>(n_scifi_layers - candidate.n_hits) +
-            squared((fit.offset - where.offset - where.offset_per_kink * kink) / where.sigma_offset(kink)) +
-            squared((fit.shift - where.shift) / where.sigma_shift(kink)) + squared(fit.slope_y / errors.slope_y(kink)) +
-            p.quality_per_kink * (kink < 0.f ? -kink : kink) + more(kink);
-        if (!(quality < best)) return;
-        best = quality;
-        const scifi_state state = state_of(parameters, line, bend.at(kink), fit);
-        std::memcpy(best_hits, candidate.hits, sizeof best_hits);
-        p.forward_candidates.hit_count[to] = static_cast<uint8_t>(candidate.n_hits);
-        p.forward_candidates.qop[to] = state.qop;
-        p.forward_candidates.x[to] = state.x;
-        p.forward_candidates.y[to] = state.y;
-        p.forward_candidates.tx[to] = state.tx;
-        p.forward_candidates.ty[to] = state.ty;
-    };
-    const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)), bend.at(where.high)};
-    bool same = event.hits_ascend;
-    for (uint32_t seed = 0; same && seed < n_seeds && !(best < p.good_quality); ++seed)
-        same = find_x_hits(event, x_seed_lanes(seed, event.tables, line, nodes, where, cuts), line, bend, where, half,
-                           cuts, stereo, p.min_hits, budget, complete);
-    if (!same) {
-        p.forward_candidates.hit_count[to] = 0;
-        search_track(p, event.hits, line, where, first_candidate, slot, with_ut, n_tracks, max_quality, owner, more,
-                     may_use);
-        return;
+    float best[n_wide];
+    uint16_t best_hits[n_wide][n_scifi_layers];
+    uint32_t left_pairs[n_wide], left_candidates[n_wide];
+    for (uint32_t t = 0; t < n_wide; ++t) {
+        best[t] = max_quality;
+        left_pairs[t] = track_share(p.max_pairs, n_tracks);
+        left_candidates[t] = track_share(p.max_candidates, n_tracks);
     }
-    if (!(best < max_quality)) return;
-    p.forward_candidates.quality[to] = best;
-    for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
-        const uint32_t hit = best_hits[layer];
-        p.forward_candidates.hits[n_scifi_layers * to + layer] = static_cast<uint16_t>(hit);
-        if (hit != no_scifi_hit) atomicMin(&owner[hit], bid_of(best, slot, with_ut));
+    x_pair_list pairs;
+    kept_pairs kept;
+    candidate_list list;
+    uint32_t left_out = event.hits_ascend ? 0u : tracks.used;
+    for (uint32_t seed_number = 0; seed_number < n_seeds; ++seed_number) {
+        uint32_t wanted = tracks.used & ~left_out;
+        for (uint32_t t = 0; t < n_wide; ++t)
+            if (best[t] < p.good_quality || left_pairs[t] == 0u) wanted &= ~(1u << t);
+        if (wanted == 0u) break;
+        const x_seed_of<float_wide> seed(seed_number, parameters, tracks.line, bend, tracks.where, cuts);
+        const auto complete = [&](x_candidate& candidate, uint32_t i) {
+            const uint32_t t = list.track[i];
+            const forward_track track(tracks, t);
+            const forward_hypothesis& where = track.where;
+            const bend_at_kink at = list.bend(i);
+            float shift;
+            forward_fit fit;
+            if (!add_stereo_hits(parameters, hits, list, i, where.shift, where.sigma_shift(at.kink), half[t], stereo,
+                                 p.min_hits, candidate, shift))
+                return;
+            if (!fit_candidate(event.layers, hits, track.line, at, where, errors, p.min_hits, shift, candidate, fit))
+                return;
+            if (!may_use(candidate)) return;
+            const float kink = fit.kink;
+            const float quality =
+                p.chi2_weight * fit.chi2 +
+                p.missing_hit_penalty * static_cast<float>(n_scifi_layers - candidate.n_hits) +
+                squared((fit.offset - where.offset - where.offset_per_kink * kink) / where.sigma_offset(kink)) +
+                squared((fit.shift - where.shift) / where.sigma_shift(kink)) +
+                squared(fit.slope_y / errors.slope_y(kink)) + p.quality_per_kink * (kink < 0.f ? -kink : kink) +
+                more(t, kink);
+            if (!(quality < best[t])) return;
+            best[t] = quality;
+            const auto of = [&](const bend_polynomial_of<float_wide>& function) {
+                return bend_polynomial{
+                    {function.a[0][t], function.a[1][t], function.a[2][t], function.a[3][t], function.a[4][t]}}(kink);
+            };
+            const bend_at_kink at_fit{kink,           of(bend.z_magnet), of(bend.curvature),
+                                      of(bend.cubic), of(bend.y_shift),  of(bend.y_slope)};
+            const scifi_state state = state_of(parameters, track.line, at_fit, fit);
+            std::memcpy(best_hits[t], candidate.hits, sizeof best_hits[t]);
+            const uint32_t to = first_candidate + tracks.slot[t];
+            p.forward_candidates.hit_count[to] = static_cast<uint8_t>(candidate.n_hits);
+            p.forward_candidates.qop[to] = state.qop;
+            p.forward_candidates.x[to] = state.x;
+            p.forward_candidates.y[to] = state.y;
+            p.forward_candidates.tx[to] = state.tx;
+            p.forward_candidates.ty[to] = state.ty;
+        };
+        const auto complete_candidates = [&] {
+            find_nearest_hits(hits, half, seed.layers, cuts, list, complete);
+            list.n = 0;
+        };
+        const auto examine = [&] {
+            keep_pairs(hits, tracks, half, seed, cuts, pairs, kept);
+            add_candidates(parameters, hits, tracks, half, bend, seed, stereo, p.min_hits, kept, left_candidates, list,
+                           complete_candidates);
+        };
+        pairs.n = 0;
+        for (; wanted != 0u; wanted &= wanted - 1u) {
+            const uint32_t t = lowest_bit(wanted);
+            if (!find_pairs_in_cells(hits, seed, tracks.where.sigma_offset, t, half[t], left_pairs[t], pairs, examine))
+                left_out |= 1u << t;
+        }
+        examine();
+        complete_candidates();
+    }
+    for (uint32_t these = tracks.used; these != 0u; these &= these - 1u) {
+        const uint32_t t = lowest_bit(these), slot = tracks.slot[t], to = first_candidate + slot;
+        if ((left_out >> t & 1u) != 0u) {
+            p.forward_candidates.hit_count[to] = 0;
+            const forward_track track(tracks, t);
+            search_track(
+                p, hits, track.line, track.where, first_candidate, slot, with_ut, n_tracks, max_quality, owner,
+                [&](float kink) { return more(t, kink); }, may_use);
+            continue;
+        }
+        if (!(best[t] < max_quality)) continue;
+        p.forward_candidates.quality[to] = best[t];
+        for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) {
+            const uint32_t hit = best_hits[t][layer];
+            p.forward_candidates.hits[n_scifi_layers * to + layer] = static_cast<uint16_t>(hit);
+            if (hit != no_scifi_hit) atomicMin(&owner[hit], bid_of(best[t], slot, with_ut));
+        }
     }
 }
 

@@ -14,8 +14,11 @@ namespace hlt {
 
 constexpr uint32_t n_scifi_x_layers = 6;
 
-struct parabola {
-    float a0, a1, a2;
+// `Real`: float, for one VELO track, or several of them, for one in each lane.
+
+template <typename Real>
+struct parabola_of {
+    Real a0, a1, a2;
 
     template <typename Lanes>
     __device__ Lanes operator()(const Lanes& x) const
@@ -24,11 +27,12 @@ struct parabola {
     }
 };
 
-__device__ parabola parabola_through(const float (&x)[3], const float (&y)[3])
+template <typename Real>
+__device__ parabola_of<Real> parabola_through(const Real (&x)[3], const Real (&y)[3])
 {
-    const float first = (y[1] - y[0]) / (x[1] - x[0]), second = (y[2] - y[1]) / (x[2] - x[1]);
-    const float a2 = (second - first) / (x[2] - x[0]);
-    const float a1 = first - a2 * (x[0] + x[1]);
+    const Real first = (y[1] - y[0]) / (x[1] - x[0]), second = (y[2] - y[1]) / (x[2] - x[1]);
+    const Real a2 = (second - first) / (x[2] - x[0]);
+    const Real a1 = first - a2 * (x[0] + x[1]);
     return {y[0] - x[0] * (a1 + x[0] * a2), a1, a2};
 }
 
@@ -66,30 +70,32 @@ __device__ layer_seed seed_layers(uint32_t seed)
 constexpr uint32_t n_other_x_layers = 4;
 
 /// Where a track with a hypothesis may have its x hits, from a pair of hits in the first and the last layer of a seed.
-struct x_seed {
+template <typename Real>
+struct x_seed_of {
     layer_seed layers;
-    float z_first;
-    float begin, end;                     // of x in the first layer
-    float straight_first, straight_last;  // x of a track that does not bend
-    parabola ratio;                       // how much further it is bent in the last layer; of the distance in the first
-    float to_tolerance, per_dx;
-    parabola kink_per_rise;  // rise: from the first to the last layer, less that of the straight track
-    float straight[n_other_x_layers];
-    parabola share[n_other_x_layers];  // of the rise, up to the layer; of the rise
+    Real z_first;
+    Real begin, end;                     // of x in the first layer
+    Real straight_first, straight_last;  // x of a track that does not bend
+    parabola_of<Real> ratio;             // how much further it is bent in the last layer; of the distance in the first
+    Real to_tolerance, per_dx;
+    parabola_of<Real> kink_per_rise;  // rise: from the first to the last layer, less that of the straight track
+    Real straight[n_other_x_layers];
+    parabola_of<Real> share[n_other_x_layers];  // of the rise, up to the layer; of the rise
 
-    __device__ x_seed(uint32_t seed, const long_track_parameters& parameters, const velo_line& line,
-                      const bend_in_memory& bend, const forward_hypothesis& where, const forward_cuts& cuts)
+    template <typename Bend>
+    __device__ x_seed_of(uint32_t seed, const long_track_parameters& parameters, const velo_line_of<Real>& line,
+                         const Bend& bend, const forward_hypothesis_of<Real>& where, const forward_cuts& cuts)
         : layers(seed_layers(seed))
     {
-        const auto z_of = [&](uint32_t layer) {
-            const float z = parameters.layer_z[layer];
+        const auto z_of = [&](uint32_t layer) -> Real {
+            const Real z = Real{} + parameters.layer_z[layer];
             return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
         };
-        const bend_at_kink nodes[3] = {bend.at(where.low), bend.at(0.5f * (where.low + where.high)),
-                                       bend.at(where.high)};
+        const bend_functions<Real> nodes[3] = {bend.at(where.low), bend.at(Real(0.5f * (where.low + where.high))),
+                                               bend.at(where.high)};
         z_first = z_of(layers.first);
-        const float z_last = z_of(layers.last);
-        float lever[3], difference[3], dx_at[3], rise_at[3], y[3];
+        const Real z_last = z_of(layers.last);
+        Real lever[3], difference[3], dx_at[3], rise_at[3], y[3];
         for (uint32_t i = 0; i < 3u; ++i) {
             lever[i] = nodes[i].lever(z_first) + where.offset_per_kink;
             difference[i] = nodes[i].lever(z_last) - nodes[i].lever(z_first);
@@ -102,7 +108,7 @@ struct x_seed {
         kink_per_rise = parabola_through(rise_at, y);
 #pragma unroll 1
         for (uint32_t k = 0; k < n_other_x_layers; ++k) {
-            const float z = z_of(layers.others[k]);
+            const Real z = z_of(layers.others[k]);
             straight[k] = line.x_at(z) + where.offset;
             for (uint32_t i = 0; i < 3u; ++i) y[i] = (nodes[i].lever(z) - nodes[i].lever(z_first)) / difference[i];
             share[k] = parabola_through(rise_at, y);
@@ -117,11 +123,13 @@ struct x_seed {
 
     /// Where the tracks of some pairs are expected in the k-th of the other layers.
     template <typename Pairs>
-    __device__ float_lanes place(uint32_t k, const Pairs& at) const
+    __device__ auto place(uint32_t k, const Pairs& at) const
     {
         return straight[k] + at.dx + at.rise * share[k](at.rise);
     }
 };
+
+using x_seed = x_seed_of<float>;
 
 /// Pairs of a hit in the first and one in the last layer.
 struct x_pairs {

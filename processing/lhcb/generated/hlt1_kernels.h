@@ -112,6 +112,7 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
+#include "lhcb/forward/prepare_candidates_cpu.h"
 #include "lhcb/forward/search_with_ut_cpu.h"
 #include "lhcb/forward/search_without_ut_cpu.h"
 #include "lhcb/kalman/full_fit_cpu.h"
@@ -141,6 +142,7 @@
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \
     X(ut_search_tracks) \
+    X(forward_prepare_candidates) \
     X(forward_search_with_ut) \
     X(kalman_full_fit) \
     X(kalman_velo_fit) \

@@ -68,18 +68,21 @@ __device__ Real sine_of(const Real& tx, const Real& ty)
 }
 
 /// tx behind a change of the sine; ty stays what it is.
-__device__ float tx_behind(const velo_line& line, float change)
+template <typename Real>
+__device__ Real tx_behind(const velo_line_of<Real>& line, const Real& change)
 {
-    float sine = sine_of(line.tx, line.ty) + change;
-    sine = sine < -largest_sine ? -largest_sine : sine > largest_sine ? largest_sine : sine;
-    return sine * sqrtf((1.f + line.ty * line.ty) / (1.f - sine * sine));
+    const Real largest = Real{} + largest_sine;
+    Real sine = sine_of(line.tx, line.ty) + change;
+    sine = sine < -largest ? -largest : sine > largest ? largest : sine;
+    return sine * square_root((1.f + line.ty * line.ty) / (1.f - sine * sine));
 }
 
 /// The kink that s = polarity q/p (c/GeV) makes.
-__device__ float kink_of(const long_track_parameters& parameters, const velo_line& line, float s)
+template <typename Real>
+__device__ Real kink_of(const long_track_parameters& parameters, const velo_line_of<Real>& line, const Real& s)
 {
-    const float kick = at_slopes(parameters.kick_of_momentum, line.tx, line.ty, false)(s);
-    return tx_behind(line, s * c_per_gev_to_mev * kick) - line.tx;
+    const Real kick = at_slopes(parameters.kick_of_momentum, line.tx, line.ty, false)(s);
+    return tx_behind(line, Real(s * c_per_gev_to_mev * kick)) - line.tx;
 }
 
 /// What the functions are for a kink, or for one in each lane.

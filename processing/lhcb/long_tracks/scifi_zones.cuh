@@ -19,6 +19,28 @@ __device__ auto scifi_cell(const Lanes& x)
     return truncated(at > zero ? (at < last ? at : last) : zero);
 }
 
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+/// Behind a bin without hits stands what the one before it says, eight bins at a time.
+inline void carry_scifi_bins(uint16_t* bins)
+{
+    uint8x16 carried{};
+    for (uint32_t bin = 0; bin < scifi_bin_stride; bin += 8u) {
+        const uint8x16 none{};
+        uint8x16 eight, moved;
+        load8(eight, bins + bin);
+        moved = __builtin_shufflevector(none, eight, 0, 8, 9, 10, 11, 12, 13, 14);
+        eight = eight > moved ? eight : moved;
+        moved = __builtin_shufflevector(none, eight, 0, 0, 8, 9, 10, 11, 12, 13);
+        eight = eight > moved ? eight : moved;
+        moved = __builtin_shufflevector(none, eight, 0, 0, 0, 0, 8, 9, 10, 11);
+        eight = eight > moved ? eight : moved;
+        eight = eight > carried ? eight : carried;
+        carried = __builtin_shufflevector(eight, eight, 7, 7, 7, 7, 7, 7, 7, 7);
+        std::memcpy(bins + bin, &eight, sizeof eight);
+    }
+}
+#endif
+
 /// The threads of a block fill bins and cells of all zones, of which the hits [ends[k], ends[k + 1]) are those of zone
 /// k; bin n_scifi_bins of a zone says where its hits end. Whatever the hits are, bins lead to no others.
 __device__ void fill_scifi_zones(const event_column<const float>& x, const uint16_t* ends,
@@ -59,21 +81,7 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
                 first[bin + 1u] = static_cast<uint16_t>(base + lane + 1u);
             }
         }
-        uint8x16 carried{};
-        for (uint32_t bin = 0; bin < scifi_bin_stride; bin += 8u) {
-            const uint8x16 none{};
-            uint8x16 eight, moved;
-            load8(eight, first + bin);
-            moved = __builtin_shufflevector(none, eight, 0, 8, 9, 10, 11, 12, 13, 14);
-            eight = eight > moved ? eight : moved;
-            moved = __builtin_shufflevector(none, eight, 0, 0, 8, 9, 10, 11, 12, 13);
-            eight = eight > moved ? eight : moved;
-            moved = __builtin_shufflevector(none, eight, 0, 0, 0, 0, 8, 9, 10, 11);
-            eight = eight > moved ? eight : moved;
-            eight = eight > carried ? eight : carried;
-            carried = __builtin_shufflevector(eight, eight, 7, 7, 7, 7, 7, 7, 7, 7);
-            std::memcpy(first + bin, &eight, sizeof eight);
-        }
+        carry_scifi_bins(first);
     }
 #endif
 }

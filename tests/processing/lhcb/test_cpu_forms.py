@@ -22,6 +22,7 @@ from tests.processing.lhcb.whole_chain import reference_of
 
 LIBRARY = KernelLibrary(HLT1.kernels)
 FORMS = {
+    "forward_prepare_candidates",
     "forward_search_with_ut",
     "forward_search_without_ut",
     "kalman_full_fit",
@@ -78,6 +79,32 @@ def test_dense_events() -> None:
 def test_damaged_events(seed: int) -> None:
     mep = encoded(full_events(3, 11), "forward_then_matching")
     assert_forms_agree(damaged(mep, np.random.default_rng(seed)), "forward_then_matching")
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+@pytest.mark.parametrize("disorder", [0.0, 0.001, 1.0])
+def test_cells_of_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
+    events = full_events(3, 5)
+    reference = reference_of(encoded(events, "forward"), None, "forward")
+    columns = {column.name: column for column in reference.sequence.columns}
+    prepare = next(it for it in reference.sequence if it.name == "forward_prepare_candidates")
+    given = {
+        column.name: np.frombuffer(reference.made[column.name], columns[column.name].dtype)
+        for column in prepare.columns
+        if column.name in reference.made and column not in prepare.writes
+    }
+    rng = np.random.default_rng(4)
+    x = given["scifi_hits.x"].copy()
+    moved = rng.random(x.size) < disorder
+    x[moved] = np.where(rng.random(moved.sum()) < 0.1, np.float32(np.nan), rng.permutation(x[moved]))
+    given["scifi_hits.x"] = x
+    form, common = (
+        run_algorithms((prepare,), given, len(events), reference.limits, on_cpu(target, common=it))
+        for it in (False, True)
+    )
+    assert common["scifi_hits.cells"].any()
+    for column in prepare.writes:
+        assert form[column.name].tobytes() == common[column.name].tobytes(), column.name
 
 
 @pytest.mark.parametrize("target", LIBRARY.targets)
