@@ -112,6 +112,7 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
+#include "algorithms/fragment_offsets_cpu.h"
 #include "lhcb/forward/search_with_ut_cpu.h"
 #include "lhcb/forward/search_without_ut_cpu.h"
 #include "lhcb/kalman/full_fit_cpu.h"
@@ -131,6 +132,7 @@
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
+    X(fragment_offsets) \
     X(velo_estimate_input_size) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
