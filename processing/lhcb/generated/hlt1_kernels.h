@@ -122,6 +122,7 @@
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
+#include "lhcb/scifi/decode_clusters_cpu.h"
 #include "lhcb/ut/search_tracks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
@@ -142,6 +143,7 @@
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \
+    X(scifi_decode_clusters) \
     X(ut_search_tracks) \
     X(forward_search_with_ut) \
     X(kalman_full_fit) \
