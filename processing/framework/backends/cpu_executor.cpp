@@ -160,6 +160,12 @@ class Program {
             return std::tie(one.stage, one.placement, one.position) <
                    std::tie(other.stage, other.placement, other.position);
         });
+        pointers_before_.reserve(steps_.size() + 1);
+        for (std::size_t stage = 0; stage <= steps_.size(); ++stage) {
+            const auto before = [](const ThreadPointer& pointer, std::size_t of) { return pointer.stage < of; };
+            const auto end = std::lower_bound(thread_pointers_.begin(), thread_pointers_.end(), stage, before);
+            pointers_before_.push_back(static_cast<std::size_t>(end - thread_pointers_.begin()));
+        }
         for (const auto& [step, position, stride] : thread_copies)
             if (step >= steps_.size() || position + sizeof(void*) > parameter_bytes[step])
                 throw std::invalid_argument("a pointer to copies of threads that does not fit the steps");
@@ -273,13 +279,13 @@ class Program {
     // Set the pointers of a stage into the memory of the thread for one event.
     void place(std::size_t stage, uint32_t event, uint32_t thread)
     {
-        if (threads_.empty()) return;
+        if (pointers_before_[stage] == pointers_before_[stage + 1]) return;
         std::byte* const parameters = threads_[thread].parameters();
         const auto memory = reinterpret_cast<uint64_t>(threads_[thread].memory());
         std::size_t placement = placements_.size();
         uint64_t first = 0;
-        for (const ThreadPointer& pointer : thread_pointers_) {
-            if (pointer.stage != stage) continue;
+        for (std::size_t i = pointers_before_[stage]; i < pointers_before_[stage + 1]; ++i) {
+            const ThreadPointer& pointer = thread_pointers_[i];
             if (pointer.placement != placement) {
                 placement = pointer.placement;
                 first = placements_[placement].first(event);
@@ -291,7 +297,8 @@ class Program {
 
     std::vector<Step> steps_;
     std::vector<Placement> placements_;
-    std::vector<ThreadPointer> thread_pointers_;
+    std::vector<ThreadPointer> thread_pointers_;  // in the order of stages
+    std::vector<std::size_t> pointers_before_;    // those of stages before each step; behind the last step all
     std::vector<ThreadState> threads_;
     bool has_own_parameters_ = false;
     const hlt::batch_header* header_;

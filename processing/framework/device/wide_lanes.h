@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/device/lanes.cuh"
+#include "framework/device/math.cuh"
 
 namespace hlt {
 
@@ -135,6 +136,21 @@ inline __attribute__((always_inline)) void load_wide(Vector& vector, const Numbe
     std::memcpy(&vector, from, sizeof vector);
 }
 
+/// The lanes whose bits are set, first ones; of the others at most eight are read, and are anything.
+template <typename Number, typename Vector>
+inline __attribute__((always_inline)) void load_first_wide(Vector& vector, const Number* from,
+                                                           [[maybe_unused]] uint32_t bits)
+{
+    static_assert(sizeof vector == sizeof(float_wide));
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    const int_wide loaded =
+        __builtin_ia32_loaddqusi512_mask(reinterpret_cast<const int*>(from), int_wide{}, static_cast<uint16_t>(bits));
+    std::memcpy(&vector, &loaded, sizeof vector);
+#else
+    std::memcpy(&vector, from, sizeof vector);
+#endif
+}
+
 /// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
 inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,
                                                             const uint8_t* end)
@@ -162,6 +178,29 @@ inline __attribute__((always_inline)) uint32_t first_of_eight(uint32_t n) { retu
 inline __attribute__((always_inline)) uint32_t lowest_bit(uint32_t bits)
 {
     return static_cast<uint32_t>(__builtin_ctz(bits));
+}
+
+/// exp_negative of wide lanes.
+inline __attribute__((always_inline)) float_wide exp_negative_wide(const float_wide& x)
+{
+    constexpr float log2_e = 1.44269504f;
+    constexpr float ln2_high = 0.693145752f;
+    constexpr float ln2_low = 1.42860677e-6f;
+    const float_wide inside = x > exp_negative_zero ? x : float_wide{} + exp_negative_zero;
+    const float_wide scaled = inside * log2_e - 0.5f;
+    const int_wide exponent = __builtin_convertvector(scaled, int_wide);
+    const float_wide n = __builtin_convertvector(exponent, float_wide);
+    const float_wide r = (inside - n * ln2_high) - n * ln2_low;
+    float_wide p = r * (1.f / 720.f) + 1.f / 120.f;
+    p = p * r + 1.f / 24.f;
+    p = p * r + 1.f / 6.f;
+    p = p * r + 0.5f;
+    p = p * r + 1.f;
+    p = p * r + 1.f;
+    const int_wide bits = (exponent + 127) << 23;
+    float_wide power;
+    std::memcpy(&power, &bits, sizeof power);
+    return x > exp_negative_zero ? p * power : float_wide{};
 }
 
 }  // namespace hlt

@@ -113,6 +113,7 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "lhcb/forward/prepare_candidates_cpu.h"
+#include "algorithms/fragment_offsets_cpu.h"
 #include "lhcb/forward/search_with_ut_cpu.h"
 #include "lhcb/forward/search_without_ut_cpu.h"
 #include "lhcb/kalman/full_fit_cpu.h"
@@ -122,6 +123,7 @@
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
 #include "lhcb/primary_vertices/peaks_cpu.h"
+#include "lhcb/scifi/decode_clusters_cpu.h"
 #include "lhcb/ut/search_tracks_cpu.h"
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
@@ -132,6 +134,7 @@
 #include "lhcb/velo/tracking/sort_by_phi_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
+    X(fragment_offsets) \
     X(velo_estimate_input_size) \
     X(velo_decode_retina_clusters) \
     X(velo_masked_clustering) \
@@ -141,6 +144,7 @@
     X(pv_beamline_peaks) \
     X(pv_beamline_multi_fit) \
     X(velo_impact_parameter) \
+    X(scifi_decode_clusters) \
     X(ut_search_tracks) \
     X(forward_prepare_candidates) \
     X(forward_search_with_ut) \

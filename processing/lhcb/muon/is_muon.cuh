@@ -8,16 +8,18 @@
 //      muon_field_of_interest. Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each station
 //      asked for that is nearest to the line in units of its sizes; of equal ones the first.
 // One block per event, one thread per track. M3 is looked at first: it has a third of the hits of M2, and no muon
-// misses it. On the CPU eight hits are looked at together. Bounds: tracks as long_tracks.count, hits as
+// misses it. On the CPU eight or sixteen hits are looked at together. Bounds: tracks as long_tracks.count, hits as
 // muon_hits.station_offset; columns are read up to muon_hit_padding - 1 places behind the last hit.
 #pragma once
 
 #include "framework/device/math.cuh"
-#include "framework/device/vector8.cuh"
 #include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/muon/generated/is_muon.h"
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#include "framework/device/wide_lanes.h"
+#endif
 
 namespace hlt {
 
@@ -34,10 +36,21 @@ struct muon_search {
 
     __device__ void set_fields(const muon_field_of_interest& fields, uint32_t station, float momentum, float scale)
     {
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+        constexpr uint32_t all = (1u << 2u * n_muon_regions) - 1u;
+        float_wide a, b, c;
+        load_first_wide(a, fields.a[station], all);
+        load_first_wide(b, fields.b[station], all);
+        load_first_wide(c, fields.c[station], all);
+        const float_wide wide = scale * (a + b * exp_negative_wide(-1e-3f * c * momentum));
+        static_assert(sizeof field <= sizeof wide);
+        std::memcpy(field, &wide, sizeof field);
+#else
         for (uint32_t i = 0; i < 2u * n_muon_regions; ++i) {
             const float shrink = exp_negative(-1e-3f * fields.c[station][i] * momentum);
             field[i] = scale * (fields.a[station][i] + fields.b[station][i] * shrink);
         }
+#endif
     }
 
     /// The hit from `begin` to `end` that is nearest to the line in its field, no_muon_hit for none.
@@ -80,49 +93,46 @@ __device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 
 uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 {
-    constexpr float far = 1e30f;
-    float8 field_x[n_muon_regions], field_y[n_muon_regions];
+    static_assert(muon_hit_padding >= 8u);
+    float_wide field_x[n_muon_regions], field_y[n_muon_regions];
     for (uint32_t region = 0; region < n_muon_regions; ++region) {
-        field_x[region] = float8{} + field[region];
-        field_y[region] = float8{} + field[n_muon_regions + region];
+        field_x[region] = float_wide{} + field[region];
+        field_y[region] = float_wide{} + field[n_muon_regions + region];
     }
-    static_assert(muon_hit_padding == 8u);
-    uint8x32 place = uint8x32{0, 1, 2, 3, 4, 5, 6, 7} + begin, best = uint8x32{} + no_muon_hit;
-    float8 best_distance2 = float8{} + far;
-    for (uint32_t i = begin; i < end; i += 8u) {
-        float8 at_x, at_y, at_z, dx, dy;
-        uint8x32 tile;
-        load8(at_x, hit_x + i);
-        load8(at_y, hit_y + i);
-        load8(at_z, hit_z + i);
-        load8(dx, hit_dx + i);
-        load8(dy, hit_dy + i);
-        load8(tile, hit_tile + i);
-        const int8x32 odd = (tile & 1u << 14) != 0u, high = (tile & 1u << 15) != 0u;
-        const float8 to_x = at_x - (x + tx * at_z), to_y = at_y - (y + ty * at_z);
-        float8 reach_x, reach_y;
+    uint32_t best = no_muon_hit;
+    float best_distance2 = 1e30f;
+    for (uint32_t i = begin; i < end; i += n_wide) {
+        const uint32_t there = first_bits(end - i);
+        float_wide at_x, at_y, at_z, dx, dy;
+        uint_wide tile;
+        load_first_wide(at_x, hit_x + i, there);
+        load_first_wide(at_y, hit_y + i, there);
+        load_first_wide(at_z, hit_z + i, there);
+        load_first_wide(dx, hit_dx + i, there);
+        load_first_wide(dy, hit_dy + i, there);
+        load_first_wide(tile, hit_tile + i, there);
+        const int_wide odd = (tile & 1u << 14) != 0u, high = (tile & 1u << 15) != 0u;
+        const float_wide to_x = at_x - (x + tx * at_z), to_y = at_y - (y + ty * at_z);
+        float_wide reach_x, reach_y;
         take_of_region(reach_x, field_x, odd, high);
         take_of_region(reach_y, field_y, odd, high);
         reach_x *= dx;
         reach_y *= dy;
-        const int8x32 inside =
-            (to_x < reach_x) & (-to_x < reach_x) & (to_y < reach_y) & (-to_y < reach_y) & (place < end);
-        const float8 in_x = to_x / dx, in_y = to_y / dy;
-        const float8 distance2 = in_x * in_x + in_y * in_y;
-        const int8x32 better = inside & (distance2 < best_distance2);
-        best_distance2 = better ? distance2 : best_distance2;
-        best = better ? place : best;
-        place += 8u;
-    }
-    uint32_t found = no_muon_hit;
-    float found_distance2 = far;
-    for (uint32_t lane = 0; lane < 8u; ++lane) {
-        if (best_distance2[lane] < found_distance2 || (best_distance2[lane] == found_distance2 && best[lane] < found)) {
-            found = best[lane];
-            found_distance2 = best_distance2[lane];
+        const auto is_inside = [](const float_wide& to, const float_wide& reach) __attribute__((always_inline)) {
+            return bits_where<wide_comparison::less>(to, reach) & bits_where<wide_comparison::less>(-to, reach);
+        };
+        // Few hits are in the field of a track.
+        for (uint32_t left = is_inside(to_x, reach_x) & is_inside(to_y, reach_y) & there; left != 0u;
+             left &= left - 1u) {
+            const uint32_t lane = lowest_bit(left);
+            const float in_x = to_x[lane] / dx[lane], in_y = to_y[lane] / dy[lane];
+            const float distance2 = in_x * in_x + in_y * in_y;
+            if (!(distance2 < best_distance2)) continue;
+            best = i + lane;
+            best_distance2 = distance2;
         }
     }
-    return found;
+    return best;
 }
 
 #endif

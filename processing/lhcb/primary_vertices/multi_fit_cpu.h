@@ -12,29 +12,6 @@ namespace hlt {
 /// slopes.
 constexpr uint32_t pv_kept_seeds = pv_fit_track_width - 2u;
 
-/// exp_negative of wide lanes.
-inline __attribute__((always_inline)) float_wide exp_negative_wide(const float_wide& x)
-{
-    constexpr float log2_e = 1.44269504f;
-    constexpr float ln2_high = 0.693145752f;
-    constexpr float ln2_low = 1.42860677e-6f;
-    const float_wide inside = x > exp_negative_zero ? x : float_wide{} + exp_negative_zero;
-    const float_wide scaled = inside * log2_e - 0.5f;
-    const int_wide exponent = __builtin_convertvector(scaled, int_wide);
-    const float_wide n = __builtin_convertvector(exponent, float_wide);
-    const float_wide r = (inside - n * ln2_high) - n * ln2_low;
-    float_wide p = r * (1.f / 720.f) + 1.f / 120.f;
-    p = p * r + 1.f / 24.f;
-    p = p * r + 1.f / 6.f;
-    p = p * r + 0.5f;
-    p = p * r + 1.f;
-    p = p * r + 1.f;
-    const int_wide bits = (exponent + 127) << 23;
-    float_wide power;
-    std::memcpy(&power, &bits, sizeof power);
-    return x > exp_negative_zero ? p * power : float_wide{};
-}
-
 /// Wide lanes of tracks from track i on, without their denominators.
 struct pv_wide_tracks {
     float_wide x, y, z, tx, ty, weight;

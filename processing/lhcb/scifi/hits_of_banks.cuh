@@ -172,7 +172,7 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
 inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __restrict__ mats, const uint16_t* codes,
                              const scifi_runs& runs, const scifi_hit_columns& hits, uint16_t* offset)
 {
-    constexpr uint32_t ahead = 8;  // mats stand by index
+    constexpr uint32_t ahead = 32;  // mats stand by index
     uint32_t to = 0;
     for (uint32_t place = 0; place < n_scifi_mats; ++place) {
         prefetch(mats + read_out.mat[min_of(place + ahead, n_scifi_mats - 1u)]);

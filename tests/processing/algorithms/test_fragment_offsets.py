@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import MFP_ROW
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 
@@ -15,8 +18,8 @@ ALIGN_AT = 18
 """Place of the padding in the header of an MFP."""
 
 
-def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[int]]:
-    """Offsets from the beginning of their MFP of the fragments of each."""
+def rows_of(mfps: list[bytes], n_events: int, launch: Launch) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """The rows of some MFPs, and those of their fragments, [MFP][event]."""
     data = b"".join(mfp.ljust(-(-len(mfp) // 8) * 8, b"\0") for mfp in mfps)
     rows = np.zeros(len(mfps), dtype=MFP_ROW.dtype)
     rows["data_offset"] = np.cumsum([0] + [-(-len(mfp) // 8) * 8 for mfp in mfps[:-1]])
@@ -26,8 +29,13 @@ def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[in
     given = {"input.bytes": np.frombuffer(data, dtype=np.uint8), "input.mfp_rows": rows}
     limits = BatchLimits(events=n_events, meps=1, input_bytes=len(data), rows=len(mfps))
     made = run_algorithms((fragment_offsets,), given, n_events, limits, launch)
-    offsets = made["fragments.rows"]["offset"][: len(mfps) * n_events].reshape(len(mfps), n_events)
-    return [[int(offset) for offset in row] for row in offsets - rows["data_offset"][:, None]]
+    return rows, made["fragments.rows"][: len(mfps) * n_events].reshape(len(mfps), n_events)
+
+
+def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[int]]:
+    """Offsets from the beginning of their MFP of the fragments of each."""
+    rows, fragments = rows_of(mfps, n_events, launch)
+    return [[int(offset) for offset in row] for row in fragments["offset"] - rows["data_offset"][:, None]]
 
 
 def mfp_of(fragments: list[bytes], align: int) -> bytes:
@@ -53,3 +61,24 @@ def test_decoders_find_words_aligned_whatever_the_mfp_says_of_its_padding() -> N
     mfp = bytearray(mfp_of(fragments, align=3))
     mfp[ALIGN_AT] = 0
     assert offsets_of([bytes(mfp)], 3, on_cpu()) == [[32, 40, 48]]
+
+
+@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("n_events", [1, 15, 16, 17, 63, 100])
+def test_the_form_for_the_cpu_makes_the_same_rows(target: str, n_events: int) -> None:
+    """Also of MFPs whose sizes lie, so that fragments reach beyond them, and of every padding that a byte can name."""
+    rng = np.random.default_rng(n_events)
+    mfps = []
+    for align in (2, 3, 6):
+        for damage in (0.0, 0.1, 1.0):
+            mfp = bytearray(mfp_of([bytes(int(n)) for n in rng.integers(0, 300, n_events)], align))
+            sizes = np.frombuffer(mfp, "<u2", n_events, 20 + -(-n_events // 4) * 4)
+            sizes[:] = np.where(rng.random(n_events) < damage, rng.integers(0, 1 << 16, n_events), sizes)
+            mfps.append(bytes(mfp))
+    for padding in (0, 1, 15, 255):
+        mfp = bytearray(mfps[0])
+        mfp[ALIGN_AT] = padding
+        mfps.append(bytes(mfp))
+    form, common = (rows_of(mfps, n_events, on_cpu(target, common=it))[1] for it in (False, True))
+    assert form.tobytes() == common.tobytes()
+    assert {73, 254} <= set(common["type"].ravel().tolist())

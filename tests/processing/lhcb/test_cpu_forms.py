@@ -29,6 +29,7 @@ FORMS = {
     "kalman_ghost_probability",
     "kalman_velo_fit",
     "muon_cross_strips",
+    "scifi_decode_clusters",
     "ut_search_tracks",
 }
 

@@ -37,6 +37,7 @@ GEOMETRY = VeloGeometry.builtin()
 LIBRARY = KernelLibrary(HLT1.kernels)
 SENSORS = 208
 FORMS = {
+    "fragment_offsets",
     "velo_estimate_input_size",
     "velo_decode_retina_clusters",
     "velo_masked_clustering",
