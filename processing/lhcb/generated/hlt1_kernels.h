@@ -112,8 +112,8 @@
     X(forward_search_without_ut)
 
 #if defined(HLT_WITH_CPU_FORMS)
-#include "lhcb/forward/prepare_candidates_cpu.h"
 #include "algorithms/fragment_offsets_cpu.h"
+#include "lhcb/forward/prepare_candidates_cpu.h"
 #include "lhcb/forward/search_with_ut_cpu.h"
 #include "lhcb/forward/search_without_ut_cpu.h"
 #include "lhcb/kalman/full_fit_cpu.h"
