@@ -3,6 +3,7 @@
 #pragma once
 
 #include "framework/device/lanes.cuh"
+#include "framework/device/math.cuh"
 
 namespace hlt {
 
@@ -53,6 +54,14 @@ inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, 
     return found;
 }
 
+/// The lowest byte of each lane.
+inline __attribute__((always_inline)) void store_bytes_wide(uint8_t* to, const uint_wide& lanes)
+{
+    using bytes = uint8_t __attribute__((vector_size(n_wide)));
+    const bytes packed = __builtin_convertvector(lanes, bytes);
+    std::memcpy(to, &packed, sizeof packed);
+}
+
 #else
 
 constexpr uint32_t n_wide = 8;
@@ -87,6 +96,11 @@ inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, 
     return bits_from(words, byte * 8u);
 }
 
+inline __attribute__((always_inline)) void store_bytes_wide(uint8_t* to, const uint_wide& lanes)
+{
+    store_bytes8(to, lanes);
+}
+
 #endif
 
 constexpr uint32_t all_wide = (1u << n_wide) - 1u;
@@ -97,6 +111,20 @@ inline __attribute__((always_inline)) void load_wide(Vector& vector, const Numbe
     static_assert(sizeof vector == sizeof(float_wide));
     std::memcpy(&vector, from, sizeof vector);
 }
+
+template <>
+struct number_conversion<float_wide> {
+    static __attribute__((always_inline)) int_wide truncated(const float_wide& numbers)
+    {
+        return __builtin_convertvector(numbers, int_wide);
+    }
+    static __attribute__((always_inline)) float_wide number_of(const int_wide& integers)
+    {
+        return __builtin_convertvector(integers, float_wide);
+    }
+    static __attribute__((always_inline)) float_wide number_of_bits(const int_wide& bits) { return (float_wide)bits; }
+    static __attribute__((always_inline)) int_wide mask_where(const int_wide& comparison) { return comparison; }
+};
 
 /// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
 inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,

@@ -7,6 +7,7 @@
 
 HLT_CPU_FORM(forward_search_with_ut)
 {
+    if (!hlt::compares_eight_lanes) return forward_search_with_ut(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
     const uint32_t n_tracks = p.ut_tracks.count[event];

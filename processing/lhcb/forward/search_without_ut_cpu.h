@@ -7,6 +7,7 @@
 
 HLT_CPU_FORM(forward_search_without_ut)
 {
+    if (!hlt::compares_eight_lanes) return forward_search_without_ut(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const hlt::long_track_parameters& parameters = *p.long_track_parameters;
     if (p.scifi_hits.count[event] == 0u) return;

@@ -12,29 +12,6 @@ namespace hlt {
 /// slopes.
 constexpr uint32_t pv_kept_seeds = pv_fit_track_width - 2u;
 
-/// exp_negative of wide lanes.
-inline __attribute__((always_inline)) float_wide exp_negative_wide(const float_wide& x)
-{
-    constexpr float log2_e = 1.44269504f;
-    constexpr float ln2_high = 0.693145752f;
-    constexpr float ln2_low = 1.42860677e-6f;
-    const float_wide inside = x > exp_negative_zero ? x : float_wide{} + exp_negative_zero;
-    const float_wide scaled = inside * log2_e - 0.5f;
-    const int_wide exponent = __builtin_convertvector(scaled, int_wide);
-    const float_wide n = __builtin_convertvector(exponent, float_wide);
-    const float_wide r = (inside - n * ln2_high) - n * ln2_low;
-    float_wide p = r * (1.f / 720.f) + 1.f / 120.f;
-    p = p * r + 1.f / 24.f;
-    p = p * r + 1.f / 6.f;
-    p = p * r + 0.5f;
-    p = p * r + 1.f;
-    p = p * r + 1.f;
-    const int_wide bits = (exponent + 127) << 23;
-    float_wide power;
-    std::memcpy(&power, &bits, sizeof power);
-    return x > exp_negative_zero ? p * power : float_wide{};
-}
-
 /// Wide lanes of tracks from track i on, without their denominators.
 struct pv_wide_tracks {
     float_wide x, y, z, tx, ty, weight;
@@ -68,7 +45,7 @@ inline void pv_find_nearness(const pv_fit_tracks& tracks, const pv_point& seed, 
 {
     for (uint32_t i = 0; i < tracks.n; i += n_wide)
         store_wide(nearness + i,
-                   exp_negative_wide(-0.5f * pv_wide_residual(pv_wide_tracks(tracks.columns, i), seed).chi2));
+                   exp_negative<float_wide>(-0.5f * pv_wide_residual(pv_wide_tracks(tracks.columns, i), seed).chi2));
 }
 
 using four_lanes = float __attribute__((vector_size(16)));
@@ -112,7 +89,7 @@ inline uint32_t pv_find_turn(pv_turn& turn, const pv_fit_tracks& tracks, uint32_
     uint32_t count = 0;
     for (uint32_t i = first; i < end; i += n_wide) {
         const pv_wide_residual residual(pv_wide_tracks(tracks.columns, i), fit.vertex);
-        const float_wide near = exp_negative_wide(-0.5f * residual.chi2);
+        const float_wide near = exp_negative<float_wide>(-0.5f * residual.chi2);
         float_wide others;
         load_wide(others, rest + i);
         const uint32_t within = bits_where<wide_comparison::less>(residual.chi2, float_wide{} + fit.max_chi2);
@@ -188,6 +165,7 @@ inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__
 
 HLT_CPU_FORM(pv_beamline_multi_fit)
 {
+    if (!hlt::compares_eight_lanes) return pv_beamline_multi_fit(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.pv_tracks.first(event);
     const uint32_t n_seeds = p.pv_seeds.count[event];

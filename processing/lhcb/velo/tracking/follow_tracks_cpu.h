@@ -1,24 +1,23 @@
-// The form of velo_follow_tracks for the CPU: sixteen lines at once, in the lanes of vector registers, are compared
-// with one hit after the other.
+// The form of velo_follow_tracks for the CPU: sixteen lines at once, or eight with AVX2, in the lanes of vector
+// registers, are compared with one hit after the other.
 //
 // Free hits of the planes of a seeding step are packed one behind the other, so that used ones cost nothing. The lines
 // through a middle hit and its partners, eight lanes, are made together and packed too, so that no lane is empty.
 // The circle has 32 sectors, one for each bit of a word. A line has the sectors in which a hit can be near enough; hits
-// in none of the sectors of sixteen lines are not compared with them. The sectors of a line are never too few, so that
+// in none of the sectors of these lines are not compared with them. The sectors of a line are never too few, so that
 // what is found is what a comparison with all hits finds.
 // Scratch: planes, columns of `stride` places each: downstream x, y, z and phi with the number of the hit above it,
 // upstream x, y, z, the same and the sector, the numbers of the middle hits, and the sectors of all hits. Packing
 // writes eight places from where it is: up to 4 + hits + 8.
 #pragma once
 
-#include "framework/device/lanes.cuh"
+#include "framework/device/wide_lanes.h"
 #include "lhcb/velo/hit.cuh"
 #include "lhcb/velo/tracking/follow_tracks.cuh"
 
 namespace hlt {
 
 constexpr uint32_t line_tile_size = 256;
-constexpr uint32_t lines_at_once = 16;
 constexpr uint32_t hit_tile_size = 256;
 constexpr uint32_t every_sector = 0xffffffffu;
 constexpr uint32_t sector_shift = 11;   // 32 sectors of 2^16 units of phi
@@ -26,10 +25,7 @@ constexpr float widest_sine = 0.9f;     // beyond it a line has every sector
 constexpr float largest_radius = 1e6f;  // mm; damaged geometry could make a line of infinite numbers
 constexpr int32_t sector_margin = 16;   // units of phi: that of a hit is truncated, and all of this rounded
 constexpr uint32_t half_partners = n_seed_partners / 2u;
-static_assert(n_seed_partners == 8u && line_tile_size % lines_at_once == 0u);
-
-using float16 = float __attribute__((vector_size(64)));
-using int16x64 = int32_t __attribute__((vector_size(64)));  // sixteen lanes of 32 bits
+static_assert(n_seed_partners == 8u && line_tile_size % n_wide == 0u);
 
 /// Lines, and the closest hit of each: its place among those searched, or a negative number.
 struct line_block {
@@ -88,33 +84,33 @@ inline uint32_t list_near_hits(const plane_columns& plane, uint32_t begin, uint3
     return n;
 }
 
-/// Compare n lines with the hits of a plane, sixteen lines at a time. Of equal ones the first hit is the closest.
+/// Compare n lines with the hits of a plane, a vector of them at a time. Of equal ones the first hit is the closest.
 inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& plane, float max_scatter)
 {
     const float max_distance = sqrtf(max_scatter);
     for (uint32_t i = 0; i < n; ++i)
         lines.sectors[i] = sectors_of({lines.x[i], lines.y[i], lines.tx[i], lines.ty[i]}, plane, max_distance);
-    for (uint32_t first = 0; first < n; first += lines_at_once) {
+    for (uint32_t first = 0; first < n; first += n_wide) {
         uint32_t sectors = 0;
-        for (uint32_t i = first; i < min_of(n, first + lines_at_once); ++i) sectors |= lines.sectors[i];
-        float16 x, y, tx, ty;
+        for (uint32_t i = first; i < min_of(n, first + n_wide); ++i) sectors |= lines.sectors[i];
+        float_wide x, y, tx, ty;
         std::memcpy(&x, lines.x + first, sizeof x);
         std::memcpy(&y, lines.y + first, sizeof y);
         std::memcpy(&tx, lines.tx + first, sizeof tx);
         std::memcpy(&ty, lines.ty + first, sizeof ty);
-        float16 best = float16{} + max_scatter;
-        int16x64 closest = int16x64{} - 1;
+        float_wide best = float_wide{} + max_scatter;
+        int_wide closest = int_wide{} - 1;
         for (uint32_t begin = 0; begin < plane.n; begin += hit_tile_size) {
             uint32_t near[hit_tile_size + 8];
             const uint32_t n_near = list_near_hits(plane, begin, sectors, near);
             for (uint32_t i = 0; i < n_near; ++i) {
                 const uint32_t h = near[i];
-                const float16 dx = plane.x[h] - (x + tx * plane.z[h]);
-                const float16 dy = plane.y[h] - (y + ty * plane.z[h]);
-                const float16 scatter = dx * dx + dy * dy;
-                const int16x64 closer = scatter < best;
+                const float_wide dx = plane.x[h] - (x + tx * plane.z[h]);
+                const float_wide dy = plane.y[h] - (y + ty * plane.z[h]);
+                const float_wide scatter = dx * dx + dy * dy;
+                const int_wide closer = scatter < best;
                 best = closer ? scatter : best;
-                closest = closer ? int16x64{} + static_cast<int32_t>(h) : closest;
+                closest = closer ? int_wide{} + static_cast<int32_t>(h) : closest;
             }
         }
         std::memcpy(lines.scatter + first, &best, sizeof best);
@@ -144,7 +140,7 @@ inline uint8x32 phi_and_hit8(const track_following& following, uint32_t first)
 {
     uint8x16 phi;
     load8(phi, following.phi + first);
-    return __builtin_convertvector(phi, uint8x32) | (lane_numbers + first) << 16;
+    return widened(phi) | (lane_numbers + first) << 16;
 }
 
 template <typename Word>
@@ -229,7 +225,7 @@ inline plane_columns plane_of(const track_following& following, const uint32_t* 
             0.5f * (lowest + highest), 0.5f * (highest - lowest)};
 }
 
-/// look_for_next_hits, sixteen candidates at a time.
+/// look_for_next_hits, a vector of candidates at a time.
 inline void look_for_next_hits_in_vectors(track_following& following, const plane_columns& plane, uint32_t begin,
                                           line_block& lines)
 {
@@ -294,7 +290,7 @@ inline uint32_t append_lines(const track_following& following, const seeding_pla
     return n + static_cast<uint32_t>(__popc(bits));
 }
 
-/// seed_candidates, sixteen lines at a time.
+/// seed_candidates, a vector of lines at a time.
 inline void seed_candidates_in_vectors(track_following& following, const seeding_planes& planes,
                                        const plane_columns& upstream, line_block& lines)
 {
@@ -335,6 +331,7 @@ inline void seed_candidates_in_vectors(track_following& following, const seeding
 
 HLT_CPU_FORM(velo_follow_tracks)
 {
+    if (!hlt::compares_eight_lanes) return velo_follow_tracks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     hlt::track_following following = hlt::start_following(p, event);
     const uint32_t n_hits = p.velo_clusters.count[event];
