@@ -2,7 +2,8 @@
 
 Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
 time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
-costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. With --growth alone no other
+costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. --instructions has both run
+the kernels that they compiled for another instruction set than the best of this machine. With --growth alone no other
 revision is needed: how the time of an event grows with its hits.
 """
 
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
     parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all that was measured")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
+    parser.add_argument("--instructions", metavar="SET", help="avx512, avx2 or baseline; default: best of this machine")
     parser.add_argument("--turns", type=int, default=TURNS, help="of each comparison, at least 2")
     parser.add_argument("--form", choices=[form.name for form in FORMS], action="append", help="default: all")
     parser.add_argument("--sample", choices=["real", "simulated"], action="append", help="default: both")
@@ -45,7 +47,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
         parser.error("--turns: at least 2")
     console = Console(width=120)
     if chosen.growth:
-        return _grow(chosen.turns, chosen.json, console)
+        return _grow(chosen.turns, chosen.instructions, chosen.json, console)
     if chosen.against is None:
         parser.error("--against REVISION or --growth")
     try:
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     for sample in samples:
         for form in forms:
             try:
-                found.append(compare(form, sample, other, chosen.turns))
+                found.append(compare(form, sample, other, chosen.turns, chosen.instructions))
             except RefusedError as error:
                 if form.optional:
                     continue
@@ -80,8 +82,12 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     return 1 if refused else 0
 
 
-def _grow(turns: int, summary: Path | None, console: Console) -> int:
-    found = growths(turns)
+def _grow(turns: int, instructions: str | None, summary: Path | None, console: Console) -> int:
+    try:
+        found = growths(turns, instructions)
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
     for it in found:
         console.print(_growth_table(it))
     if summary is not None:
@@ -102,7 +108,9 @@ def _growth_table(growth: Growth) -> Table:
 
 
 def _table(compared: Compared, against: str) -> Table:
-    table = Table("us per event", "this", against, "ratio", title=f"{compared.form}, {compared.sample} events")
+    table = Table(
+        "us per event", "this", against, "ratio", title=f"{compared.form}, {compared.sample} events, {compared.target}"
+    )
 
     def row(what: str, here: float, there: float, ratio: str) -> None:
         table.add_row(what, f"{here:.1f}", f"{there:.1f}", ratio)

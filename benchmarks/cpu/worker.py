@@ -31,7 +31,8 @@ READ_BANKS = {"retina": (16, 73), "superpixel": (16, 8, 63)}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms."""
+    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms.
+    `instructions`: an instruction set by its name in the compiled kernels, None for the best of this machine."""
 
     sequence: str
     encoding: str
@@ -40,6 +41,7 @@ class Work:
     copies: int
     threads: int
     overrides: list[tuple[str, str, int]]
+    instructions: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ def _present(work: Work, events: list[Any]) -> Sealed:
     from dataclasses import replace
 
     from hltnode.processing.framework.backends.cpu import CpuBackend
+    from hltnode.processing.framework.backends.interface import BackendError
     from hltnode.processing.framework.batch import MepInBatch
     from hltnode.processing.framework.limits import BatchLimits
     from hltnode.processing.framework.offline_runner import encode_mep
@@ -72,7 +75,10 @@ def _present(work: Work, events: list[Any]) -> Sealed:
         trigger = replace(trigger, overrides=tuple(Override(*override) for override in work.overrides))
     geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
     limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
-    cpu = CpuBackend(HLT1.kernels, threads=work.threads)
+    try:
+        cpu = CpuBackend(HLT1.kernels, threads=work.threads, target=work.instructions)
+    except BackendError as error:
+        raise LookupError(str(error)) from error
     engine = HLT1.create_engine(cpu, geometry, trigger, limits)
     workspace = engine.create_workspace()
 
@@ -98,7 +104,10 @@ def _of_0_1_0(work: Work, events: list[Any]) -> Sealed:
         raise LookupError(f"this revision has no sequence {work.sequence}")
     geometry = velo.VeloGeometry.load(Path(work.geometry)) if work.geometry else velo.VeloGeometry.builtin()
     limits = batch.BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
-    cpu = back_end.CpuBackend(threads=work.threads)
+    try:
+        cpu = back_end.CpuBackend(threads=work.threads, target=work.instructions)
+    except back_end.BackendError as error:
+        raise LookupError(str(error)) from error
     engine = engines.create_engine(cpu, geometry, trigger.TriggerConfig.default(), limits)
     workspace = engine.create_workspace()
 

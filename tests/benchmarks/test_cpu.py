@@ -78,6 +78,15 @@ def test_a_revision_compared_with_itself_has_the_same_events_and_physics(tmp_pat
 
 @pytest.mark.process
 @pytest.mark.alone
+def test_both_revisions_run_the_instruction_set_that_is_asked_for(tmp_path: Path) -> None:
+    sample = simulated(tmp_path / "events.mdf", 1)
+    assert compare(FORMS[1], sample, WORKING_TREE, turns=2, instructions="baseline").target == "baseline"
+    with pytest.raises(RefusedError, match="does not run 'mmx'"):
+        compare(FORMS[1], sample, WORKING_TREE, turns=2, instructions="mmx")
+
+
+@pytest.mark.process
+@pytest.mark.alone
 def test_a_sequence_that_a_revision_does_not_have_is_refused(tmp_path: Path) -> None:
     form = replace(FORMS[1], sequence="no_such_sequence")
     work = work_of(form, simulated(tmp_path / "events.mdf", 1), form.sequence)
