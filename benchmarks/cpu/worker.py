@@ -55,8 +55,9 @@ class Sealed:
     target: str
 
 
-def _present(work: Work, events: list[Any]) -> Sealed:
-    """Since the framework has a folder of its own."""
+def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
+    """Since the framework has a folder of its own. `common`: no kernel in its form for the CPU, which older revisions
+    do not know. Raises LookupError for what this revision does not have."""
     from dataclasses import replace
 
     from hltnode.processing.framework.backends.cpu import CpuBackend
@@ -76,7 +77,8 @@ def _present(work: Work, events: list[Any]) -> Sealed:
     geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
     limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
     try:
-        cpu = CpuBackend(HLT1.kernels, threads=work.threads, target=work.instructions)
+        options = {"common": True} if common else {}
+        cpu = CpuBackend(HLT1.kernels, threads=work.threads, target=work.instructions, **options)
     except BackendError as error:
         raise LookupError(str(error)) from error
     engine = HLT1.create_engine(cpu, geometry, trigger, limits)
@@ -135,7 +137,7 @@ def _fill(workspace: Any, events: list[Any], encode: Callable[[list[Any], int], 
 
 
 LAYOUTS: tuple[tuple[str, str, Callable[[Work, list[Any]], Sealed]], ...] = (
-    ("hltnode.processing.framework", "hltnode.processing.framework.event_files", _present),
+    ("hltnode.processing.framework", "hltnode.processing.framework.event_files", present),
     ("hltnode.processing.hlt1", "hltnode.daemon.event_files", _of_0_1_0),
 )
 """A package that only revisions of this layout have, where they read files, and how a chain is made in them."""
@@ -161,7 +163,8 @@ def events_digest(events: Iterable[Iterable[Any]], encoding: str) -> str:
     return digest.hexdigest()
 
 
-def _measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
+def measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
+    """Run the batch; seconds, of each algorithm too with `profile`."""
     queue = batch.workspace.queue
     queue.profile = profile
     wall, cpu = time.perf_counter(), time.process_time()
@@ -199,7 +202,7 @@ def main(description: str) -> None:
     print(json.dumps(first), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        print(json.dumps(_measure(batch, asked["batches"], asked["profile"])), flush=True)
+        print(json.dumps(measure(batch, asked["batches"], asked["profile"])), flush=True)
 
 
 if __name__ == "__main__":
