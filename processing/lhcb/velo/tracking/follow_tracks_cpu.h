@@ -1,10 +1,10 @@
-// The form of velo_follow_tracks for the CPU: sixteen lines at once, or eight with AVX2, in the lanes of vector
-// registers, are compared with one hit after the other.
+// The form of velo_follow_tracks for the CPU: sixteen lines at once, in the lanes of one vector register or of two, are
+// compared with one hit after the other.
 //
 // Free hits of the planes of a seeding step are packed one behind the other, so that used ones cost nothing. The lines
 // through a middle hit and its partners, eight lanes, are made together and packed too, so that no lane is empty.
 // The circle has 32 sectors, one for each bit of a word. A line has the sectors in which a hit can be near enough; hits
-// in none of the sectors of these lines are not compared with them. The sectors of a line are never too few, so that
+// in none of the sectors of sixteen lines are not compared with them. The sectors of a line are never too few, so that
 // what is found is what a comparison with all hits finds.
 // Scratch: planes, columns of `stride` places each: downstream x, y, z and phi with the number of the hit above it,
 // upstream x, y, z, the same and the sector, the numbers of the middle hits, and the sectors of all hits. Packing
@@ -18,6 +18,7 @@
 namespace hlt {
 
 constexpr uint32_t line_tile_size = 256;
+constexpr uint32_t lines_at_once = 16;
 constexpr uint32_t hit_tile_size = 256;
 constexpr uint32_t every_sector = 0xffffffffu;
 constexpr uint32_t sector_shift = 11;   // 32 sectors of 2^16 units of phi
@@ -25,7 +26,17 @@ constexpr float widest_sine = 0.9f;     // beyond it a line has every sector
 constexpr float largest_radius = 1e6f;  // mm; damaged geometry could make a line of infinite numbers
 constexpr int32_t sector_margin = 16;   // units of phi: that of a hit is truncated, and all of this rounded
 constexpr uint32_t half_partners = n_seed_partners / 2u;
-static_assert(n_seed_partners == 8u && line_tile_size % n_wide == 0u);
+static_assert(n_seed_partners == 8u && line_tile_size % lines_at_once == 0u);
+
+// Sixteen lines in registers of their width. Without AVX2, where this form does not serve, one vector of all.
+#if defined(__AVX2__)
+using line_floats = float_wide;
+using line_integers = int_wide;
+#else
+using line_floats = float __attribute__((vector_size(64)));
+using line_integers = int32_t __attribute__((vector_size(64)));
+#endif
+constexpr uint32_t vectors_at_once = lines_at_once * sizeof(float) / sizeof(line_floats);
 
 /// Lines, and the closest hit of each: its place among those searched, or a negative number.
 struct line_block {
@@ -84,33 +95,41 @@ inline uint32_t list_near_hits(const plane_columns& plane, uint32_t begin, uint3
     return n;
 }
 
-/// Compare n lines with the hits of a plane, a vector of them at a time. Of equal ones the first hit is the closest.
+/// Compare n lines with the hits of a plane, sixteen lines at a time. Of equal ones the first hit is the closest.
 inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& plane, float max_scatter)
 {
     const float max_distance = sqrtf(max_scatter);
     for (uint32_t i = 0; i < n; ++i)
         lines.sectors[i] = sectors_of({lines.x[i], lines.y[i], lines.tx[i], lines.ty[i]}, plane, max_distance);
-    for (uint32_t first = 0; first < n; first += n_wide) {
+    for (uint32_t first = 0; first < n; first += lines_at_once) {
         uint32_t sectors = 0;
-        for (uint32_t i = first; i < min_of(n, first + n_wide); ++i) sectors |= lines.sectors[i];
-        float_wide x, y, tx, ty;
+        for (uint32_t i = first; i < min_of(n, first + lines_at_once); ++i) sectors |= lines.sectors[i];
+        line_floats x[vectors_at_once], y[vectors_at_once], tx[vectors_at_once], ty[vectors_at_once];
+        line_floats best[vectors_at_once];
+        line_integers closest[vectors_at_once];
         std::memcpy(&x, lines.x + first, sizeof x);
         std::memcpy(&y, lines.y + first, sizeof y);
         std::memcpy(&tx, lines.tx + first, sizeof tx);
         std::memcpy(&ty, lines.ty + first, sizeof ty);
-        float_wide best = float_wide{} + max_scatter;
-        int_wide closest = int_wide{} - 1;
+        for (uint32_t v = 0; v < vectors_at_once; ++v) {
+            best[v] = line_floats{} + max_scatter;
+            closest[v] = line_integers{} - 1;
+        }
         for (uint32_t begin = 0; begin < plane.n; begin += hit_tile_size) {
             uint32_t near[hit_tile_size + 8];
             const uint32_t n_near = list_near_hits(plane, begin, sectors, near);
             for (uint32_t i = 0; i < n_near; ++i) {
                 const uint32_t h = near[i];
-                const float_wide dx = plane.x[h] - (x + tx * plane.z[h]);
-                const float_wide dy = plane.y[h] - (y + ty * plane.z[h]);
-                const float_wide scatter = dx * dx + dy * dy;
-                const int_wide closer = scatter < best;
-                best = closer ? scatter : best;
-                closest = closer ? int_wide{} + static_cast<int32_t>(h) : closest;
+                const auto compare = [&](uint32_t v) __attribute__((always_inline)) {
+                    const line_floats dx = plane.x[h] - (x[v] + tx[v] * plane.z[h]);
+                    const line_floats dy = plane.y[h] - (y[v] + ty[v] * plane.z[h]);
+                    const line_floats scatter = dx * dx + dy * dy;
+                    const line_integers closer = scatter < best[v];
+                    best[v] = closer ? scatter : best[v];
+                    closest[v] = closer ? line_integers{} + static_cast<int32_t>(h) : closest[v];
+                };
+                compare(0);
+                if constexpr (vectors_at_once == 2u) compare(1);
             }
         }
         std::memcpy(lines.scatter + first, &best, sizeof best);
@@ -225,7 +244,7 @@ inline plane_columns plane_of(const track_following& following, const uint32_t* 
             0.5f * (lowest + highest), 0.5f * (highest - lowest)};
 }
 
-/// look_for_next_hits, a vector of candidates at a time.
+/// look_for_next_hits, sixteen candidates at a time.
 inline void look_for_next_hits_in_vectors(track_following& following, const plane_columns& plane, uint32_t begin,
                                           line_block& lines)
 {
@@ -290,7 +309,7 @@ inline uint32_t append_lines(const track_following& following, const seeding_pla
     return n + static_cast<uint32_t>(__popc(bits));
 }
 
-/// seed_candidates, a vector of lines at a time.
+/// seed_candidates, sixteen lines at a time.
 inline void seed_candidates_in_vectors(track_following& following, const seeding_planes& planes,
                                        const plane_columns& upstream, line_block& lines)
 {
