@@ -2,8 +2,10 @@
 
 Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
 time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
-costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. With --growth alone no other
-revision is needed: how the time of an event grows with its hits.
+costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. --instructions has both run
+the kernels that they compiled for another instruction set than the best of this machine. With --growth alone no other
+revision is needed: how the time of an event grows with its hits. Nor with --kernels: each kernel in its form for the
+CPU against the common one.
 """
 
 import argparse
@@ -21,6 +23,7 @@ from rich.table import Table
 from benchmarks.cpu.comparison import Compared, RefusedError, compare
 from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
 from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growths
+from benchmarks.cpu.kernels import KernelTimes, chains, kernel_times
 from benchmarks.cpu.revision import RevisionError, built
 
 TURNS = 15
@@ -35,8 +38,12 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
     parser.add_argument("--against", metavar="REVISION", help="a commit of this repository")
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
+    parser.add_argument(
+        "--kernels", action="store_true", help="forms of kernels for the CPU against the common kernels"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all that was measured")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
+    parser.add_argument("--instructions", metavar="SET", help="avx512, avx2 or baseline; default: best of this machine")
     parser.add_argument("--turns", type=int, default=TURNS, help="of each comparison, at least 2")
     parser.add_argument("--form", choices=[form.name for form in FORMS], action="append", help="default: all")
     parser.add_argument("--sample", choices=["real", "simulated"], action="append", help="default: both")
@@ -45,15 +52,17 @@ def main(arguments: Sequence[str], shared: Path) -> int:
         parser.error("--turns: at least 2")
     console = Console(width=120)
     if chosen.growth:
-        return _grow(chosen.turns, chosen.json, console)
-    if chosen.against is None:
-        parser.error("--against REVISION or --growth")
+        return _grow(chosen.turns, chosen.instructions, chosen.json, console)
+    if chosen.against is None and not chosen.kernels:
+        parser.error("--against REVISION, --growth or --kernels")
     try:
-        other = built(chosen.against)
         samples = [
             {"real": lambda: real(shared), "simulated": simulated}[name]()
             for name in chosen.sample or ("real", "simulated")
         ]
+        if chosen.kernels:
+            return _compare_kernels(chosen, samples, console)
+        other = built(chosen.against)
     except (RevisionError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
@@ -63,7 +72,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     for sample in samples:
         for form in forms:
             try:
-                found.append(compare(form, sample, other, chosen.turns))
+                found.append(compare(form, sample, other, chosen.turns, chosen.instructions))
             except RefusedError as error:
                 if form.optional:
                     continue
@@ -80,8 +89,39 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     return 1 if refused else 0
 
 
-def _grow(turns: int, summary: Path | None, console: Console) -> int:
-    found = growths(turns)
+def _compare_kernels(chosen: argparse.Namespace, samples: Sequence[Sample], console: Console) -> int:
+    found: list[KernelTimes] = []
+    for sample in samples:
+        for form in chains():
+            if chosen.form and form.name not in chosen.form:
+                continue
+            try:
+                times = kernel_times(form, sample, chosen.turns, chosen.instructions)
+            except RefusedError as error:
+                print(error, file=sys.stderr)
+                return 2
+            found.append(times)
+            table = Table("us per event", "common", "for the CPU", "ratio")
+            table.title = f"{times.form}, {times.sample} events, {times.target}"
+            for name, common in sorted(times.common_us.items(), key=lambda item: -item[1]):
+                own = times.form_us[name]
+                if max(common, own) >= LEAST:
+                    table.add_row(name, f"{common:.1f}", f"{own:.1f}", f"{common / own:.2f}")
+            console.print(table)
+    if chosen.json is not None:
+        machine = {"processor": platform.processor() or platform.machine(), "load": os.getloadavg()[0]}
+        chosen.json.write_text(
+            json.dumps({"machine": machine, "details": [asdict(it) for it in found]}, indent=1) + "\n"
+        )
+    return 0
+
+
+def _grow(turns: int, instructions: str | None, summary: Path | None, console: Console) -> int:
+    try:
+        found = growths(turns, instructions)
+    except RefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
     for it in found:
         console.print(_growth_table(it))
     if summary is not None:
@@ -102,7 +142,9 @@ def _growth_table(growth: Growth) -> Table:
 
 
 def _table(compared: Compared, against: str) -> Table:
-    table = Table("us per event", "this", against, "ratio", title=f"{compared.form}, {compared.sample} events")
+    table = Table(
+        "us per event", "this", against, "ratio", title=f"{compared.form}, {compared.sample} events, {compared.target}"
+    )
 
     def row(what: str, here: float, there: float, ratio: str) -> None:
         table.add_row(what, f"{here:.1f}", f"{there:.1f}", ratio)

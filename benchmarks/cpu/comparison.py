@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -116,8 +117,10 @@ class Compared:
     baseline_algorithms_us: Mapping[str, float]
 
 
-def work_of(form: Form, sample: Sample, sequence: str, threads: int = 1) -> dict[str, object]:
-    """What a worker is told."""
+def work_of(
+    form: Form, sample: Sample, sequence: str, threads: int = 1, instructions: str | None = None
+) -> dict[str, object]:
+    """What a worker is told. `instructions`: as `Work` has it."""
     return {
         "sequence": sequence,
         "encoding": form.encoding,
@@ -126,6 +129,7 @@ def work_of(form: Form, sample: Sample, sequence: str, threads: int = 1) -> dict
         "copies": sample.copies,
         "threads": threads,
         "overrides": [] if sequence.startswith("velo") else NO_CUT,
+        "instructions": instructions,
         "pinned": sorted(os.sched_getaffinity(0))[-threads:],
     }
 
@@ -148,11 +152,13 @@ def _sums(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, tuple
     return {name: (sum(ours["counts"][name]), sum(theirs["counts"][name])) for name in of_both}
 
 
-def compare(form: Form, sample: Sample, other: Revision, turns: int) -> Compared:
-    """Measure in turn; every other turn begins with this revision. Raises RefusedError for unlike things."""
+def compare(form: Form, sample: Sample, other: Revision, turns: int, instructions: str | None = None) -> Compared:
+    """Measure in turn, with the best instruction set of this machine or that of the name; every other turn begins with
+    this revision. Raises RefusedError for unlike things."""
     with ExitStack() as stack:
-        theirs = stack.enter_context(Worker(other, work_of(form, sample, form.baseline)))
-        ours = stack.enter_context(Worker(WORKING_TREE, work_of(form, sample, form.sequence)))
+        work = partial(work_of, form, sample, instructions=instructions)
+        theirs = stack.enter_context(Worker(other, work(form.baseline)))
+        ours = stack.enter_context(Worker(WORKING_TREE, work(form.sequence)))
         refuse_unlike(ours.first, theirs.first)
         pairs = list(_in_turn(ours, theirs, turns))
         profiles = [(ours.measure(profile=True), theirs.measure(profile=True)) for _ in range(max(3, turns // 3))]

@@ -31,6 +31,7 @@ FORMS = (
     Form("velo_simd", "velo_simd", "velo", "retina"),
     Form("forward", "forward", "velo", "retina"),
     Form("forward_to_forward", "forward", "forward", "retina", optional=True),
+    Form("no_ut", "no_ut", "no_ut", "retina", optional=True),
 )
 """Chains with vertices. `velo_simd` and `forward`, the whole sequence with its menu, are given in units of the VELO
 chain of the other revision."""

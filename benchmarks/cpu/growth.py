@@ -30,11 +30,12 @@ class Growth:
     """us per event in the densest sample, and exponent."""
 
 
-def growth(form: Form, turns: int) -> Growth:
+def growth(form: Form, turns: int, instructions: str | None) -> Growth:
     """Measure the samples in turn. Hits are those of all detectors whose objects the chain counts."""
     with ExitStack() as stack:
         samples = [simulated(nu, EVENTS) for nu in COLLISIONS]
-        workers = [stack.enter_context(Worker(WORKING_TREE, work_of(form, it, form.sequence))) for it in samples]
+        works = [work_of(form, it, form.sequence, instructions=instructions) for it in samples]
+        workers = [stack.enter_context(Worker(WORKING_TREE, work)) for work in works]
         hits = [_hits(worker) for worker in workers]
         for worker in workers:
             worker.measure()
@@ -58,6 +59,6 @@ def exponent(hits: Sequence[float], times: Sequence[float]) -> float:
     return float(np.polyfit(np.log(hits), np.log(np.maximum(times, 1e-3)), 1)[0])
 
 
-def growths(turns: int) -> list[Growth]:
-    """Of the three forms."""
-    return [growth(form, turns) for form in FORMS if not form.optional]
+def growths(turns: int, instructions: str | None) -> list[Growth]:
+    """Of the three forms. Raises RefusedError for an instruction set that is not there."""
+    return [growth(form, turns, instructions) for form in FORMS if not form.optional]

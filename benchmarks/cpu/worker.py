@@ -31,7 +31,8 @@ READ_BANKS = {"retina": (16, 73), "superpixel": (16, 8, 63)}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms."""
+    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms.
+    `instructions`: an instruction set by its name in the compiled kernels, None for the best of this machine."""
 
     sequence: str
     encoding: str
@@ -40,6 +41,7 @@ class Work:
     copies: int
     threads: int
     overrides: list[tuple[str, str, int]]
+    instructions: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,13 @@ class Sealed:
     target: str
 
 
-def _present(work: Work, events: list[Any]) -> Sealed:
-    """Since the framework has a folder of its own."""
+def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
+    """Since the framework has a folder of its own. `common`: no kernel in its form for the CPU, which older revisions
+    do not know. Raises LookupError for what this revision does not have."""
     from dataclasses import replace
 
     from hltnode.processing.framework.backends.cpu import CpuBackend
+    from hltnode.processing.framework.backends.interface import BackendError
     from hltnode.processing.framework.batch import MepInBatch
     from hltnode.processing.framework.limits import BatchLimits
     from hltnode.processing.framework.offline_runner import encode_mep
@@ -72,7 +76,11 @@ def _present(work: Work, events: list[Any]) -> Sealed:
         trigger = replace(trigger, overrides=tuple(Override(*override) for override in work.overrides))
     geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
     limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
-    cpu = CpuBackend(HLT1.kernels, threads=work.threads)
+    try:
+        options = {"common": True} if common else {}
+        cpu = CpuBackend(HLT1.kernels, threads=work.threads, target=work.instructions, **options)
+    except BackendError as error:
+        raise LookupError(str(error)) from error
     engine = HLT1.create_engine(cpu, geometry, trigger, limits)
     workspace = engine.create_workspace()
 
@@ -98,7 +106,10 @@ def _of_0_1_0(work: Work, events: list[Any]) -> Sealed:
         raise LookupError(f"this revision has no sequence {work.sequence}")
     geometry = velo.VeloGeometry.load(Path(work.geometry)) if work.geometry else velo.VeloGeometry.builtin()
     limits = batch.BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
-    cpu = back_end.CpuBackend(threads=work.threads)
+    try:
+        cpu = back_end.CpuBackend(threads=work.threads, target=work.instructions)
+    except back_end.BackendError as error:
+        raise LookupError(str(error)) from error
     engine = engines.create_engine(cpu, geometry, trigger.TriggerConfig.default(), limits)
     workspace = engine.create_workspace()
 
@@ -126,7 +137,7 @@ def _fill(workspace: Any, events: list[Any], encode: Callable[[list[Any], int], 
 
 
 LAYOUTS: tuple[tuple[str, str, Callable[[Work, list[Any]], Sealed]], ...] = (
-    ("hltnode.processing.framework", "hltnode.processing.framework.event_files", _present),
+    ("hltnode.processing.framework", "hltnode.processing.framework.event_files", present),
     ("hltnode.processing.hlt1", "hltnode.daemon.event_files", _of_0_1_0),
 )
 """A package that only revisions of this layout have, where they read files, and how a chain is made in them."""
@@ -152,7 +163,8 @@ def events_digest(events: Iterable[Iterable[Any]], encoding: str) -> str:
     return digest.hexdigest()
 
 
-def _measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
+def measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
+    """Run the batch; seconds, of each algorithm too with `profile`."""
     queue = batch.workspace.queue
     queue.profile = profile
     wall, cpu = time.perf_counter(), time.process_time()
@@ -190,7 +202,7 @@ def main(description: str) -> None:
     print(json.dumps(first), flush=True)
     for line in sys.stdin:
         asked = json.loads(line)
-        print(json.dumps(_measure(batch, asked["batches"], asked["profile"])), flush=True)
+        print(json.dumps(measure(batch, asked["batches"], asked["profile"])), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.cpu.comparison import RefusedError, Spread, Worker, compare, refuse_unlike, work_of
 from benchmarks.cpu.forms import FORMS, Sample
 from benchmarks.cpu.growth import exponent
+from benchmarks.cpu.kernels import kernel_times
 from benchmarks.cpu.revision import WORKING_TREE, RevisionError, built
 from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, encode_block
 from hltnode.processing.lhcb.simulation.full_generator import BankVersions
@@ -74,6 +75,26 @@ def test_a_revision_compared_with_itself_has_the_same_events_and_physics(tmp_pat
     assert found.counts["velo_clusters"][0] == found.counts["velo_clusters"][1] > 0
     assert found.ratio.median > 0.0
     assert set(found.algorithms_us) == set(found.baseline_algorithms_us) >= {"velo_search_by_triplet"}
+
+
+def test_kernels_with_and_without_their_form_are_measured_for_an_instruction_set(tmp_path: Path) -> None:
+    before = os.sched_getaffinity(0)
+    times = kernel_times(FORMS[1], simulated(tmp_path / "events.mdf", 2), 2, "baseline")
+    assert times.target == "baseline"
+    assert set(times.common_us) == set(times.form_us) >= {"velo_sort_by_phi", "pv_beamline_peaks"}
+    assert min(times.common_us["velo_sort_by_phi"], times.form_us["velo_sort_by_phi"]) > 0.0
+    assert os.sched_getaffinity(0) == before
+    with pytest.raises(RefusedError, match="does not run 'mmx'"):
+        kernel_times(FORMS[1], simulated(tmp_path / "events.mdf", 1), 1, "mmx")
+
+
+@pytest.mark.process
+@pytest.mark.alone
+def test_both_revisions_run_the_instruction_set_that_is_asked_for(tmp_path: Path) -> None:
+    sample = simulated(tmp_path / "events.mdf", 1)
+    assert compare(FORMS[1], sample, WORKING_TREE, turns=2, instructions="baseline").target == "baseline"
+    with pytest.raises(RefusedError, match="does not run 'mmx'"):
+        compare(FORMS[1], sample, WORKING_TREE, turns=2, instructions="mmx")
 
 
 @pytest.mark.process

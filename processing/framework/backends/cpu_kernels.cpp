@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 // For forms that are written for it; here, as it is not to be in the namespace below. GCC takes what its own functions
 // leave undefined on purpose for a mistake.
 #pragma GCC diagnostic push

@@ -21,6 +21,84 @@ inline __attribute__((always_inline)) void load8(Vector& vector, const void* fro
     std::memcpy(&vector, from, sizeof vector);
 }
 
+/// Whether comparisons of eight lanes are operations of the instruction set. Without AVX2 GCC takes them apart lane by
+/// lane, so that forms for the CPU in which they count leave their events to the common kernel, which is faster then.
+/// Tests define HLT_EVERY_CPU_FORM to have the forms run under sanitizers, which see the plainest instruction set.
+#if defined(__AVX2__) || defined(HLT_EVERY_CPU_FORM)
+constexpr bool compares_eight_lanes = true;
+#else
+constexpr bool compares_eight_lanes = false;
+#endif
+
+// Between eight lanes of 32 bits and narrower ones. GCC makes several shuffles of __builtin_convertvector, and for
+// eight bytes one instruction and more for each.
+#if defined(__AVX2__) && !defined(__clang__)
+#define HLT_CONVERSIONS_BY_NAME
+#endif
+using eight_bytes = uint8_t __attribute__((vector_size(8)));
+using sixteen_bytes = char __attribute__((vector_size(16)));
+
+/// Eight bytes of memory in the lower half of a register.
+inline __attribute__((always_inline)) sixteen_bytes load_half(const void* from)
+{
+    long long low;
+    std::memcpy(&low, from, sizeof low);
+    using two_words = long long __attribute__((vector_size(16)));
+    return (sixteen_bytes)two_words{low, 0};
+}
+
+/// Lanes of 16 bits as lanes of 32.
+inline __attribute__((always_inline)) uint8x32 widened(const uint8x16& lanes)
+{
+#if defined(HLT_CONVERSIONS_BY_NAME)
+    return (uint8x32)__builtin_ia32_pmovzxwd256((int8x16)lanes);
+#else
+    return __builtin_convertvector(lanes, uint8x32);
+#endif
+}
+
+/// Eight bytes as lanes.
+inline __attribute__((always_inline)) void load_bytes8(uint8x32& lanes, const uint8_t* from)
+{
+#if defined(HLT_CONVERSIONS_BY_NAME)
+    lanes = (uint8x32)__builtin_ia32_pmovzxbd256(load_half(from));
+#else
+    eight_bytes bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    lanes = __builtin_convertvector(bytes, uint8x32);
+#endif
+}
+
+/// Eight bytes as lanes of 16 bits.
+inline __attribute__((always_inline)) void load_bytes8(uint8x16& lanes, const uint8_t* from)
+{
+#if defined(HLT_CONVERSIONS_BY_NAME)
+    lanes = (uint8x16)__builtin_ia32_pmovzxbw128(load_half(from));
+#else
+    eight_bytes bytes;
+    std::memcpy(&bytes, from, sizeof bytes);
+    lanes = __builtin_convertvector(bytes, uint8x16);
+#endif
+}
+
+/// The lowest byte of each lane.
+inline __attribute__((always_inline)) void store_bytes8(uint8_t* to, const uint8x32& lanes)
+{
+#if defined(HLT_CONVERSIONS_BY_NAME)
+    using bytes = uint8_t __attribute__((vector_size(32)));
+    constexpr int any = -1;
+    const uint8x32 of_halves = (uint8x32)__builtin_shufflevector(
+        (bytes)lanes, (bytes)lanes, 0, 4, 8, 12, any, any, any, any, any, any, any, any, any, any, any, any, 16, 20, 24,
+        28, any, any, any, any, any, any, any, any, any, any, any, any);
+    const uint8x32 packed = __builtin_shufflevector(of_halves, of_halves, 0, 4, any, any, any, any, any, any);
+    std::memcpy(to, &packed, 8);
+#else
+    const eight_bytes packed = __builtin_convertvector(lanes, eight_bytes);
+    std::memcpy(to, &packed, sizeof packed);
+#endif
+}
+#undef HLT_CONVERSIONS_BY_NAME
+
 /// The first `n` of eight lanes of 16 bits; the others are 0, and what stands in memory behind the first is not read.
 inline __attribute__((always_inline)) void load_first8(uint8x16& lanes, const void* from, uint32_t n)
 {
@@ -84,7 +162,6 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison
 inline __attribute__((always_inline)) uint32_t bits_of(const int8x16& comparison)
 {
 #if defined(__SSE2__)
-    using sixteen_bytes = char __attribute__((vector_size(16)));
     const sixteen_bytes bytes = __builtin_ia32_packsswb128(comparison, int8x16{});
     return static_cast<uint32_t>(__builtin_ia32_pmovmskb128(bytes));
 #else
@@ -117,14 +194,13 @@ inline __attribute__((always_inline)) void store_packed(void* to, const Vector& 
 #if defined(__AVX512VL__)
     packed = __builtin_ia32_compresssi256_mask(lanes, lanes, static_cast<unsigned char>(bits));
 #else
-    using eight_bytes = uint8_t __attribute__((vector_size(8)));
-    eight_bytes places;
-    std::memcpy(&places, eight_places.places[bits], sizeof places);
-    const int8x32 wide = __builtin_convertvector(places, int8x32);
+    const uint8_t* const places = eight_places.places[bits];
 #if defined(__AVX2__)
-    packed = __builtin_ia32_permvarsi256(lanes, wide);
+    uint8x32 wide;
+    load_bytes8(wide, places);
+    packed = __builtin_ia32_permvarsi256(lanes, (int8x32)wide);
 #else
-    for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[wide[k]];
+    for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[places[k]];
 #endif
 #endif
     std::memcpy(to, &packed, sizeof packed);
@@ -133,19 +209,13 @@ inline __attribute__((always_inline)) void store_packed(void* to, const Vector& 
 /// Store the lanes of 16 bits whose bits are set, first ones first; in the rest of the 16 bytes anything.
 inline __attribute__((always_inline)) void store_packed(void* to, const uint8x16& lanes, uint32_t bits)
 {
-    using eight_bytes = uint8_t __attribute__((vector_size(8)));
-    eight_bytes places;
-    std::memcpy(&places, eight_places.places[bits], sizeof places);
+    const uint8_t* const places = eight_places.places[bits];
     uint8x16 packed;
 #if defined(__SSSE3__)
     // Place k of a word is bytes 2 k and 2 k + 1.
-    using sixteen_bytes = char __attribute__((vector_size(16)));
-    const uint8x16 wide = __builtin_convertvector(places, uint8x16) * 0x0202u + 0x0100u;
-    sixteen_bytes bytes, order;
-    std::memcpy(&bytes, &lanes, sizeof bytes);
-    std::memcpy(&order, &wide, sizeof order);
-    bytes = __builtin_ia32_pshufb128(bytes, order);
-    std::memcpy(&packed, &bytes, sizeof packed);
+    uint8x16 wide;
+    load_bytes8(wide, places);
+    packed = (uint8x16)__builtin_ia32_pshufb128((sixteen_bytes)lanes, (sixteen_bytes)(wide * 0x0202u + 0x0100u));
 #else
     for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[places[k]];
 #endif

@@ -74,6 +74,14 @@ inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, 
     return found;
 }
 
+/// The lowest byte of each lane.
+inline __attribute__((always_inline)) void store_bytes_wide(uint8_t* to, const uint_wide& lanes)
+{
+    using bytes = uint8_t __attribute__((vector_size(n_wide)));
+    const bytes packed = __builtin_convertvector(lanes, bytes);
+    std::memcpy(to, &packed, sizeof packed);
+}
+
 #else
 
 constexpr uint32_t n_wide = 8;
@@ -125,6 +133,11 @@ inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, 
     return bits_from(words, byte * 8u);
 }
 
+inline __attribute__((always_inline)) void store_bytes_wide(uint8_t* to, const uint_wide& lanes)
+{
+    store_bytes8(to, lanes);
+}
+
 #endif
 
 constexpr uint32_t all_wide = (1u << n_wide) - 1u;
@@ -150,6 +163,19 @@ inline __attribute__((always_inline)) void load_first_wide(Vector& vector, const
     std::memcpy(&vector, from, sizeof vector);
 #endif
 }
+template <>
+struct number_conversion<float_wide> {
+    static __attribute__((always_inline)) int_wide truncated(const float_wide& numbers)
+    {
+        return __builtin_convertvector(numbers, int_wide);
+    }
+    static __attribute__((always_inline)) float_wide number_of(const int_wide& integers)
+    {
+        return __builtin_convertvector(integers, float_wide);
+    }
+    static __attribute__((always_inline)) float_wide number_of_bits(const int_wide& bits) { return (float_wide)bits; }
+    static __attribute__((always_inline)) int_wide mask_where(const int_wide& comparison) { return comparison; }
+};
 
 /// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
 inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,
@@ -178,29 +204,6 @@ inline __attribute__((always_inline)) uint32_t first_of_eight(uint32_t n) { retu
 inline __attribute__((always_inline)) uint32_t lowest_bit(uint32_t bits)
 {
     return static_cast<uint32_t>(__builtin_ctz(bits));
-}
-
-/// exp_negative of wide lanes.
-inline __attribute__((always_inline)) float_wide exp_negative_wide(const float_wide& x)
-{
-    constexpr float log2_e = 1.44269504f;
-    constexpr float ln2_high = 0.693145752f;
-    constexpr float ln2_low = 1.42860677e-6f;
-    const float_wide inside = x > exp_negative_zero ? x : float_wide{} + exp_negative_zero;
-    const float_wide scaled = inside * log2_e - 0.5f;
-    const int_wide exponent = __builtin_convertvector(scaled, int_wide);
-    const float_wide n = __builtin_convertvector(exponent, float_wide);
-    const float_wide r = (inside - n * ln2_high) - n * ln2_low;
-    float_wide p = r * (1.f / 720.f) + 1.f / 120.f;
-    p = p * r + 1.f / 24.f;
-    p = p * r + 1.f / 6.f;
-    p = p * r + 0.5f;
-    p = p * r + 1.f;
-    p = p * r + 1.f;
-    const int_wide bits = (exponent + 127) << 23;
-    float_wide power;
-    std::memcpy(&power, &bits, sizeof power);
-    return x > exp_negative_zero ? p * power : float_wide{};
 }
 
 }  // namespace hlt

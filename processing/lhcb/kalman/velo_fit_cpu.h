@@ -7,6 +7,7 @@
 
 HLT_CPU_FORM(kalman_velo_fit)
 {
+    if (!hlt::compares_eight_lanes) return kalman_velo_fit(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first_track = p.long_tracks.first(event), n_tracks = p.long_tracks.count[event];
     for (uint32_t group = 0; group < n_tracks; group += hlt::n_wide) {

@@ -42,7 +42,7 @@ struct muon_search {
         load_first_wide(a, fields.a[station], all);
         load_first_wide(b, fields.b[station], all);
         load_first_wide(c, fields.c[station], all);
-        const float_wide wide = scale * (a + b * exp_negative_wide(-1e-3f * c * momentum));
+        const float_wide wide = scale * (a + b * exp_negative<float_wide>(-1e-3f * c * momentum));
         static_assert(sizeof field <= sizeof wide);
         std::memcpy(field, &wide, sizeof field);
 #else

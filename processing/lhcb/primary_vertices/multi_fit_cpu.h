@@ -45,7 +45,7 @@ inline void pv_find_nearness(const pv_fit_tracks& tracks, const pv_point& seed, 
 {
     for (uint32_t i = 0; i < tracks.n; i += n_wide)
         store_wide(nearness + i,
-                   exp_negative_wide(-0.5f * pv_wide_residual(pv_wide_tracks(tracks.columns, i), seed).chi2));
+                   exp_negative<float_wide>(-0.5f * pv_wide_residual(pv_wide_tracks(tracks.columns, i), seed).chi2));
 }
 
 using four_lanes = float __attribute__((vector_size(16)));
@@ -89,7 +89,7 @@ inline uint32_t pv_find_turn(pv_turn& turn, const pv_fit_tracks& tracks, uint32_
     uint32_t count = 0;
     for (uint32_t i = first; i < end; i += n_wide) {
         const pv_wide_residual residual(pv_wide_tracks(tracks.columns, i), fit.vertex);
-        const float_wide near = exp_negative_wide(-0.5f * residual.chi2);
+        const float_wide near = exp_negative<float_wide>(-0.5f * residual.chi2);
         float_wide others;
         load_wide(others, rest + i);
         const uint32_t within = bits_where<wide_comparison::less>(residual.chi2, float_wide{} + fit.max_chi2);
@@ -165,6 +165,7 @@ inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__
 
 HLT_CPU_FORM(pv_beamline_multi_fit)
 {
+    if (!hlt::compares_eight_lanes) return pv_beamline_multi_fit(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.pv_tracks.first(event);
     const uint32_t n_seeds = p.pv_seeds.count[event];

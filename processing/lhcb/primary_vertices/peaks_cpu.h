@@ -92,6 +92,7 @@ inline void pv_find_starts_of_words(const uint32_t* histogram, pv_threshold thre
 
 HLT_CPU_FORM(pv_beamline_peaks)
 {
+    if (!hlt::compares_eight_lanes) return pv_beamline_peaks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     alignas(64) uint32_t histogram[hlt::pv_bins + hlt::pv_spare_bins] = {};
     uint32_t starts[hlt::pv_bin_words], marks[hlt::pv_bin_words] = {};

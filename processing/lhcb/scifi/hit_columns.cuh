@@ -1,7 +1,7 @@
 // From the half-channel of a mat to a hit in space (docs/physics/scifi.md).
 #pragma once
 
-#include "framework/device/vector8.cuh"
+#include "framework/device/lanes.cuh"
 #include "lhcb/scifi/bank.cuh"
 
 namespace hlt {
@@ -42,11 +42,9 @@ struct scifi_hit_columns {
     /// Eight hits at once.
     void store8(uint32_t at, const uint8x16& codes, const scifi_mat& mat, uint32_t index) const
     {
-        const uint8x32 code = __builtin_convertvector(codes, uint8x32);
+        const uint8x32 code = widened(codes);
         float8 u;
-        find_scifi_u(mat, __builtin_convertvector(code & 0xffu, float8),
-                     __builtin_convertvector(code >> 7 & 1u, float8), __builtin_convertvector(code >> 8 & 3u, float8),
-                     u);
+        find_scifi_u(mat, as_float(code & 0xffu), as_float(code >> 7 & 1u), as_float(code >> 8 & 3u), u);
         copy(x + at, mat.x_first + mat.dx_du * u);
         copy(z + at, mat.z_first + mat.dz_du * u);
         copy(id + at, first_id(index) + (code >> 1 & 0x1ffu));

@@ -32,10 +32,19 @@ def write_headers(chain: Chain) -> None:
 
 
 def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> None:
-    """Compile kernels for the plainest instruction set into the shared library that they name; `more`: arguments."""
+    """Compile kernels for the plainest instruction set, with every form for the CPU, into the shared library that they
+    name; `more`: arguments."""
     command = [compiler(), "-std=c++17", optimize, "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", *more]
     # Vectors are passed between functions of one file only: the binary interface of others does not matter.
-    command += ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-Wno-psabi", "-DHLT_TARGET=baseline"]
+    command += [
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wno-unknown-pragmas",
+        "-Wno-psabi",
+        "-DHLT_TARGET=baseline",
+        "-DHLT_EVERY_CPU_FORM",
+    ]
     command += [f'-DHLT_KERNEL_LIST="{kernels.header}"', f'-DHLT_KERNEL_DIGEST="{kernels.digest()}"']
     command += [f"-I{folder}" for folder in kernels.folders]
     command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp"), "-o", kernels.library]

@@ -53,10 +53,8 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
         store_lanes(out.id + at + i,
                     (2u << 28 | (fraction_x != 0u ? uint8x32{} + (1u << 27) : uint8x32{}) |
                      (fraction_y != 0u ? uint8x32{} + (1u << 26) : uint8x32{}) | sensor << 18 | column << 8 | row));
-        using eight_bytes = uint8_t __attribute__((vector_size(8)));
         const uint8x32 pair = (word == 0u) | is_broken ? uint8x32{} + no_module_pair : sensor / 8u;
-        const eight_bytes bytes = __builtin_convertvector(pair, eight_bytes);
-        std::memcpy(out.module_pair + at + i, &bytes, sizeof bytes);
+        store_bytes8(out.module_pair + at + i, pair);
     }
     return bits_of(broken) != 0u;
 }
@@ -65,6 +63,7 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
 
 HLT_CPU_FORM(velo_decode_retina_clusters)
 {
+    if (!hlt::compares_eight_lanes) return velo_decode_retina_clusters(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_unsorted.first(event);
     p.velo_unsorted.count[event] = 0;

@@ -282,8 +282,8 @@ class event_clustering {
         store_wide(fractions, mean_column.fraction);
         store_wide(local_y,
                    (__builtin_convertvector((int_wide)row, float_wide) + mean_row.fraction + 0.5f) * velo_pixel_pitch);
-        using bytes_wide = uint8_t __attribute__((vector_size(n_wide)));
-        const bytes_wide pairs = __builtin_convertvector(sensor / 8u, bytes_wide);
+        uint8_t pairs[n_wide];
+        store_bytes_wide(pairs, sensor / 8u);
         const velo_geometry& geometry = *p_.velo_geometry;
         for (uint32_t k = 0; k < n; k += 4u) {
             float4 points[4];
@@ -292,7 +292,7 @@ class event_clustering {
                     sensors[l], geometry.local_x[columns[l]] + fractions[l] * geometry.x_pitch[columns[l]], local_y[l]);
             out.store_points(at + k, points);
             std::memcpy(out.id + at + k, ids + k, 4u * sizeof *ids);
-            std::memcpy(out.module_pair + at + k, reinterpret_cast<const uint8_t*>(&pairs) + k, 4u);
+            std::memcpy(out.module_pair + at + k, pairs + k, 4u);
         }
     }
 

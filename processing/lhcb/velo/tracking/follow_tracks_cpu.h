@@ -1,5 +1,5 @@
-// The form of velo_follow_tracks for the CPU: sixteen lines at once, in the lanes of vector registers, are compared
-// with one hit after the other.
+// The form of velo_follow_tracks for the CPU: sixteen lines at once, in the lanes of one vector register or of two, are
+// compared with one hit after the other.
 //
 // Free hits of the planes of a seeding step are packed one behind the other, so that used ones cost nothing. The lines
 // through a middle hit and its partners, eight lanes, are made together and packed too, so that no lane is empty.
@@ -11,7 +11,7 @@
 // writes eight places from where it is: up to 4 + hits + 8.
 #pragma once
 
-#include "framework/device/lanes.cuh"
+#include "framework/device/wide_lanes.h"
 #include "lhcb/velo/hit.cuh"
 #include "lhcb/velo/tracking/follow_tracks.cuh"
 
@@ -28,8 +28,15 @@ constexpr int32_t sector_margin = 16;   // units of phi: that of a hit is trunca
 constexpr uint32_t half_partners = n_seed_partners / 2u;
 static_assert(n_seed_partners == 8u && line_tile_size % lines_at_once == 0u);
 
-using float16 = float __attribute__((vector_size(64)));
-using int16x64 = int32_t __attribute__((vector_size(64)));  // sixteen lanes of 32 bits
+// Sixteen lines in registers of their width. Without AVX2, where this form does not serve, one vector of all.
+#if defined(__AVX2__)
+using line_floats = float_wide;
+using line_integers = int_wide;
+#else
+using line_floats = float __attribute__((vector_size(64)));
+using line_integers = int32_t __attribute__((vector_size(64)));
+#endif
+constexpr uint32_t vectors_at_once = lines_at_once * sizeof(float) / sizeof(line_floats);
 
 /// Lines, and the closest hit of each: its place among those searched, or a negative number.
 struct line_block {
@@ -97,24 +104,32 @@ inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& pl
     for (uint32_t first = 0; first < n; first += lines_at_once) {
         uint32_t sectors = 0;
         for (uint32_t i = first; i < min_of(n, first + lines_at_once); ++i) sectors |= lines.sectors[i];
-        float16 x, y, tx, ty;
+        line_floats x[vectors_at_once], y[vectors_at_once], tx[vectors_at_once], ty[vectors_at_once];
+        line_floats best[vectors_at_once];
+        line_integers closest[vectors_at_once];
         std::memcpy(&x, lines.x + first, sizeof x);
         std::memcpy(&y, lines.y + first, sizeof y);
         std::memcpy(&tx, lines.tx + first, sizeof tx);
         std::memcpy(&ty, lines.ty + first, sizeof ty);
-        float16 best = float16{} + max_scatter;
-        int16x64 closest = int16x64{} - 1;
+        for (uint32_t v = 0; v < vectors_at_once; ++v) {
+            best[v] = line_floats{} + max_scatter;
+            closest[v] = line_integers{} - 1;
+        }
         for (uint32_t begin = 0; begin < plane.n; begin += hit_tile_size) {
             uint32_t near[hit_tile_size + 8];
             const uint32_t n_near = list_near_hits(plane, begin, sectors, near);
             for (uint32_t i = 0; i < n_near; ++i) {
                 const uint32_t h = near[i];
-                const float16 dx = plane.x[h] - (x + tx * plane.z[h]);
-                const float16 dy = plane.y[h] - (y + ty * plane.z[h]);
-                const float16 scatter = dx * dx + dy * dy;
-                const int16x64 closer = scatter < best;
-                best = closer ? scatter : best;
-                closest = closer ? int16x64{} + static_cast<int32_t>(h) : closest;
+                const auto compare = [&](uint32_t v) __attribute__((always_inline)) {
+                    const line_floats dx = plane.x[h] - (x[v] + tx[v] * plane.z[h]);
+                    const line_floats dy = plane.y[h] - (y[v] + ty[v] * plane.z[h]);
+                    const line_floats scatter = dx * dx + dy * dy;
+                    const line_integers closer = scatter < best[v];
+                    best[v] = closer ? scatter : best[v];
+                    closest[v] = closer ? line_integers{} + static_cast<int32_t>(h) : closest[v];
+                };
+                compare(0);
+                if constexpr (vectors_at_once == 2u) compare(1);
             }
         }
         std::memcpy(lines.scatter + first, &best, sizeof best);
@@ -144,7 +159,7 @@ inline uint8x32 phi_and_hit8(const track_following& following, uint32_t first)
 {
     uint8x16 phi;
     load8(phi, following.phi + first);
-    return __builtin_convertvector(phi, uint8x32) | (lane_numbers + first) << 16;
+    return widened(phi) | (lane_numbers + first) << 16;
 }
 
 template <typename Word>
@@ -335,6 +350,7 @@ inline void seed_candidates_in_vectors(track_following& following, const seeding
 
 HLT_CPU_FORM(velo_follow_tracks)
 {
+    if (!hlt::compares_eight_lanes) return velo_follow_tracks(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     hlt::track_following following = hlt::start_following(p, event);
     const uint32_t n_hits = p.velo_clusters.count[event];

@@ -1,12 +1,12 @@
-// Tracks and seeds that may still be extended, in search by triplet with AVX-512: forward_tracks.cuh over sixteen of
-// them at once.
+// Tracks and seeds that may still be extended, in search by triplet with AVX-512 or AVX2: forward_tracks.cuh over
+// sixteen of them at once, or eight.
 #pragma once
 
-#include "framework/device/wide_lanes.h"
+#include "framework/device/wide_masks.h"
 #include "lhcb/velo/tracking/line_windows_cpu.h"
 #include "lhcb/velo/tracking/search_by_triplet.cuh"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(__AVX2__)
 
 namespace hlt {
 
@@ -44,65 +44,58 @@ class open_tracks_cpu {
     uint32_t n_seeds() const { return n_seeds_; }
     bool overflow() const { return overflow_; }
 
-    /// As the common kernel does: sixteen open tracks decide at once, and those that take a hit write it one by one.
+    /// As the common kernel does: the open tracks of a vector decide at once, and those that take a hit write it one by
+    /// one.
     void forward_tracks(uint32_t target)
     {
         bid_for_hits(target);
-        const __m512i shared_bid =
-            _mm512_set1_epi32(static_cast<int32_t>(__float_as_uint(cuts_.max_shared_scatter) & 0xffff0000u));
-        const __m512i no_hits = _mm512_set1_epi32(no_hit), low_half = no_hits;
-        const __m512i last_hit = _mm512_set1_epi32(static_cast<int32_t>(n_hits_));
-        const __m512i shares = _mm512_set1_epi32(open_shares), is_track = _mm512_set1_epi32(open_is_track);
+        const uint32_t shared_bid = __float_as_uint(cuts_.max_shared_scatter) & 0xffff0000u;
+        const uint32_t max_skipped = min_of(cuts_.max_skipped_pairs, n_velo_module_pairs);
+        const int_wide closed = int_wide{} + static_cast<int32_t>((max_skipped + 1u) * open_skipped_unit);
         uint32_t* __restrict__ const used = &hits_.used[0];
         uint16_t* __restrict__ const track_hits = track_hits_;
         uint8_t* __restrict__ const hit_count = track_hit_count_;
-        const uint32_t n_open = n_open_, max_skipped = min_of(cuts_.max_skipped_pairs, n_velo_module_pairs);
+        const uint32_t n_open = n_open_;
         uint32_t n_kept = 0;
-        for (uint32_t base = 0; base < n_open; base += 16u) {
-            const __mmask16 there = first_of(n_open - base);
-            const __m512i found = _mm512_maskz_loadu_epi32(there, open_found_ + base);
-            const __m512i state = _mm512_maskz_loadu_epi32(there, open_state_ + base);
-            const __m512i last_two = _mm512_maskz_loadu_epi32(there, open_last_two_ + base);
-            const __m512i number = _mm512_add_epi32(sixteen_numbers(), _mm512_set1_epi32(static_cast<int32_t>(base)));
-            const __m512i hit_or_none = _mm512_and_si512(found, low_half);
-            const __m512i hit = _mm512_min_epu32(hit_or_none, last_hit);
-            const __m512i bid = _mm512_or_si512(_mm512_andnot_si512(low_half, found), number);
-            const __mmask16 has_hit = _mm512_mask_cmpneq_epi32_mask(there, hit_or_none, no_hits);
-            const __mmask16 lost = _mm512_mask_cmpneq_epi32_mask(has_hit, _mm512_i32gather_epi32(hit, bid_, 4), bid);
-            const __mmask16 may_share =
-                _mm512_mask_cmplt_epu32_mask(_mm512_testn_epi32_mask(state, shares), bid, shared_bid);
-            const uint32_t takes = has_hit & (~lost | may_share), tracks = _mm512_test_epi32_mask(state, is_track);
-            alignas(64) uint32_t states[16], found_hits[16];
-            _mm512_store_si512(states, state);
-            _mm512_store_si512(found_hits, hit);
-            for (uint32_t bits = takes & tracks; bits != 0u; bits &= bits - 1u) {
+        for (uint32_t base = 0; base < n_open; base += n_wide) {
+            const uint32_t n_left = n_open - base;
+            const wide_mask there = wide_mask::of_first(n_left);
+            const uint_wide found = load_first_wide(open_found_ + base, n_left);
+            const uint_wide state = load_first_wide(open_state_ + base, n_left);
+            const uint_wide last_two = load_first_wide(open_last_two_ + base, n_left);
+            const uint_wide hit = found & no_hit, bid = (found & ~no_hit) | (wide_numbers + base);
+            const wide_mask has_hit = there & ~wide_mask::equal(hit, uint_wide{} + no_hit);
+            const wide_mask won = wide_mask::equal(has_hit.words_at(bid_, hit), bid);
+            const wide_mask may_share = wide_mask::equal(state & open_shares, uint_wide{}) &
+                                        wide_mask::less((int_wide)bid, int_wide{} + static_cast<int32_t>(shared_bid));
+            const wide_mask takes = has_hit & (won | may_share);
+            const uint32_t tracks = all_wide & ~wide_mask::equal(state & open_is_track, uint_wide{}).bits();
+            alignas(64) uint32_t states[n_wide], found_hits[n_wide];
+            store_wide(states, state);
+            store_wide(found_hits, hit);
+            const uint32_t taken = takes.bits();
+            for (uint32_t bits = taken & tracks; bits != 0u; bits &= bits - 1u) {
                 const uint32_t i = lowest_bit(bits), index = states[i] & open_index_mask, n = hit_count[index];
                 track_hits[index * max_velo_track_hits + n] = static_cast<uint16_t>(found_hits[i]);
                 hit_count[index] = static_cast<uint8_t>(n + 1u);
                 used[found_hits[i]] = is_used;
             }
-            uint32_t kept = takes;
-            for (uint32_t bits = takes & ~tracks; bits != 0u; bits &= bits - 1u) {
+            uint32_t kept = taken;
+            for (uint32_t bits = taken & ~tracks; bits != 0u; bits &= bits - 1u) {
                 const uint32_t i = lowest_bit(bits);
                 if (!make_track(states[i], found_hits[i])) kept &= ~(1u << i);
             }
-            const __mmask16 taken = static_cast<__mmask16>(takes);
-            const __m512i all_shares = _mm512_maskz_mov_epi32(lost, shares);
-            const __m512i indices = _mm512_and_si512(_mm512_load_si512(states), low_half);
-            const __m512i extended = _mm512_or_si512(indices, _mm512_or_si512(is_track, all_shares));
-            const __m512i skipped = _mm512_add_epi32(state, _mm512_set1_epi32(open_skipped_unit));
-            const __m512i new_state = _mm512_mask_mov_epi32(skipped, taken, extended);
-            const __m512i new_two =
-                _mm512_mask_or_epi32(last_two, taken, _mm512_srli_epi32(last_two, 16), _mm512_slli_epi32(hit, 16));
-            kept |= _mm512_mask_cmple_epu32_mask(
-                there & static_cast<__mmask16>(~takes), skipped,
-                _mm512_set1_epi32(static_cast<int32_t>((max_skipped + 1u) * open_skipped_unit - 1u)));
-            const __mmask16 kept_lanes = static_cast<__mmask16>(kept);
-            const uint32_t n = static_cast<uint32_t>(__builtin_popcount(kept));
-            _mm512_mask_storeu_epi32(open_state_ + n_kept, first_of(n),
-                                     _mm512_maskz_compress_epi32(kept_lanes, new_state));
-            _mm512_mask_storeu_epi32(open_last_two_ + n_kept, first_of(n),
-                                     _mm512_maskz_compress_epi32(kept_lanes, new_two));
+            uint_wide index;
+            load_wide(index, states);
+            const uint_wide shares = won.choose(uint_wide{}, uint_wide{} + open_shares);
+            const uint_wide extended = (index & open_index_mask) | open_is_track | shares;
+            const uint_wide skipped = state + open_skipped_unit;
+            const uint_wide new_state = takes.choose(extended, skipped);
+            const uint_wide new_two = takes.choose(last_two >> 16 | hit << 16, last_two);
+            kept |= (there & ~takes & wide_mask::less((int_wide)skipped, closed)).bits();
+            const uint32_t n = static_cast<uint32_t>(__popc(static_cast<int>(kept)));
+            store_first_wide(open_state_ + n_kept, packed_wide(new_state, kept), n);
+            store_first_wide(open_last_two_ + n_kept, packed_wide(new_two, kept), n);
             n_kept += n;
         }
         n_open_ = n_kept;
@@ -112,22 +105,18 @@ class open_tracks_cpu {
     /// In place of the x of a hit that is used: not a number, and none that arithmetic makes.
     static constexpr uint32_t is_used = 0x7fc0055du;
 
-    static __mmask16 first_of(uint32_t n) { return static_cast<__mmask16>(first_bits(n)); }
-    static __m512i sixteen_numbers() { return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
-
-    /// Of sixteen lines or groups of them the best hits, or no_hit, and above the place of the line the scatter.
+    /// Of some lines or groups of them, as many as lanes, the best hits, or no_hit, and above the place of the line the
+    /// scatter.
     struct best_of_lines {
-        __m512i hit, rank;
+        uint_wide hit, rank;
     };
     best_of_lines best_of(uint32_t first) const
     {
-        const __m512i low = _mm512_load_si512(windows_.best + first);
-        const __m512i high = _mm512_load_si512(windows_.best + first + 8u);
-        const __m512i even = _mm512_slli_epi32(sixteen_numbers(), 1);
-        const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-        const __m512i hit = _mm512_and_si512(_mm512_permutex2var_epi32(low, even, high), _mm512_set1_epi32(no_hit));
+        uint_wide keys, keys_behind;
+        std::memcpy(&keys, windows_.best + first, sizeof keys);
+        std::memcpy(&keys_behind, windows_.best + first + n_wide / 2u, sizeof keys_behind);
         static_assert(line_windows::hit_of(line_windows::no_key) == no_hit);
-        return {hit, _mm512_permutex2var_epi32(low, odd, high)};
+        return {every_second<0>(keys, keys_behind) & no_hit, every_second<1>(keys, keys_behind)};
     }
 
     const triplet_cuts& cuts_;
@@ -140,7 +129,7 @@ class open_tracks_cpu {
     uint32_t* const open_state_;
     uint32_t n_open_ = 0, n_tracks_ = 0, n_seeds_ = 0;
     bool overflow_ = false;
-    float pair_z_[32] = {};  // of the first module of each pair
+    float pair_z_[n_velo_module_pairs];  // of the first module of each pair
     line_windows windows_;
 
   private:
@@ -155,11 +144,10 @@ class open_tracks_cpu {
             const uint32_t n = min_of(n_open_ - base, line_windows::max_lines);
             fill_lines(base, n, target, x, y, z);
             windows_.search(n, where, x, y, z);
-            for (uint32_t i = 0; i < n; i += 16u) {
+            for (uint32_t i = 0; i < n; i += n_wide) {
                 const best_of_lines best = best_of(i);
                 // Without a hit the scatter is the greatest.
-                const __m512i found = _mm512_mask_mov_epi16(best.rank, 0x55555555u, best.hit);
-                _mm512_mask_storeu_epi32(open_found_ + base + i, first_of(n - i), found);
+                store_first_wide(open_found_ + base + i, (best.rank & 0xffff0000u) | best.hit, n - i);
             }
         }
         uint32_t* __restrict__ const bids = bid_;
@@ -186,18 +174,12 @@ class open_tracks_cpu {
             lines.by[i] = y[b];
             lines.bz[i] = z[b];
         }
-        const __m512i first_pair = _mm512_set1_epi32(static_cast<int32_t>(target + 1u));
-        const __m512 target_z = _mm512_set1_ps(pair_z_[target]);
-        const __m512 low_z = _mm512_loadu_ps(pair_z_), high_z = _mm512_loadu_ps(pair_z_ + 16);
-        for (uint32_t i = 0; i < n; i += 16u) {
-            const __m512i state = _mm512_maskz_loadu_epi32(first_of(n - i), open_state_ + base + i);
-            const __m512i from =
-                _mm512_add_epi32(first_pair, _mm512_srli_epi32(state, __builtin_ctz(open_skipped_unit)));
-            _mm512_store_ps(lines.step + i, target_z - _mm512_permutex2var_ps(low_z, from, high_z));
-            const __m512i line = _mm512_add_epi32(sixteen_numbers(), _mm512_set1_epi32(static_cast<int32_t>(i)));
-            _mm512_store_si512(lines.group_and_place + i, _mm512_slli_epi32(line, 3));
+        for (uint32_t i = 0; i < n; i += n_wide) {
+            const uint_wide skipped = load_first_wide(open_state_ + base + i, n - i) / open_skipped_unit;
+            const float_wide from_z = (float_wide)wide_mask::of_first(n - i).words_at(pair_z_, skipped + target + 1u);
+            store_wide(lines.step + i, pair_z_[target] - from_z);
+            store_wide(lines.group_and_place + i, (wide_numbers + i) * line_windows::group_size);
         }
-        static_assert(line_windows::group_size == 1u << 3);
         std::memset(lines.best, 0xff, n * sizeof *lines.best);
     }
 

@@ -1,5 +1,5 @@
-// Search by triplet with AVX-512: the steps of the common kernel, which has the rules, over lists of lines that are
-// followed together (line_windows_cpu.h). Without AVX-512 the common kernel is run.
+// Search by triplet with AVX-512 or AVX2: the steps of the common kernel, which has the rules, over lists of lines that
+// are followed together (line_windows_cpu.h). Without either the common kernel is run.
 //
 // Middle hits write their lines, up to max_partners each, by packed stores. The closest third hit of a line, and of the
 // lines of a middle hit the best, is the least of keys of 64 bits: the scatter, the partner and the hit. While it runs,
@@ -8,7 +8,7 @@
 
 #include "lhcb/velo/tracking/forward_tracks_cpu.h"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(__AVX2__)
 
 namespace hlt {
 
@@ -87,8 +87,7 @@ class triplet_search_cpu : public open_tracks_cpu {
             load8(y, &hits_.y[hit]);
             load8(z, &hits_.z[hit]);
             load8(phi, &hits_.phi[hit]);
-            const uint8x32 phi_and_hit =
-                __builtin_convertvector(phi, uint8x32) | (uint8x32{0, 1, 2, 3, 4, 5, 6, 7} + hit) << 16;
+            const uint8x32 phi_and_hit = widened(phi) | (uint8x32{0, 1, 2, 3, 4, 5, 6, 7} + hit) << 16;
             keep(downstream_x() + half + n, x, unused, n);
             keep(downstream_y() + half + n, y, unused, n);
             keep(downstream_z() + half + n, z, unused, n);
@@ -130,19 +129,17 @@ class triplet_search_cpu : public open_tracks_cpu {
     void find_nearest(uint32_t base, uint32_t n, uint32_t& nearest, uint32_t n_downstream)
     {
         const float* const at = downstream_phi_and_hit() + half;
-        for (uint32_t m = 0; m < n; m += 16u) {
+        for (uint32_t m = 0; m < n; m += n_wide) {
             const uint16_t* const phis = middle_phi_ + base + m;
-            const __m512i phi = _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(first_of(n - m), phis));
-            const int32_t last_phi = static_cast<int16_t>(phis[min_of(n - m, 16u) - 1u]);
-            __m512i place = _mm512_set1_epi32(static_cast<int32_t>(nearest));
-            const __m512i one = _mm512_set1_epi32(1);
+            const int_wide phi = (int_wide)(load_first_wide(phis, n - m) << 16) >> 16;
+            const int32_t last_phi = static_cast<int16_t>(phis[min_of(n - m, n_wide) - 1u]);
+            uint_wide place = uint_wide{} + nearest;
             for (; nearest < n_downstream; ++nearest) {
-                const int32_t downstream_phi = static_cast<int16_t>(load_u32_of(at + nearest));
+                const int32_t downstream_phi = static_cast<int16_t>(__float_as_uint(at[nearest]));
                 if (downstream_phi >= last_phi) break;
-                place = _mm512_mask_add_epi32(place, _mm512_cmpgt_epi32_mask(phi, _mm512_set1_epi32(downstream_phi)),
-                                              place, one);
+                place = wide_mask::less(int_wide{} + downstream_phi, phi).choose(place + 1u, place);
             }
-            _mm512_storeu_si512(first_partner_ + m, place);
+            store_wide(first_partner_ + m, place);
         }
     }
 
@@ -150,30 +147,29 @@ class triplet_search_cpu : public open_tracks_cpu {
     /// [n, ...). Returns where they end.
     uint32_t add_lines(uint32_t n, uint32_t m, uint32_t hit, uint32_t first)
     {
-        const __m256 x = _mm256_loadu_ps(downstream_x() + first), middle_x = _mm256_set1_ps(hits_.x[hit]);
-        const __m256 y = _mm256_loadu_ps(downstream_y() + first), middle_y = _mm256_set1_ps(hits_.y[hit]);
-        const __m256 z = _mm256_loadu_ps(downstream_z() + first), middle_z = _mm256_set1_ps(hits_.z[hit]);
-        const __m256i phi = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(downstream_phi_and_hit() + first));
-        const __m256i shifted = _mm256_slli_epi32(_mm256_sub_epi32(phi, _mm256_set1_epi32(hits_.phi[hit])), 16);
-        const __m256i distance = _mm256_abs_epi32(_mm256_srai_epi32(shifted, 16));
-        const __m256 dx = x - middle_x, dy = y - middle_y, dz = z - middle_z;
-        const __m256 d2 = dx * dx + dy * dy, dz2 = dz * dz;
-        const __mmask8 near = _mm256_cmple_epi32_mask(distance, _mm256_set1_epi32(cuts_.displaced_phi_tolerance));
-        const __mmask8 displaced = _mm256_cmpgt_epi32_mask(distance, _mm256_set1_epi32(cuts_.phi_tolerance));
-        const __m256 max2 =
-            _mm256_mask_mov_ps(_mm256_set1_ps(cuts_.max_slope2), displaced, _mm256_set1_ps(cuts_.max_displaced_slope2));
-        const __mmask8 chosen = _mm256_mask_cmp_ps_mask(near, d2, max2 * dz2, _CMP_LE_OQ);
-        const __m256i line = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7) +
-                             _mm256_set1_epi32(static_cast<int32_t>(m * line_windows::group_size));
-        _mm256_storeu_ps(windows_.ax + n, _mm256_maskz_compress_ps(chosen, x));
-        _mm256_storeu_ps(windows_.ay + n, _mm256_maskz_compress_ps(chosen, y));
-        _mm256_storeu_ps(windows_.az + n, _mm256_maskz_compress_ps(chosen, z));
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(windows_.group_and_place + n),
-                            _mm256_maskz_compress_epi32(chosen, line));
-        _mm256_storeu_ps(windows_.bx + n, middle_x);
-        _mm256_storeu_ps(windows_.by + n, middle_y);
-        _mm256_storeu_ps(windows_.bz + n, middle_z);
-        return n + static_cast<uint32_t>(__popc(chosen));
+        float8 x, y, z;
+        uint8x32 phi;
+        load8(x, downstream_x() + first);
+        load8(y, downstream_y() + first);
+        load8(z, downstream_z() + first);
+        load8(phi, downstream_phi_and_hit() + first);
+        const float8 middle_x = (float8)_mm256_set1_ps(hits_.x[hit]), middle_y = (float8)_mm256_set1_ps(hits_.y[hit]);
+        const float8 middle_z = (float8)_mm256_set1_ps(hits_.z[hit]);
+        const uint8x32 turned = (phi - static_cast<uint32_t>(static_cast<int32_t>(hits_.phi[hit]))) << 16;
+        const int8x32 distance = (int8x32)_mm256_abs_epi32((__m256i)((int8x32)turned >> 16));
+        const float8 dx = x - middle_x, dy = y - middle_y, dz = z - middle_z;
+        const float8 d2 = dx * dx + dy * dy, dz2 = dz * dz;
+        const float8 max2 =
+            distance > cuts_.phi_tolerance ? float8{} + cuts_.max_displaced_slope2 : float8{} + cuts_.max_slope2;
+        const uint32_t chosen = bits_of((distance <= cuts_.displaced_phi_tolerance) & (d2 <= max2 * dz2));
+        store_packed(windows_.ax + n, x, chosen);
+        store_packed(windows_.ay + n, y, chosen);
+        store_packed(windows_.az + n, z, chosen);
+        store_packed(windows_.group_and_place + n, lane_numbers + m * line_windows::group_size, chosen);
+        store_lanes(windows_.bx + n, middle_x);
+        store_lanes(windows_.by + n, middle_y);
+        store_lanes(windows_.bz + n, middle_z);
+        return n + static_cast<uint32_t>(__popc(static_cast<int>(chosen)));
     }
 
     /// Make triplets of unused hits with the middle one in `pair`.
@@ -204,51 +200,28 @@ class triplet_search_cpu : public open_tracks_cpu {
     /// The best line of each of n middle hits becomes a seed.
     void make_seeds(uint32_t base, uint32_t n)
     {
-        const __m512i partner_bits = _mm512_set1_epi32(max_partners - 1u), low_half = _mm512_set1_epi32(no_hit);
-        for (uint32_t m = 0; m < n; m += 16u) {
+        for (uint32_t m = 0; m < n; m += n_wide) {
             const best_of_lines best = best_of(m);
-            const __mmask16 found = _mm512_mask_cmpneq_epi32_mask(first_of(n - m), best.hit, low_half);
-            const __m512i place =
-                _mm512_add_epi32(_mm512_loadu_si512(first_partner_ + m), _mm512_and_si512(best.rank, partner_bits));
-            const __m512i first =
-                _mm512_srli_epi32(_mm512_mask_i32gather_epi32(low_half, found, place, downstream_phi_and_hit(), 4), 16);
-            const __m512i middle = _mm512_cvtepu16_epi32(
-                _mm256_maskz_loadu_epi16(first_of(n - m), reinterpret_cast<const int16_t*>(middle_ + base + m)));
-            const __m512i third = best.hit;
-            const __m512i first_two =
-                _mm512_maskz_compress_epi32(found, _mm512_or_si512(first, _mm512_slli_epi32(middle, 16)));
-            const __m512i last_one = _mm512_maskz_compress_epi32(found, third);  // above it: seed_left
-            const uint32_t n_found = static_cast<uint32_t>(__builtin_popcount(found));
+            const wide_mask found = wide_mask::of_first(n - m) & ~wide_mask::equal(best.hit, uint_wide{} + no_hit);
+            uint_wide place;
+            load_wide(place, first_partner_ + m);
+            place += best.rank & (max_partners - 1u);
+            const uint_wide first = found.words_at(downstream_phi_and_hit(), place) >> 16;
+            const uint_wide middle = load_first_wide(middle_ + base + m, n - m);
+            const uint32_t bits = found.bits(), n_found = static_cast<uint32_t>(__popc(static_cast<int>(bits)));
+            const uint_wide first_two = packed_wide(first | middle << 16, bits);
+            const uint_wide last_one = packed_wide(best.hit, bits);  // above it: seed_left
             uint16_t* const to = seed_hits_ + 4u * n_seeds_;
-            const __mmask16 stored = static_cast<__mmask16>(first_bits(2u * min_of(n_found, 8u)));
-            const __mmask16 stored_behind = static_cast<__mmask16>(first_bits(2u * max_of(n_found, 8u) - 16u));
-            _mm512_mask_storeu_epi32(to, stored, _mm512_permutex2var_epi32(first_two, zipped(0), last_one));
-            _mm512_mask_storeu_epi32(to + 32, stored_behind, _mm512_permutex2var_epi32(first_two, zipped(8), last_one));
-            const __m512i last_two =
-                _mm512_maskz_compress_epi32(found, _mm512_or_si512(middle, _mm512_slli_epi32(third, 16)));
-            const __m512i seed = _mm512_add_epi32(sixteen_numbers(), _mm512_set1_epi32(static_cast<int32_t>(n_seeds_)));
-            _mm512_mask_storeu_epi32(open_last_two_ + n_open_, first_of(n_found), last_two);
-            _mm512_mask_storeu_epi32(open_state_ + n_open_, first_of(n_found), seed);
+            constexpr uint32_t half_wide = n_wide / 2u;
+            store_first_wide(to, in_turn<false>(first_two, last_one), 2u * min_of(n_found, half_wide));
+            store_first_wide(to + 4u * half_wide, in_turn<true>(first_two, last_one),
+                             2u * (max_of(n_found, half_wide) - half_wide));
+            store_first_wide(open_last_two_ + n_open_, packed_wide(middle | best.hit << 16, bits), n_found);
+            store_first_wide(open_state_ + n_open_, wide_numbers + n_seeds_, n_found);
             n_seeds_ += n_found;
             n_open_ += n_found;
         }
         static_assert(seed_left == 0);
-    }
-
-    /// Lanes of two vectors in turn, from a lane on.
-    static __m512i zipped(uint32_t first)
-    {
-        const __m512i numbers = sixteen_numbers(), one = _mm512_set1_epi32(1);
-        const __m512i lane =
-            _mm512_add_epi32(_mm512_srli_epi32(numbers, 1), _mm512_set1_epi32(static_cast<int>(first)));
-        return _mm512_or_si512(lane, _mm512_slli_epi32(_mm512_and_si512(numbers, one), 4));
-    }
-
-    static uint32_t load_u32_of(const float* from)
-    {
-        uint32_t word;
-        std::memcpy(&word, from, sizeof word);
-        return word;
     }
 
     static constexpr int8x32 first_lanes8{0, 1, 2, 3, 4, 5, 6, 7};
@@ -257,7 +230,7 @@ class triplet_search_cpu : public open_tracks_cpu {
     uint16_t* const middle_phi_;
     const uint32_t n_places_;
     float* const downstream_;
-    uint32_t first_partner_[tile];  // of each middle hit of a tile
+    alignas(64) uint32_t first_partner_[tile];  // of each middle hit of a tile
 };
 
 }  // namespace hlt
@@ -267,7 +240,7 @@ class triplet_search_cpu : public open_tracks_cpu {
 HLT_CPU_FORM(velo_search_by_triplet)
 {
     if (!p.takes(event)) return;
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(__AVX2__)
     const hlt::triplet_cuts cuts = hlt::triplet_cuts_of(p);
     hlt::triplet_search_cpu search(p, event, cuts);
     search.run();

@@ -40,17 +40,14 @@ inline __attribute__((always_inline)) int8x32 make_sort_words(uint64_t* words, c
                                                               const uint8_t* module_pair, uint32_t first,
                                                               uint32_t n_left)
 {
-    using eight_bytes = uint8_t __attribute__((vector_size(8)));
-    uint8x32 ids;
+    uint8x32 ids, wanted;
     uint8x16 phis;
-    eight_bytes bytes;
     load8(ids, id);
     load8(phis, phi);
-    std::memcpy(&bytes, module_pair, sizeof bytes);
-    const uint8x32 wanted = __builtin_convertvector(bytes, uint8x32);
+    load_bytes8(wanted, module_pair);
     const int8x32 has_pair = wanted < n_velo_module_pairs;
     const uint8x32 pair = has_pair ? wanted : uint8x32{} + n_velo_module_pairs;
-    const uint8x32 place = pair << 16 | (__builtin_convertvector(phis, uint8x32) ^ 0x8000u);
+    const uint8x32 place = pair << 16 | (widened(phis) ^ 0x8000u);
     constexpr uint32_t orientation = 3u << 26;
     const int8x32 usual = (ids & ~(orientation | sort_word::low_id_bits)) == (2u << 28 | pair << sort_word::pair_shift);
     const uint8x32 low_id = (ids & orientation) >> 5 | (ids & sort_word::low_id_bits);
@@ -148,6 +145,7 @@ inline void put_in_order(uint64_t* __restrict__ words, uint32_t n, const float* 
 
 HLT_CPU_FORM(velo_sort_by_phi)
 {
+    if (!hlt::compares_eight_lanes) return velo_sort_by_phi(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_hits.first(event);
     const uint32_t n = p.velo_unsorted.count[event];

@@ -180,22 +180,24 @@ def test_every_pattern_alone(target: str) -> None:
     assert len(one.ids) > 3 * 255
 
 
-def test_noise_and_hits_that_crowd_places_of_the_tables() -> None:
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_noise_and_hits_that_crowd_places_of_the_tables(target: str) -> None:
     of_super_pixels = [
         super_pixel_noise(n, isolated=isolated) for n in (100, 9_000, 40_000) for isolated in (True, False)
     ]
     colliding = [colliding_super_pixels(600, 3, n) for n in (16, 31, 33, 40, 63)]
-    found = compared(encoded([*of_super_pixels, *colliding]))
+    found = compared(encoded([*of_super_pixels, *colliding]), target=target)
     assert {event.flags for event in found} == {0, EventFlag.OVERFLOW}
     crowded = [crowded_in_phi(3_000, 1, GEOMETRY), crowded_in_phi(5_000, 12, GEOMETRY)]
-    found = compared(encoded([noise(9_000), *crowded]))
+    found = compared(encoded([noise(9_000), *crowded]), target=target)
     assert {event.flags for event in found} == {0, EventFlag.OVERFLOW}
 
 
-def test_events_laid_over_one_another(shared: Path) -> None:
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_events_laid_over_one_another(shared: Path, target: str) -> None:
     for encoding in ("retina", "superpixel"):
         events = real_events(shared, encoding)
-        compared(encoded([overlaid(events[:n]) for n in (2, 7)]))
+        compared(encoded([overlaid(events[:n]) for n in (2, 7)]), target=target)
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
