@@ -83,32 +83,20 @@ __device__ Number atan2_approximate(const Number& y, const Number& x)
 
 constexpr float exp_negative_zero = -87.f;
 
-/// Numbers and integers of 32 bits. For the lanes of vectors wide_lanes.h has the same.
-template <typename Number>
-struct number_conversion;
-
-template <>
-struct number_conversion<float> {
-    __device__ static int32_t truncated(float number) { return static_cast<int32_t>(number); }
-    __device__ static float number_of(int32_t integer) { return static_cast<float>(integer); }
-    __device__ static float number_of_bits(int32_t bits) { return __uint_as_float(static_cast<uint32_t>(bits)); }
-    __device__ static int32_t mask_where(bool condition) { return condition ? -1 : 0; }
-};
-
 /// exp(x) for x <= 0, of a number or of lanes, relative error below 1e-6; 0 for x <= exp_negative_zero. Range reduction
 /// by powers of two, then a polynomial of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early return lets
 /// loops over it use vector registers.
 template <typename Number>
 __device__ __forceinline__ Number exp_negative(const Number& x)
 {
-    using conversion = number_conversion<Number>;
+    using as = number_words<Number>;
     constexpr float log2_e = 1.44269504f;
     constexpr float ln2_high = 0.693145752f;
     constexpr float ln2_low = 1.42860677e-6f;
     const Number inside = x > exp_negative_zero ? x : Number{} + exp_negative_zero;
     // Truncation of a negative number: round to nearest of x log2 e.
-    const auto exponent = conversion::truncated(inside * log2_e - 0.5f);
-    const Number n = conversion::number_of(exponent);
+    const auto exponent = as::truncated(inside * log2_e - 0.5f);
+    const Number n = as::converted(exponent);
     const Number r = (inside - n * ln2_high) - n * ln2_low;
     Number p = r * (1.f / 720.f) + 1.f / 120.f;
     p = p * r + 1.f / 24.f;
@@ -116,8 +104,8 @@ __device__ __forceinline__ Number exp_negative(const Number& x)
     p = p * r + 0.5f;
     p = p * r + 1.f;
     p = p * r + 1.f;
-    const auto mask = conversion::mask_where(x > exp_negative_zero);
-    return p * conversion::number_of_bits((exponent + 127) << 23 & mask);
+    const auto mask = 0u - as::ones_where(x > exp_negative_zero);
+    return p * as::number((exponent + 127u) << 23 & mask);
 }
 
 /// ln(x) for x > 0 that is no denormal number, absolute error below 1e-7 beside that of rounding. The exponent is split

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "framework/device/lanes.cuh"
-#include "framework/device/math.cuh"
 
 namespace hlt {
 
@@ -163,19 +162,6 @@ inline __attribute__((always_inline)) void load_first_wide(Vector& vector, const
     std::memcpy(&vector, from, sizeof vector);
 #endif
 }
-template <>
-struct number_conversion<float_wide> {
-    static __attribute__((always_inline)) int_wide truncated(const float_wide& numbers)
-    {
-        return __builtin_convertvector(numbers, int_wide);
-    }
-    static __attribute__((always_inline)) float_wide number_of(const int_wide& integers)
-    {
-        return __builtin_convertvector(integers, float_wide);
-    }
-    static __attribute__((always_inline)) float_wide number_of_bits(const int_wide& bits) { return (float_wide)bits; }
-    static __attribute__((always_inline)) int_wide mask_where(const int_wide& comparison) { return comparison; }
-};
 
 /// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
 inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,
