@@ -16,6 +16,7 @@ from hltnode.processing.framework.backends.interface import (
     Backend,
     DeviceMemory,
     EventPlacement,
+    EventTables,
     Generated,
     Launch,
     Mirror,
@@ -32,6 +33,7 @@ from hltnode.processing.framework.batch import (
     batch_header,
     event_flags,
     event_rows,
+    fragment_rows,
     mep_rows,
     mfp_rows,
     raw_input,
@@ -187,7 +189,9 @@ class Workspace:
             self._memory[region.column.name] = arena.part(region.offset, region.nbytes)
         self._thread_regions = {region.column: region for region in plan.thread.regions}
         launches = [launch for algorithm in sequence for launch in self._launches(algorithm)]
-        self.queue: Queue = backend.create_queue(launches, self._memory[batch_header.name], plan.thread.nbytes)
+        self.queue: Queue = backend.create_queue(
+            launches, self._memory[batch_header.name], plan.thread.nbytes, self._event_tables()
+        )
         self._tables = BatchTables(
             header=self._host(batch_header),
             mfp_rows=self._host(mfp_rows),
@@ -201,6 +205,13 @@ class Workspace:
 
     def _host(self, column: Column) -> NDArray[Any]:
         return self._mirrors[column.name].host.view(column.dtype)
+
+    def _event_tables(self) -> EventTables | None:
+        """None where no algorithm places fragments."""
+        columns = (event_rows, mep_rows, mfp_rows, fragment_rows)
+        if any(column.name not in self._memory for column in columns):
+            return None
+        return EventTables(*(self._memory[column.name] for column in columns))
 
     def _max_blocks(self, grid: Grid) -> int:
         return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+def event_order(tables: tuple[int, int, int, int], n_events: int) -> list[int]: ...
+
 class Program:
     def __init__(
         self,
@@ -13,6 +15,7 @@ class Program:
         thread_bytes: int = ...,
         thread_copies: Sequence[tuple[int, int, int]] = ...,
         threads: int = ...,
+        tables: tuple[int, int, int, int] = ...,
     ) -> None: ...
     @property
     def progress(self) -> int: ...

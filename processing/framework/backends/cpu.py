@@ -22,6 +22,7 @@ from hltnode.processing.framework.backends.interface import (
     BackendError,
     DeviceMemory,
     EventPlacement,
+    EventTables,
     Generated,
     Launch,
     Mirror,
@@ -198,7 +199,13 @@ class CpuBackend:
         assert address is not None
         return address
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CpuQueue:
+    def create_queue(
+        self,
+        launches: Sequence[Launch],
+        batch_header: DeviceMemory,
+        thread_bytes: int,
+        tables: EventTables | None = None,
+    ) -> CpuQueue:
         placements: dict[EventPlacement, int] = {}
         steps: list[tuple[int, int, int, int]] = []
         evaluate = None
@@ -222,6 +229,7 @@ class CpuBackend:
             thread_bytes,
             copies,
             self.threads,
+            *(() if tables is None else (_addresses(tables),)),
         )
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 
@@ -234,6 +242,12 @@ class CpuBackend:
 
     def close(self) -> None:
         self._submitter.shutdown(wait=True)
+
+
+def _addresses(tables: EventTables) -> tuple[int, int, int, int]:
+    columns = (tables.event_rows, tables.mep_rows, tables.mfp_rows, tables.fragment_rows)
+    events, meps, mfps, fragments = (memory.pointer for memory in columns)
+    return events, meps, mfps, fragments
 
 
 def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], Iterator[None]]:

@@ -10,6 +10,8 @@
 // before it takes an event, the pointers into its memory to
 //     memory + offset - first(event) * stride.
 // Pointers to counters that go on from event to event lead each thread to a copy of its own.
+//
+// Several threads take the events of a batch in the order of event_order.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -28,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/backends/event_order.h"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 
@@ -127,13 +130,26 @@ using StepTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>;
 using PlacementTuple = std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>;
 using PointerTuple = std::tuple<std::size_t, std::size_t, std::size_t, uint64_t, uint64_t>;
 using CopyTuple = std::tuple<std::size_t, std::size_t, uint64_t>;
+using TablesTuple = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
+
+hlt::event_tables tables_of(const TablesTuple& addresses)
+{
+    const auto [events, meps, mfps, fragments] = addresses;
+    if ((events == 0) != (meps == 0) || (meps == 0) != (mfps == 0) || (mfps == 0) != (fragments == 0))
+        throw std::invalid_argument("tables of events that are not complete");
+    return {reinterpret_cast<const hlt::event_row*>(events), reinterpret_cast<const hlt::row_range*>(meps),
+            reinterpret_cast<const hlt::mfp_row*>(mfps), reinterpret_cast<const hlt::fragment_row*>(fragments)};
+}
 
 class Program {
   public:
     Program(const std::vector<StepTuple>& steps, uint64_t batch_header, const std::vector<PlacementTuple>& placements,
             const std::vector<PointerTuple>& thread_pointers, const std::vector<uint64_t>& thread_memory,
-            std::size_t thread_bytes, const std::vector<CopyTuple>& thread_copies, std::size_t n_threads)
-        : header_(reinterpret_cast<const hlt::batch_header*>(batch_header)), nanoseconds_(steps.size())
+            std::size_t thread_bytes, const std::vector<CopyTuple>& thread_copies, std::size_t n_threads,
+            const TablesTuple& tables)
+        : order_(tables_of(tables)),
+          header_(reinterpret_cast<const hlt::batch_header*>(batch_header)),
+          nanoseconds_(steps.size())
     {
         std::size_t lines = 0;
         std::vector<std::size_t> parameter_bytes;
@@ -212,6 +228,21 @@ class Program {
         default: return 1;
         }
     }
+
+    void begin() { is_order_made_ = false; }
+
+    // Before a stage: several threads take events in the order of their bytes, which are known once fragments are
+    // placed and whose tables may be gone behind the first stage of events; one thread takes them as they came.
+    void put_in_order(std::size_t first, bool by_several_threads)
+    {
+        is_in_order_ = by_several_threads && steps_[first].grid == hlt::grid::events;
+        if (!is_in_order_ || is_order_made_) return;
+        order_.make(header_->n_events);
+        is_order_made_ = true;
+    }
+
+    // The block of a stage that is taken as number `number`.
+    uint32_t block_at(uint32_t number) const { return is_in_order_ ? order_[number] : number; }
 
     // Before a thread takes its first block of a stage.
     void enter(uint32_t thread)
@@ -301,6 +332,8 @@ class Program {
     std::vector<std::size_t> pointers_before_;    // those of stages before each step; behind the last step all
     std::vector<ThreadState> threads_;
     bool has_own_parameters_ = false;
+    bool is_in_order_ = false, is_order_made_ = false;
+    hlt::EventOrder order_;
     const hlt::batch_header* header_;
     std::vector<std::atomic<uint64_t>> nanoseconds_;
     std::atomic<uint64_t> progress_{0};
@@ -334,6 +367,7 @@ class Executor {
     {
         if (!program.serves(threads())) throw std::invalid_argument("a program made for fewer threads");
         const std::lock_guard one_program_at_a_time(running_);
+        program.begin();
         for (std::size_t first = 0; first < program.size();) {
             const std::size_t last = program.end_of_stage(first);
             run_stage({&program, first, last, program.blocks(first), profile});
@@ -352,10 +386,12 @@ class Executor {
     void run_stage(const Stage& stage)
     {
         if (workers_.empty() || stage.blocks == 1) {
+            stage.program->put_in_order(stage.first, false);
             next_.store(0, std::memory_order_relaxed);
             take_blocks(stage, 0);
             return;
         }
+        stage.program->put_in_order(stage.first, true);
         {
             const std::lock_guard lock(mutex_);
             stage_ = stage;
@@ -376,8 +412,9 @@ class Executor {
         const bool is_one_step = stage.last - stage.first == 1;
         const uint64_t before = stage.profile && is_one_step ? thread_nanoseconds() : 0;
         for (;;) {
-            const uint32_t block = next_.fetch_add(1, std::memory_order_relaxed);
-            if (block >= stage.blocks) break;
+            const uint32_t number = next_.fetch_add(1, std::memory_order_relaxed);
+            if (number >= stage.blocks) break;
+            const uint32_t block = stage.program->block_at(number);
             if (stage.profile && !is_one_step)
                 stage.program->run_block_profiled(stage.first, stage.last, block, thread);
             else
@@ -429,15 +466,27 @@ NB_MODULE(_executor, module)
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
         .def(nb::init<const std::vector<StepTuple>&, uint64_t, const std::vector<PlacementTuple>&,
                       const std::vector<PointerTuple>&, const std::vector<uint64_t>&, std::size_t,
-                      const std::vector<CopyTuple>&, std::size_t>(),
+                      const std::vector<CopyTuple>&, std::size_t, const TablesTuple&>(),
              nb::arg("steps"), nb::arg("batch_header"), nb::arg("placements") = std::vector<PlacementTuple>{},
              nb::arg("thread_pointers") = std::vector<PointerTuple>{},
              nb::arg("thread_memory") = std::vector<uint64_t>{}, nb::arg("thread_bytes") = 0,
-             nb::arg("thread_copies") = std::vector<CopyTuple>{}, nb::arg("threads") = 1)
+             nb::arg("thread_copies") = std::vector<CopyTuple>{}, nb::arg("threads") = 1,
+             nb::arg("tables") = TablesTuple{})
         .def_prop_ro("progress", &Program::progress,
                      "Blocks that have been through a stage, in all runs; may be read while the program runs")
         .def("take_nanoseconds", &Program::take_nanoseconds,
              "Processor time of each step since the last call, profiled runs only");
+
+    module.def(
+        "event_order",
+        [](const TablesTuple& tables, uint32_t n_events) {
+            hlt::EventOrder order(tables_of(tables));
+            order.make(n_events);
+            std::vector<uint32_t> events(n_events);
+            for (uint32_t i = 0; i < n_events; ++i) events[i] = order[i];
+            return events;
+        },
+        nb::arg("tables"), nb::arg("n_events"), "The order in which several threads take the events of a batch");
 
     nb::class_<Executor>(module, "Executor", "Threads that run programs")
         .def(nb::init<uint32_t>(), nb::arg("threads"))

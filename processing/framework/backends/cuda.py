@@ -25,6 +25,7 @@ from hltnode.processing.framework.backends.interface import (
     BackendError,
     DeviceLostError,
     DeviceMemory,
+    EventTables,
     Launch,
     Mirror,
     Timings,
@@ -304,7 +305,13 @@ class CudaBackend:
             runtime.memcpy(content.ctypes.data, memory.pointer, nbytes, runtime.memcpyDeviceToHost)
         return content
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> CudaQueue:  # noqa: ARG002
+    def create_queue(
+        self,
+        launches: Sequence[Launch],
+        batch_header: DeviceMemory,  # noqa: ARG002
+        thread_bytes: int,  # noqa: ARG002
+        tables: EventTables | None = None,  # noqa: ARG002
+    ) -> CudaQueue:
         kernels = {}
         for launch in launches:
             module = self._module if launch.generated is None else self._generated[launch.generated.source]

@@ -99,6 +99,16 @@ class Launch:
     generated: Generated | None = None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class EventTables:
+    """Where the events and fragments of a batch lie, and so how large each event is: the columns of batch.raw_banks."""
+
+    event_rows: DeviceMemory
+    mep_rows: DeviceMemory
+    mfp_rows: DeviceMemory
+    fragment_rows: DeviceMemory
+
+
 @dataclass(frozen=True, slots=True)
 class Timings:
     """Seconds that the stages of the last batch took."""
@@ -177,9 +187,16 @@ class Backend(Protocol):
         """Compile a generated kernel, which launches name later. False where there is no compiler: it is evaluated on
         the host then, so that its columns must be retained. Raises BackendError."""
 
-    def create_queue(self, launches: Sequence[Launch], batch_header: DeviceMemory, thread_bytes: int) -> Queue:
+    def create_queue(
+        self,
+        launches: Sequence[Launch],
+        batch_header: DeviceMemory,
+        thread_bytes: int,
+        tables: EventTables | None = None,
+    ) -> Queue:
         """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused, and
-        to copies that each thread has."""
+        to copies that each thread has. With `tables`, which the first launches write, threads may take large events
+        first."""
 
     def close(self) -> None:
         """Stop threads and free what the back end holds."""
