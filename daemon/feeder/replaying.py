@@ -135,6 +135,8 @@ class Replaying:
                 stack.callback(showing.cancel)
                 try:
                     report = await self._feeding
+                    # A node that answered since the last look, and has everything by now, is named, too.
+                    self._show(self._state())
                     if memory is not None and report.complete and not report.unconfirmed:
                         memory.finish()
                     return report, None
