@@ -108,6 +108,21 @@ def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_wh
     machine.teardown()
 
 
+def test_a_supervisor_that_is_killed_before_the_node_knows_that_a_mep_comes_back_gives_it_back_again() -> None:
+    machine = DistributionMachine()
+    machine.begin()
+    machine.the_supervisor_assigns_a_mep()
+    machine.the_supervisor_assigns_a_mep()
+    moved = next(mep for mep, node in machine.memory.assigned().items() if node == 1)
+    machine.a_node_is_lost_for_long_after_a_batch(1, [False] * 3, killed=False)
+    machine.restart(1)
+    machine.a_revocation_arrives(1, confirmed=True)
+    machine.a_node_is_lost_for_long_after_a_batch(0, [False] * 3, killed=False)
+    assert moved in machine.leading.groups[1].leader.window.to_return
+    machine.the_supervisor_starts()
+    machine.teardown()
+
+
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("away", [0, 1])
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5, 8])
