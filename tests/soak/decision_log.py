@@ -58,10 +58,18 @@ class DecisionLog:
         """The decisions of a MEP within some time, of which there is one unless it came back to a node."""
         return [d for d in self.of_node[node] if d.run == run and d.mep == mep and begin <= d.time <= end]
 
-    def nearest_time(self, node: str, run: int, mep: int, begin: float, end: float) -> float | None:
-        """The time of the decision of the nearest MEP, for one whose decision was lost with its node."""
-        near = [d for d in self.of_node[node] if d.run == run and begin <= d.time <= end]
+    def nearest_time(self, node: str, run: int, mep: int) -> float | None:
+        """The time of the decision of the nearest MEP, for one whose decision was not seen."""
+        near = [d for d in self.of_node[node] if d.run == run]
         return min(near, key=lambda d: abs(d.mep - mep)).time if near else None
+
+    def times_around(self, node: str, run: int, mep: int, begin: float, end: float) -> tuple[float, float] | None:
+        """When the MEPs next to one were decided, whose decision was lost with its node or left out of the sample."""
+        near = [d for d in self.of_node[node] if d.run == run and begin <= d.time <= end]
+        before = max((d for d in near if d.mep < mep), key=lambda d: d.mep, default=None)
+        after = min((d for d in near if d.mep > mep), key=lambda d: d.mep, default=None)
+        times = [d.time for d in (before, after) if d is not None]
+        return (min(times), max(times)) if times else None
 
 
 class DecisionReader:

@@ -262,6 +262,16 @@ def test_a_mep_whose_decision_was_lost_with_its_node_is_judged_by_its_neighbours
     assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
 
 
+def test_a_mep_whose_decision_the_sample_left_out_was_decided_between_its_neighbours(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    decisions = scene.decisions.of_node["a"]
+    decisions[3:] = [Decision(DECIDED + 20.0, RUN, mep, "complete", frozenset()) for mep in (3, 4)]
+    del decisions[2]
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED + 1.0, DECIDED + 3.0)
+    assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
+
+
 def record(run: int, event: int, *, file_run: int | None = None, left_out: int | None = None) -> bytearray:
     banks = [
         RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -167,13 +166,13 @@ class Judge:
             if session is None:
                 result.problems.append(f"{place.file} is of no session of a node")
                 continue
-            decision, time = self._decision(session, run, mep)
+            decision, earliest, time = self._decision(session, run, mep)
             if decision is not None and decision.missing != place.missing:
                 not_named.append(
                     f"run {run}, MEP {mep}: {place.file} lacks sources {sorted(place.missing)}, "
                     f"its decision names {sorted(decision.missing)}"
                 )
-            begin = self._timeline.building_began(session.node, time, BUILDING_SECONDS)
+            begin = self._timeline.building_began(session.node, earliest, BUILDING_SECONDS)
             row = self._absences.explain(session.node, run, mep, place.missing, max(begin, session.begin), time)
             # What was acknowledged and lost comes again only from a feeder that was killed before it knew of it.
             row = lost_by if row is None else row
@@ -183,7 +182,7 @@ class Judge:
             result.incomplete_unexplained[self._near(time)] += events
             reason = "decision not seen" if decision is None else decision.reason
             unexplained.append(
-                f"run {run}, MEP {mep} at {session.node}, decided at {time:.2f} s ({reason}) without sources "
+                f"run {run}, MEP {mep} at {session.node}, decided by {time:.2f} s ({reason}) without sources "
                 f"{sorted(place.missing)}, near: {self._near(time)}; "
                 f"fragments sent (s after the decision): {self._absences.when_sent(run, mep, time)}"
             )
@@ -195,20 +194,20 @@ class Judge:
             result.problems.append(f"{events} incomplete events of {len(unexplained)} MEPs are not explained:")
             result.problems += [f"... {line}" for line in unexplained[:SHOWN]]
 
-    def _decision(self, session: Session, run: int, mep: int) -> tuple[Decision | None, float]:
-        """The decision of a MEP in a session, None if it was lost with its node; its time, or that of a neighbour."""
+    def _decision(self, session: Session, run: int, mep: int) -> tuple[Decision | None, float, float]:
+        """The decision of a MEP in a session, None if it was not seen; when it came at the earliest and the latest."""
         span = (session.begin, session.end + BUILDING_SECONDS)
         decisions = self._decisions.find(session.node, run, mep, *span)
         if decisions:
-            return decisions[-1], decisions[-1].time
-        near = self._decisions.nearest_time(session.node, run, mep, *span)
-        return None, min(session.end, session.begin if near is None else near)
+            return decisions[-1], decisions[-1].time, decisions[-1].time
+        earliest, latest = self._decisions.times_around(session.node, run, mep, *span) or (session.begin, session.begin)
+        return None, min(session.end, earliest), min(session.end, latest)
 
     def _near_decision_of(self, event: Event) -> Row:
         """The fault that was near when the MEP of an event was decided, or the ones around it."""
         mep = event.run, event.number // EVENTS_PER_MEP
         if mep not in self._near_mep:
-            times = (self._decisions.nearest_time(node, *mep, 0.0, inf) for node in self._decisions.of_node)
+            times = (self._decisions.nearest_time(node, *mep) for node in self._decisions.of_node)
             time = next((time for time in times if time is not None), None)
             self._near_mep[mep] = Standing.NONE if time is None else self._near(time)
         return self._near_mep[mep]
