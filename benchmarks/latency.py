@@ -1,9 +1,10 @@
 """From the first fragment of a MEP to its decision, stage by stage, at half the greatest rate that the node reaches.
 
 The node is a process of its own, `hltnode serve` on the CPU, all cores, with the VELO chain and a line that keeps three
-events in a hundred; its batches have 64 events, which are one MEP each. `hltnode replay` feeds it: first as fast as it
-takes them, then at half of that rate. The times are the node's own metrics (`hlt1_mep_latency_seconds`,
-`hlt1_mep_stage_seconds`), of what it decided in between; quantiles are interpolated in a bucket.
+events in a hundred; its batches have 64 events, which are one MEP each. `hltnode replay` feeds it, over tcp or shared
+memory: first as fast as it takes them, then at half of that rate. The times are the node's own metrics
+(`hlt1_mep_latency_seconds`, `hlt1_mep_stage_seconds`), of what it decided in between; quantiles are interpolated in a
+bucket.
 """
 
 import os
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.measure import Result
-from benchmarks.real_readout import MIB, TRIGGER, free_ports, numbered_events, process, status_of
+from benchmarks.real_readout import MIB, TRIGGER, WAYS, free_ports, numbered_events, process, status_of
 from hltnode.daemon.common.vocabulary import MepStage
 
 EVENTS_PER_MEP = 64
@@ -72,8 +73,8 @@ class Counted:
 class ServedNode:
     """A node that runs."""
 
-    def __init__(self, data: int, control: int, http: int) -> None:
-        self.endpoints = ("--to", f"tcp://127.0.0.1:{data}", "--control", f"tcp://127.0.0.1:{control}")
+    def __init__(self, to: str, control: int, http: int) -> None:
+        self.endpoints = ("--to", to, "--control", f"tcp://127.0.0.1:{control}")
         self._http = http
 
     def times(self) -> dict[str, Counted]:
@@ -120,6 +121,8 @@ def write_config(directory: Path, geometry: Path, data: int, control: int, decis
 data = "tcp://127.0.0.1:{data}"
 control = "tcp://127.0.0.1:{control}"
 decisions = "tcp://127.0.0.1:{decisions}"
+[shared_memory]
+socket = "{directory / "memory"}"
 [builder]
 max_mep_bytes = {16 * MIB}
 [pipeline]
@@ -156,12 +159,13 @@ def fed(node: ServedNode, events: Path, run_number: int, rate: str, seconds: flo
     return per_second, {stage: after[stage].since(before[stage]) for stage in after}
 
 
-def measured(directory: Path, geometry: Path, events: Path) -> tuple[float, float, dict[str, Counted]]:
+def measured(directory: Path, geometry: Path, events: Path, way: str) -> tuple[float, float, dict[str, Counted]]:
     """Greatest rate of a node, the rate at which it was measured, and its times at that."""
     data, control, decisions, http = free_ports(4)
     config = write_config(directory, geometry, data, control, decisions, http)
     with process("serve", "--config", config) as running:
-        node = ServedNode(data, control, http)
+        to = f"shm://{directory / 'memory'}" if way == "shm" else f"tcp://127.0.0.1:{data}"
+        node = ServedNode(to, control, http)
         node.wait_for_start(running)
         greatest, _ = fed(node, events, 1, "greatest", GREATEST_SECONDS)
         rate, times = fed(node, events, 2, f"{greatest / 2:.0f}", MEASURED_SECONDS)
@@ -175,37 +179,43 @@ def simulated_events(path: Path) -> None:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Simulated events, then the real ones."""
+    """Simulated events, then the real ones, over tcp and shared memory."""
     geometry = shared / "data" / "lhcb-geometry"
     with tempfile.TemporaryDirectory() as temporary:
-        for name in ("simulated", "real"):
-            directory = Path(temporary) / name
-            directory.mkdir()
-            events = directory / "events.mdf"
-            if name == "real":
+        for sample in ("simulated", "real"):
+            events = Path(temporary) / f"{sample}.mdf"
+            if sample == "real":
                 numbered_events(shared, events)
             else:
                 simulated_events(events)
-            greatest, rate, times = measured(directory, geometry, events)
-            load = f"{rate:,.0f} of {greatest:,.0f} events/s, {len(os.sched_getaffinity(0))} cores"
-            for fraction, target in ((0.5, TARGET_P50_MS), (0.99, TARGET_P99_MS)):
-                found = times[WHOLE].quantile(fraction) * MS
-                yield Result(f"{name}: p{100 * fraction:.0f}", found, "ms", load, target / found, 1.0)
-            for stage in MepStage:
-                of = times[stage]
-                quantiles = f"p50 {of.quantile(0.5) * MS:.2f}, p99 {of.quantile(0.99) * MS:.2f} ms"
-                yield Result(f"{name}: {stage}, mean", of.mean * MS, "ms", quantiles, None)
-            kernels = times[MepStage.COMPUTE].mean
-            around = times[WHOLE].mean - kernels
-            yield Result(f"{name}: all but {MepStage.COMPUTE}, mean", around * MS, "ms", load, None)
+            for way in WAYS:
+                name = f"{sample}, {way}"
+                directory = Path(temporary) / name.replace(", ", "_")
+                directory.mkdir()
+                yield from _results(name, *measured(directory, geometry, events, way))
+
+
+def _results(name: str, greatest: float, rate: float, times: dict[str, Counted]) -> Iterator[Result]:
+    load = f"{rate:,.0f} of {greatest:,.0f} events/s, {len(os.sched_getaffinity(0))} cores"
+    for fraction, target in ((0.5, TARGET_P50_MS), (0.99, TARGET_P99_MS)):
+        found = times[WHOLE].quantile(fraction) * MS
+        yield Result(f"{name}: p{100 * fraction:.0f}", found, "ms", load, target / found, 1.0)
+    for stage in MepStage:
+        of = times[stage]
+        quantiles = f"p50 {of.quantile(0.5) * MS:.2f}, p99 {of.quantile(0.99) * MS:.2f} ms"
+        yield Result(f"{name}: {stage}, mean", of.mean * MS, "ms", quantiles, None)
+    kernels = times[MepStage.COMPUTE].mean
+    around = times[WHOLE].mean - kernels
+    yield Result(f"{name}: all but {MepStage.COMPUTE}, mean", around * MS, "ms", load, None)
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """Quantiles of the worse of the samples, and the means of the stages of each, in ms."""
+    """Quantiles of the worse of the samples over tcp, and those and the means of the stages of each, in ms."""
     values = {result.name: result.value for result in results}
     samples = sorted({name.partition(":")[0] for name in values})
     figures: dict[str, object] = {
-        f"{quantile}_ms": max(values[f"{sample}: {quantile}"] for sample in samples) for quantile in ("p50", "p99")
+        f"{quantile}_ms": max(values[f"{sample}: {quantile}"] for sample in samples if sample.endswith(WAYS[0]))
+        for quantile in ("p50", "p99")
     }
     for sample in samples:
         figures[sample] = {

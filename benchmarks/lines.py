@@ -55,6 +55,11 @@ def measured(name: str, geometry: Path, meps: list[EncodedMep]) -> Iterator[Resu
         yield Result("  all kernels", whole, "us/event", "", None)
 
 
+def summary(results: list[Result]) -> dict[str, object]:
+    """The part of all kernels that the lines take (%), by sequence and lines."""
+    return {result.name: 100.0 / result.ratio for result in results if result.ratio}
+
+
 def many_lines(name: str, n: int) -> TriggerConfig:
     """A configuration with n lines: those of the menu, and more of them with other cuts."""
     menu = HLT1.menu.of(name)

@@ -76,7 +76,7 @@ def run(shared: Path) -> list[Result]:
         data, control, decisions, http = free_ports(4)
         config = write_config(directory, geometry, data, control, decisions, http)
         (directory / "trigger.toml").write_text(TRIGGER.partition("\n\n")[2])
-        node = ServedNode(data, control, http)
+        node = ServedNode(f"tcp://127.0.0.1:{data}", control, http)
         off: list[Window] = []
         on: list[Window] = []
         with process("serve", "--config", config) as running:

@@ -1,10 +1,10 @@
 """A node with a readout of the real size, against its kernels alone: processor time of all threads for each event.
 
-The node is a process of its own, `hltnode serve` with the VELO chain on one thread, fed by `hltnode replay`; its
-processor time is that of all its threads while it takes data, without the begin of the run and its end. Its input are
-the seven real events under numbers of their own, of which a line keeps three in a hundred. The baseline runs the same
-MEPs, with all their sources, through the same sequence in this process, alone: in the node the kernels share processor
-and memory with what receives, which is part of the ratio.
+The node is a process of its own, `hltnode serve` on one thread with the VELO chain or the default sequence, fed by
+`hltnode replay` over tcp or shared memory; its processor time is that of all its threads while it takes data, without
+the begin of the run and its end. Its input are the seven real events under numbers of their own, of which a line keeps
+three in a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this process,
+alone: in the node the kernels share processor and memory with what receives, which is part of the ratio.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.measure import Result, median
 from benchmarks.readout_meps import ReadoutMep, real_file, real_mep
+from hltnode.daemon.storage.histogram_files import LIBRARY_SECONDS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Workspace
@@ -48,6 +49,11 @@ SECONDS = 120.0
 """A node that has not taken its events by then does not take them."""
 LOOK_SECONDS = 0.5
 """Between two looks at the status of the node, each of which costs it some milliseconds."""
+AFTER_START_SECONDS = LIBRARY_SECONDS + 2.0
+"""A node does some of the work of its start later."""
+WAYS = ("tcp", "shm")
+SEQUENCES = ("velo", HLT1.default_sequence)
+SEGMENT_MIB = 1024
 TRIGGER = """[sequence]
 name = "velo"
 
@@ -73,13 +79,13 @@ def numbered_events(shared: Path, path: Path) -> int:
     return COPIES * len(events)
 
 
-def kernels_us(mep: ReadoutMep, trigger: Path, geometry: Path) -> float:
+def kernels_us(mep: ReadoutMep, trigger: Path, sequence: str, geometry: Path) -> float:
     """Processor time of the sequence for each event of a batch with this MEP (µs)."""
     limits = BatchLimits(events=mep.n_events, meps=1, input_bytes=mep.data.nbytes + 64, rows=mep.n_sources)
     configured = HLT1.load_trigger(trigger)
     engine = HLT1.create_engine(
         CpuBackend(HLT1.kernels, threads=1),
-        HLT1.with_sequence("velo").load_geometry(geometry),
+        HLT1.with_sequence(sequence).load_geometry(geometry),
         configured,
         limits,
     )
@@ -126,15 +132,26 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def thread_seconds(pid: int) -> dict[str, float]:
-    """Processor time of a node with one computing thread, by kind of thread."""
-    seconds = dict.fromkeys((EVENT_LOOP, ZEROMQ, KERNELS, OTHERS), 0.0)
+def thread_seconds(pid: int) -> dict[int, tuple[str, float]]:
+    """Name and processor time of each thread of a process."""
+    found: dict[int, tuple[str, float]] = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
-            name, used = (task / "comm").read_text(), int((task / "schedstat").read_text().split()[0]) * 1e-9
+            used = int((task / "schedstat").read_text().split()[0]) * 1e-9
+            found[int(task.name)] = (task / "comm").read_text(), used
         except FileNotFoundError:
             continue
-        kind = EVENT_LOOP if int(task.name) == pid else ZEROMQ if name.startswith("ZMQ") else OTHERS
+    return found
+
+
+def seconds_by_kind(
+    pid: int, before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
+) -> dict[str, float]:
+    """Processor time between two looks at a node with one computing thread, by kind of thread."""
+    seconds = dict.fromkeys((EVENT_LOOP, ZEROMQ, KERNELS, OTHERS), 0.0)
+    for thread, (name, used) in after.items():
+        used -= before.get(thread, (name, 0.0))[1]
+        kind = EVENT_LOOP if thread == pid else ZEROMQ if name.startswith("ZMQ") else OTHERS
         if kind == OTHERS and used > seconds[KERNELS]:
             # No other thread works as much.
             used, seconds[KERNELS] = seconds[KERNELS], used
@@ -164,6 +181,8 @@ def write_config(directory: Path, mep: ReadoutMep, trigger: Path, geometry: Path
 data = "tcp://127.0.0.1:{data}"
 control = "tcp://127.0.0.1:{control}"
 decisions = "tcp://127.0.0.1:{decisions}"
+[shared_memory]
+socket = "{directory / "memory"}"
 [builder]
 mep_timeout_ms = 60000
 feeder_timeout_ms = 60000
@@ -197,25 +216,29 @@ def wait_until_it_runs(node: subprocess.Popen[bytes], http: int) -> None:
 
 
 def node_us(
-    directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path
+    directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path, way: str
 ) -> dict[str, float]:
     """Processor time of a node for each event, by kind of thread (µs)."""
     config, to, http = write_config(directory, mep, trigger, geometry)
+    if way == "shm":
+        to = ("--to", f"shm://{directory / 'memory'}", *to[2:], "--segment-mib", str(SEGMENT_MIB))
     fed = FED[mep.n_events]
     repeat = -(-fed // n_of_file)
     with process("serve", "--config", config) as node:
         wait_until_it_runs(node, http)
+        time.sleep(AFTER_START_SECONDS)
         how = ("--sources", 1, "--repeat", repeat, "--events-per-mep", mep.n_events)
         with process("replay", events, *to, *how) as feeder:
             before = _when_processed(http, node, feeder, repeat * n_of_file // 4)
             after = _when_processed(http, node, feeder, repeat * n_of_file * 3 // 4)
-    return {kind: (used - before[1][kind]) / (after[0] - before[0]) * 1e6 for kind, used in after[1].items()}
+    used = seconds_by_kind(node.pid, before[1], after[1])
+    return {kind: seconds / (after[0] - before[0]) * 1e6 for kind, seconds in used.items()}
 
 
 def _when_processed(
     port: int, node: subprocess.Popen[bytes], feeder: subprocess.Popen[bytes], events: int
-) -> tuple[int, dict[str, float]]:
-    """Events and processor time of a node when it has taken at least this number of events."""
+) -> tuple[int, dict[int, tuple[str, float]]]:
+    """Events and processor time of the threads of a node when it has taken at least this number of events."""
     end = time.monotonic() + SECONDS
     while (status := status_of(port)) is None or status["events"]["processed"] < events:
         if node.poll() is not None or feeder.poll() or time.monotonic() > end:
@@ -225,34 +248,50 @@ def _when_processed(
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Kernels and node in turn, for MEPs of each size."""
+    """Kernels and node in turn, for each sequence and MEPs of each size."""
     geometry = shared / "data" / "lhcb-geometry"
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        trigger, events = directory / "trigger.toml", directory / "events.mdf"
-        trigger.write_text(TRIGGER)
+        events = directory / "events.mdf"
         n_of_file = numbered_events(shared, events)
-        for n_events in EVENTS_PER_MEP:
-            mep = real_mep(shared, n_events)
-            turns = []
-            for turn in range(RUNS):
-                of_turn = directory / f"{n_events}_{turn}"
-                of_turn.mkdir()
-                # The speed of a busy machine changes: the kernels are measured before and after.
-                before = kernels_us(mep, trigger, geometry)
-                threads = node_us(of_turn, events, n_of_file, mep, trigger, geometry)
-                alone = (before + kernels_us(mep, trigger, geometry)) / 2
-                turns.append((alone, sum(threads.values()), *threads.values()))
-            kernels, node, *of_threads = np.median(np.array(turns), axis=0).tolist()
-            ratio = float(np.median([whole / alone for alone, whole, *_ in turns]))
-            name = f"node, {mep.n_sources:,} sources, {n_events:,} events per MEP"
-            unit, baseline = "µs of processor time per event", f"kernels alone: {kernels:,.0f} µs"
-            yield Result(name, node, unit, baseline, TARGETS[n_events] / ratio, 1.0)
-            for kind, used in zip(threads, of_threads, strict=True):
-                yield Result(f"{name}: {kind}", used, unit, baseline, None)
+        for sequence in SEQUENCES:
+            trigger = directory / f"{sequence}.toml"
+            trigger.write_text(TRIGGER.replace("velo", sequence))
+            for n_events in EVENTS_PER_MEP:
+                mep = real_mep(shared, n_events)
+                turns: dict[str, list[tuple[float, dict[str, float]]]] = {way: [] for way in WAYS}
+                for turn in range(RUNS):
+                    # The speed of a busy machine changes: the kernels are measured before and after.
+                    before = kernels_us(mep, trigger, sequence, geometry)
+                    for way in WAYS if turn % 2 else WAYS[::-1]:
+                        of_turn = directory / f"{sequence}_{n_events}_{turn}_{way}"
+                        of_turn.mkdir()
+                        threads = node_us(of_turn, events, n_of_file, mep, trigger, geometry, way)
+                        after = kernels_us(mep, trigger, sequence, geometry)
+                        turns[way].append(((before + after) / 2, threads))
+                        before = after
+                for way, of_way in turns.items():
+                    yield from _results(f"{sequence}, {way}, {n_events:,} per MEP", n_events, of_way)
+
+
+def _results(name: str, n_events: int, turns: list[tuple[float, dict[str, float]]]) -> Iterator[Result]:
+    kernels = float(np.median([alone for alone, _ in turns]))
+    node = float(np.median([sum(threads.values()) for _, threads in turns]))
+    ratio = float(np.median([sum(threads.values()) / alone for alone, threads in turns]))
+    unit, baseline = "µs of processor time per event", f"kernels alone: {kernels:,.0f} µs"
+    yield Result(name, node, unit, baseline, TARGETS[n_events] / ratio, 1.0)
+    for kind in turns[0][1]:
+        used = float(np.median([threads[kind] for _, threads in turns]))
+        yield Result(f"{name}: {kind}", used, unit, baseline, None)
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """How many times the time of its kernels a node takes."""
-    ratios = [result.ratio for result in results if result.ratio]
-    return {f"cpu_ratio_{n}": TARGETS[n] / ratio for n, ratio in zip(EVENTS_PER_MEP, ratios, strict=True)}
+    """The time of a node in that of its kernels: with the default sequence over tcp, then by sequence and way."""
+    ratios = (result.ratio for result in results if result.ratio)
+    found: dict[str, dict[str, float]] = {}
+    for sequence in SEQUENCES:
+        for n_events in EVENTS_PER_MEP:
+            for way in WAYS:
+                key = f"cpu_ratio_{n_events}"
+                found.setdefault(f"{sequence}_{way}", {})[key] = TARGETS[n_events] / next(ratios)
+    return {**found[f"{HLT1.default_sequence}_tcp"], **found}

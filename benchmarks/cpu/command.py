@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.cpu.comparison import Compared, RefusedError, compare
 from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
-from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growths
+from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growth
 from benchmarks.cpu.kernels import KernelTimes, chains, kernel_times
 from benchmarks.cpu.revision import RevisionError, built
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
         parser.error("--turns: at least 2")
     console = Console(width=120)
     if chosen.growth:
-        return _grow(chosen.turns, chosen.instructions, chosen.json, console)
+        return _grow(chosen, console)
     if chosen.against is None and not chosen.kernels:
         parser.error("--against REVISION, --growth or --kernels")
     try:
@@ -116,26 +116,29 @@ def _compare_kernels(chosen: argparse.Namespace, samples: Sequence[Sample], cons
     return 0
 
 
-def _grow(turns: int, instructions: str | None, summary: Path | None, console: Console) -> int:
-    try:
-        found = growths(turns, instructions)
-    except RefusedError as error:
-        print(error, file=sys.stderr)
-        return 2
-    for it in found:
-        console.print(_growth_table(it))
-    if summary is not None:
+def _grow(chosen: argparse.Namespace, console: Console) -> int:
+    found: list[Growth] = []
+    for form in FORMS:
+        if form.name not in chosen.form if chosen.form else form.optional:
+            continue
+        try:
+            found.append(growth(form, chosen.turns, chosen.instructions))
+        except RefusedError as error:
+            print(error, file=sys.stderr)
+            return 2
+        console.print(_growth_table(found[-1]))
+    if chosen.json is not None:
         figures = {it.form: {"exponent": it.exponent, **asdict(it)} for it in found}
-        summary.write_text(json.dumps(figures, indent=1) + "\n")
+        chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 
-def _growth_table(growth: Growth) -> Table:
-    table = Table("", "us per event", "hits", "exponent", title=f"{growth.form}, simulated events")
-    for nu, hits, us in zip(COLLISIONS, growth.hits, growth.cpu_us, strict=True):
+def _growth_table(found: Growth) -> Table:
+    table = Table("", "us per event", "hits", "exponent", title=f"{found.form}, simulated events")
+    for nu, hits, us in zip(COLLISIONS, found.hits, found.cpu_us, strict=True):
         table.add_row(f"nu = {nu:g}", f"{us:.1f}", f"{hits:.0f}", "")
-    table.add_row("all", "", "", f"{growth.exponent:.2f}, asked: {TARGET}")
-    for name, (us, of_it) in sorted(growth.algorithms.items(), key=lambda item: -item[1][0]):
+    table.add_row("all", "", "", f"{found.exponent:.2f}, asked: {TARGET}")
+    for name, (us, of_it) in sorted(found.algorithms.items(), key=lambda item: -item[1][0]):
         if us >= LEAST:
             table.add_row(f"  {name}, nu = {COLLISIONS[-1]:g}", f"{us:.1f}", "", f"{of_it:.2f}")
     return table

@@ -202,8 +202,8 @@ class RunController:
         while self._goes_on() and not protocol.builder.is_idle:
             if (left := end - time.monotonic()) <= 0:
                 self._failed("the pipeline did not finish while draining")
-            else:
-                await self._next_tick(left)
+                return
+            await self._next_tick(left)
 
     async def _next_tick(self, seconds: float) -> None:
         """Return after the next tick, or after this time."""

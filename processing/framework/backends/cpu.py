@@ -204,7 +204,7 @@ class CpuBackend:
         launches: Sequence[Launch],
         batch_header: DeviceMemory,
         thread_bytes: int,
-        tables: EventTables | None = None,
+        tables: EventTables | None,
     ) -> CpuQueue:
         placements: dict[EventPlacement, int] = {}
         steps: list[tuple[int, int, int, int]] = []
@@ -229,7 +229,7 @@ class CpuBackend:
             thread_bytes,
             copies,
             self.threads,
-            *(() if tables is None else (_addresses(tables),)),
+            _addresses(tables),
         )
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 
@@ -244,7 +244,9 @@ class CpuBackend:
         self._submitter.shutdown(wait=True)
 
 
-def _addresses(tables: EventTables) -> tuple[int, int, int, int]:
+def _addresses(tables: EventTables | None) -> tuple[int, int, int, int]:
+    if tables is None:
+        return 0, 0, 0, 0
     columns = (tables.event_rows, tables.mep_rows, tables.mfp_rows, tables.fragment_rows)
     events, meps, mfps, fragments = (memory.pointer for memory in columns)
     return events, meps, mfps, fragments

@@ -310,7 +310,7 @@ class CudaBackend:
         launches: Sequence[Launch],
         batch_header: DeviceMemory,  # noqa: ARG002
         thread_bytes: int,  # noqa: ARG002
-        tables: EventTables | None = None,  # noqa: ARG002
+        tables: EventTables | None,  # noqa: ARG002
     ) -> CudaQueue:
         kernels = {}
         for launch in launches:

@@ -192,7 +192,7 @@ class Backend(Protocol):
         launches: Sequence[Launch],
         batch_header: DeviceMemory,
         thread_bytes: int,
-        tables: EventTables | None = None,
+        tables: EventTables | None,
     ) -> Queue:
         """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused, and
         to copies that each thread has. With `tables`, which the first launches write, threads may take large events

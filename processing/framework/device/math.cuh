@@ -81,31 +81,39 @@ __device__ Number atan2_approximate(const Number& y, const Number& x)
     return y < 0.f ? -angle : angle;
 }
 
-constexpr float exp_negative_zero = -87.f;
+/// 1 / ln 2.
+constexpr float log2_e = 1.44269504f;
 
-/// exp(x) for x <= 0, of a number or of lanes, relative error below 1e-6; 0 for x <= exp_negative_zero. Range reduction
-/// by powers of two, then a polynomial of order 6 on [-ln 2 / 2, ln 2 / 2]. A mask in place of an early return lets
-/// loops over it use vector registers.
-template <typename Number>
-__device__ __forceinline__ Number exp_negative(const Number& x)
+/// exp(x) / 2^exponent, of a number or of lanes, relative error below 1e-6; `exponent` is the whole number next to
+/// x log2(e). A polynomial of order 6 on [-ln 2 / 2, ln 2 / 2].
+template <typename Number, typename Exponent>
+__device__ __forceinline__ Number exp_without_power(const Number& x, const Exponent& exponent)
 {
-    using as = number_words<Number>;
-    constexpr float log2_e = 1.44269504f;
     constexpr float ln2_high = 0.693145752f;
     constexpr float ln2_low = 1.42860677e-6f;
-    const Number inside = x > exp_negative_zero ? x : Number{} + exp_negative_zero;
-    // Truncation of a negative number: round to nearest of x log2 e.
-    const auto exponent = as::truncated(inside * log2_e - 0.5f);
-    const Number n = as::converted(exponent);
-    const Number r = (inside - n * ln2_high) - n * ln2_low;
+    const Number n = number_words<Number>::converted(exponent);
+    const Number r = (x - n * ln2_high) - n * ln2_low;
     Number p = r * (1.f / 720.f) + 1.f / 120.f;
     p = p * r + 1.f / 24.f;
     p = p * r + 1.f / 6.f;
     p = p * r + 0.5f;
     p = p * r + 1.f;
-    p = p * r + 1.f;
+    return p * r + 1.f;
+}
+
+constexpr float exp_negative_zero = -87.f;
+
+/// exp(x) for x <= 0, of a number or of lanes, relative error below 1e-6; 0 for x <= exp_negative_zero. A mask in place
+/// of an early return lets loops over it use vector registers.
+template <typename Number>
+__device__ __forceinline__ Number exp_negative(const Number& x)
+{
+    using as = number_words<Number>;
+    const Number inside = x > exp_negative_zero ? x : Number{} + exp_negative_zero;
+    // Truncation of a negative number: round to nearest of x log2 e.
+    const auto exponent = as::truncated(inside * log2_e - 0.5f);
     const auto mask = 0u - as::ones_where(x > exp_negative_zero);
-    return p * as::number((exponent + 127u) << 23 & mask);
+    return exp_without_power(inside, exponent) * as::number((exponent + 127u) << 23 & mask);
 }
 
 /// ln(x) for x > 0 that is no denormal number, absolute error below 1e-7 beside that of rounding. The exponent is split

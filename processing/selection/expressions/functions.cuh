@@ -48,27 +48,15 @@ __device__ Number natural_logarithm(const Number& x)
                    : (x == 0.f ? as::all(-infinity) : as::all(not_a_number()));
 }
 
-/// exp(x) for every x, relative error below 1e-6; 0 for x <= -87, inf for x >= 88. As `exp_negative`.
+/// exp(x) for every x, relative error below 1e-6; 0 for x <= -87, inf for x >= 88.
 template <typename Number>
 __device__ Number exponential(const Number& x)
 {
     using as = number_words<Number>;
-    constexpr float log2_e = 1.44269504f;
-    constexpr float ln2_high = 0.693145752f;
-    constexpr float ln2_low = 1.42860677e-6f;
     constexpr float lowest = -87.f, highest = 88.f;
     const Number inside = (x > lowest) & (x < highest) ? x : as::all(0.f);
     const auto exponent = as::truncated(inside * log2_e + (inside < 0.f ? as::all(-0.5f) : as::all(0.5f)));
-    const Number n = as::converted(exponent);
-    const Number r = (inside - n * ln2_high) - n * ln2_low;
-    Number p = as::all(1.f / 720.f);
-    p = p * r + 1.f / 120.f;
-    p = p * r + 1.f / 24.f;
-    p = p * r + 1.f / 6.f;
-    p = p * r + 0.5f;
-    p = p * r + 1.f;
-    p = p * r + 1.f;
-    const Number result = p * as::number((exponent + 127u) << 23);
+    const Number result = exp_without_power(inside, exponent) * as::number((exponent + 127u) << 23);
     const float infinity = __uint_as_float(0x7F800000u);
     return x < highest ? (x > lowest ? result : as::all(0.f))
                        : (x >= highest ? as::all(infinity) : as::all(not_a_number()));
