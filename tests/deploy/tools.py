@@ -10,8 +10,17 @@ from typing import Any
 
 import pytest
 
+from hltnode.daemon.node.node import HISTOGRAM_SECONDS, PICTURE_SECONDS, STOP_SECONDS
+from hltnode.daemon.run_control.controller import DRAIN_SECONDS
+from hltnode.daemon.security import connection_limiter
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
+LONGEST_STOP_SECONDS = (
+    2 * DRAIN_SECONDS + 3 * STOP_SECONDS + PICTURE_SECONDS + HISTOGRAM_SECONDS + connection_limiter.STOP_SECONDS
+)
+"""Of a node that drains: what was granted, what is built, then the ends of back end, gathering, output, pictures,
+histograms and limiter, one after the other."""
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -388,19 +388,23 @@ def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
 @settings(max_examples=300)
 @given(st.data())
 def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
-    """One word is overwritten by any number: the encoder refuses, or writes something readable."""
-    selected = data.draw(selected_events(3))
-    results = decided([event(fired=(0, 1, 2), selected=selected)], 3)
+    """One word is overwritten by any number: the encoder refuses, or writes a readable report and all other banks as
+    they are without it."""
+    of_event = event(fired=(0, 1, 2), selected=data.draw(selected_events(3)))
+    results = decided([of_event], 3)
     row = results.selected[0]
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(u32 | st.integers(0, 9))
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    buffer, places = mep_of([of_event])
     try:
-        buffer, places = mep_of([event()])
         encoded = encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
     except ValueError:
         return
     (record,) = iter_records(encoded.data)
     decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS))
+    of_selected = {BankType.HLT_SEL_REPORTS, BankType.HLT_DEC_REPORTS}  # which counts the candidates of each line
+    written, expected = ([b for b in banks if b.type not in of_selected] for banks in (record.banks(), one(of_event)))
+    assert written == expected
 
 
 @pytest.mark.parametrize("kept", [[1, 0], [0, 0], [2], [-1]])
