@@ -144,7 +144,7 @@ def test_a_pod_has_no_privileges_and_the_user_of_the_images(helm: str) -> None:
 
 
 def test_a_pod_has_time_to_drain(helm: str) -> None:
-    assert pod(rendered(helm, {}))["terminationGracePeriodSeconds"] > LONGEST_STOP_SECONDS
+    assert pod(rendered(helm, {}))["terminationGracePeriodSeconds"] > 1.25 * LONGEST_STOP_SECONDS
     refused = helm_template(helm, {"drainSeconds": str(int(LONGEST_STOP_SECONDS))})
     assert refused.returncode != 0
     assert "drainSeconds" in refused.stderr

@@ -182,7 +182,7 @@ def test_compose_names_files_ports_and_volumes_that_exist(monkeypatch: pytest.Mo
             if name == "node":
                 assert f'"{target}"' in volumes
     seconds = int(node["stop_grace_period"].removesuffix("s"))
-    assert seconds > LONGEST_STOP_SECONDS
+    assert seconds > 1.25 * LONGEST_STOP_SECONDS
 
 
 def test_grafana_starts_with_the_dashboard_that_is_mounted() -> None:
