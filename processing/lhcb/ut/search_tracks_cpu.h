@@ -79,7 +79,9 @@ class ut_line_search {
                         n_listed_ += static_cast<uint32_t>(__builtin_popcount(bits));
                     }
             n_pairs_[i] += n_listed_ - before;
-            if (is_left_out(i)) n_listed_ = before;
+            if (!is_left_out(i)) continue;
+            n_listed_ = before;
+            best[i] = no_ut_continuation;
         }
     }
 
@@ -101,7 +103,7 @@ class ut_line_search {
             waiting_.set(n_waiting_, points_of(windows, picks, hits_));
             std::memcpy(picks_[n_waiting_], picks, sizeof picks);
             of_track_[n_waiting_] = i;
-            n_waiting_ += (picks[c] == no_ut_pick) & (picks[d] == no_ut_pick) ? 0u : 1u;
+            n_waiting_ += ((picks[c] == no_ut_pick) & (picks[d] == no_ut_pick)) ? 0u : 1u;
             if (n_waiting_ == n_wide) fit_lines();
         }
         fit_lines();
@@ -214,7 +216,7 @@ HLT_CPU_FORM(ut_search_tracks)
             batch.y[batch.n] = seed.y;
             batch.tx[batch.n] = seed.tx;
             batch.ty[batch.n] = seed.ty;
-            batch.n += (p.velo_tracks.backward[track] == 0u) & hlt::points_to_ut(p, seed) ? 1u : 0u;
+            batch.n += ((p.velo_tracks.backward[track] == 0u) & hlt::points_to_ut(p, seed)) ? 1u : 0u;
         }
         for (uint32_t i = 0; i < hlt::ut_tracks_at_once; ++i) {
             const float tolerance = hlt::ut_tolerance(p, batch.seed(i));

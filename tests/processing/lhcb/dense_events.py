@@ -110,13 +110,17 @@ def scifi_noise(n: int, of_links: int) -> SciFiWords:
     return SciFiWords(bank, link, cell, none, none)
 
 
-def ut_noise(n: int, of_sectors: int) -> UtHits:
-    """About n strips, spread over a number of the sectors that see most."""
+def ut_noise(n: int, of_sectors: int, seed: int | None = None) -> UtHits:
+    """About n strips, spread over a number of the sectors that see most; with a seed they lie at random in these."""
     hits = ut_of([crossing(60.0)])
     pairs, counts = np.unique(np.stack([hits.board, hits.lane]), axis=1, return_counts=True)
     board, lane = pairs[:, np.argsort(-counts, kind="stable")[:of_sectors]]
     n_each = max(1, min(n // len(board), MAX_OF_LANE))
     strip = np.tile(np.arange(n_each, dtype=np.uint32) * np.uint32(STRIPS // n_each) + np.uint32(1), len(board))
+    if seed is not None:
+        rng = np.random.default_rng(seed)
+        some = [np.sort(rng.choice(STRIPS - 1, n_each, replace=False)) + 1 for _ in board]
+        strip = np.concatenate(some).astype(np.uint32)
     none = np.zeros(len(strip), np.uint32)
     return UtHits(np.repeat(board, n_each), np.repeat(lane, n_each), strip, none, none, none + np.uint32(8))
 
@@ -164,7 +168,7 @@ def tracks_at_one_phi() -> Banks:
     return event_of(velo_of(velo), within_cut([crossing(TEN_TIMES)]))
 
 
-def forward_tracks_and_noise_in_the_ut() -> Banks:
+def forward_tracks_and_noise_in_the_ut(of_sectors: int = 40, seed: int | None = None) -> Banks:
     """VELO clusters up to the limit, nearly all of tracks towards the UT, whose hits lie next to the beam pipe."""
     of_events = [decode_retina_clusters(velo_of(crossing(nu))) for nu in (MOST_TRACKS, MOST_TRACKS - 20.0)]
     clusters: dict[str, Any] = {
@@ -176,7 +180,7 @@ def forward_tracks_and_noise_in_the_ut() -> Banks:
     some = RetinaClusters(
         **{name: column[order] for name, column in clusters.items()}, fraction_bits=of_events[0].fraction_bits
     )
-    return event_of(encode_retina_clusters(some, 3), encode_ut_v4(ut_noise(MAX_CLUSTERS - N_BANKS, 40)))
+    return event_of(encode_retina_clusters(some, 3), encode_ut_v4(ut_noise(MAX_CLUSTERS - N_BANKS, of_sectors, seed)))
 
 
 DENSE: dict[str, Callable[[], Banks]] = {

@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.long_tracks.collections import NO_BID, candidate_co
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.damage import damaged
-from tests.processing.lhcb.dense_events import dense_crossing, noise_everywhere
+from tests.processing.lhcb.dense_events import dense_crossing, forward_tracks_and_noise_in_the_ut, noise_everywhere
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import reference_of
 
@@ -75,6 +75,12 @@ def test_simulated_events(target: str) -> None:
 
 def test_dense_events() -> None:
     assert_forms_agree(encoded([dense_crossing(20.0), noise_everywhere()], "forward"), "forward")
+
+
+def test_tracks_with_more_pairs_of_ut_hits_than_a_list_holds() -> None:
+    """Some have them only when they are tried for the second time."""
+    events = [forward_tracks_and_noise_in_the_ut(250, seed) for seed in range(4)]
+    assert_forms_agree(encoded(events, "forward"), "forward")
 
 
 @pytest.mark.parametrize("seed", range(3))
