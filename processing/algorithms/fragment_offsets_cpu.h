@@ -15,7 +15,7 @@ inline __attribute__((always_inline)) void prefetch_mfp_header(const uint8_t* mf
     prefetch(mfp + size - 1u);
 }
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if defined(HLT_AVX512)
 
 /// Sum of each lane and those before it.
 inline __attribute__((always_inline)) __m512i inclusive_sum(__m512i lanes)
@@ -83,7 +83,7 @@ HLT_CPU_FORM(fragment_offsets)
         const hlt::mfp_row& coming = p.input.mfp_rows[event + ahead];
         hlt::prefetch_mfp_header(p.input.bytes + coming.data_offset, coming);
     }
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if defined(HLT_AVX512)
     const hlt::mfp_row& row = p.input.mfp_rows[event];
     hlt::place_fragments(p.input.bytes + row.data_offset, row, p.fragments.rows + row.fragment_base);
 #else

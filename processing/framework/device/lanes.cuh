@@ -109,12 +109,7 @@ template <typename Column>
 inline __attribute__((always_inline)) float8 values_at(const Column& column, const uint8x32& place)
 {
 #if defined(__AVX2__)
-    int8x32 index;
-    std::memcpy(&index, &place, sizeof index);
-    const int8x32 all = ~int8x32{};
-    float8 mask;
-    std::memcpy(&mask, &all, sizeof mask);
-    return __builtin_ia32_gathersiv8sf(float8{}, &column[0], index, mask, 4);
+    return (float8)_mm256_i32gather_ps(&column[0], (__m256i)place, 4);
 #else
     float8 values;
     for (uint32_t l = 0; l < n_lanes; ++l) values[l] = column[place[l]];
@@ -128,12 +123,7 @@ inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, co
 {
     const uint8x32 byte = bit / 8u;
 #if defined(__AVX2__)
-    int8x32 index;
-    std::memcpy(&index, &byte, sizeof index);
-    const int8x32 all = ~int8x32{};
-    const int8x32 loaded = __builtin_ia32_gathersiv8si(index, reinterpret_cast<const int*>(&words[0]), index, all, 1);
-    uint8x32 found;
-    std::memcpy(&found, &loaded, sizeof found);
+    const uint8x32 found = (uint8x32)_mm256_i32gather_epi32(reinterpret_cast<const int*>(&words[0]), (__m256i)byte, 1);
 #else
     uint8x32 found;
     for (uint32_t l = 0; l < n_lanes; ++l) {

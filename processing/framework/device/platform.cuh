@@ -39,6 +39,11 @@ using uint64_t = unsigned long long;
 
 #else  // plain C++
 
+// Kernels are built for three instruction sets: the plainest one, AVX2, and these four sets of AVX-512 together.
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#define HLT_AVX512
+#endif
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>

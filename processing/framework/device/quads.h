@@ -11,7 +11,7 @@ namespace hlt {
 template <int k>
 inline __attribute__((always_inline)) float_wide in_quads(const float_wide& lanes)
 {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     return (float_wide)_mm512_permute_ps((__m512)lanes, k * 0x55);
 #else
     return (float_wide)_mm256_permute_ps((__m256)lanes, k * 0x55);
@@ -23,7 +23,7 @@ inline __attribute__((always_inline)) float_wide quads_at(const float* column, c
 {
     const auto quad = [&](uint32_t q) { return _mm_loadu_ps(column + (places[4u * q] & bits)); };
     const __m256 two = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(0)), quad(1), 1);
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     const __m256 others = _mm256_insertf128_ps(_mm256_castps128_ps256(quad(2)), quad(3), 1);
     return (float_wide)_mm512_insertf32x8(_mm512_castps256_ps512(two), others, 1);
 #else
@@ -35,7 +35,7 @@ inline __attribute__((always_inline)) float_wide quads_at(const float* column, c
 inline __attribute__((always_inline)) uint_wide least_of_quads(const uint_wide& v0, const uint_wide& v1,
                                                                const uint_wide& v2, const uint_wide& v3)
 {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     const auto least_in_turn = [](const uint_wide& a, const uint_wide& b) {
         const __m512i one = _mm512_unpacklo_epi32((__m512i)a, (__m512i)b);
         return _mm512_min_epu32(one, _mm512_unpackhi_epi32((__m512i)a, (__m512i)b));

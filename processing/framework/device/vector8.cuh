@@ -57,29 +57,26 @@ inline __attribute__((always_inline)) uint8x32 widened(const uint8x16& lanes)
 #endif
 }
 
-/// Eight bytes as lanes.
+/// Eight bytes as lanes, of 32 or 16 bits.
+#if defined(HLT_CONVERSIONS_BY_NAME)
 inline __attribute__((always_inline)) void load_bytes8(uint8x32& lanes, const uint8_t* from)
 {
-#if defined(HLT_CONVERSIONS_BY_NAME)
     lanes = (uint8x32)__builtin_ia32_pmovzxbd256(load_half(from));
-#else
-    eight_bytes bytes;
-    std::memcpy(&bytes, from, sizeof bytes);
-    lanes = __builtin_convertvector(bytes, uint8x32);
-#endif
 }
 
-/// Eight bytes as lanes of 16 bits.
 inline __attribute__((always_inline)) void load_bytes8(uint8x16& lanes, const uint8_t* from)
 {
-#if defined(HLT_CONVERSIONS_BY_NAME)
     lanes = (uint8x16)__builtin_ia32_pmovzxbw128(load_half(from));
+}
 #else
+template <typename Lanes>
+inline __attribute__((always_inline)) void load_bytes8(Lanes& lanes, const uint8_t* from)
+{
     eight_bytes bytes;
     std::memcpy(&bytes, from, sizeof bytes);
-    lanes = __builtin_convertvector(bytes, uint8x16);
-#endif
+    lanes = __builtin_convertvector(bytes, Lanes);
 }
+#endif
 
 /// The lowest byte of each lane.
 inline __attribute__((always_inline)) void store_bytes8(uint8_t* to, const uint8x32& lanes)
@@ -102,7 +99,7 @@ inline __attribute__((always_inline)) void store_bytes8(uint8_t* to, const uint8
 /// The first `n` of eight lanes of 16 bits; the others are 0, and what stands in memory behind the first is not read.
 inline __attribute__((always_inline)) void load_first8(uint8x16& lanes, const void* from, uint32_t n)
 {
-#if defined(__AVX512VL__) && defined(__AVX512BW__)
+#if defined(HLT_AVX512)
 #if defined(__clang__)
     using pointer = const int8x16*;
 #else
@@ -191,7 +188,7 @@ inline __attribute__((always_inline)) void store_packed(void* to, const Vector& 
     int8x32 lanes, packed;
     static_assert(sizeof vector == sizeof lanes);
     std::memcpy(&lanes, &vector, sizeof lanes);
-#if defined(__AVX512VL__)
+#if defined(HLT_AVX512)
     packed = __builtin_ia32_compresssi256_mask(lanes, lanes, static_cast<unsigned char>(bits));
 #else
     const uint8_t* const places = eight_places.places[bits];

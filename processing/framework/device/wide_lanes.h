@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
 
 constexpr uint32_t n_wide = 16;
 using float_wide = float __attribute__((vector_size(64)));
@@ -16,7 +16,7 @@ constexpr uint_wide wide_numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 1
 
 /// How a comparison of two vectors is coded (Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual",
 /// CMPPS); none of them is true of what is not a number.
-enum class wide_comparison : int { less = 0x11, at_most = 0x12, at_least = 0x1d, greater = 0x1e };
+enum class wide_comparison : int { less = 0x11, at_most = 0x12, at_least = 0x1d };
 
 /// Bit l is set where lane l of a comparison is true.
 template <wide_comparison comparison>
@@ -89,7 +89,7 @@ using int_wide = int8x32;
 using uint_wide = uint8x32;
 constexpr uint_wide wide_numbers = lane_numbers;
 
-enum class wide_comparison { less, at_most, at_least, greater };
+enum class wide_comparison { less, at_most, at_least };
 
 template <wide_comparison comparison>
 inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one, const float_wide& other)
@@ -98,10 +98,8 @@ inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one,
         return bits_of(one < other);
     else if constexpr (comparison == wide_comparison::at_most)
         return bits_of(one <= other);
-    else if constexpr (comparison == wide_comparison::at_least)
-        return bits_of(one >= other);
     else
-        return bits_of(one > other);
+        return bits_of(one >= other);
 }
 
 template <typename Number, typename Vector>
@@ -150,11 +148,11 @@ inline __attribute__((always_inline)) void load_wide(Vector& vector, const Numbe
 
 /// The lanes whose bits are set, first ones; of the others at most eight are read, and are anything.
 template <typename Number, typename Vector>
-inline __attribute__((always_inline)) void load_first_wide(Vector& vector, const Number* from,
+inline __attribute__((always_inline)) void load_wide_where(Vector& vector, const Number* from,
                                                            [[maybe_unused]] uint32_t bits)
 {
     static_assert(sizeof vector == sizeof(float_wide));
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     const int_wide loaded =
         __builtin_ia32_loaddqusi512_mask(reinterpret_cast<const int*>(from), int_wide{}, static_cast<uint16_t>(bits));
     std::memcpy(&vector, &loaded, sizeof vector);

@@ -9,7 +9,7 @@
 
 namespace hlt {
 
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
 
 /// Which of the wide lanes are meant.
 class wide_mask {
@@ -104,7 +104,7 @@ class wide_mask {
 /// The first n words of a column; the other lanes are anything.
 inline __attribute__((always_inline)) uint_wide load_first_wide(const uint32_t* from, uint32_t n)
 {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     return (uint_wide)_mm512_maskz_loadu_epi32(static_cast<__mmask16>(first_bits(n)), from);
 #else
     static_cast<void>(n);
@@ -117,7 +117,7 @@ inline __attribute__((always_inline)) uint_wide load_first_wide(const uint32_t* 
 /// The same of a column of 16 bits.
 inline __attribute__((always_inline)) uint_wide load_first_wide(const uint16_t* from, uint32_t n)
 {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     return (uint_wide)_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(first_bits(n)), from));
 #else
     static_cast<void>(n);
@@ -131,7 +131,7 @@ inline __attribute__((always_inline)) uint_wide load_first_wide(const uint16_t* 
 template <typename Number>
 inline __attribute__((always_inline)) void store_first_wide(Number* to, const uint_wide& words, uint32_t n)
 {
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     _mm512_mask_storeu_epi32(to, static_cast<__mmask16>(first_bits(n)), (__m512i)words);
 #else
     static_cast<void>(n);
@@ -152,7 +152,7 @@ template <uint32_t first>
 inline __attribute__((always_inline)) uint_wide every_second(const uint_wide& a, const uint_wide& b)
 {
     constexpr int f = first;
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     return __builtin_shufflevector(a, b, f, f + 2, f + 4, f + 6, f + 8, f + 10, f + 12, f + 14, f + 16, f + 18, f + 20,
                                    f + 22, f + 24, f + 26, f + 28, f + 30);
 #else
@@ -165,7 +165,7 @@ template <bool second_half>
 inline __attribute__((always_inline)) uint_wide in_turn(const uint_wide& a, const uint_wide& b)
 {
     constexpr int n = n_wide, f = second_half ? n / 2 : 0;
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#if defined(HLT_AVX512)
     return __builtin_shufflevector(a, b, f, f + n, f + 1, f + n + 1, f + 2, f + n + 2, f + 3, f + n + 3, f + 4,
                                    f + n + 4, f + 5, f + n + 5, f + 6, f + n + 6, f + 7, f + n + 7);
 #else

@@ -1,11 +1,13 @@
 // Pairs of x hits on the CPU (x_hits.cuh), of several tracks in one list. Most first hits have no last one in their
-// window; cells of 0.8 mm say so for sixteen of them at once, and where the window of the others begins.
+// window; cells of 0.8 mm say so for n_wide of them at once, and where the window of the others begins.
 #pragma once
 
 #include "lhcb/forward/tracks_cpu.h"
 #include "lhcb/long_tracks/scifi_cells_cpu.h"
 
 namespace hlt {
+
+static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");
 
 /// Whether the hits of each zone ascend. Tables lead past hits that do not.
 inline bool hits_ascend(const float* x, const uint16_t* bins)

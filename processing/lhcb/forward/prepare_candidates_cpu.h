@@ -13,6 +13,7 @@ inline bool fill_ascending_zone(const float* x, uint32_t begin, uint32_t end, ui
 {
     // The last hit of a bin says where the next one begins; behind empty bins that is carried on, eight bins at a time.
     static_assert(scifi_bin_stride > n_scifi_bins && scifi_bin_stride % 8u == 0u);
+    static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");
     for (uint32_t bin = 0; bin < scifi_bin_stride; ++bin) bins[bin] = static_cast<uint16_t>(begin);
     constexpr uint32_t at_once = 16u * n_wide;
     uint32_t bin_of[at_once], bit_of[at_once], kept_of[at_once];
@@ -45,6 +46,7 @@ inline bool fill_ascending_zone(const float* x, uint32_t begin, uint32_t end, ui
 
 HLT_CPU_FORM(forward_prepare_candidates)
 {
+    if (!hlt::compares_eight_lanes) return forward_prepare_candidates(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t n_tracks = hlt::min_of(p.velo_tracks.count[event], hlt::max_long_tracks);
     const uint32_t first_candidate = p.forward_candidates.first(event), first_hit = p.scifi_hits.first(event);

@@ -12,8 +12,6 @@
 
 namespace hlt {
 
-constexpr uint32_t n_scifi_x_layers = 6;
-
 // `Real`: float, for one VELO track, or several of them, for one in each lane.
 
 template <typename Real>

@@ -39,9 +39,9 @@ struct muon_search {
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
         constexpr uint32_t all = (1u << 2u * n_muon_regions) - 1u;
         float_wide a, b, c;
-        load_first_wide(a, fields.a[station], all);
-        load_first_wide(b, fields.b[station], all);
-        load_first_wide(c, fields.c[station], all);
+        load_wide_where(a, fields.a[station], all);
+        load_wide_where(b, fields.b[station], all);
+        load_wide_where(c, fields.c[station], all);
         const float_wide wide = scale * (a + b * exp_negative<float_wide>(-1e-3f * c * momentum));
         static_assert(sizeof field <= sizeof wide);
         std::memcpy(field, &wide, sizeof field);
@@ -105,12 +105,12 @@ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
         const uint32_t there = first_bits(end - i);
         float_wide at_x, at_y, at_z, dx, dy;
         uint_wide tile;
-        load_first_wide(at_x, hit_x + i, there);
-        load_first_wide(at_y, hit_y + i, there);
-        load_first_wide(at_z, hit_z + i, there);
-        load_first_wide(dx, hit_dx + i, there);
-        load_first_wide(dy, hit_dy + i, there);
-        load_first_wide(tile, hit_tile + i, there);
+        load_wide_where(at_x, hit_x + i, there);
+        load_wide_where(at_y, hit_y + i, there);
+        load_wide_where(at_z, hit_z + i, there);
+        load_wide_where(dx, hit_dx + i, there);
+        load_wide_where(dy, hit_dy + i, there);
+        load_wide_where(tile, hit_tile + i, there);
         const int_wide odd = (tile & 1u << 14) != 0u, high = (tile & 1u << 15) != 0u;
         const float_wide to_x = at_x - (x + tx * at_z), to_y = at_y - (y + ty * at_z);
         float_wide reach_x, reach_y;

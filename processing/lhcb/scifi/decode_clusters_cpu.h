@@ -8,7 +8,7 @@
 
 #include "lhcb/scifi/decode_clusters.cuh"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if defined(HLT_AVX512)
 
 namespace hlt {
 
@@ -174,7 +174,7 @@ inline bool write_event_codes(const raw_banks& banks, const event_row& at, const
 HLT_CPU_FORM(scifi_decode_clusters)
 {
     if (!p.takes(event)) return;
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#if defined(HLT_AVX512)
     const uint32_t bound = p.scifi_hits.bound[event];
     const hlt::scifi_read_out& read_out = *p.scifi_read_out;
     const hlt::event_row at = p.raw_banks.event_rows[event];

@@ -20,7 +20,7 @@ HLT_KERNEL(scifi_hit_offsets)
         const uint32_t words = cut ? 0u : p.events.scifi_clusters[event];
         return words > 0u ? words + spare : 0u;
     };
-    // Padding behind the hits, and before and behind the codes of decode_clusters.
+    // Padding behind the hits, for whole vectors, and before and behind the codes of decode_clusters.
     hlt::place_events(p.batch->n_events, wanted, hlt::max_scifi_hits_of_event, 2u * hlt::scifi_hit_padding,
                       p.max_scifi_hits, p.scifi_hits.bound, p.scifi_hits.offset, p.events.flags);
 }

@@ -66,8 +66,7 @@ __device__ uint32_t word_where(bool condition, uint32_t word) { return condition
 // Vectors are returned without AVX in another way than with it. All such functions are of one translation unit.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#define HLT_LINES_AVX512
+#if defined(HLT_AVX512)
 #if !defined(__clang__)  // whose functions for these have other types
 #define HLT_LINES_MASKED
 #endif
@@ -92,7 +91,7 @@ using truths = vector_of<int32_t>;
 /// Bit l is set where lane l of a comparison is true.
 __device__ __forceinline__ uint32_t bits_of(const truths& comparison)
 {
-#if defined(HLT_LINES_AVX512)
+#if defined(HLT_AVX512)
     return static_cast<uint16_t>(__builtin_ia32_cvtd2mask512(comparison));
 #elif defined(__AVX2__)
     return static_cast<uint32_t>(__builtin_ia32_movmskps256((floats)comparison));
@@ -244,7 +243,6 @@ __device__ __forceinline__ floats square_root(const floats& x)
 #endif
 }
 
-#undef HLT_LINES_AVX512
 #undef HLT_LINES_MASKED
 
 #endif

@@ -316,6 +316,8 @@ class event_clustering {
     cluster_lists clusters_;
 };
 
+static_assert(sizeof(event_clustering) < 2u << 20, "it lies on the stack of a thread");
+
 }  // namespace hlt
 
 HLT_CPU_FORM(velo_masked_clustering)

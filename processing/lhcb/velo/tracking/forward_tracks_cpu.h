@@ -52,7 +52,7 @@ class open_tracks_cpu {
         const uint32_t shared_bid = __float_as_uint(cuts_.max_shared_scatter) & 0xffff0000u;
         const uint32_t max_skipped = min_of(cuts_.max_skipped_pairs, n_velo_module_pairs);
         const int_wide closed = int_wide{} + static_cast<int32_t>((max_skipped + 1u) * open_skipped_unit);
-        uint32_t* __restrict__ const used = &hits_.used[0];
+        uint32_t* const used = &hits_.used[0];
         uint16_t* __restrict__ const track_hits = track_hits_;
         uint8_t* __restrict__ const hit_count = track_hit_count_;
         const uint32_t n_open = n_open_;

@@ -14,7 +14,7 @@
 
 namespace hlt {
 
-#if defined(__AVX512F__) && defined(__AVX512BW__)
+#if defined(HLT_AVX512)
 
 /// Column of 128 offsets of bins in four registers, from which sixteen lanes look up at once.
 class bins_of_pair {

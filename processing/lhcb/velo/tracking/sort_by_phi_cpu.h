@@ -12,12 +12,18 @@
 namespace hlt {
 
 // Words in a register: eight with AVX-512, four with AVX2, else two.
-#if defined(__AVX512F__)
+#if defined(HLT_AVX512)
 constexpr uint32_t n_sort_lanes = 8;
+#define HLT_SORT_PAIRS 1, 0, 3, 2, 5, 4, 7, 6
+#define HLT_SORT_MOVED 7, 8, 9, 10, 11, 12, 13, 14
 #elif defined(__AVX2__)
 constexpr uint32_t n_sort_lanes = 4;
+#define HLT_SORT_PAIRS 1, 0, 3, 2
+#define HLT_SORT_MOVED 3, 4, 5, 6
 #else
 constexpr uint32_t n_sort_lanes = 2;
+#define HLT_SORT_PAIRS 1, 0
+#define HLT_SORT_MOVED 1, 2
 #endif
 using sort_lanes = unsigned long long __attribute__((vector_size(8 * n_sort_lanes)));
 using sort_order = long long __attribute__((vector_size(8 * n_sort_lanes)));
@@ -73,31 +79,32 @@ inline __attribute__((always_inline)) uint16_t add_up(uint8x16& counts, uint16_t
 /// Each lane of even number and the next one change places where they are not in order.
 inline __attribute__((always_inline)) sort_lanes in_pairs(const sort_lanes& mine)
 {
-    sort_order other_number{}, is_second{};
-    for (uint32_t k = 0; k < n_sort_lanes; ++k) {
-        other_number[k] = k ^ 1u;
-        is_second[k] = k % 2u == 0u ? 0 : -1;
-    }
-    const sort_lanes other = __builtin_shuffle(mine, other_number);
+    sort_order is_second{};
+    for (uint32_t k = 1; k < n_sort_lanes; k += 2u) is_second[k] = -1;
+    const sort_lanes other = __builtin_shufflevector(mine, mine, HLT_SORT_PAIRS);
     return (mine < other ? mine : other) ^ ((mine ^ other) & is_second);
+}
+
+/// Lanes moved up by one; the first is the last of `before`.
+inline __attribute__((always_inline)) sort_lanes moved_up(const sort_lanes& before, const sort_lanes& lanes)
+{
+    return __builtin_shufflevector(before, lanes, HLT_SORT_MOVED);
 }
 
 /// Each word of even number and the next one change places where they are not in order, then each of odd number.
 /// Behind the last word are n_sort_lanes that are not less.
 inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
 {
-    sort_order number_before{};
-    for (uint32_t k = 0; k < n_sort_lanes; ++k) number_before[k] = n_sort_lanes - 1u + k;
     sort_lanes before, mine;
     std::memcpy(&before, words, sizeof before);
     before = in_pairs(before);
-    const sort_lanes first = in_pairs(__builtin_shuffle(sort_lanes{}, before, number_before));
+    const sort_lanes first = in_pairs(moved_up(sort_lanes{}, before));
     for (uint32_t k = 1; k < n_sort_lanes; ++k) words[k - 1u] = first[k];
     uint32_t i = n_sort_lanes;
     for (; i < n; i += n_sort_lanes) {
         std::memcpy(&mine, words + i, sizeof mine);
         mine = in_pairs(mine);
-        const sort_lanes across = in_pairs(__builtin_shuffle(before, mine, number_before));
+        const sort_lanes across = in_pairs(moved_up(before, mine));
         std::memcpy(words + i - 1u, &across, sizeof across);
         before = mine;
     }
@@ -111,7 +118,7 @@ inline __attribute__((always_inline)) bool has_disorder(const uint64_t* words)
     std::memcpy(&mine, words, sizeof mine);
     std::memcpy(&before, words - 1, sizeof before);
     const sort_order out_of_order = mine >> sort_word::id_shift <= before >> sort_word::id_shift;
-#if defined(__AVX512F__)
+#if defined(HLT_AVX512)
     return __builtin_ia32_cmpq512_mask(out_of_order, sort_order{}, 4, static_cast<uint8_t>(0xffu)) != 0;
 #elif defined(__AVX2__)
     return __builtin_ia32_ptestz256(out_of_order, out_of_order) == 0;

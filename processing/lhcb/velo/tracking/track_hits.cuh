@@ -18,8 +18,7 @@ constexpr uint32_t kalman_width = 1;
 struct kalman_hits {
     uint32_t rows;
     uint32_t count[kalman_width];
-    const uint16_t* indices;  // of the first hit; those of the others lie `step` apart
-    int32_t step;
+    const uint16_t* indices;
     const float* x;
     const float* y;
     const float* z;
@@ -27,7 +26,7 @@ struct kalman_hits {
     __device__ bool has(uint32_t, uint32_t) const { return true; }  // each row is a hit of this track
     __device__ kalman_hit at(uint32_t k, uint32_t) const
     {
-        const uint32_t hit = indices[static_cast<int32_t>(k) * step];
+        const uint32_t hit = indices[k];
         return {x[hit], y[hit], z[hit]};
     }
 };
@@ -47,23 +46,18 @@ struct kalman_hits {
 };
 #endif
 
-/// Track `t` of the group, whose count is set, as `rows`: `indices` of its hits, and x, y, z of all hits. `reversed`:
-/// the last hit is the first.
+/// Track `t` of the group, whose count is set, as `rows`: `indices` of its hits, and x, y, z of all hits.
 __device__ void kalman_read(kalman_hits& hits, uint32_t t, const uint16_t* indices, const float* x, const float* y,
-                            const float* z, bool reversed = false)
+                            const float* z)
 {
-    const uint32_t last = hits.count[t] > 0 ? hits.count[t] - 1 : 0;
-    indices += reversed ? last : 0;
-    const int32_t step = reversed ? -1 : 1;
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     hits.indices = indices;
-    hits.step = step;
     hits.x = x;
     hits.y = y;
     hits.z = z;
 #else
     for (uint32_t k = 0; k < hits.count[t]; ++k) {
-        const uint32_t hit = indices[static_cast<int32_t>(k) * step];
+        const uint32_t hit = indices[k];
         hits.x[k][t] = x[hit];
         hits.y[k][t] = y[hit];
         hits.z[k][t] = z[hit];
