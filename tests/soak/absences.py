@@ -125,6 +125,12 @@ class Absences:
         }
         return "; ".join(f"{source}: {', '.join(times) or 'never'}" for source, times in sent.items())
 
+    def first_sent(self, node: str, run: int, mep: int, since: float) -> float | None:
+        """When the first fragment of a MEP was sent to a node, from a time on."""
+        index = self._nodes.index(node)
+        sent = (self._records.sent.get((run, mep, source), []) for source in self._feeder_of)
+        return min((time for of in sent for to, time in of if to == index and time >= since), default=None)
+
     def explain(
         self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float
     ) -> Kind | Standing | None:

@@ -272,6 +272,18 @@ def test_a_mep_whose_decision_the_sample_left_out_was_decided_between_its_neighb
     assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
 
 
+def test_a_mep_whose_neighbours_came_later_from_another_node_was_built_when_it_was_sent(scene: Scene) -> None:
+    scene.lack(2, SOURCE)
+    decisions = scene.decisions.of_node["a"]
+    decisions[:] = [Decision(DECIDED + 20.0, RUN, mep, "complete", frozenset()) for mep in (0, 1, 3, 4)]
+    scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 1.0, DECIDED + 3.0)
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
+    scene.records.sent[RUN, 2, ODIN_SOURCE].append((1, DECIDED))
+    assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP, "sent to the other node"
+    scene.records.sent[RUN, 2, ODIN_SOURCE].append((0, DECIDED))
+    assert scene.judge().incomplete_explained == {Kind.STOP_FEEDER: EVENTS_PER_MEP}
+
+
 def record(run: int, event: int, *, file_run: int | None = None, left_out: int | None = None) -> bytearray:
     banks = [
         RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))

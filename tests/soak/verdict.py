@@ -201,6 +201,10 @@ class Judge:
         if decisions:
             return decisions[-1], decisions[-1].time, decisions[-1].time
         earliest, latest = self._decisions.times_around(session.node, run, mep, *span) or (session.begin, session.begin)
+        # Its neighbours may have come from another node long after it.
+        sent = self._absences.first_sent(session.node, run, mep, session.begin)
+        if sent is not None:
+            earliest = min(earliest, sent)
         return None, min(session.end, earliest), min(session.end, latest)
 
     def _near_decision_of(self, event: Event) -> Row:
