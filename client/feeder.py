@@ -446,7 +446,7 @@ class Feeder:
             # The node has gone over to another run: its answers to the hellos say what follows.
             self._lose()
         else:
-            if nack.reason is RejectReason.REVOKED and nack.mep in self.window:
+            if self.supervising and nack.reason is RejectReason.REVOKED and nack.mep in self.window:
                 # An earlier process has given it back to the node, and was ended before the node knew.
                 self.window.to_return.add(nack.mep)
             self.window.refuse(self._clock.monotonic_ns(), nack)

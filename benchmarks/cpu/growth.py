@@ -12,7 +12,7 @@ from benchmarks.cpu.forms import Form, simulated
 from benchmarks.cpu.revision import WORKING_TREE
 
 COLLISIONS = (1.0, 2.0, 4.0, 7.6, 12.0, 20.0, 40.0)
-"""A mean of 7.6 is Run 3; events of 40 are denser than the densest of a million of those."""
+"""Means. Of Run 3 it is 7.6, of which one event in two million has 25 or more."""
 EVENTS = 40
 """Of each sample."""
 TARGET = 1.1

@@ -90,6 +90,8 @@ inline __attribute__((always_inline)) sort_lanes moved_up(const sort_lanes& befo
 {
     return __builtin_shufflevector(before, lanes, HLT_SORT_MOVED);
 }
+#undef HLT_SORT_PAIRS
+#undef HLT_SORT_MOVED
 
 /// Each word of even number and the next one change places where they are not in order, then each of odd number.
 /// Behind the last word are n_sort_lanes that are not less.
