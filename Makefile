@@ -47,7 +47,7 @@ attacks: $(VENV)/.developed
 	$(BIN)/python -m tests.attacks
 
 # Provokes every alert on real nodes, with Prometheus and Alertmanager from Debian's packages: ten minutes or so.
-# ALERTS_ARGUMENTS='Hlt1NodeDown --at-once 2' for some of them.
+# ALERTS_ARGUMENTS='HltnodeNodeDown --at-once 2' for some of them.
 alerts: $(VENV)/.developed
 	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
 

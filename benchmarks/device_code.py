@@ -24,8 +24,8 @@ from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
@@ -52,11 +52,11 @@ class DeviceCode:
         self._machine_instructions: Mapping[str, int] = {}
         """Of each kernel; empty without a disassembler."""
         if nvdisasm is not None:
-            cubin = compile_kernels(nvrtc, HLT1.kernels, int(COUNTED_FOR))
+            cubin = compile_kernels(nvrtc, CHAIN.kernels, int(COUNTED_FOR))
             self._machine_instructions = machine_instructions(nvdisasm, cubin)
         self._module = module_of(COUNTED_FOR)
         self.resources: Mapping[str, Mapping[str, Resources]] = {
-            architecture: resources(nvrtc, architecture, HLT1.kernels) for architecture in MULTIPROCESSORS
+            architecture: resources(nvrtc, architecture, CHAIN.kernels) for architecture in MULTIPROCESSORS
         }
 
     def costs(self, mep: EncodedMep, geometry: VeloGeometry | Path) -> dict[str, KernelCost]:
@@ -109,7 +109,7 @@ class DeviceCode:
         """Kernels and their total. `costs`: means per event of `mep`, `dense`: of one dense event."""
         kernels = {
             algorithm.name: self.describe(algorithm, costs[algorithm.name], dense[algorithm.name])
-            for algorithm in HLT1.sequences[self._sequence].algorithms
+            for algorithm in CHAIN.sequences[self._sequence].algorithms
         }
         path, dense_path = (sum(cost.path for cost in of.values()) for of in (costs, dense))
         report = {
@@ -197,7 +197,7 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
     except pytest.skip.Exception as missing:
         raise RuntimeError(str(missing)) from missing
     geometry = shared / "data" / "lhcb-geometry"
-    chain = HLT1.with_sequence(sequence)
+    chain = CHAIN.with_sequence(sequence)
     reports = {}
     for encoding, pattern in SAMPLES.items():
         (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
@@ -215,7 +215,7 @@ def main(arguments: Sequence[str], shared: Path) -> None:
     """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
-    parser.add_argument("--sequence", default="velo", choices=HLT1.sequences, help="which one; velo if not given")
+    parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="which one; velo if not given")
     options = parser.parse_args(arguments)
     reports = count(shared, options.sequence)
     console = Console(width=220)

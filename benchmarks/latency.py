@@ -3,8 +3,8 @@
 The node is a process of its own, `hltnode serve` on the CPU, all cores, with the VELO chain and a line that keeps three
 events in a hundred; its batches have 64 events, which are one MEP each. `hltnode replay` feeds it, over tcp or shared
 memory: first as fast as it takes them, then at half of that rate. The times are the node's own metrics
-(`hlt1_mep_latency_seconds`, `hlt1_mep_stage_seconds`), of what it decided in between; quantiles are interpolated in a
-bucket.
+(`hltnode_mep_latency_seconds`, `hltnode_mep_stage_seconds`), of what it decided in between; quantiles are interpolated
+in a bucket.
 """
 
 import os
@@ -84,7 +84,7 @@ class ServedNode:
         buckets: dict[str, dict[float, float]] = {stage: {} for stage in (WHOLE, *MepStage)}
         totals = dict.fromkeys(buckets, 0.0)
         for family in text_string_to_metric_families(text):
-            if family.name in ("hlt1_mep_latency_seconds", "hlt1_mep_stage_seconds"):
+            if family.name in ("hltnode_mep_latency_seconds", "hltnode_mep_stage_seconds"):
                 for sample in family.samples:
                     stage = sample.labels.get("stage", WHOLE)
                     if sample.name.endswith("_bucket"):

@@ -15,7 +15,7 @@ from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
 from benchmarks.sequences import COPIES, LIMITS, real_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.select_lines import NAME
@@ -32,13 +32,13 @@ def run(shared: Path) -> Iterator[Result]:
     """Measure the lines of each sequence: medians over the turns."""
     events, geometry = real_events(shared), shared / "data" / "lhcb-geometry"
     for name in SEQUENCES:
-        meps = [encode_mep(HLT1.with_sequence(name), events * COPIES, encoding="retina")] * MEPS
+        meps = [encode_mep(CHAIN.with_sequence(name), events * COPIES, encoding="retina")] * MEPS
         yield from measured(name, geometry, meps)
 
 
 def measured(name: str, geometry: Path, meps: list[EncodedMep]) -> Iterator[Result]:
     """Rows of one sequence: with the lines of its menu, and with N_LINES."""
-    triggers = [HLT1.load_trigger(None, name), many_lines(name, N_LINES)]
+    triggers = [CHAIN.load_trigger(None, name), many_lines(name, N_LINES)]
     sequences = [ProfiledSequence(name, geometry, LIMITS, trigger=trigger) for trigger in triggers]
     for sequence in sequences:
         sequence.throughput(meps)
@@ -62,10 +62,10 @@ def summary(results: list[Result]) -> dict[str, object]:
 
 def many_lines(name: str, n: int) -> TriggerConfig:
     """A configuration with n lines: those of the menu, and more of them with other cuts."""
-    menu = HLT1.menu.of(name)
+    menu = CHAIN.menu.of(name)
     more = (_with_other_cuts(line, round_ // len(menu) + 1) for round_, line in zip(count(), cycle(menu), strict=False))
     types = (*menu, *islice(more, max(0, n - len(menu))))[:n]
-    return replace(HLT1.load_trigger(None, name), lines=tuple(line.line() for line in types), types=types)
+    return replace(CHAIN.load_trigger(None, name), lines=tuple(line.line() for line in types), types=types)
 
 
 def _with_other_cuts(line: LineType, number: int) -> LineType:

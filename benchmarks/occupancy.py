@@ -19,12 +19,12 @@ from benchmarks.profile import ProfiledSequence
 from benchmarks.sequences import real_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.scifi.collections import MAX_HITS_PER_EVENT
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.processing.selection.configuration.trigger_config import Override
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.dense_events import DENSE, TEN_TIMES
@@ -56,7 +56,7 @@ def simulated(nu: float) -> list[list[RawBank]]:
 def measured(name: str, samples: Sequence[Sequence[Sequence[RawBank]]], geometry: Path | None) -> dict[str, Sizes]:
     """By kernel, and "hits": one number for each sample, per event."""
     found: dict[str, list[float]] = {}
-    chain = HLT1.with_sequence(name)
+    chain = CHAIN.with_sequence(name)
     for events in samples:
         mep = encode_mep(chain, events, encoding="retina")
         limits = BatchLimits(events=len(events), meps=1, input_bytes=-(-mep.data.nbytes // 64) * 64 + 64)
@@ -78,9 +78,9 @@ def exponent(hits: Sizes, times: Sizes) -> float:
 
 def run(shared: Path) -> Iterator[Result]:
     """Exponents for the sequence with the most algorithms, dense events for all of them."""
-    name = max(HLT1.sequences, key=lambda it: len(HLT1.sequences[it].algorithms.algorithms))
+    name = max(CHAIN.sequences, key=lambda it: len(CHAIN.sequences[it].algorithms.algorithms))
     yield from exponents(name)
-    for sequence in HLT1.sequences:
+    for sequence in CHAIN.sequences:
         yield from densest(sequence, shared)
 
 
@@ -115,5 +115,5 @@ def densest(name: str, shared: Path) -> Iterator[Result]:
 
 def event_us(sequence: ProfiledSequence, name: str, event: Sequence[RawBank]) -> float:
     """Processor time of an event."""
-    meps = [encode_mep(HLT1.with_sequence(name), [event] * COPIES, encoding="retina")]
+    meps = [encode_mep(CHAIN.with_sequence(name), [event] * COPIES, encoding="retina")]
     return median(lambda: sequence.throughput(meps).cpu_us, RUNS)

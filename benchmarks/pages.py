@@ -18,7 +18,7 @@ from benchmarks.latency import ServedNode, write_config
 from benchmarks.measure import Result
 from benchmarks.real_readout import TRIGGER, cpu_seconds, free_ports, numbered_events, process
 from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 WINDOW_SECONDS = 8.0
 PAIRS = 8
@@ -55,7 +55,7 @@ class Window:
 
 def picture_ms(shared: Path, geometry: Path) -> float:
     """Processor time of a picture (ms), median of the real events."""
-    draw = HLT1.picture_maker(HLT1.load_geometry(geometry), HLT1.load_trigger(None))
+    draw = CHAIN.picture_maker(CHAIN.load_geometry(geometry), CHAIN.load_trigger(None))
     events = list(read_events(shared / "data/lhcb-minbias-mdf/minbias_601cb8ae_zlib_nomc_ev6001_6007.mdf"))
     draw(events[0])
     took = []

@@ -8,7 +8,7 @@ from benchmarks.measure import Stopwatch, Throughput
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
 
 
@@ -25,10 +25,10 @@ class ProfiledSequence:
         overrides: tuple[Override, ...] = (),
         trigger: TriggerConfig | None = None,
     ) -> None:
-        self.engine = HLT1.create_engine(
-            CpuBackend(HLT1.kernels, threads=threads),
-            HLT1.with_sequence(name).load_geometry(geometry),
-            replace(trigger or HLT1.load_trigger(None, name), overrides=overrides),
+        self.engine = CHAIN.create_engine(
+            CpuBackend(CHAIN.kernels, threads=threads),
+            CHAIN.with_sequence(name).load_geometry(geometry),
+            replace(trigger or CHAIN.load_trigger(None, name), overrides=overrides),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.occupancy import simulated
-from hltnode.daemon.feeder.mep_source import Packing, meps_of_files, meps_of_simulation
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files, meps_of_simulation
 from hltnode.processing.framework.batch import MFP_ALIGNMENT
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 COLLISIONS = 7.6
@@ -41,7 +41,7 @@ def real_file(shared: Path) -> Path:
 def real_mep(shared: Path, n_events: int) -> ReadoutMep:
     """A MEP of real events."""
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 31, repeat=-(-n_events // 7))
-    mep = next(iter(meps_of_files([real_file(shared)], HLT1.readout, packing)))
+    mep = next(iter(meps_of_files([real_file(shared)], CHAIN.readout, packing)))
     return _in_slot("real", n_events, mep.mfps)
 
 
@@ -53,7 +53,7 @@ def simulated_mep(n_events: int) -> ReadoutMep:
         return islice((banks for _ in range(n_events) for banks in events), n_events)
 
     packing = Packing(events_per_mep=n_events, max_fragment_bytes=1 << 31)
-    mep = next(iter(meps_of_simulation(loop, HLT1.readout, packing, n_events)))
+    mep = next(iter(meps_of_simulation(loop, CHAIN.readout, packing, n_events)))
     return _in_slot("simulated", n_events, mep.mfps)
 
 

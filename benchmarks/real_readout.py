@@ -30,7 +30,7 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, encode_bank
@@ -52,7 +52,7 @@ LOOK_SECONDS = 0.5
 AFTER_START_SECONDS = LIBRARY_SECONDS + 2.0
 """A node does some of the work of its start later."""
 WAYS = ("tcp", "shm")
-SEQUENCES = ("velo", HLT1.default_sequence)
+SEQUENCES = ("velo", CHAIN.default_sequence)
 SEGMENT_MIB = 1024
 TRIGGER = """[sequence]
 name = "velo"
@@ -82,10 +82,10 @@ def numbered_events(shared: Path, path: Path) -> int:
 def kernels_us(mep: ReadoutMep, trigger: Path, sequence: str, geometry: Path) -> float:
     """Processor time of the sequence for each event of a batch with this MEP (µs)."""
     limits = BatchLimits(events=mep.n_events, meps=1, input_bytes=mep.data.nbytes + 64, rows=mep.n_sources)
-    configured = HLT1.load_trigger(trigger)
-    engine = HLT1.create_engine(
-        CpuBackend(HLT1.kernels, threads=1),
-        HLT1.with_sequence(sequence).load_geometry(geometry),
+    configured = CHAIN.load_trigger(trigger)
+    engine = CHAIN.create_engine(
+        CpuBackend(CHAIN.kernels, threads=1),
+        CHAIN.with_sequence(sequence).load_geometry(geometry),
         configured,
         limits,
     )
@@ -294,4 +294,4 @@ def summary(results: list[Result]) -> dict[str, object]:
             for way in WAYS:
                 key = f"cpu_ratio_{n_events}"
                 found.setdefault(f"{sequence}_{way}", {})[key] = TARGETS[n_events] / next(ratios)
-    return {**found[f"{HLT1.default_sequence}_tcp"], **found}
+    return {**found[f"{CHAIN.default_sequence}_tcp"], **found}

@@ -23,9 +23,9 @@ import zmq.asyncio
 from benchmarks.measure import Comparison, Result, Stopwatch, Throughput, compare_in_turn
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
-from hltnode.daemon.feeder.made_ahead import made_ahead
-from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files
-from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.replay.made_ahead import made_ahead
+from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Welcome

@@ -32,7 +32,7 @@ from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.feeder_socket import ControlSocket
+from hltnode.daemon.readout.control_socket import ControlSocket
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.storage.event_files import FileKey, Piece, Row

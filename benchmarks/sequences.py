@@ -17,7 +17,7 @@ from benchmarks.profile import ProfiledSequence
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=512, input_bytes=16 << 20)
@@ -43,13 +43,13 @@ def run(shared: Path) -> Iterator[Result]:
     events, geometry = real_events(shared), shared / "data" / "lhcb-geometry"
 
     def meps_of(name: str) -> list[EncodedMep]:
-        return [encode_mep(HLT1.with_sequence(name), events * COPIES, encoding="retina")] * REPEAT
+        return [encode_mep(CHAIN.with_sequence(name), events * COPIES, encoding="retina")] * REPEAT
 
     one, two = in_turn([partial(arithmetic, 1), partial(arithmetic, 2)], TURNS)
     plain = compare(one, two)
     yield Result("arithmetic alone, 2 threads", plain.second.per_second, "blocks/s", "1 thread, in turn", plain.ratio)
     velo = partial(ProfiledSequence(VELO, geometry, LIMITS).throughput, meps_of(VELO))
-    for name in HLT1.sequences:
+    for name in CHAIN.sequences:
         yield from measured(name, geometry, meps_of(name), velo)
 
 

@@ -27,12 +27,12 @@ from hltnode.client.sockets import PLAIN, connect_to_node
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.feeder.made_ahead import made_ahead
-from hltnode.daemon.feeder.mep_source import Packing, meps_of_files
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.made_ahead import made_ahead
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.readout import LHCB_READOUT

@@ -10,15 +10,20 @@ from hltnode.daemon.commands.physics.validate import EVENTS_PER_MEP, LIMITS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.blocks import EVENTS_PER_BLOCK, Detectors, SimulationRequest, encode_block
-from hltnode.processing.lhcb.simulation.full_generator import BankVersions
-from hltnode.processing.lhcb.simulation.generation.samples import Sample
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
-from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
-from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import retained
+from hltnode.processing.lhcb.offline.simulation.blocks import (
+    EVENTS_PER_BLOCK,
+    Detectors,
+    SimulationRequest,
+    encode_block,
+)
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 
 BLOCKS = 4
 RUNS = 7
@@ -54,15 +59,15 @@ def simulated_per_second(detectors: Detectors) -> float:
 def checked_per_second(path: Path) -> float:
     """Events per second that are read, reconstructed on two threads and compared with their truth."""
     begin = time.perf_counter()
-    engine = HLT1.create_engine(
-        CpuBackend(HLT1.kernels, threads=2),
+    engine = CHAIN.create_engine(
+        CpuBackend(CHAIN.kernels, threads=2),
         geometry_constants(VeloGeometry.builtin()),
-        HLT1.load_trigger(None, "velo"),
+        CHAIN.load_trigger(None, "velo"),
         LIMITS,
         retain=retained(HLT1_SEQUENCE),
     )
     checker = Checker()
-    for batch in OfflineRunner(engine).run(encode_meps(HLT1, read_events(path), EVENTS_PER_MEP, "auto")):
+    for batch in OfflineRunner(engine).run(encode_meps(CHAIN, read_events(path), EVENTS_PER_MEP, "auto")):
         check_batch(checker, batch)
     engine.close()
     checker.result()

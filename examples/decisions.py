@@ -14,7 +14,7 @@ import numpy as np
 import zmq
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
 
@@ -25,8 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--meps", type=int, required=True, help="MEPs after which to end")
     options = parser.parse_args(arguments)
 
-    trigger = HLT1.load_trigger(options.trigger)
-    tck = HLT1.document(trigger).tck
+    trigger = CHAIN.load_trigger(options.trigger)
+    tck = CHAIN.document(trigger).tck
     next_message: int | None = None
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.set(zmq.LINGER, 0)

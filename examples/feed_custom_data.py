@@ -30,7 +30,7 @@ import zmq.asyncio
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.mep import FeedMep
 from hltnode.client.sockets import FeederSockets
-from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
+from hltnode.daemon.replay.single_node import FeedReport, feed_meps
 from hltnode.protocol import BankType, Odin, SubDetector, encode_mfp, encode_odin, source_id
 
 TIMING_BOARD = source_id(SubDetector.ODIN, 0)

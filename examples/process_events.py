@@ -14,7 +14,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 EVENTS_PER_MEP = 50
 LIMITS = BatchLimits(events=200, input_bytes=8 << 20)
@@ -30,10 +30,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sequence", help="the sequence that runs; as configured if not given")
     options = parser.parse_args(arguments)
 
-    backend = create_backend("cpu", HLT1.kernels, threads=2)
-    trigger = HLT1.load_trigger(options.trigger, options.sequence)
-    geometry = HLT1.with_sequence(trigger.sequence).load_geometry(None)
-    engine = HLT1.create_engine(backend, geometry, trigger, LIMITS)
+    backend = create_backend("cpu", CHAIN.kernels, threads=2)
+    trigger = CHAIN.load_trigger(options.trigger, options.sequence)
+    geometry = CHAIN.with_sequence(trigger.sequence).load_geometry(None)
+    engine = CHAIN.create_engine(backend, geometry, trigger, LIMITS)
 
     n_events = n_accepted = 0
     of_line = np.zeros(len(engine.lines), dtype=np.int64)

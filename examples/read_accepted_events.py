@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hltnode.processing.framework.event_files import read_all_events
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol import BankType, RawBank, decode_odin
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 
@@ -20,8 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--trigger", type=Path, required=True, help="trigger configuration that the node ran")
     options = parser.parse_args(arguments)
 
-    trigger = HLT1.load_trigger(options.trigger)
-    tck = HLT1.document(trigger).tck
+    trigger = CHAIN.load_trigger(options.trigger)
+    tck = CHAIN.document(trigger).tck
     for banks in read_all_events(options.files):
         odin = decode_odin(bank_of_type(banks, BankType.ODIN))
         reports = decode_dec_reports(bank_of_type(banks, BankType.HLT_DEC_REPORTS))

@@ -100,7 +100,7 @@ def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
 def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that do not look at each panel of the checker's figures: two variables instead of all."""
     plots = pytest.importorskip(
-        "hltnode.processing.lhcb.validation.reports.plots", reason="the extra `plot` is not installed"
+        "hltnode.processing.lhcb.offline.validation.reports.plots", reason="the extra `plot` is not installed"
     )
     monkeypatch.setattr(plots, "PARTICLE_BINNINGS", {name: plots.PARTICLE_BINNINGS[name] for name in ("p", "eta")})
 

@@ -8,7 +8,7 @@ import argparse
 import sys
 
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 
 def main() -> int:
@@ -16,7 +16,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
     check = parser.parse_args().check
-    headers = HLT1.headers
+    headers = CHAIN.headers
     known = {path for path in PROCESSING.rglob("generated/*.h") if path.is_file()}
     stale = sorted(path for path, text in headers.items() if path not in known or path.read_text() != text)
     forgotten = sorted(known - set(headers))

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines import cuts
 from hltnode.processing.selection.lines.line_type import LineType
 
@@ -45,16 +45,16 @@ def _menu() -> Iterator[str]:
     yield from ("## The menu", "")
     yield from ("What runs where a trigger configuration names no lines. Other cuts are those of the type.", "")
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
-    for line in HLT1.menu.lines:
+    for line in CHAIN.menu.lines:
         kind = type(line).__name__
         given = {cut.name: getattr(line, cut.name) for cut in _cuts_of(type(line))}
         own = [f"`{cut.name} = {given[cut.name]}`" for cut in _cuts_of(type(line)) if given[cut.name] != cut.default]
         scales = f"{line.prescale:g} | {line.postscale:g}"
         yield f"| `{line.name}` | [{kind}](#{kind.lower()}) | {scales} | {', '.join(own)} |"
-    for sequence, menu in HLT1.menu.lines_of.items():
+    for sequence, menu in CHAIN.menu.lines_of.items():
         yield from ("", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}.")
     yield from ("", "Lines of LHCb that are not available:", "", "| line | why |", "|---|---|")
-    yield from (f"| `{name}` | {why} |" for name, why in HLT1.menu.not_available.items())
+    yield from (f"| `{name}` | {why} |" for name, why in CHAIN.menu.not_available.items())
     yield ""
 
 
@@ -62,7 +62,7 @@ def _types() -> Iterator[str]:
     """Line types and their cuts."""
     yield from ("## Types", "", "Each has `name`, `prescale` and `postscale` (0 to 1) too.", "")
     units = _docstrings_of_assignments(cuts)
-    for kind in HLT1.menu.types:
+    for kind in CHAIN.menu.types:
         yield from (f"### {kind.__name__}", "", f"{_first_line(kind)} Selects: {kind.input.name}.", "")
         hints = typing.get_type_hints(kind, include_extras=True)
         if _cuts_of(kind):
@@ -80,7 +80,7 @@ def _inputs() -> Iterator[str]:
     """What lines select."""
     yield from ("## Inputs", "")
     yield from ("What a line selects, by the name under which a file of lines imports it, and its fields.", "")
-    for name, of in HLT1.inputs.items():
+    for name, of in CHAIN.inputs.items():
         yield from (f"### {name}", "", f"{of.description[:1].upper()}{of.description[1:]}.", "")
         yield from ("| field | kind or unit | meaning |", "|---|---|---|")
         yield from (f"| `{field}` | {unit} | {text} |" for field, unit, text in of.describe())

@@ -2,7 +2,7 @@
 
     hltnode simulate --sample minbias -n 2500 --seed 21 -o minbias.mdf
     hltnode simulate --sample bsphiphi -n 600 --seed 32 -o bsphiphi.mdf
-    python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/kalman
+    python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/tracks/kalman
     python tools/train_ghost_network.py real.mdf --geometry lhcb-geometry
 
 Of every three events two are trained on, the third is looked at; without -o all events are looked at with the network
@@ -22,15 +22,21 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import CompletedBatch, OfflineRunner, encode_meps
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.kalman.ghost_network import GHOST_NETWORK_FILE, INPUTS, N_HIDDEN, GhostNetwork, inputs_of
-from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
-from hltnode.processing.lhcb.long_tracks.collections import long_count, long_tracks
-from hltnode.processing.lhcb.validation.checker.categories import Stage
-from hltnode.processing.lhcb.validation.checker.matching import match_tracks
-from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
-from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch, retained
-from hltnode.processing.lhcb.validation.checker.truth_check import TruthFaults, read_truth
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch, retained
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults, read_truth
+from hltnode.processing.lhcb.tracks.kalman.ghost_network import (
+    GHOST_NETWORK_FILE,
+    INPUTS,
+    N_HIDDEN,
+    GhostNetwork,
+    inputs_of,
+)
+from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probability
+from hltnode.processing.lhcb.tracks.long.collections import long_count, long_tracks
 from hltnode.processing.lhcb.velo.collections import track_hit_count
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
 
@@ -54,11 +60,11 @@ class Sample:
     @classmethod
     def read(cls, path: Path, geometry: Path | None, first_event: int) -> "Sample":
         """The tracks that the configured sequence finds in events with truth."""
-        configuration = HLT1.load_trigger(None, "forward_then_matching")
-        chain = HLT1.with_sequence(configuration.sequence)
+        configuration = CHAIN.load_trigger(None, "forward_then_matching")
+        chain = CHAIN.with_sequence(configuration.sequence)
         columns = [column.name for column in (*ghost_probability.reads, *ghost_probability.writes)]
-        engine = HLT1.create_engine(
-            create_backend("cpu", HLT1.kernels, threads=1, device=0),
+        engine = CHAIN.create_engine(
+            create_backend("cpu", CHAIN.kernels, threads=1, device=0),
             chain.load_geometry(geometry),
             configuration,
             LIMITS,

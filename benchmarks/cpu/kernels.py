@@ -11,7 +11,7 @@ from benchmarks.cpu import worker
 from benchmarks.cpu.comparison import RefusedError, work_of
 from benchmarks.cpu.forms import FORMS, Form, Sample
 from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def kernel_times(form: Form, sample: Sample, turns: int, instructions: str | Non
                 for name, seconds in measured["algorithms"].items():
                     us = 1e6 * seconds / measured["events"]
                     least[which][name] = min(least[which].get(name, us), us)
-    names = [it.name for it in HLT1.with_sequence(form.sequence).sequence if it.cpu_form is not None]
+    names = [it.name for it in CHAIN.with_sequence(form.sequence).sequence if it.cpu_form is not None]
     common, own = ({name: of[name] for name in names} for of in least)
     return KernelTimes(form.name, sample.name, batches[0].target, common, own)
 

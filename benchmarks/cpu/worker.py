@@ -65,23 +65,23 @@ def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
     from hltnode.processing.framework.batch import MepInBatch
     from hltnode.processing.framework.limits import BatchLimits
     from hltnode.processing.framework.offline_runner import encode_mep
-    from hltnode.processing.lhcb.hlt1 import HLT1
+    from hltnode.processing.lhcb.chain import CHAIN
     from hltnode.processing.selection.configuration.trigger_config import Override
 
-    if work.sequence not in HLT1.sequences:
+    if work.sequence not in CHAIN.sequences:
         raise LookupError(f"this revision has no sequence {work.sequence}")
-    chain = HLT1.with_sequence(work.sequence)
-    trigger = HLT1.load_trigger(None, work.sequence)
+    chain = CHAIN.with_sequence(work.sequence)
+    trigger = CHAIN.load_trigger(None, work.sequence)
     if work.overrides:
         trigger = replace(trigger, overrides=tuple(Override(*override) for override in work.overrides))
     geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
     limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
     try:
         options = {"common": True} if common else {}
-        cpu = CpuBackend(HLT1.kernels, threads=work.threads, target=work.instructions, **options)
+        cpu = CpuBackend(CHAIN.kernels, threads=work.threads, target=work.instructions, **options)
     except BackendError as error:
         raise LookupError(str(error)) from error
-    engine = HLT1.create_engine(cpu, geometry, trigger, limits)
+    engine = CHAIN.create_engine(cpu, geometry, trigger, limits)
     workspace = engine.create_workspace()
 
     def encode(of_mep: list[Any], first: int) -> Any:

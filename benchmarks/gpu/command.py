@@ -22,7 +22,7 @@ from benchmarks.gpu.timeline import overlap, record, timeline
 from benchmarks.gpu.tools import gpu_tests, sanitizer
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 FOLDER = Path("build/gpu")
 SLOTS = 3
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
     parser.add_argument("--device", type=int, default=0, help="which GPU of several")
     device = parser.parse_args(arguments).device
-    make_backend = partial(CudaBackend, HLT1.kernels, device=device)
+    make_backend = partial(CudaBackend, CHAIN.kernels, device=device)
     try:
         backend = make_backend()
     except BackendError as error:

@@ -12,9 +12,9 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from tests.processing.lhcb.velo.dense_events import overlaid
 
 SIMULATED = 8
@@ -39,7 +39,7 @@ def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]
         events = list(simulate_events(n_events, 1, geometry=geometry, velo_banks=banks))
         if dense:
             events.append(overlaid(list(simulate_events(LARGE, 2, geometry=geometry, velo_banks=banks))))
-        samples.append(Sample(f"simulated, {banks}", encode_mep(HLT1, events, encoding=banks), geometry))
+        samples.append(Sample(f"simulated, {banks}", encode_mep(CHAIN, events, encoding=banks), geometry))
     return samples
 
 
@@ -55,7 +55,7 @@ def real(shared: Path, times: int = 1) -> list[Sample]:
     return [
         Sample(
             f"real, {encoding}",
-            encode_mep(HLT1, list(read_events(real_file(shared, encoding))) * times, encoding=encoding),
+            encode_mep(CHAIN, list(read_events(real_file(shared, encoding))) * times, encoding=encoding),
             geometry,
         )
         for encoding in SAMPLES
@@ -70,10 +70,10 @@ def limits_of(mep: EncodedMep, meps: int) -> BatchLimits:
 
 def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = ()) -> Engine:
     """HLT1 with the default trigger, for batches of `meps` MEPs of a sample. `retain` as for Engine."""
-    return HLT1.create_engine(
+    return CHAIN.create_engine(
         backend,
         geometry_constants(sample.geometry),
-        HLT1.load_trigger(None, "velo"),
+        CHAIN.load_trigger(None, "velo"),
         limits_of(sample.mep, meps),
         retain=retain,
     )

@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.gpu.samples import engine_of, fill, simulated
 from hltnode.processing.framework.backends.cuda import CudaBackend
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 
 EVENTS = 2
 
@@ -15,7 +15,7 @@ EVENTS = 2
 def main(device: int) -> None:
     """Raises BackendError."""
     for sample in simulated(EVENTS, dense=True):
-        engine = engine_of(CudaBackend(HLT1.kernels, device=device), sample, 1)
+        engine = engine_of(CudaBackend(CHAIN.kernels, device=device), sample, 1)
         workspace = engine.create_workspace()
         fill(workspace, [sample.mep])
         workspace.submit()

@@ -29,24 +29,24 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.event_building.accounting import closes
-from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, blocks
+from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks
 from hltnode.protocol.transport.decisions import decode_decision
 
 START_SECONDS = 60.0
 STALL_SECONDS = 60.0
 STOP_SECONDS = 30.0
 SHOWN_LINES = 8
-END_TO_END = "hlt1_end_to_end_seconds"
-KERNEL_SECONDS = 'hlt1_stage_seconds_sum{stage="kernels"}'
+END_TO_END = "hltnode_end_to_end_seconds"
+KERNEL_SECONDS = 'hltnode_stage_seconds_sum{stage="kernels"}'
 SHOWN_METRICS = (
-    "hlt1_fragments_received_total",
-    "hlt1_fragment_bytes_received_total",
-    'hlt1_meps_closed_total{reason="complete"}',
-    "hlt1_meps_acknowledged_total",
-    "hlt1_batches_total",
-    "hlt1_events_processed_total",
-    "hlt1_events_accepted_total",
-    "hlt1_decisions_published_total",
+    "hltnode_fragments_received_total",
+    "hltnode_fragment_bytes_received_total",
+    'hltnode_meps_closed_total{reason="complete"}',
+    "hltnode_meps_acknowledged_total",
+    "hltnode_batches_total",
+    "hltnode_events_processed_total",
+    "hltnode_events_accepted_total",
+    "hltnode_decisions_published_total",
     KERNEL_SECONDS,
     f"{END_TO_END}_sum",
     f"{END_TO_END}_count",
@@ -292,7 +292,7 @@ def show(result: dict[str, Any]) -> None:
     fragments, meps = result["accounting"]["fragments"], result["accounting"]["meps"]
     metrics = result["metrics"]
     events = max(1, result["events"])
-    batches = max(1.0, metrics["hlt1_batches_total"])
+    batches = max(1.0, metrics["hltnode_batches_total"])
     decisions = max(1.0, metrics[f"{END_TO_END}_count"])
     lines = [
         "",
@@ -301,7 +301,7 @@ def show(result: dict[str, Any]) -> None:
         f"the {'GPU' if result['backend'] == 'cuda' else 'CPU'}, and decided which to keep.",
         "",
         f"  rate            {result['events_per_second']:.0f} events/s, from the first fragments to the last decision",
-        f"  an event        {metrics['hlt1_fragment_bytes_received_total'] / events / 1000:.0f} kB",
+        f"  an event        {metrics['hltnode_fragment_bytes_received_total'] / events / 1000:.0f} kB",
         f"  a packet        {events / max(1, meps['opened']):.0f} events in "
         f"{fragments['built'] / max(1, meps['opened']):.0f} fragments, one of each board (a MEP)",
         f"  reconstruction  {metrics[KERNEL_SECONDS] / batches * 1e3:.0f} ms for {events / batches:.0f} at a time",

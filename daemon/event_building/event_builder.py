@@ -14,10 +14,10 @@ from typing import Any
 
 from hltnode.daemon.common.vocabulary import CloseReason, SlotState
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
+from hltnode.daemon.event_building.closed_meps import ClosedMeps
 from hltnode.daemon.event_building.credit_window import CreditWindow
 from hltnode.daemon.event_building.deadlines import meps_to_close
 from hltnode.daemon.event_building.history import History
-from hltnode.daemon.event_building.settled_meps import SettledMeps
 from hltnode.daemon.event_building.slots import ALIGNMENT, Slot, SlotPool
 from hltnode.daemon.event_building.stimuli_and_effects import (
     Abandon,
@@ -92,7 +92,7 @@ class EventBuilder:
         self._gathered: set[int] = set()
         self._limits = limits
         self._look_ns = _look_ns(limits)
-        self._settled = SettledMeps(limits.closed_ring)
+        self._settled = ClosedMeps(limits.closed_ring)
         self._mep_bytes = pool.limits.mep_bytes
         self._slots = pool.slots
         self._feeders = AwaitedFeeders(limits.feeder_timeout_ns)
@@ -224,7 +224,7 @@ class EventBuilder:
         self._all_sources = (1 << len(self.sources)) - 1
         self._events_per_mep = start.events_per_mep
         self._places_of_a_slot = self.pool.empty_places(start.events_per_mep)
-        self._settled = SettledMeps(self.span, start.first_mep, start.done, start.revoked)
+        self._settled = ClosedMeps(self.span, start.first_mep, start.done, start.revoked)
         self._complete_up_to = -1
         self._refused_up_to = -1
         self._last_opened = -1

@@ -6,7 +6,7 @@ from enum import StrEnum, unique
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-PREFIX = "hlt1_gpu_"
+PREFIX = "hltnode_gpu_"
 
 
 @unique

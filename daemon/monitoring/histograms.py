@@ -19,12 +19,12 @@ UHI_SCHEMA = 1
 def histogram_metrics(histograms: Sequence[HistogramContent], max_buckets: int) -> Iterator[Metric]:
     """Two families; adjacent bins are one bucket where a histogram has more than max_buckets. With 0 there are none."""
     buckets = HistogramMetricFamily(
-        "hlt1_histogram",
+        "hltnode_histogram",
         "Values in the range of a monitoring histogram, since the start of the node; le in its unit.",
         labels=["histogram"],
     )
     outside = CounterMetricFamily(
-        "hlt1_histogram_outside",
+        "hltnode_histogram_outside",
         "Values below the range of a monitoring histogram, above it, and not a number.",
         labels=["histogram", "kind"],
     )

@@ -1,6 +1,6 @@
 """Prometheus metrics, read from the counters at scrape time.
 
-Naming follows Prometheus' rules: prefix `hlt1_`, base units, `_total` for counters. docs/reference/metrics.md is
+Naming follows Prometheus' rules: prefix `hltnode_`, base units, `_total` for counters. docs/reference/metrics.md is
 generated from what `NodeCollector.collect` yields, by tools/generate_reference.py.
 """
 
@@ -27,14 +27,14 @@ from hltnode.daemon.monitoring.source_metrics import SourceFamily, source_famili
 from hltnode.processing.framework.histograms import HistogramContent
 from hltnode.processing.framework.memory_plan import SlotMemory
 
-PREFIX = "hlt1_"
+PREFIX = "hltnode_"
 # Lost feeders that are named; of a thousand the first few say what they have in common.
 SHOWN_FEEDERS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildInfo:
-    """What is running: constant labels of `hlt1_build_info`."""
+    """What is running: constant labels of `hltnode_build_info`."""
 
     version: str
     node: str

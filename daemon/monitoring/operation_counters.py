@@ -19,7 +19,7 @@ from hltnode.daemon.common.vocabulary import (
 )
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-PREFIX = "hlt1_"
+PREFIX = "hltnode_"
 
 
 @dataclass(slots=True)

@@ -49,25 +49,27 @@ def source_families(
     """
     sources = [(source, counters.sources[source]) for source in of_run]
     yield SourceFamily(
-        "hlt1_source_fragments_received_total",
+        "hltnode_source_fragments_received_total",
         "Fragments whose header named the source.",
         [(source, of.fragments) for source, of in sources],
     )
     yield SourceFamily(
-        "hlt1_source_fragment_bytes_received_total",
+        "hltnode_source_fragment_bytes_received_total",
         "Bytes of fragments that named the source.",
         [(source, of.bytes) for source, of in sources],
     )
     yield SourceFamily(
-        "hlt1_source_missing_total", "MEPs closed without the source.", [(source, of.missing) for source, of in sources]
+        "hltnode_source_missing_total",
+        "MEPs closed without the source.",
+        [(source, of.missing) for source, of in sources],
     )
     yield SourceFamily(
-        "hlt1_source_silent",
+        "hltnode_source_silent",
         "1 if others deliver and the source does not.",
         [(source, source in silent) for source, _ in sources],
     )
     yield SourceFamily(
-        "hlt1_source_last_fragment_timestamp_seconds",
+        "hltnode_source_last_fragment_timestamp_seconds",
         "Unix time of the source's last fragment; absent before the first.",
         [
             (source, wall_s - (monotonic_ns - of.last_seen_ns) / 1e9)

@@ -10,9 +10,9 @@ from hltnode.daemon.node.batch_path import BatchPath
 from hltnode.daemon.node.core import NodeCore
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
+from hltnode.daemon.readout.control_socket import ControlSocket
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
-from hltnode.daemon.readout.feeder_socket import ControlSocket
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.receiver import Receiver

@@ -19,13 +19,13 @@ from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
 from hltnode.processing.lhcb.geometry.ut_tables import UtTables
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
-from hltnode.processing.lhcb.kalman.collections import velo_field
-from hltnode.processing.lhcb.kalman.ghost_network import GHOST_NETWORK_FILE, GhostNetwork, ghost_network
-from hltnode.processing.lhcb.long_tracks.parameters import long_track_parameters, record_of
-from hltnode.processing.lhcb.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out
+from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
+from hltnode.processing.lhcb.tracks.kalman.ghost_network import GHOST_NETWORK_FILE, GhostNetwork, ghost_network
+from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, record_of
+from hltnode.processing.lhcb.tracks.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
 from hltnode.processing.lhcb.velo.collections import velo_geometry
 

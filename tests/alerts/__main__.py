@@ -102,7 +102,7 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
     begin = time.monotonic()
     await seen.watch(QUIET_SECONDS)
     # A node that is not there yet does not answer.
-    before = seen.fired - ({"Hlt1NodeDown"} if site.process is None else set())
+    before = seen.fired - ({"HltnodeNodeDown"} if site.process is None else set())
     if before:
         outcome.problem = f"before: {', '.join(sorted(before))}"
     provoked = asyncio.ensure_future(anext(steps))
@@ -126,10 +126,10 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
     outcome.held_back = seen.fired - told - {scenario.alert}
     unexpected = outcome.others - set(scenario.tolerated)
     if site.process is not None and scenario.how.startswith("a back end that does not answer"):
-        unexpected -= {"Hlt1NodeDown"}
+        unexpected -= {"HltnodeNodeDown"}
     if unexpected:
         outcome.problem = outcome.problem or f"also: {', '.join(sorted(unexpected))}"
-    info = scenario.alert == "Hlt1RunKept"
+    info = scenario.alert == "HltnodeRunKept"
     if scenario.alert is not None and outcome.fired_after is not None and (scenario.alert in told) is info:
         outcome.problem = outcome.problem or ("somebody was told" if info else "nobody was told")
     return outcome

@@ -25,7 +25,7 @@ async def one_feeder(site: Site) -> None:
     await site.processed(50)
 
 
-@scenario("Hlt1FeederLost", "one of two feeders vanishes", settings=TWO, detection=6.0)
+@scenario("HltnodeFeederLost", "one of two feeders vanishes", settings=TWO, detection=6.0)
 async def feeder_lost(site: Site) -> Steps:
     await two_feeders(site)
     yield
@@ -34,7 +34,7 @@ async def feeder_lost(site: Site) -> Steps:
     await site.feed("west", SOURCES[2:], first=site.feeders[0].sent + 1)
 
 
-@scenario("Hlt1FeedersMissing", "one of two feeders does not come", settings=TWO)
+@scenario("HltnodeFeedersMissing", "one of two feeders does not come", settings=TWO)
 async def feeder_missing(site: Site) -> Steps:
     await site.start()
     yield
@@ -43,7 +43,7 @@ async def feeder_missing(site: Site) -> Steps:
     await site.feed("west", SOURCES[2:])
 
 
-@scenario("Hlt1SourceSilent", "two sources of a feeder send nothing", detection=7.0)
+@scenario("HltnodeSourceSilent", "two sources of a feeder send nothing", detection=7.0)
 async def source_silent(site: Site) -> Steps:
     await one_feeder(site)
     yield
@@ -52,7 +52,7 @@ async def source_silent(site: Site) -> Steps:
     site.feeders[0].filter.lose = lambda _source, _mep: False
 
 
-@scenario("Hlt1NoInput", "a feeder that is connected and sends nothing")
+@scenario("HltnodeNoInput", "a feeder that is connected and sends nothing")
 async def no_input(site: Site) -> Steps:
     await one_feeder(site)
     yield
@@ -61,7 +61,7 @@ async def no_input(site: Site) -> Steps:
     site.feeders[0].rate = 8.0
 
 
-@scenario("Hlt1IncompleteRatioHigh", "one fragment in ten is lost")
+@scenario("HltnodeIncompleteRatioHigh", "one fragment in ten is lost")
 async def fragments_lost(site: Site) -> Steps:
     await one_feeder(site)
     draws = random.Random(5)
@@ -72,7 +72,7 @@ async def fragments_lost(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1FragmentsLate",
+    "HltnodeFragmentsLate",
     "a source is 0.9 s behind, and mep_timeout_ms is 300",
     settings={"builder": {"overtaken_after_ms": 100}},
 )
@@ -84,7 +84,7 @@ async def fragments_late(site: Site) -> Steps:
     site.feeders[0].filter.hold_ns = lambda _source: 0
 
 
-@scenario("Hlt1FragmentsRejected", "one fragment in ten has a wrong bit")
+@scenario("HltnodeFragmentsRejected", "one fragment in ten has a wrong bit")
 async def fragments_damaged(site: Site) -> Steps:
     await one_feeder(site)
     yield
@@ -93,7 +93,7 @@ async def fragments_damaged(site: Site) -> Steps:
     site.feeders[0].filter.corrupt = False
 
 
-@scenario("Hlt1FeederRefused", "a feeder is started twice")
+@scenario("HltnodeFeederRefused", "a feeder is started twice")
 async def started_twice(site: Site) -> Steps:
     await one_feeder(site)
     yield
@@ -102,7 +102,7 @@ async def started_twice(site: Site) -> Steps:
     await second.vanish()
 
 
-@scenario("Hlt1DeadTimeHigh", "one of two feeders sends one MEP in two seconds", settings=TWO, detection=6.0)
+@scenario("HltnodeDeadTimeHigh", "one of two feeders sends one MEP in two seconds", settings=TWO, detection=6.0)
 async def slow_feeder(site: Site) -> Steps:
     await two_feeders(site)
     yield
@@ -117,7 +117,7 @@ async def slow_feeder(site: Site) -> Steps:
     west.rate = NORMAL_RATE
 
 
-@scenario("Hlt1RunKept", "another run begins before a run is confirmed")
+@scenario("HltnodeRunKept", "another run begins before a run is confirmed")
 async def run_kept(site: Site) -> Steps:
     await one_feeder(site)
     yield

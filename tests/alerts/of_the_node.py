@@ -17,7 +17,7 @@ async def running(site: Site) -> None:
     await site.processed(50)
 
 
-@scenario("Hlt1NodeDown", "SIGSTOP of the node")
+@scenario("HltnodeNodeDown", "SIGSTOP of the node")
 async def stopped(site: Site) -> Steps:
     await running(site)
     yield
@@ -26,7 +26,7 @@ async def stopped(site: Site) -> Steps:
     site.signal(signal.SIGCONT)
 
 
-@scenario("Hlt1NodeDown", "SIGKILL of the node")
+@scenario("HltnodeNodeDown", "SIGKILL of the node")
 async def killed(site: Site) -> Steps:
     await running(site)
     yield
@@ -35,7 +35,7 @@ async def killed(site: Site) -> Steps:
     await site.start()
 
 
-@scenario("Hlt1RestartLoop", "three SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
+@scenario("HltnodeRestartLoop", "three SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
 async def restarted(site: Site) -> Steps:
     await running(site)
     yield
@@ -47,7 +47,7 @@ async def restarted(site: Site) -> Steps:
     yield
 
 
-@scenario("Hlt1StartHangs", "a back end that does not answer the first, empty batch")
+@scenario("HltnodeStartHangs", "a back end that does not answer the first, empty batch")
 async def start_hangs(site: Site) -> Steps:
     yield
     site.behave(hang=True)
@@ -56,7 +56,7 @@ async def start_hangs(site: Site) -> Steps:
     site.behave()
 
 
-@scenario("Hlt1Unhealthy", "a back end that hangs", settings={"node": {"unhealthy_after_ms": 2000}}, detection=4.0)
+@scenario("HltnodeUnhealthy", "a back end that hangs", settings={"node": {"unhealthy_after_ms": 2000}}, detection=4.0)
 async def hangs(site: Site) -> Steps:
     await running(site)
     yield
@@ -65,7 +65,7 @@ async def hangs(site: Site) -> Steps:
     site.behave()
 
 
-@scenario("Hlt1BackendErrors", "a batch that fails")
+@scenario("HltnodeBackendErrors", "a batch that fails")
 async def batch_fails(site: Site) -> Steps:
     await running(site)
     yield
@@ -74,7 +74,7 @@ async def batch_fails(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1MepsNotProcessed", "two sessions killed while they compute a MEP", detection=30.0, tolerated=NODE_IS_DOWN
+    "HltnodeMepsNotProcessed", "two sessions killed while they compute a MEP", detection=30.0, tolerated=NODE_IS_DOWN
 )
 async def left_out(site: Site) -> Steps:
     await running(site)
@@ -93,7 +93,7 @@ async def left_out(site: Site) -> Steps:
     yield
 
 
-@scenario("Hlt1DeadTimeHigh", "batches of 0.5 s, and MEPs as fast as they are taken", detection=6.0)
+@scenario("HltnodeDeadTimeHigh", "batches of 0.5 s, and MEPs as fast as they are taken", detection=6.0)
 async def slow_back_end(site: Site) -> Steps:
     await running(site)
     yield
@@ -104,7 +104,7 @@ async def slow_back_end(site: Site) -> Steps:
     site.feeders[0].rate = 8.0
 
 
-@scenario("Hlt1LatencyP99High", "batches of 1.5 s, and one MEP in three seconds")
+@scenario("HltnodeLatencyP99High", "batches of 1.5 s, and one MEP in three seconds")
 async def slow_batches(site: Site) -> Steps:
     await running(site)
     yield
@@ -127,12 +127,12 @@ def flagged(alert: str, flag: str) -> None:
         site.behave()
 
 
-flagged("Hlt1EventsCut", "global_event_cut")
-flagged("Hlt1DetectorMissing", "missing_detector")
-flagged("Hlt1EventsTooLarge", "too_many_clusters")
+flagged("HltnodeEventsCut", "global_event_cut")
+flagged("HltnodeDetectorMissing", "missing_detector")
+flagged("HltnodeEventsTooLarge", "too_many_clusters")
 
 
-@scenario("Hlt1ReloadRefused", "SIGHUP with a file that is not valid")
+@scenario("HltnodeReloadRefused", "SIGHUP with a file that is not valid")
 async def bad_reload(site: Site) -> Steps:
     await running(site)
     good = site.config.read_text()
@@ -143,7 +143,7 @@ async def bad_reload(site: Site) -> Steps:
     site.config.write_text(good)
 
 
-@scenario("Hlt1LoginsRefused", "commands over HTTP without a token")
+@scenario("HltnodeLoginsRefused", "commands over HTTP without a token")
 async def no_token(site: Site) -> Steps:
     await running(site)
     yield
@@ -154,7 +154,7 @@ async def no_token(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1ConnectionsRefused",
+    "HltnodeConnectionsRefused",
     "60 connections where 8 are allowed",
     settings={"limits": {"connections_of_this_machine": 8}},
 )
@@ -169,7 +169,7 @@ async def flood(site: Site) -> Steps:
     yield
 
 
-@scenario("Hlt1RevocationRefused", "a feeder that revokes MEPs and does not supervise")
+@scenario("HltnodeRevocationRefused", "a feeder that revokes MEPs and does not supervise")
 async def revocation(site: Site) -> Steps:
     await running(site)
     yield

@@ -11,10 +11,10 @@ from tests.alerts.site import Site
 from tests.attacks.raw_peer import RawPeer, frame
 
 GIB = 1 << 30
-SPACE_IS_LOW = {"Hlt1OutputSpaceLow": "a full disk has little space, too"}
+SPACE_IS_LOW = {"HltnodeOutputSpaceLow": "a full disk has little space, too"}
 
 
-@scenario("Hlt1DiskRefuses", "a file system without a free page", needs_mount=True, tolerated=SPACE_IS_LOW)
+@scenario("HltnodeDiskRefuses", "a file system without a free page", needs_mount=True, tolerated=SPACE_IS_LOW)
 async def full_disk(site: Site) -> Steps:
     site.mount("20g")
     await one_feeder(site)
@@ -25,11 +25,11 @@ async def full_disk(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1EventsDropped",
+    "HltnodeEventsDropped",
     "a full disk, and the policy drop_new",
     settings={"output": {"policy": "drop_new"}},
     needs_mount=True,
-    tolerated={**SPACE_IS_LOW, "Hlt1DiskRefuses": "the cause"},
+    tolerated={**SPACE_IS_LOW, "HltnodeDiskRefuses": "the cause"},
     # More than a page of events for each record of the journal: without one for that, the node waits.
     events=64,
 )
@@ -42,7 +42,7 @@ async def drops_events(site: Site) -> Steps:
     site.resize("20g")
 
 
-@scenario("Hlt1OutputSpaceLow", "5 GiB are left", needs_mount=True, detection=6.0)
+@scenario("HltnodeOutputSpaceLow", "5 GiB are left", needs_mount=True, detection=6.0)
 async def little_space(site: Site) -> Steps:
     site.mount("20g")
     await one_feeder(site)
@@ -52,7 +52,7 @@ async def little_space(site: Site) -> Steps:
     site.resize("20g")
 
 
-@scenario("Hlt1OutputFullSoon", "100 MiB/s less, of 60 GiB", needs_mount=True, detection=20.0)
+@scenario("HltnodeOutputFullSoon", "100 MiB/s less, of 60 GiB", needs_mount=True, detection=20.0)
 async def less_and_less(site: Site) -> Steps:
     site.mount("60g")
     await one_feeder(site)
@@ -72,7 +72,7 @@ async def less_and_less(site: Site) -> Steps:
     await task
 
 
-@scenario("Hlt1ConsumerStalled", "the consumer of the events ends", settings={"events": {"endpoint": "EXTRA"}})
+@scenario("HltnodeConsumerStalled", "the consumer of the events ends", settings={"events": {"endpoint": "EXTRA"}})
 async def consumer_gone(site: Site) -> Steps:
     context = zmq.Context[zmq.Socket[bytes]]()
     site.cleanups.append(lambda: context.destroy(linger=0))
@@ -105,7 +105,7 @@ async def consumer_gone(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1DecisionDrops",
+    "HltnodeDecisionDrops",
     "a subscriber that does not read",
     settings={"decisions": {"queue": 1}},
     detection=40.0,
@@ -123,7 +123,7 @@ async def slow_subscriber(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1EventsMissing", "a file of acknowledged events is gone after a kill", detection=15.0, tolerated=NODE_IS_DOWN
+    "HltnodeEventsMissing", "a file of acknowledged events is gone after a kill", detection=15.0, tolerated=NODE_IS_DOWN
 )
 async def file_gone(site: Site) -> Steps:
     await one_feeder(site)
@@ -136,10 +136,10 @@ async def file_gone(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1EventsQuarantined",
+    "HltnodeEventsQuarantined",
     "a wrong byte in a file of acknowledged events after a kill",
     detection=15.0,
-    tolerated={**NODE_IS_DOWN, "Hlt1EventsMissing": "what is damaged is acknowledged and not there"},
+    tolerated={**NODE_IS_DOWN, "HltnodeEventsMissing": "what is damaged is acknowledged and not there"},
 )
 async def file_damaged(site: Site) -> Steps:
     await one_feeder(site)
@@ -154,7 +154,7 @@ async def file_damaged(site: Site) -> Steps:
     yield
 
 
-@scenario("Hlt1JournalDamaged", "wrong bytes in the journal after a kill", detection=15.0, tolerated=NODE_IS_DOWN)
+@scenario("HltnodeJournalDamaged", "wrong bytes in the journal after a kill", detection=15.0, tolerated=NODE_IS_DOWN)
 async def journal_damaged(site: Site) -> Steps:
     await one_feeder(site)
     await site.processed(200)
@@ -170,7 +170,7 @@ async def journal_damaged(site: Site) -> Steps:
 
 
 @scenario(
-    "Hlt1PowerCut",
+    "HltnodePowerCut",
     "a start with another boot id after a kill",
     needs_mount=True,
     detection=15.0,

@@ -35,11 +35,11 @@ class Scenario:
 SCENARIOS: list[Scenario] = []
 
 UNIT_TESTED = {
-    "Hlt1LossUnaccounted": "a defect of the node, which has none that is known",
-    "Hlt1ErrorContained": "a defect of the node, which has none that is known",
-    "Hlt1RevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
-    "Hlt1GpuSlowedDown": "needs a GPU that is too hot",
-    "Hlt1GpuMemoryErrors": "needs a GPU with damaged memory",
+    "HltnodeLossUnaccounted": "a defect of the node, which has none that is known",
+    "HltnodeErrorContained": "a defect of the node, which has none that is known",
+    "HltnodeRevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
+    "HltnodeGpuSlowedDown": "needs a GPU that is too hot",
+    "HltnodeGpuMemoryErrors": "needs a GPU with damaged memory",
 }
 """Alerts that only the unit tests of promtool see, and why."""
 
@@ -56,4 +56,4 @@ def scenario(
     return register
 
 
-NODE_IS_DOWN = {"Hlt1NodeDown": "a start takes longer than the scaled 30 s"}
+NODE_IS_DOWN = {"HltnodeNodeDown": "a start takes longer than the scaled 30 s"}

@@ -108,7 +108,7 @@ port = {self.http}
 
     def refused(self, socket: str, reason: str) -> float:
         """How many connections a limit has ended."""
-        return self.metric(f'hlt1_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
+        return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
 
     def stop(self) -> None:
         """End the process."""

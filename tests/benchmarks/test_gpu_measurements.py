@@ -17,7 +17,7 @@ from benchmarks.gpu.throughput import node_config, node_rate, node_throughput
 from hltnode.daemon.cli import app
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.processing.framework.backends.cuda import CudaBackend
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
 from tests.processing.framework.cupy_stand_in import CupyStandIn, install
 from tests.processing.framework.simulated_gpu import ILLEGAL_ADDRESS, Order, SimulatedGpu
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.timeout(400)
 @pytest.fixture
 def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CupyStandIn:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
-    return install(monkeypatch, SimulatedGpu(HLT1.kernels, order=Order.RANDOM))
+    return install(monkeypatch, SimulatedGpu(CHAIN.kernels, order=Order.RANDOM))
 
 
 def counted() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def a_workload() -> Workload:
 
 def test_everything_is_measured_and_reported(cupy: CupyStandIn, tmp_path: Path) -> None:
     report = Report(tmp_path / "gpu", "hltnode on a GPU")
-    make_backend = partial(CudaBackend, HLT1.kernels)
+    make_backend = partial(CudaBackend, CHAIN.kernels)
     report.add(machine(make_backend()))
     measure_all(report, make_backend, a_workload())
     assert report.good, (tmp_path / "gpu" / "report.md").read_text()
@@ -107,7 +107,7 @@ def test_columns_that_differ_from_those_of_the_cpu_are_named(
                 content[0] ^= 1
             return content
 
-    section = correctness(lambda size: Wrong(HLT1.kernels, block_size=size), [sample], [32])
+    section = correctness(lambda size: Wrong(CHAIN.kernels, block_size=size), [sample], [32])
     assert section.good is False
     assert "events.flags" in section.data["simulated, retina"]["32"]
     assert "velo_hits.x" not in section.data["simulated, retina"]["32"]
@@ -116,7 +116,7 @@ def test_columns_that_differ_from_those_of_the_cpu_are_named(
 def test_a_device_that_is_lost_ends_the_measurements(cupy: CupyStandIn, tmp_path: Path) -> None:
     cupy.gpu.fault("velo_sort_by_phi", ILLEGAL_ADDRESS)
     report = Report(tmp_path, "hltnode on a GPU")
-    measure_all(report, partial(CudaBackend, HLT1.kernels), a_workload())
+    measure_all(report, partial(CudaBackend, CHAIN.kernels), a_workload())
     assert not report.good
     assert [section.title for section in report.sections] == ["All kernels at all block sizes against the CPU"]
     assert "cudaErrorIllegalAddress" in report.sections[0].text

@@ -7,8 +7,8 @@ import pytest
 
 from hltnode.client.feeder import HELLO_SECONDS, SILENT_HELLOS, Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.mep import FeedMep
-from hltnode.daemon.feeder.pacing import Pacer
-from hltnode.daemon.feeder.single_node import feed_meps, make_report
+from hltnode.daemon.replay.pacing import Pacer
+from hltnode.daemon.replay.single_node import feed_meps, make_report
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 ALERTS = PROMETHEUS / "alerts.yml"
 RECORDING = PROMETHEUS / "recording.yml"
-PAGE = ROOT / "docs" / "how-to" / "when-it-is-3-am.md"
+PAGE = ROOT / "docs" / "how-to" / "respond-to-alerts.md"
 UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 FAMILY_SUFFIXES = {
     "counter": ["_total"],
@@ -69,7 +69,7 @@ def files_with_metric_names() -> list[Path]:
 
 @pytest.mark.parametrize("path", files_with_metric_names(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_metric_named_in_a_file_is_exported(path: Path) -> None:
-    named = re.findall(r"\b(?:[a-z_]+:)?hlt1_[a-z0-9_:]*[a-z0-9]\b(?!_?\*)", path.read_text(encoding="utf-8"))
+    named = re.findall(r"\b(?:[a-z_]+:)?hltnode_[a-z0-9_:]*[a-z0-9]\b(?!_?\*)", path.read_text(encoding="utf-8"))
     assert set(named) <= exported_names()
 
 

@@ -26,7 +26,7 @@ from tools.generate_reference import OPEN_LABELS, example_collector
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 FROM_PROMETHEUS = {"instance", "job", "le", "alertname", "alertstate"}
-NAME = r"(?:[a-z_]+:)?hlt1_[a-z0-9_:]+"
+NAME = r"(?:[a-z_]+:)?hltnode_[a-z0-9_:]+"
 
 
 def panels_of(board: Path) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def test_every_name_and_label_of_an_expression_exists_and_only_the_chosen_nodes_
     mine: set[str] = set()
     for name, inside in selectors:
         assert 'instance=~"$instance"' in inside, expression
-        if name.startswith("hlt1_"):
+        if name.startswith("hltnode_"):
             assert name in exported_names()
             mine |= set(known[name])
         if name in recorded:

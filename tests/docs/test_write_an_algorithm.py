@@ -41,9 +41,9 @@ BUILD = """
 import sys; sys.path.insert(0, ".")
 from dataclasses import replace
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import HLT1
 from tests.processing.framework.chain_builder import build_kernels
-build_kernels(replace(HLT1.kernels, library=str(PROCESSING / "lhcb" / "_hlt1_kernels.so")), optimize="-O1")
+build_kernels(replace(HLT1.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
 """
 
 pytestmark = pytest.mark.skipif(
@@ -82,7 +82,7 @@ class Copy:
 
     def apply(self, diff: str) -> None:
         """Insert the lines with + behind the line before them."""
-        path = self.path("processing/lhcb/hlt1.py")
+        path = self.path("processing/lhcb/chain.py")
         before, new = diff.splitlines()
         assert before.startswith(" ")
         assert new.startswith("+")
@@ -133,8 +133,8 @@ def test_only_two_files_the_sequence_and_generated_headers_differ(copy: Copy) ->
             or (ROOT / path.relative_to(copy.package)).read_bytes() != path.read_bytes()
         )
     }
-    by_hand = {DECLARATION, KERNEL, "processing/lhcb/hlt1.py"}
-    assert changed == by_hand | {HEADER, "processing/lhcb/generated/hlt1_kernels.h"}
+    by_hand = {DECLARATION, KERNEL, "processing/lhcb/chain.py"}
+    assert changed == by_hand | {HEADER, "processing/lhcb/generated/chain_kernels.h"}
 
 
 @pytest.mark.timeout(300)
@@ -145,13 +145,13 @@ def test_the_test_of_the_page_passes_with_the_kernel_of_the_page(copy: Copy) -> 
 
 
 def test_a_sequence_in_the_wrong_order_is_refused_as_the_page_says(copy: Copy) -> None:
-    sequence = copy.path("processing/lhcb/hlt1.py")
+    sequence = copy.path("processing/lhcb/chain.py")
     text = sequence.read_text()
     entries = "    kalman_filter,\n    track_isolation,\n"
     assert entries in text
     sequence.write_text(text.replace(entries, "    track_isolation,\n    kalman_filter,\n"))
     try:
-        done = copy.python(WITHOUT_HOOK + "import hltnode.processing.lhcb.hlt1", "import")
+        done = copy.python(WITHOUT_HOOK + "import hltnode.processing.lhcb.chain", "import")
     finally:
         sequence.write_text(text)
     assert done.returncode == 1

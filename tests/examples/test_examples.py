@@ -173,6 +173,6 @@ def test_a_file_without_decision_reports_is_refused_with_the_bank_that_it_lacks(
 def wait_for_subscription(node: RunningNode) -> None:
     """Until the consumer's subscription has reached the node: earlier decisions would pass it by."""
     end = time.monotonic() + 20.0
-    while metric(node.ports[HTTP], "hlt1_decision_subscriptions") < 1:
+    while metric(node.ports[HTTP], "hltnode_decision_subscriptions") < 1:
         assert time.monotonic() < end, node.log.read_text()
         time.sleep(0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import compiler
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.machine import Machine
@@ -17,7 +17,7 @@ CUDA_VERSION = 13
 @functools.cache
 def module_of(architecture: str) -> Module:
     """The kernels of HLT1 as NVRTC makes them for compute_<architecture>."""
-    return parse(ptx_of(nvrtc_of(CUDA_VERSION), HLT1.kernels, architecture))
+    return parse(ptx_of(nvrtc_of(CUDA_VERSION), CHAIN.kernels, architecture))
 
 
 def machine_of(module: Module, *, backward: bool = False) -> Machine:

@@ -14,10 +14,10 @@ from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from tests.processing.framework.kernel_runner import run_algorithms
 from tests.processing.lhcb.velo.velo_chain import real_events
@@ -38,7 +38,7 @@ WRITES_EQUAL_VALUES = {"velo_search_by_triplet"}
 def simulated_mep(encoding: VeloEncoding, n_events: int = 2) -> EncodedMep:
     """Small events with vertices."""
     events = list(simulate_events(n_events, seed=4, geometry=GEOMETRY, velo_banks=encoding))
-    return encode_mep(HLT1, events, encoding=encoding)
+    return encode_mep(CHAIN, events, encoding=encoding)
 
 
 @cache
@@ -129,7 +129,7 @@ def test_a_barrier_that_is_taken_away_is_noticed() -> None:
 def test_ptx_gives_the_results_of_the_cpu_on_the_real_events(
     shared: Path, architecture: str, block_size: int, encoding: VeloEncoding
 ) -> None:
-    mep = encode_mep(HLT1, real_events(shared, encoding), encoding=encoding)
+    mep = encode_mep(CHAIN, real_events(shared, encoding), encoding=encoding)
     run(reference_of(mep, VeloGeometry.load(shared / "data" / "lhcb-geometry")), architecture, block_size)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.kernels import CUDA_VERSION
 from tests.ptx.nvrtc import Resources, resources
@@ -13,8 +13,8 @@ from tests.ptx.occupancy import MULTIPROCESSORS
 
 @pytest.mark.timeout(300)
 def test_no_kernel_spills_registers_and_of_all_many_blocks_or_one_of_the_largest_size_run() -> None:
-    used = resources(nvrtc_of(CUDA_VERSION), "90", HLT1.kernels)
-    assert used.keys() == {algorithm.name for algorithm in HLT1.algorithms}
+    used = resources(nvrtc_of(CUDA_VERSION), "90", CHAIN.kernels)
+    assert used.keys() == {algorithm.name for algorithm in CHAIN.algorithms}
     for name, of_kernel in used.items():
         assert of_kernel.spill_stores == of_kernel.spill_loads == 0, name
         assert 8 <= of_kernel.registers <= 128, name

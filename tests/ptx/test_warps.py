@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.framework.backends.cuda_kernels import COMPILE_OPTIONS, compile_options
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.machine import KernelError
@@ -265,7 +265,7 @@ extern "C" __global__ void scans(const uint32_t* in, uint32_t* out)
 @pytest.mark.parametrize("threads", [1, 31, 32, 33, 100, 225, 256])
 @pytest.mark.parametrize("backward", [False, True])
 def test_block_scans_sum_what_the_threads_before_have_at_every_block_size(threads: int, backward: bool) -> None:
-    ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), SCANS, "80", *compile_options(HLT1.kernels))
+    ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), SCANS, "80", *compile_options(CHAIN.kernels))
     machine = machine_of(parse(ptx), backward=backward)
     values = np.random.default_rng(threads).integers(0, 1000, threads, dtype=np.uint32)
     given, made = machine.allocate(4 * threads), machine.allocate(32 * threads)

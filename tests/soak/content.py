@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
 
-from hltnode.daemon.feeder.single_node import share
+from hltnode.daemon.replay.single_node import share
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hltnode.client.fault_injection import Fault, FaultInjector, FaultPlan
 from hltnode.daemon.cli import app
-from hltnode.daemon.feeder import site
+from hltnode.daemon.replay import site
 from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.

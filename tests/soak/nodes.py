@@ -262,14 +262,14 @@ port = {self.http}
 
     def dropped_decisions(self) -> int:
         """Decisions that this session dropped because the consumer was slow."""
-        return round(all_metrics(self.http)['hlt1_output_messages_dropped_total{output="decisions"}'])
+        return round(all_metrics(self.http)['hltnode_output_messages_dropped_total{output="decisions"}'])
 
     def unacknowledged_meps(self) -> int | None:
         """MEPs that the node has begun and not acknowledged; None if it does not answer."""
         with contextlib.suppress(OSError):
             metrics = all_metrics(self.http, timeout=1.0)
-            gone = metrics["hlt1_meps_acknowledged_total"] + metrics["hlt1_meps_abandoned_total"]
-            return max(0, round(metrics["hlt1_meps_opened_total"] - gone))
+            gone = metrics["hltnode_meps_acknowledged_total"] + metrics["hltnode_meps_abandoned_total"]
+            return max(0, round(metrics["hltnode_meps_opened_total"] - gone))
         return None
 
     def log_lines(self) -> Iterator[dict[str, Any]]:

@@ -9,12 +9,12 @@ DATA_QUALITY = Board(
     uid="hltnode-data-quality",
     title="HLT1: data quality",
     numbers=(
-        number("Histograms", f"count(count by (histogram) (hlt1_histogram_bucket{{{ENTRIES}}}))"),
-        number("Entries in five minutes", f"sum(increase(hlt1_histogram_bucket{{{ENTRIES}}}[5m]))"),
+        number("Histograms", f"count(count by (histogram) (hltnode_histogram_bucket{{{ENTRIES}}}))"),
+        number("Entries in five minutes", f"sum(increase(hltnode_histogram_bucket{{{ENTRIES}}}[5m]))"),
         number(
             "Outside their range",
-            f"sum(increase(hlt1_histogram_outside_total{{{NODES}}}[5m]))"
-            f" / sum(increase(hlt1_histogram_bucket{{{ENTRIES}}}[5m]))",
+            f"sum(increase(hltnode_histogram_outside_total{{{NODES}}}[5m]))"
+            f" / sum(increase(hltnode_histogram_bucket{{{ENTRIES}}}[5m]))",
             "percentunit",
             warn=0.1,
             alarm=0.5,
@@ -43,7 +43,7 @@ DATA_QUALITY = Board(
                 "short",
                 (
                     Query(
-                        f"topk(10, {recent('hlt1_histogram_outside_total', 'histogram', NOT_A_NUMBER)})",
+                        f"topk(10, {recent('hltnode_histogram_outside_total', 'histogram', NOT_A_NUMBER)})",
                         "{{histogram}}",
                     ),
                 ),
@@ -53,7 +53,7 @@ DATA_QUALITY = Board(
             Panel(
                 "Values outside the range",
                 "short",
-                (Query(recent("hlt1_histogram_outside_total", "kind"), "{{kind}}"),),
+                (Query(recent("hltnode_histogram_outside_total", "kind"), "{{kind}}"),),
                 "In the last five minutes, of all histograms.",
                 width=12,
             ),

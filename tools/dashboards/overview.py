@@ -9,17 +9,17 @@ OVERVIEW = Board(
     title="HLT1: farm and nodes",
     numbers=(
         number("Nodes that answer", f"sum(up{{{NODES}}})"),
-        number("Nodes in a run", f"sum(hlt1_run_active{{{NODES}}})"),
-        number("Events per second", f"sum({rate('hlt1_events_processed_total')})"),
+        number("Nodes in a run", f"sum(hltnode_run_active{{{NODES}}})"),
+        number("Events per second", f"sum({rate('hltnode_events_processed_total')})"),
         number(
             "Accepted",
-            f"sum({rate('hlt1_events_accepted_total')}) / sum({rate('hlt1_events_processed_total')})",
+            f"sum({rate('hltnode_events_accepted_total')}) / sum({rate('hltnode_events_processed_total')})",
             "percentunit",
         ),
         number(
             "Incomplete MEPs",
-            f'sum(rate(hlt1_meps_closed_total{{{NODES},reason!="complete"}}[$__rate_interval]))'
-            f" / sum({rate('hlt1_meps_closed_total')})",
+            f'sum(rate(hltnode_meps_closed_total{{{NODES},reason!="complete"}}[$__rate_interval]))'
+            f" / sum({rate('hltnode_meps_closed_total')})",
             "percentunit",
             warn=0.001,
             alarm=0.01,
@@ -33,8 +33,8 @@ OVERVIEW = Board(
                 "none",
                 (
                     Query(
-                        f"hlt1_run_info{{{NODES}}} * on (instance) group_left (node, backend)"
-                        f" hlt1_build_info{{{NODES}}}",
+                        f"hltnode_run_info{{{NODES}}} * on (instance) group_left (node, backend)"
+                        f" hltnode_build_info{{{NODES}}}",
                         "",
                     ),
                 ),
@@ -43,20 +43,24 @@ OVERVIEW = Board(
                 width=24,
             ),
             Panel(
-                "State", "none", (Query(f"hlt1_run_state{{{NODES}}} == 1", "{{instance}} {{state}}"),), "", Shape.STATES
+                "State",
+                "none",
+                (Query(f"hltnode_run_state{{{NODES}}} == 1", "{{instance}} {{state}}"),),
+                "",
+                Shape.STATES,
             ),
-            Panel("Ready", "none", (gauge("hlt1_ready"),), "1 while feeders may send.", Shape.STATES),
+            Panel("Ready", "none", (gauge("hltnode_ready"),), "1 while feeders may send.", Shape.STATES),
             Panel(
                 "Conditions that do not hold",
                 "none",
-                (Query(f"sum by (condition) (1 - hlt1_condition{{{NODES}}})", "{{condition}}"),),
+                (Query(f"sum by (condition) (1 - hltnode_condition{{{NODES}}})", "{{condition}}"),),
                 "Number of nodes, by condition of readiness.",
             ),
             Panel(
                 "Alerts that fire",
                 "none",
                 (Query(f"count by (alertname) ({ALERTS})", "{{alertname}}"),),
-                "Number of nodes, by alert; docs/how-to/when-it-is-3-am.md says what to do.",
+                "Number of nodes, by alert; docs/how-to/respond-to-alerts.md says what to do.",
                 Shape.STACKED,
                 width=24,
             ),
@@ -65,17 +69,17 @@ OVERVIEW = Board(
             Panel(
                 "Events processed",
                 "short",
-                (Query("instance:hlt1_events_processed:rate1m{" + NODES + "}", "{{instance}}"),),
+                (Query("instance:hltnode_events_processed:rate1m{" + NODES + "}", "{{instance}}"),),
             ),
             Panel(
                 "Data received",
                 "Bps",
-                (Query("instance:hlt1_fragment_bytes_received:rate1m{" + NODES + "}", "{{instance}}"),),
+                (Query("instance:hltnode_fragment_bytes_received:rate1m{" + NODES + "}", "{{instance}}"),),
             ),
             Panel(
                 "Dead time",
                 "percentunit",
-                (Query(f"avg by (reason) (instance_reason:hlt1_dead_time:ratio_rate5m{{{NODES}}})", "{{reason}}"),),
+                (Query(f"avg by (reason) (instance_reason:hltnode_dead_time:ratio_rate5m{{{NODES}}})", "{{reason}}"),),
                 "Part of the time without a free credit, by what is waited for; mean of the nodes.",
                 Shape.STACKED,
                 warn=0.01,
@@ -86,7 +90,7 @@ OVERVIEW = Board(
             Panel(
                 "Free for events",
                 "bytes",
-                (gauge("hlt1_output_free_bytes"),),
+                (gauge("hltnode_output_free_bytes"),),
                 "",
                 warn=50e9,
                 alarm=10e9,
@@ -97,7 +101,8 @@ OVERVIEW = Board(
                 "bytes",
                 (
                     Query(
-                        f"clamp_min(predict_linear(hlt1_output_free_bytes{{{NODES}}}[30m], 14400), 0)", "{{instance}}"
+                        f"clamp_min(predict_linear(hltnode_output_free_bytes{{{NODES}}}[30m], 14400), 0)",
+                        "{{instance}}",
                     ),
                 ),
                 "If it goes on as in the last half hour.",
@@ -105,32 +110,36 @@ OVERVIEW = Board(
                 alarm=10e9,
                 low_is_bad=True,
             ),
-            Panel("Failed disk writes", "short", (Query(rate("hlt1_write_errors_total", "kind"), "{{kind}}"),)),
+            Panel("Failed disk writes", "short", (Query(rate("hltnode_write_errors_total", "kind"), "{{kind}}"),)),
         ),
         "Operation": (
             Panel(
                 "Reloads of the configuration",
                 "short",
-                (Query(recent("hlt1_config_reloads_total", "outcome"), "{{outcome}}"),),
+                (Query(recent("hltnode_config_reloads_total", "outcome"), "{{outcome}}"),),
                 "In the last five minutes. After a refused one the old values stay in force; the log has the reason.",
             ),
             Panel(
                 "Refused logins",
                 "short",
-                (Query(recent("hlt1_login_failures_total", "reason"), "{{reason}}"),),
+                (Query(recent("hltnode_login_failures_total", "reason"), "{{reason}}"),),
                 "In the last five minutes: unknown keys, missing or wrong tokens, commands of others than operators.",
             ),
             Panel(
                 "Broken connections",
                 "short",
-                (Query(recent("hlt1_connection_events_total", "event", f'{NODES},event!="connected"'), "{{event}}"),),
+                (
+                    Query(
+                        recent("hltnode_connection_events_total", "event", f'{NODES},event!="connected"'), "{{event}}"
+                    ),
+                ),
                 "In the last five minutes: ended, not accepted, and handshakes that failed.",
             ),
         ),
         "Process": (
             Panel("Memory", "bytes", (gauge("process_resident_memory_bytes"),)),
             Panel("CPU", "short", (Query(rate("process_cpu_seconds_total"), "{{instance}}"),), "Cores in use."),
-            Panel("Event loop lag", "s", (gauge("hlt1_event_loop_lag_seconds"),), "", warn=0.05, alarm=0.25),
+            Panel("Event loop lag", "s", (gauge("hltnode_event_loop_lag_seconds"),), "", warn=0.05, alarm=0.25),
             Panel("Open files", "none", (gauge("process_open_fds"),)),
             Panel(
                 "Started", "dateTimeFromNow", (Query(f"process_start_time_seconds{{{NODES}}} * 1000", "{{instance}}"),)

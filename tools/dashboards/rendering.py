@@ -41,7 +41,7 @@ from tools.dashboards.elements import NODES, Board, Distribution, Panel, Query, 
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "hlt1"
 # A region for each run that goes on.
-RUNS = f'count by (run) (hlt1_run_info{{{NODES}, run!="0"}} and on (instance) hlt1_run_active{{{NODES}}} == 1)'
+RUNS = f'count by (run) (hltnode_run_info{{{NODES}, run!="0"}} and on (instance) hltnode_run_active{{{NODES}}} == 1)'
 
 
 def render(board: Board) -> str:
@@ -70,7 +70,7 @@ def render(board: Board) -> str:
             dashboard.QueryVariable("instance")
             .label("Node")
             .datasource(SOURCE)
-            .query("label_values(hlt1_build_info, instance)")
+            .query("label_values(hltnode_build_info, instance)")
             .multi(True)
             .include_all(True)
             .all_value(".*")
@@ -168,7 +168,7 @@ def _table(_panel: Panel) -> table.Panel:
 def _entries(of: Distribution, time: str) -> prometheus.Dataquery:
     """Entries of each bucket; Grafana makes single buckets of cumulative ones in the format of heatmaps."""
     selector = f'{{{NODES},histogram="{of.histogram}"}}'
-    expression = f"sum by (le) (increase(hlt1_histogram_bucket{selector}[{time}]))"
+    expression = f"sum by (le) (increase(hltnode_histogram_bucket{selector}[{time}]))"
     return _target("A", Query(expression, "{{le}}")).format(PromQueryFormat.HEATMAP)
 
 

@@ -6,23 +6,23 @@ TRIGGER = Board(
     uid="hltnode-trigger",
     title="HLT1: trigger rates",
     numbers=(
-        number("Events per second", f"sum({rate('hlt1_events_processed_total')})"),
-        number("Accepted per second", f"sum({rate('hlt1_events_accepted_total')})"),
+        number("Events per second", f"sum({rate('hltnode_events_processed_total')})"),
+        number("Accepted per second", f"sum({rate('hltnode_events_accepted_total')})"),
         number(
             "Accepted",
-            f"sum({rate('hlt1_events_accepted_total')}) / sum({rate('hlt1_events_processed_total')})",
+            f"sum({rate('hltnode_events_accepted_total')}) / sum({rate('hltnode_events_processed_total')})",
             "percentunit",
         ),
-        number("Events flagged per second", f"sum({rate('hlt1_events_flagged_total')})"),
-        number("Written", f"sum({rate('hlt1_event_bytes_written_total')})", "Bps"),
-        number("Decisions dropped per second", f"sum({rate('hlt1_decisions_dropped_total')})", warn=0.01, alarm=1),
+        number("Events flagged per second", f"sum({rate('hltnode_events_flagged_total')})"),
+        number("Written", f"sum({rate('hltnode_event_bytes_written_total')})", "Bps"),
+        number("Decisions dropped per second", f"sum({rate('hltnode_decisions_dropped_total')})", warn=0.01, alarm=1),
     ),
     rows={
         "Lines": (
             Panel(
                 "Events accepted by line",
                 "short",
-                (Query(rate("hlt1_line_accepts_total", "line"), "{{line}}"),),
+                (Query(rate("hltnode_line_accepts_total", "line"), "{{line}}"),),
                 width=12,
             ),
             Panel(
@@ -30,8 +30,8 @@ TRIGGER = Board(
                 "percentunit",
                 (
                     Query(
-                        f"{rate('hlt1_line_accepts_total', 'line')}"
-                        f" / on () group_left () sum({rate('hlt1_events_processed_total')})",
+                        f"{rate('hltnode_line_accepts_total', 'line')}"
+                        f" / on () group_left () sum({rate('hltnode_events_processed_total')})",
                         "{{line}}",
                     ),
                 ),
@@ -40,14 +40,14 @@ TRIGGER = Board(
             ),
         ),
         "Events": (
-            Panel("Events with a flag", "short", (Query(rate("hlt1_events_flagged_total", "flag"), "{{flag}}"),)),
+            Panel("Events with a flag", "short", (Query(rate("hltnode_events_flagged_total", "flag"), "{{flag}}"),)),
             Panel(
                 "Objects of an event",
                 "short",
                 (
                     Query(
-                        f"{rate('hlt1_objects_total', 'collection')}"
-                        f" / on () group_left () sum({rate('hlt1_events_processed_total')})",
+                        f"{rate('hltnode_objects_total', 'collection')}"
+                        f" / on () group_left () sum({rate('hltnode_events_processed_total')})",
                         "{{collection}}",
                     ),
                 ),
@@ -56,39 +56,43 @@ TRIGGER = Board(
             Panel(
                 "Candidates left out of reports",
                 "short",
-                (Query(rate("hlt1_report_candidates_left_out_total"), "{{instance}}"),),
+                (Query(rate("hltnode_report_candidates_left_out_total"), "{{instance}}"),),
             ),
         ),
         "Outputs": (
             Panel(
                 "Event files",
                 "Bps",
-                (Query(rate("hlt1_event_bytes_written_total", "stream"), "{{stream}}"),),
+                (Query(rate("hltnode_event_bytes_written_total", "stream"), "{{stream}}"),),
                 "",
                 Shape.STACKED,
             ),
-            Panel("Files finished", "short", (Query(rate("hlt1_event_files_finished_total", "stream"), "{{stream}}"),)),
+            Panel(
+                "Files finished", "short", (Query(rate("hltnode_event_files_finished_total", "stream"), "{{stream}}"),)
+            ),
             Panel(
                 "Decisions",
                 "short",
                 (
-                    Query(rate("hlt1_decisions_published_total"), "published {{instance}}"),
-                    Query(rate("hlt1_decisions_dropped_total"), "dropped {{instance}}"),
-                    gauge("hlt1_decision_subscriptions", "subscriptions {{instance}}"),
+                    Query(rate("hltnode_decisions_published_total"), "published {{instance}}"),
+                    Query(rate("hltnode_decisions_dropped_total"), "dropped {{instance}}"),
+                    gauge("hltnode_decision_subscriptions", "subscriptions {{instance}}"),
                 ),
             ),
-            Panel("Messages sent", "short", (Query(rate("hlt1_output_messages_sent_total", "output"), "{{output}}"),)),
+            Panel(
+                "Messages sent", "short", (Query(rate("hltnode_output_messages_sent_total", "output"), "{{output}}"),)
+            ),
             Panel(
                 "Messages dropped",
                 "short",
-                (Query(rate("hlt1_output_messages_dropped_total", "output"), "{{output}}"),),
+                (Query(rate("hltnode_output_messages_dropped_total", "output"), "{{output}}"),),
             ),
             Panel(
                 "Consumers that do not keep up",
                 "short",
                 (
-                    Query(rate("hlt1_output_blocked_total", "output"), "refused per second {{output}}"),
-                    Query(f"sum by (output) (hlt1_output_messages_queued{{{NODES}}})", "kept for later {{output}}"),
+                    Query(rate("hltnode_output_blocked_total", "output"), "refused per second {{output}}"),
+                    Query(f"sum by (output) (hltnode_output_messages_queued{{{NODES}}})", "kept for later {{output}}"),
                 ),
             ),
         ),

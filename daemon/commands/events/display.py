@@ -23,10 +23,10 @@ from hltnode.daemon.commands.common import (
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
 from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.lhcb.display.event_reader import EventReader, run_and_event
-from hltnode.processing.lhcb.display.html_page import event_page
-from hltnode.processing.lhcb.display.scene import Scene
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.display.event_reader import EventReader, run_and_event
+from hltnode.processing.lhcb.offline.display.html_page import event_page
+from hltnode.processing.lhcb.offline.display.scene import Scene
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -74,13 +74,13 @@ def display(
         if output.suffix == ".png":
             require_packages("a PNG", "matplotlib")
         require_writable(output, reads=(file, trigger))
-        check_encoding(HLT1.readout, encoding)
+        check_encoding(CHAIN.readout, encoding)
         place, banks = find_event(file, event or 0, event_number, run)
-        configuration = HLT1.load_trigger(trigger, sequence)
+        configuration = CHAIN.load_trigger(trigger, sequence)
         reader = EventReader(
-            HLT1,
-            create_backend("cpu", HLT1.kernels, threads=1),
-            HLT1.with_sequence(configuration.sequence).load_geometry(geometry),
+            CHAIN,
+            create_backend("cpu", CHAIN.kernels, threads=1),
+            CHAIN.with_sequence(configuration.sequence).load_geometry(geometry),
             configuration,
             run_lines=True,
         )
@@ -128,6 +128,6 @@ def _warn_of_damage(file: Path) -> None:
 def _drawn(scene: Scene, suffix: str, source: str, n_lines: int) -> bytes:
     if suffix == ".html":
         return event_page(scene, source=source, n_lines=n_lines).encode()
-    from hltnode.processing.lhcb.display.figure import event_figure, png
+    from hltnode.processing.lhcb.offline.display.figure import event_figure, png
 
     return png(event_figure(scene, source=source))

@@ -28,8 +28,8 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.framework.readout import check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
-from hltnode.processing.selection_studies.rates import RateCounts
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank

@@ -37,7 +37,7 @@ from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.selection_studies.tables import rates_text
+from hltnode.processing.selection.studies.tables import rates_text
 
 
 def process(

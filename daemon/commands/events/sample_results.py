@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
-from hltnode.processing.selection_studies.rates import RateCounts
+from hltnode.processing.selection.studies.rates import RateCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
-from hltnode.processing.lhcb.simulation.blocks import FileFormat, SimulationRequest, blocks
-from hltnode.processing.lhcb.simulation.full_generator import BankVersions
-from hltnode.processing.lhcb.simulation.generation.samples import Sample
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN
+from hltnode.processing.lhcb.offline.simulation.blocks import FileFormat, SimulationRequest, blocks
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN
 
 
 class VeloEncodingOption(StrEnum):

@@ -39,11 +39,11 @@ from hltnode.daemon.common import log
 from hltnode.daemon.common.endpoints import check_option
 from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.common.vocabulary import LogFormat
-from hltnode.daemon.feeder.input_files import FeedError
-from hltnode.daemon.feeder.mep_source import MepStream
-from hltnode.daemon.feeder.pacing import parse_rate
-from hltnode.daemon.feeder.single_node import FeedReport
-from hltnode.daemon.feeder.site import Site, make_identities
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.mep_source import MepStream
+from hltnode.daemon.replay.pacing import parse_rate
+from hltnode.daemon.replay.single_node import FeedReport
+from hltnode.daemon.replay.site import Site, make_identities
 
 # Ranges of MEP ids, files or sources in one line.
 SHOWN_RANGES = 20

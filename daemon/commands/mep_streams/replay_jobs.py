@@ -23,16 +23,16 @@ from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen, join_states
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
-from hltnode.daemon.feeder.input_files import FeedError
-from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files, meps_of_simulation
-from hltnode.daemon.feeder.pacing import Rate
-from hltnode.daemon.feeder.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, Replay, Replaying, ReplayState
-from hltnode.daemon.feeder.single_node import FeedReport, join_reports
-from hltnode.daemon.feeder.site import MAX_FRAGMENT_BYTES, Site, make_identities
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files, meps_of_simulation
+from hltnode.daemon.replay.pacing import Rate
+from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, Replay, Replaying, ReplayState
+from hltnode.daemon.replay.single_node import FeedReport, join_reports
+from hltnode.daemon.replay.site import MAX_FRAGMENT_BYTES, Site, make_identities
 from hltnode.processing.framework.event_files import EventFileError
+from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, events_of
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_RUN
 from hltnode.processing.lhcb.readout import LHCB_READOUT
-from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, events_of
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_RUN
 from hltnode.processing.selection.trigger_chain import installed_chain
 
 # Processes whose replay has failed get this time to close their connections.

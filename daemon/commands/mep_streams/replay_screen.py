@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import counted
-from hltnode.daemon.feeder.replaying import ReplayState
+from hltnode.daemon.replay.replaying import ReplayState
 
 # A node that is not there is named again after this time, and a screen that is no terminal gets a line.
 MISSING_SECONDS = 5.0

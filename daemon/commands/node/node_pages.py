@@ -18,7 +18,7 @@ _COUNTS = {
     "fragments": ("accounting", "fragments", "received"),
 }
 """Where the counts stand in /status of which rates are shown."""
-DEAD_TIME = "hlt1_dead_time_seconds"
+DEAD_TIME = "hltnode_dead_time_seconds"
 
 
 class NodeUnreachableError(ValueError):

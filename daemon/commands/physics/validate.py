@@ -30,17 +30,17 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
-from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.validation.checker.truth_check import TruthFault
-from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
-from hltnode.processing.lhcb.validation.reference.comparison import MUON_COLUMNS, ReferenceComparison
-from hltnode.processing.lhcb.validation.reports.long_report import reference_lines
-from hltnode.processing.lhcb.validation.reports.report import format_report
-from hltnode.processing.lhcb.validation.reports.result_file import read_result
+from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.validation.reference.comparison import MUON_COLUMNS, ReferenceComparison
+from hltnode.processing.lhcb.offline.validation.reports.long_report import reference_lines
+from hltnode.processing.lhcb.offline.validation.reports.report import format_report
+from hltnode.processing.lhcb.offline.validation.reports.result_file import read_result
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -95,11 +95,11 @@ def validate(
         require_files(input_file)
         other = None if against is None else (against.name, read_result(against))
         detector = load_velo_geometry(geometry)
-        configuration = HLT1.load_trigger(trigger, sequence)
-        chain = HLT1.with_sequence(configuration.sequence)
+        configuration = CHAIN.load_trigger(trigger, sequence)
+        chain = CHAIN.with_sequence(configuration.sequence)
         comparison = None if reference is None else ReferenceComparison(reference, geometry)
-        engine = HLT1.create_engine(
-            create_backend(backend, HLT1.kernels, threads=thread_count(threads), device=device),
+        engine = CHAIN.create_engine(
+            create_backend(backend, CHAIN.kernels, threads=thread_count(threads), device=device),
             chain.load_geometry(geometry),
             configuration,
             LIMITS,
@@ -140,7 +140,7 @@ def validate(
 
 def _write_report(path: Path, results: list[tuple[str, dict[str, Any]]], text: str) -> None:
     # Only reports need matplotlib, an extra.
-    from hltnode.processing.lhcb.validation.reports.html_report import checker_page
+    from hltnode.processing.lhcb.offline.validation.reports.html_report import checker_page
 
     write_text(path, checker_page(results, text))
 

@@ -30,13 +30,13 @@ from hltnode.daemon.commands.selection.options import (
 )
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.validation.checker.truth_check import TruthFaults
-from hltnode.processing.lhcb.validation.selections.sample import efficiencies_of
-from hltnode.processing.lhcb.validation.selections.tables import efficiency_text
-from hltnode.processing.selection_studies.decided_events import DecidingPass
-from hltnode.processing.selection_studies.scans import lines_of
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults
+from hltnode.processing.lhcb.offline.validation.selections.sample import efficiencies_of
+from hltnode.processing.lhcb.offline.validation.selections.tables import efficiency_text
+from hltnode.processing.selection.studies.decided_events import DecidingPass
+from hltnode.processing.selection.studies.scans import lines_of
 
 
 def efficiency(
@@ -61,15 +61,15 @@ def efficiency(
     with user_errors():
         check_files(files, json, report, trigger, compare)
         results: Results = []
-        studied = configurations(HLT1, trigger, compare, sequence)
+        studied = configurations(CHAIN, trigger, compare, sequence)
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
-            chain = HLT1.with_sequence(configuration.sequence)
+            chain = CHAIN.with_sequence(configuration.sequence)
             faults = TruthFaults()
             deciding = DecidingPass(
-                HLT1,
+                CHAIN,
                 configuration,
-                create_backend(backend, HLT1.kernels, threads=thread_count(threads), device=device),
+                create_backend(backend, CHAIN.kernels, threads=thread_count(threads), device=device),
                 chain.load_geometry(geometry),
                 lines=(*configuration.lines, *lines_of(scans)),
                 retain=retained(chain.sequence),
@@ -78,7 +78,7 @@ def efficiency(
             with counted_events(files, name) as progress:
                 found = efficiencies_of(deciding, read_all_events(files), configuration.lines, scans, faults, progress)
             deciding.engine.close()
-            head = described(files, name, HLT1, configuration, deciding.engine)
+            head = described(files, name, CHAIN, configuration, deciding.engine)
             result = head | found.result()
             results.append((name, result | ({"truth": faults.result()} if faults.events else {})))
         text = efficiency_text(results)
@@ -94,6 +94,6 @@ def efficiency(
 
 def _page(results: Results, text: str) -> str:
     # Only reports need matplotlib, an extra.
-    from hltnode.processing.lhcb.validation.reports.selection_report import efficiency_page
+    from hltnode.processing.lhcb.offline.validation.reports.selection_report import efficiency_page
 
     return efficiency_page(results, text)

@@ -19,8 +19,8 @@ from hltnode.daemon.commands.common import (
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.trigger_chain import TriggerChain
-from hltnode.processing.selection_studies.scans import Scan
 from hltnode.protocol.errors import ProtocolError
 
 Results = list[tuple[str, dict[str, Any]]]

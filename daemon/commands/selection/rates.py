@@ -33,11 +33,11 @@ from hltnode.daemon.commands.selection.options import (
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.selection.studies.decided_events import DecidingPass
+from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection.studies.scans import lines_of
+from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import installed_chain
-from hltnode.processing.selection_studies.decided_events import DecidingPass
-from hltnode.processing.selection_studies.rates import CROSSING_RATE, RateCounts
-from hltnode.processing.selection_studies.scans import lines_of
-from hltnode.processing.selection_studies.tables import rates_text
 
 
 def rates(
@@ -99,6 +99,6 @@ def rates(
 
 def _page(results: Results, text: str) -> str:
     # Only reports need matplotlib, an extra.
-    from hltnode.processing.lhcb.validation.reports.selection_report import rates_page
+    from hltnode.processing.lhcb.offline.validation.reports.selection_report import rates_page
 
     return rates_page(results, text)

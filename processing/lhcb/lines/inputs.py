@@ -4,26 +4,9 @@ from typing import Any
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.kalman.collections import (
-    long_beam_state,
-    long_chi2,
-    long_full_chi2,
-    long_ip,
-    long_ip_chi2,
-    long_pv,
-)
-from hltnode.processing.lhcb.long_tracks.collections import (
-    long_count,
-    long_hit_count,
-    long_origin,
-    long_velo_track,
-)
-from hltnode.processing.lhcb.long_tracks.collections import (
-    long_tracks as long_track_collection,
-)
 from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
-from hltnode.processing.lhcb.raw_data.odin_decode import odin
+from hltnode.processing.lhcb.raw_data.decode_odin import odin
 from hltnode.processing.lhcb.scifi.collections import scifi_count
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     VertexKind,
@@ -47,6 +30,23 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
 )
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     v0_pairs as v0_pair_collection,
+)
+from hltnode.processing.lhcb.tracks.kalman.collections import (
+    long_beam_state,
+    long_chi2,
+    long_full_chi2,
+    long_ip,
+    long_ip_chi2,
+    long_pv,
+)
+from hltnode.processing.lhcb.tracks.long.collections import (
+    long_count,
+    long_hit_count,
+    long_origin,
+    long_velo_track,
+)
+from hltnode.processing.lhcb.tracks.long.collections import (
+    long_tracks as long_track_collection,
 )
 from hltnode.processing.lhcb.velo.collections import (
     beamline_state,

@@ -9,9 +9,9 @@ from hltnode.processing.lhcb.lines.inputs import (
     v0_pairs,
     velo_tracks,
 )
-from hltnode.processing.lhcb.long_tracks.collections import long_hits, long_ut_hits, long_velo_track
 from hltnode.processing.lhcb.scifi.collections import scifi_id
 from hltnode.processing.lhcb.secondary_vertices.collections import v0_pair_vertices, vertex_tracks_of
+from hltnode.processing.lhcb.tracks.long.collections import long_hits, long_ut_hits, long_velo_track
 from hltnode.processing.lhcb.ut.collections import ut_id
 from hltnode.processing.lhcb.velo.collections import hit_id, track_hit_count, track_hits
 from hltnode.processing.selection.reports.reported import Hits, Parts, Reported

@@ -19,7 +19,7 @@ from hltnode.processing.framework.collections import (
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.muon import BANKS_READ_OUT, LINKS_READ_OUT, N_REGIONS, N_STATIONS
 from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
-from hltnode.processing.lhcb.long_tracks.collections import long_tracks
+from hltnode.processing.lhcb.tracks.long.collections import long_tracks
 from hltnode.protocol.lhcb.banks.muon import N_BATCHES
 from hltnode.protocol.lhcb.banks.muon_links import (
     CHANNELS_OF_LINK,

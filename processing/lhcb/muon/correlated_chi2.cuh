@@ -12,10 +12,10 @@
 #pragma once
 
 #include "framework/device/platform.cuh"
-#include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/muon/generated/muon_correlated_chi2.h"
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
+#include "lhcb/tracks/long/generated/long_types.h"
 
 namespace hlt {
 

@@ -1,8 +1,8 @@
 """muon_correlated_chi2: how well the muon hits of a track agree with one muon that scatters in the absorbers."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import long_count, long_qop, long_state
 from hltnode.processing.lhcb.muon import collections as muon
+from hltnode.processing.lhcb.tracks.long.collections import long_count, long_qop, long_state
 
 correlated_chi2 = Algorithm.beside(
     __file__,

@@ -13,10 +13,10 @@
 #pragma once
 
 #include "framework/device/math.cuh"
-#include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/muon/generated/is_muon.h"
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
+#include "lhcb/tracks/long/generated/long_types.h"
 #if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 #include "framework/device/wide_lanes.h"
 #endif

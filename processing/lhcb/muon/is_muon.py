@@ -1,8 +1,8 @@
 """is_muon: long tracks with hits in the muon stations where they lead."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.long_tracks.collections import long_count, long_qop, long_state
 from hltnode.processing.lhcb.muon import collections as muon
+from hltnode.processing.lhcb.tracks.long.collections import long_count, long_qop, long_state
 
 is_muon = Algorithm.beside(
     __file__,

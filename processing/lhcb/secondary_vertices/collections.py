@@ -3,7 +3,7 @@
 from enum import IntFlag
 
 from hltnode.processing.framework.collections import F32, U8, U16, U32, Collection, Placement, Role, SharedTypes
-from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT
+from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 
 MAX_PAIRS_PER_EVENT = 2048
 MAX_VERTICES_PER_EVENT = 512

@@ -11,9 +11,9 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
-#include "lhcb/long_tracks/generated/long_types.h"
 #include "lhcb/secondary_vertices/generated/secondary_vertices_find_pairs.h"
 #include "lhcb/secondary_vertices/generated/vertex_types.h"
+#include "lhcb/tracks/long/generated/long_types.h"
 
 namespace hlt {
 

@@ -2,7 +2,6 @@
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_ip, long_ip_chi2, velo_field
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, vertices
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     vertex_count,
@@ -20,6 +19,7 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
     vertex_pv,
     vertex_tracks_of,
 )
+from hltnode.processing.lhcb.tracks.kalman.collections import long_beam_state, long_ip, long_ip_chi2, velo_field
 
 fit_vertices = Algorithm.beside(
     __file__,

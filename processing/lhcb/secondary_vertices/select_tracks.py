@@ -1,8 +1,6 @@
 """secondary_vertices_select_tracks: the long tracks that may be part of a secondary vertex, packed."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.processing.lhcb.kalman.collections import long_beam_state, long_chi2, long_ip, long_ip_chi2, long_pv
-from hltnode.processing.lhcb.long_tracks.collections import long_count
 from hltnode.processing.lhcb.muon.collections import long_is_muon
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     vertex_track_count,
@@ -11,6 +9,8 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
     vertex_track_number,
     vertex_track_use,
 )
+from hltnode.processing.lhcb.tracks.kalman.collections import long_beam_state, long_chi2, long_ip, long_ip_chi2, long_pv
+from hltnode.processing.lhcb.tracks.long.collections import long_count
 
 select_tracks = Algorithm.beside(
     __file__,

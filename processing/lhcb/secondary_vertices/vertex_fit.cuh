@@ -6,7 +6,7 @@
 #pragma once
 
 #include "framework/device/platform.cuh"
-#include "lhcb/kalman/velo_bend.cuh"
+#include "lhcb/tracks/kalman/velo_bend.cuh"
 
 namespace hlt {
 

@@ -69,9 +69,9 @@ def test_what_a_gpu_does_not_report_has_no_sample_and_the_rest_has() -> None:
     nvml = StandIn()
     nvml.unsupported = {"nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"}
     samples = {family.name: len(family.samples) for family in gpu_metrics(read(nvml, "GPU-0"))}
-    empty = {"hlt1_gpu_uncorrected_memory_errors", "hlt1_gpu_power_watts", "hlt1_gpu_utilization_ratio"}
+    empty = {"hltnode_gpu_uncorrected_memory_errors", "hltnode_gpu_power_watts", "hltnode_gpu_utilization_ratio"}
     assert {name for name, n in samples.items() if n == 0} == empty
-    assert samples["hlt1_gpu_throttled"] == len(ThrottleReason)
+    assert samples["hltnode_gpu_throttled"] == len(ThrottleReason)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def raise_no_driver() -> None:
 async def test_a_node_without_a_gpu_exports_no_sample_of_one(tmp_path: Path) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
         metrics = await asyncio.to_thread(all_metrics, node.http_port)
-    assert not [series for series in metrics if series.startswith("hlt1_gpu_")]
+    assert not [series for series in metrics if series.startswith("hltnode_gpu_")]

@@ -32,14 +32,14 @@ def page(contents: list[HistogramContent], max_buckets: int) -> list[str]:
 
 def test_buckets_are_cumulative_over_the_range_and_the_rest_is_counted_apart() -> None:
     assert page([content(4)], 50) == [
-        'hlt1_histogram_bucket{histogram="pv_z",le="-0.5"} 2.0',
-        'hlt1_histogram_bucket{histogram="pv_z",le="0"} 5.0',
-        'hlt1_histogram_bucket{histogram="pv_z",le="0.5"} 9.0',
-        'hlt1_histogram_bucket{histogram="pv_z",le="1"} 14.0',
-        'hlt1_histogram_bucket{histogram="pv_z",le="+Inf"} 14.0',
-        'hlt1_histogram_outside_total{histogram="pv_z",kind="underflow"} 1.0',
-        'hlt1_histogram_outside_total{histogram="pv_z",kind="overflow"} 6.0',
-        'hlt1_histogram_outside_total{histogram="pv_z",kind="not_a_number"} 7.0',
+        'hltnode_histogram_bucket{histogram="pv_z",le="-0.5"} 2.0',
+        'hltnode_histogram_bucket{histogram="pv_z",le="0"} 5.0',
+        'hltnode_histogram_bucket{histogram="pv_z",le="0.5"} 9.0',
+        'hltnode_histogram_bucket{histogram="pv_z",le="1"} 14.0',
+        'hltnode_histogram_bucket{histogram="pv_z",le="+Inf"} 14.0',
+        'hltnode_histogram_outside_total{histogram="pv_z",kind="underflow"} 1.0',
+        'hltnode_histogram_outside_total{histogram="pv_z",kind="overflow"} 6.0',
+        'hltnode_histogram_outside_total{histogram="pv_z",kind="not_a_number"} 7.0',
     ]
 
 

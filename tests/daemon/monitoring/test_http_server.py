@@ -61,7 +61,7 @@ class Node:
         def render() -> bytes:
             if self.broken:
                 raise RuntimeError("collector broken")
-            return b"hlt1_ready 1.0\n"
+            return b"hltnode_ready 1.0\n"
 
         return render
 
@@ -119,7 +119,7 @@ async def test_metrics_are_served_as_prometheus_text(node: Node) -> None:
     assert status == 200
     assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert headers["Content-Length"] == str(len(body))
-    assert body == b"hlt1_ready 1.0\n"
+    assert body == b"hltnode_ready 1.0\n"
 
 
 async def test_the_status_page_for_people_runs_no_script_but_its_own(node: Node) -> None:
@@ -302,7 +302,7 @@ async def test_only_the_first_of_several_requests_is_answered(node: Node) -> Non
     command = b"POST /control/stop HTTP/1.1\r\nHost: localhost\r\n\r\n"
     for following in (request * 20, command, b"\x00" * 100):
         status, headers, body = parse(await node.raw(request + following))
-        assert (status, headers["Connection"], body) == (200, "close", b"hlt1_ready 1.0\n")
+        assert (status, headers["Connection"], body) == (200, "close", b"hltnode_ready 1.0\n")
     assert node.posted == []
 
 

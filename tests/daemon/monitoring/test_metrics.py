@@ -52,21 +52,21 @@ def key(name: str, /, **labels: str) -> Sample:
 def test_a_fresh_node_exports_every_known_label_value_as_zero() -> None:
     samples = scrape(Counters())
     for reason in RejectReason:
-        assert samples[key("hlt1_fragments_rejected_total", reason=reason)] == 0
+        assert samples[key("hltnode_fragments_rejected_total", reason=reason)] == 0
     for close in CloseReason:
-        assert samples[key("hlt1_meps_closed_total", reason=close)] == 0
+        assert samples[key("hltnode_meps_closed_total", reason=close)] == 0
     for state in SlotState:
-        assert samples[key("hlt1_slots", state=state)] == 0
+        assert samples[key("hltnode_slots", state=state)] == 0
     for stage in Stage:
-        assert samples[key("hlt1_stage_seconds_count", stage=stage)] == 0
+        assert samples[key("hltnode_stage_seconds_count", stage=stage)] == 0
     for flag in ("bank_error", "overflow", "incomplete", "odin_error"):
-        assert samples[key("hlt1_events_flagged_total", flag=flag)] == 0
+        assert samples[key("hltnode_events_flagged_total", flag=flag)] == 0
     for stream in EventStream:
-        assert samples[key("hlt1_events_written_total", stream=stream)] == 0
+        assert samples[key("hltnode_events_written_total", stream=stream)] == 0
     for kind in WriteErrorKind:
-        assert samples[key("hlt1_write_errors_total", kind=kind)] == 0
-    assert samples[key("hlt1_decisions_dropped_total", reason="slow_subscriber")] == 0
-    assert samples[key("hlt1_dead_time_seconds_total", reason="computing")] == 0
+        assert samples[key("hltnode_write_errors_total", kind=kind)] == 0
+    assert samples[key("hltnode_decisions_dropped_total", reason="slow_subscriber")] == 0
+    assert samples[key("hltnode_dead_time_seconds_total", reason="computing")] == 0
 
 
 def test_what_was_counted_is_what_is_exported() -> None:
@@ -76,14 +76,14 @@ def test_what_was_counted_is_what_is_exported() -> None:
     counters.writer.streams[EventStream.ACCEPTED].events = 9
     counters.count_exception(ErrorPlace.LOOP)
     samples = scrape(counters, state=NodeState(meps_open=1, fragments_in_build=2))
-    assert samples[key("hlt1_fragments_received_total")] == 11
-    assert samples[key("hlt1_fragments_in_build")] == 2
-    assert samples[key("hlt1_fragments_rejected_total", reason="bad_crc")] == 3
-    assert samples[key("hlt1_meps_closed_total", reason="complete")] == 4
-    assert samples[key("hlt1_meps_open")] == 1
-    assert samples[key("hlt1_events_written_total", stream="accepted")] == 9
-    assert samples[key("hlt1_exceptions_total", where="loop")] == 1
-    assert samples[key("hlt1_build_info", version="0.1.0", node="n1", backend="cpu", tck="0x1234")] == 1
+    assert samples[key("hltnode_fragments_received_total")] == 11
+    assert samples[key("hltnode_fragments_in_build")] == 2
+    assert samples[key("hltnode_fragments_rejected_total", reason="bad_crc")] == 3
+    assert samples[key("hltnode_meps_closed_total", reason="complete")] == 4
+    assert samples[key("hltnode_meps_open")] == 1
+    assert samples[key("hltnode_events_written_total", stream="accepted")] == 9
+    assert samples[key("hltnode_exceptions_total", where="loop")] == 1
+    assert samples[key("hltnode_build_info", version="0.1.0", node="n1", backend="cpu", tck="0x1234")] == 1
 
 
 def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
@@ -102,22 +102,22 @@ def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
         sources_of_lost_feeders=frozenset({3}),
     )
     samples = scrape(counters, state=state)
-    assert samples[key("hlt1_run_number")] == 328614
-    assert samples[key("hlt1_run_state", state="paused")] == 1
-    assert samples[key("hlt1_run_state", state="running")] == 0
-    assert samples[key("hlt1_feeders_connected")] == 3
-    assert samples[key("hlt1_credits_outstanding")] == 17
-    assert samples[key("hlt1_slots", state="free")] == 2
-    assert samples[key("hlt1_slots", state="run")] == 1
-    assert samples[key("hlt1_source_silent", source="1")] == 0
-    assert samples[key("hlt1_source_silent", source="2")] == 1
-    assert samples[key("hlt1_sources_expected")] == 3
-    assert samples[key("hlt1_sources_silent", feeder="connected")] == 1
-    assert samples[key("hlt1_sources_silent", feeder="lost")] == 1
-    assert samples[key("hlt1_feeders_lost")] == 1
-    assert samples[key("hlt1_feeder_lost", name="west")] == 1
-    assert samples[key("hlt1_run_active")] == 1
-    assert samples[key("hlt1_run_info", run="328614", state="paused", version="0.1.0", tck="0x1234")] == 1
+    assert samples[key("hltnode_run_number")] == 328614
+    assert samples[key("hltnode_run_state", state="paused")] == 1
+    assert samples[key("hltnode_run_state", state="running")] == 0
+    assert samples[key("hltnode_feeders_connected")] == 3
+    assert samples[key("hltnode_credits_outstanding")] == 17
+    assert samples[key("hltnode_slots", state="free")] == 2
+    assert samples[key("hltnode_slots", state="run")] == 1
+    assert samples[key("hltnode_source_silent", source="1")] == 0
+    assert samples[key("hltnode_source_silent", source="2")] == 1
+    assert samples[key("hltnode_sources_expected")] == 3
+    assert samples[key("hltnode_sources_silent", feeder="connected")] == 1
+    assert samples[key("hltnode_sources_silent", feeder="lost")] == 1
+    assert samples[key("hltnode_feeders_lost")] == 1
+    assert samples[key("hltnode_feeder_lost", name="west")] == 1
+    assert samples[key("hltnode_run_active")] == 1
+    assert samples[key("hltnode_run_info", run="328614", state="paused", version="0.1.0", tck="0x1234")] == 1
 
 
 def test_sources_that_are_not_of_the_present_run_have_no_series() -> None:
@@ -130,9 +130,9 @@ def test_sources_that_are_not_of_the_present_run_have_no_series() -> None:
 
 def test_the_memory_of_a_slot_is_exported_by_kind() -> None:
     samples = scrape(Counters())
-    found = {kind: samples[key("hlt1_slot_bytes", memory=kind)] for kind in ("device", "pinned", "thread")}
+    found = {kind: samples[key("hltnode_slot_bytes", memory=kind)] for kind in ("device", "pinned", "thread")}
     assert found == {"device": 3_000_000, "pinned": 1_000_000, "thread": 5_000}
-    assert samples[key("hlt1_plan_bytes_per_event")] == 700
+    assert samples[key("hltnode_plan_bytes_per_event")] == 700
 
 
 def test_a_line_is_exported_by_its_name() -> None:
@@ -140,16 +140,16 @@ def test_a_line_is_exported_by_its_name() -> None:
     counters.set_lines(["passthrough", "micro_bias"])
     counters.count_batch(np.ones(2, np.uint8), np.array([[2], [3]], np.uint32), np.zeros(2, np.uint32))
     samples = scrape(counters)
-    assert samples[key("hlt1_line_accepts_total", line="passthrough")] == 1
-    assert samples[key("hlt1_line_accepts_total", line="micro_bias")] == 2
-    assert samples[key("hlt1_events_processed_total")] == 2
+    assert samples[key("hltnode_line_accepts_total", line="passthrough")] == 1
+    assert samples[key("hltnode_line_accepts_total", line="micro_bias")] == 2
+    assert samples[key("hltnode_events_processed_total")] == 2
 
 
 def test_a_collection_of_the_chain_is_exported_by_its_name() -> None:
     counters = Counters()
     counters.set_collections(["hits"])
     counters.count_objects({"hits": 42})
-    assert scrape(counters)[key("hlt1_objects_total", collection="hits")] == 42
+    assert scrape(counters)[key("hltnode_objects_total", collection="hits")] == 42
 
 
 def test_a_source_is_exported_with_the_unix_time_of_its_last_fragment() -> None:
@@ -159,10 +159,10 @@ def test_a_source_is_exported_with_the_unix_time_of_its_last_fragment() -> None:
     counters.sources[2048].last_seen_ns = NOW_NS - 1_500_000_000
     counters.sources[4096].missing = 2
     samples = scrape(counters, state=NodeState(sources=(2048, 4096)))
-    assert samples[key("hlt1_source_fragments_received_total", source="2048")] == 7
-    assert samples[key("hlt1_source_last_fragment_timestamp_seconds", source="2048")] == WALL - 1.5
-    assert key("hlt1_source_last_fragment_timestamp_seconds", source="4096") not in samples
-    assert samples[key("hlt1_source_missing_total", source="4096")] == 2
+    assert samples[key("hltnode_source_fragments_received_total", source="2048")] == 7
+    assert samples[key("hltnode_source_last_fragment_timestamp_seconds", source="2048")] == WALL - 1.5
+    assert key("hltnode_source_last_fragment_timestamp_seconds", source="4096") not in samples
+    assert samples[key("hltnode_source_missing_total", source="4096")] == 2
 
 
 def test_histograms_are_cumulative_and_end_with_their_count() -> None:
@@ -170,12 +170,12 @@ def test_histograms_are_cumulative_and_end_with_their_count() -> None:
     for seconds in (0.00004, 0.0003, 0.0004, 2.0):
         counters.stages[Stage.KERNELS].observe(seconds)
     samples = scrape(counters)
-    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="5e-05")] == 1
-    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="0.0005")] == 3
-    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="1.0")] == 3
-    assert samples[key("hlt1_stage_seconds_bucket", stage="kernels", le="+Inf")] == 4
-    assert samples[key("hlt1_stage_seconds_count", stage="kernels")] == 4
-    assert samples[key("hlt1_stage_seconds_sum", stage="kernels")] == pytest.approx(2.00074)
+    assert samples[key("hltnode_stage_seconds_bucket", stage="kernels", le="5e-05")] == 1
+    assert samples[key("hltnode_stage_seconds_bucket", stage="kernels", le="0.0005")] == 3
+    assert samples[key("hltnode_stage_seconds_bucket", stage="kernels", le="1.0")] == 3
+    assert samples[key("hltnode_stage_seconds_bucket", stage="kernels", le="+Inf")] == 4
+    assert samples[key("hltnode_stage_seconds_count", stage="kernels")] == 4
+    assert samples[key("hltnode_stage_seconds_sum", stage="kernels")] == pytest.approx(2.00074)
 
 
 def test_conditions_and_readiness_follow_the_health() -> None:
@@ -183,17 +183,17 @@ def test_conditions_and_readiness_follow_the_health() -> None:
         loop_tick_ns=NOW_NS, pipeline_tick_ns=NOW_NS, feeders_expected=1, feeders_connected=1, configured=True
     )
     samples = scrape(Counters(), health)
-    assert samples[key("hlt1_ready")] == 0
-    assert samples[key("hlt1_healthy")] == 1
-    assert samples[key("hlt1_condition", condition="warmed_up")] == 0
-    assert all(samples[key("hlt1_condition", condition=c)] == 1 for c in Condition if c is not Condition.WARMED_UP)
+    assert samples[key("hltnode_ready")] == 0
+    assert samples[key("hltnode_healthy")] == 1
+    assert samples[key("hltnode_condition", condition="warmed_up")] == 0
+    assert all(samples[key("hltnode_condition", condition=c)] == 1 for c in Condition if c is not Condition.WARMED_UP)
     health.warmed_up = True
-    assert scrape(Counters(), health)[key("hlt1_ready")] == 1
+    assert scrape(Counters(), health)[key("hltnode_ready")] == 1
 
 
 def test_names_have_the_prefix_and_no_name_appears_twice() -> None:
     names = [family.name for family in make_collector(Counters(), make_health(), NodeState()).collect()]
-    assert all(name.startswith("hlt1_") for name in names)
+    assert all(name.startswith("hltnode_") for name in names)
     assert len(set(names)) == len(names)
 
 
@@ -228,7 +228,7 @@ def test_the_lines_of_the_sources_are_those_that_the_prometheus_client_writes() 
     )
     families = list(collector.of_sources())
     assert {family.name for family in families} == {
-        f"hlt1_source_{name}"
+        f"hltnode_source_{name}"
         for name in (
             "fragments_received_total",
             "fragment_bytes_received_total",

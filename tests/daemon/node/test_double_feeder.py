@@ -9,8 +9,8 @@ import zmq.asyncio
 
 from hltnode.client.feeder import Feeder, FeederRefusedError
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import (

@@ -16,10 +16,10 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import EventStream
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.event_pictures import MAX_RECORD_BYTES, EventPictures
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.output.gathering import GatheredBatch
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.protocol import Odin, encode_banks, encode_odin, encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank

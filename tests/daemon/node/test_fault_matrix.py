@@ -14,8 +14,8 @@ from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import FeedReport, feed_meps
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mdf import iter_records

@@ -14,9 +14,9 @@ import zmq.asyncio
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.histograms import HistogramShape
 from tests.daemon.fakes import (
@@ -83,7 +83,7 @@ async def test_each_event_is_counted_once_on_every_way_out(tmp_path: Path, conte
         shown = json.loads(await asyncio.to_thread(page, node.http_port, "histograms"))
         assert (shown["run"], shown["histograms"]["fake_mass"]["storage"]["values"]) == (RUN, [0, 0, MEPS * EVENTS, 0])
         metrics = await asyncio.to_thread(page, node.http_port, "metrics")
-        assert f'hlt1_histogram_bucket{{histogram="fake_mass",le="2"}} {float(MEPS * EVENTS)}' in metrics
+        assert f'hltnode_histogram_bucket{{histogram="fake_mass",le="2"}} {float(MEPS * EVENTS)}' in metrics
         address = f"http://127.0.0.1:{node.http_port}"
         listed = await asyncio.to_thread(CliRunner().invoke, app, ["histograms", address])
         assert f"fake_mass         {MEPS * EVENTS}" in listed.output

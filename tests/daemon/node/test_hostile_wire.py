@@ -13,8 +13,8 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message

@@ -11,9 +11,9 @@ import zmq.asyncio
 
 from hltnode.client.feeder import FeederRefusedError
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.output.gathering import GatheredBatch
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import (

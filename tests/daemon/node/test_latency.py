@@ -7,7 +7,7 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import MepStage
-from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.replay.single_node import feed_meps
 from tests.daemon.fakes import make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import all_metrics
 
@@ -17,7 +17,7 @@ MEPS = 40
 
 
 def stage(name: str, stage: str) -> str:
-    return f'hlt1_mep_stage_seconds_{name}{{stage="{stage}"}}'
+    return f'hltnode_mep_stage_seconds_{name}{{stage="{stage}"}}'
 
 
 async def test_the_stages_of_a_mep_add_up_to_its_latency(tmp_path: Path) -> None:
@@ -34,8 +34,8 @@ async def test_the_stages_of_a_mep_add_up_to_its_latency(tmp_path: Path) -> None
     counts = {each: after[stage("count", each)] for each in MepStage}
     sums = {each: after[stage("sum", each)] for each in MepStage}
     assert counts == dict.fromkeys(MepStage, MEPS)
-    assert after["hlt1_mep_latency_seconds_count"] == after["hlt1_end_to_end_seconds_count"] == MEPS
-    assert sum(sums.values()) == pytest.approx(after["hlt1_mep_latency_seconds_sum"])
+    assert after["hltnode_mep_latency_seconds_count"] == after["hltnode_end_to_end_seconds_count"] == MEPS
+    assert sum(sums.values()) == pytest.approx(after["hltnode_mep_latency_seconds_sum"])
     assert min(sums.values()) >= 0.0
     assert sums[MepStage.COMPUTE] >= MEPS * 0.01
 

@@ -17,9 +17,9 @@ import zmq.asyncio
 from hltnode.client.feeder import Feeder
 from hltnode.client.mep import FeedMep
 from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.engine import Engine
 from hltnode.protocol.raw_data.mdf import iter_records

@@ -14,8 +14,8 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import DeadTimeReason
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.fakes import SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import metric, status_page
@@ -50,7 +50,7 @@ async def test_a_node_whose_consumer_does_not_come_is_unhealthy_and_goes_on(tmp_
             assert code == 503
             assert "no built MEP acknowledged" in problems["acknowledgements"]
             assert "events has waited for its consumer" in problems["acknowledgements"]
-            assert await asyncio.to_thread(metric, node.http_port, "hlt1_healthy") == 0
+            assert await asyncio.to_thread(metric, node.http_port, "hltnode_healthy") == 0
             assert node.state is RunState.RUNNING
             [output] = node.outputs.events.values()
             with context.socket(zmq.PULL) as consumer:
@@ -114,5 +114,5 @@ async def test_the_free_space_of_the_output_directory_is_shown(tmp_path: Path) -
     async with running_node(make_config(tmp_path)) as (node, _):
         await eventually(lambda: node.status.full()["output_free_bytes"] is not None)
         free = os.statvfs(tmp_path)
-        shown = await asyncio.to_thread(metric, node.http_port, "hlt1_output_free_bytes")
+        shown = await asyncio.to_thread(metric, node.http_port, "hltnode_output_free_bytes")
         assert math.isclose(shown, free.f_bavail * free.f_frsize, rel_tol=0.2)

@@ -18,9 +18,9 @@ from hltnode.client.feeder import Feeder, FeederRefusedError
 from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import FeedReport, feed_meps
 from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import FeedReport, feed_meps
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -129,7 +129,7 @@ async def test_a_menu_of_500_lines_goes_through_the_node(tmp_path: Path, context
         assert [i for i, line in enumerate(reports) if line.decision] == fired
     expected = [20 * sum(line in fired for fired in of_event) for line in range(500)]
     assert {0, 20, 80} <= set(expected)
-    assert [metrics[f'hlt1_line_accepts_total{{line="{line}"}}'] for line in lines] == expected
+    assert [metrics[f'hltnode_line_accepts_total{{line="{line}"}}'] for line in lines] == expected
     assert node.counters.line_accepts == expected
     check_accounts(node)
 

@@ -29,14 +29,18 @@ async def metrics_of(node: Node) -> dict[str, float]:
 
 
 def sources_of(metrics: dict[str, float]) -> set[int]:
-    return {int(series.split('"')[1]) for series in metrics if series.startswith("hlt1_source_")}
+    return {int(series.split('"')[1]) for series in metrics if series.startswith("hltnode_source_")}
 
 
 async def test_series_of_sources_are_there_while_their_run_is(tmp_path: Path) -> None:
     with zmq.asyncio.Context() as context:
         async with running_node(make_config(tmp_path)) as (node, _):
             before = await metrics_of(node)
-            assert (sources_of(before), before["hlt1_run_active"], before["hlt1_sources_expected"]) == (set(), 0, 0)
+            assert (sources_of(before), before["hltnode_run_active"], before["hltnode_sources_expected"]) == (
+                set(),
+                0,
+                0,
+            )
             for run, sources in ((RUN, SOURCES), (RUN + 1, SOURCES[:2])):
                 async with make_feeder(context, node, run=run, sources=sources) as feeder:
                     for mep in synthetic_meps(3, sources=sources):
@@ -44,8 +48,8 @@ async def test_series_of_sources_are_there_while_their_run_is(tmp_path: Path) ->
                     await eventually(lambda: feeder.window.unacknowledged == 0)
                     during = await metrics_of(node)
                     assert sources_of(during) == set(sources)
-                    assert (during["hlt1_run_active"], during["hlt1_sources_expected"]) == (1, len(sources))
-                    assert (during["hlt1_run_number"], during["hlt1_feeders_lost"]) == (run, 0)
+                    assert (during["hltnode_run_active"], during["hltnode_sources_expected"]) == (1, len(sources))
+                    assert (during["hltnode_run_number"], during["hltnode_feeders_lost"]) == (run, 0)
                     await feeder.finish(2)
                 await eventually(lambda: not node.status.state().run_active)
                 assert sources_of(await metrics_of(node)) == set()
@@ -65,10 +69,10 @@ async def test_a_feeder_that_falls_silent_in_its_run_is_lost_until_it_says_hello
                 connection.sends_messages = False
                 await eventually(lambda: node.status.state().lost_feeders)
                 lost = await metrics_of(node)
-                assert lost["hlt1_feeders_lost"] == 1
-                assert lost['hlt1_feeder_lost{name="west"}'] == 1
+                assert lost["hltnode_feeders_lost"] == 1
+                assert lost['hltnode_feeder_lost{name="west"}'] == 1
                 connection.sends_messages = True
                 await eventually(lambda: not node.status.state().lost_feeders)
                 found = await metrics_of(node)
-                assert (found["hlt1_feeders_lost"], found["hlt1_run_active"]) == (0, 1)
-                assert 'hlt1_feeder_lost{name="west"}' not in found
+                assert (found["hltnode_feeders_lost"], found["hltnode_run_active"]) == (0, 1)
+                assert 'hltnode_feeder_lost{name="west"}' not in found

@@ -10,10 +10,10 @@ import pytest
 import zmq.asyncio
 
 from hltnode.client.fault_injection import FaultInjector, FaultPlan
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from tests.daemon.fakes import SOURCES, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import all_metrics
 
@@ -24,15 +24,15 @@ def total(metrics: dict[str, float], family: str) -> float:
 
 def check_metrics(metrics: dict[str, float]) -> None:
     classes = {
-        name: total(metrics, f"hlt1_fragments_{name}")
+        name: total(metrics, f"hltnode_fragments_{name}")
         for name in ("built_total", "lost_in_drop_total", "abandoned_total", "rejected_total", "in_build")
     }
-    assert metrics["hlt1_fragments_received_total"] == sum(classes.values()), classes
-    meps = {name: total(metrics, f"hlt1_meps_{name}") for name in ("closed_total", "abandoned_total", "open")}
-    assert metrics["hlt1_meps_opened_total"] == sum(meps.values()), meps
-    assert metrics['hlt1_mep_stage_seconds_count{stage="build"}'] == meps["closed_total"]
-    by_source = total(metrics, "hlt1_source_fragments_received_total")
-    assert by_source <= metrics["hlt1_fragments_received_total"]
+    assert metrics["hltnode_fragments_received_total"] == sum(classes.values()), classes
+    meps = {name: total(metrics, f"hltnode_meps_{name}") for name in ("closed_total", "abandoned_total", "open")}
+    assert metrics["hltnode_meps_opened_total"] == sum(meps.values()), meps
+    assert metrics['hltnode_mep_stage_seconds_count{stage="build"}'] == meps["closed_total"]
+    by_source = total(metrics, "hltnode_source_fragments_received_total")
+    assert by_source <= metrics["hltnode_fragments_received_total"]
 
 
 def status_of(port: int) -> dict[str, dict[str, dict[str, int]]]:
@@ -48,7 +48,7 @@ async def scrape_all(node: Node, scrapes: int) -> tuple[int, float]:
     for number in range(scrapes):
         metrics = await asyncio.to_thread(all_metrics, node.http_port)
         check_metrics(metrics)
-        building += metrics["hlt1_fragments_in_build"] > 0
+        building += metrics["hltnode_fragments_in_build"] > 0
         if number % 5 == 0:
             for account in (await asyncio.to_thread(status_of, node.http_port))["accounting"].values():
                 assert account["unaccounted"] == 0

@@ -13,9 +13,9 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.feeder.mep_source import Packing, meps_of_files
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
@@ -68,8 +68,8 @@ async def test_a_node_decides_writes_and_counts_for_another_experiment(tiny: Mod
     )
     assert written == sorted(tuple(event) for event, kept in zip(payloads, accepted, strict=True) if kept)
 
-    assert f'hlt1_objects_total{{collection="hits"}} {float(sum(hits))}' in metrics
-    assert f'hlt1_line_accepts_total{{line="TinyManyHits"}} {float(sum(accepted))}' in metrics
+    assert f'hltnode_objects_total{{collection="hits"}} {float(sum(hits))}' in metrics
+    assert f'hltnode_line_accepts_total{{line="TinyManyHits"}} {float(sum(accepted))}' in metrics
     [summary] = (tmp_path / "out").glob("*_summary.json")
     assert json.loads(summary.read_text())["objects"] == {"hits": sum(hits), "unknown_selections": 0}
 

@@ -19,8 +19,8 @@ from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.client.sockets import FeederConnection, FeederMemory
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 from hltnode.protocol.transport.shared_memory import MemoryRefusal
@@ -87,7 +87,7 @@ async def test_decisions_and_files_are_those_of_the_same_meps_over_tcp(
             check_accounts(node)
             assert (node.counters.shared_memory.range_messages > 0) is (way == "shm")
             metrics = await asyncio.to_thread(all_metrics, node.http_port)
-            assert metrics["hlt1_shared_memory_left_total"] == 0
+            assert metrics["hltnode_shared_memory_left_total"] == 0
         decided.append([(d.mep, d.accepted, d.lines, d.flags, d.close_reason) for d in decisions])
         [path] = (tmp_path / way / "out").glob("*accepted*.mdf")
         records = iter_records(path.read_bytes())

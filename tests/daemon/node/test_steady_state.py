@@ -10,7 +10,7 @@ import pytest
 import zmq.asyncio
 
 from hltnode.client.mep import FeedMep
-from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.replay.single_node import feed_meps
 from tests.daemon.fakes import make_config, make_feeder, running_node, synthetic_meps
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]

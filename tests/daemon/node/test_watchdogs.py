@@ -11,11 +11,11 @@ import zmq.asyncio
 
 from hltnode.client.mep import FeedMep
 from hltnode.daemon.common.vocabulary import Stage
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from tests.daemon.fakes import (
     SOURCES,
@@ -133,7 +133,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     monkeypatch.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", int(stall_s * 1e9))
     [densest] = (int(constant.value) for constant in cluster_limit.constants)
     events = [noise(densest, seed) for seed in range(4)] * (n_events // 4)
-    mep = FeedMep.of_mfps(0, 0, HLT1.readout.mfps_of_events(events, 0, "retina"))
+    mep = FeedMep.of_mfps(0, 0, CHAIN.readout.mfps_of_events(events, 0, "retina"))
     nbytes = 1 << 25
     pipeline = {"slots": 2, "slot_bytes": 2 * nbytes, "max_events": n_events, "flush_deadline_us": 10_000}
     config = make_config(
@@ -143,10 +143,10 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
         network={"max_frame_bytes": nbytes},
         node={"unhealthy_after_ms": int(stall_s * 1e3)},
     )
-    engine = HLT1.create_engine(
-        create_backend("cpu", HLT1.kernels, threads=1),
+    engine = CHAIN.create_engine(
+        create_backend("cpu", CHAIN.kernels, threads=1),
         geometry_constants(VeloGeometry.builtin()),
-        HLT1.load_trigger(None, "velo"),
+        CHAIN.load_trigger(None, "velo"),
         batch_limits(config),
     )
     async with (

@@ -8,8 +8,8 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import DeadTimeReason, SlotState
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.output.output_queue import MAX_BATCHES
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.raw_data.mdf import iter_records
 from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 

@@ -10,8 +10,8 @@ import zmq
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import DeadTimeReason, EventStream, OutputName
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.monitoring.health import Condition
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.decisions import decode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, decode_event_header

@@ -69,7 +69,7 @@ def test_after_all_attacks_the_same_node_takes_a_run(victim: Victim, tmp_path: P
     ]  # fmt: skip
     feed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=50)
     assert feed.returncode == 0, feed.stderr + victim.log.read_text()[-1000:]
-    assert victim.metric("hlt1_events_processed_total") == 50 * 8
+    assert victim.metric("hltnode_events_processed_total") == 50 * 8
 
 
 @pytest.mark.parametrize("name", ["malformed_handshakes", "mutated_streams", "connections", "unfinished_frames"])
@@ -77,7 +77,7 @@ def test_a_node_with_keys_survives_those_who_have_none(tmp_path: Path, name: str
     victim = Victim(tmp_path, limits=LIMITS, with_keys=True)
     try:
         attack(victim, name, SMALL)
-        assert victim.metric('hlt1_connection_events_total{event="connected",socket="data"}') == 0
+        assert victim.metric('hltnode_connection_events_total{event="connected",socket="data"}') == 0
     finally:
         victim.stop()
 

@@ -107,8 +107,8 @@ def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_
     node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
     assert feeder is not None
     assert site.wait(feeder, 150.0) == 0, site.logs()
-    assert metric(site.http, "hlt1_meps_not_processed_total") == 1
-    assert metric(site.http, 'hlt1_events_flagged_total{flag="not_processed"}') == EVENTS
+    assert metric(site.http, "hltnode_meps_not_processed_total") == 1
+    assert metric(site.http, 'hltnode_events_flagged_total{flag="not_processed"}') == EVENTS
     node.terminate()
     assert site.wait(node) == 0, site.logs()
     everything = range(MEPS * EVENTS)

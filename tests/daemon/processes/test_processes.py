@@ -202,4 +202,4 @@ def test_the_demo_takes_simulated_events_to_decisions_and_its_accounting_closes(
     assert summary["events"] == 120
     assert summary["accounting_closes"]
     assert summary["accounting"]["meps"]["complete"] == 2
-    assert summary["metrics"]["hlt1_events_processed_total"] == 120
+    assert summary["metrics"]["hltnode_events_processed_total"] == 120

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from hltnode.client import DecisionSubscriber, MepDecision
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.demo import free_ports
-from hltnode.daemon.feeder.mep_source import Packing, meps_of_files
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.processing.framework.event_files import read_meps
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from tests.daemon.pages import metric
@@ -68,7 +68,7 @@ def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
         )  # fmt: skip
         with recorder:
             wait_for(lambda: "recorders" in node.log.read_text(), node)
-            wait_for(lambda: metric(node.ports[HTTP], "hlt1_decision_subscriptions") >= 1, node)
+            wait_for(lambda: metric(node.ports[HTTP], "hltnode_decision_subscriptions") >= 1, node)
             first = replayed(node, decisions, str(sample), "--events-per-mep", str(EVENTS))
             printed, _ = recorder.communicate(timeout=30.0)
         assert recorder.returncode == 0

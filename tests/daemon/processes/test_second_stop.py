@@ -56,7 +56,7 @@ def no_more_room(site: Site, node: subprocess.Popen[bytes]) -> None:
 
 def start_draining(site: Site, node: subprocess.Popen[bytes]) -> None:
     node.send_signal(signal.SIGTERM)
-    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="draining"}') == 1)
+    site.wait_for(lambda: metric(site.http, 'hltnode_run_state{state="draining"}') == 1)
 
 
 @pytest.mark.parametrize("what", ["TEST_START_SECONDS", "TEST_HANG"])
@@ -79,7 +79,7 @@ def test_a_second_stop_while_an_operator_warms_up_the_back_end(site: Site, monke
     monkeypatch.setenv("TEST_HANG", "1")
     node = site.start_node()
     configure = site.start("hltnode.daemon", "ctl", "configure", "--to", site.control, "--timeout", "20")
-    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="idle"}') == 0)
+    site.wait_for(lambda: metric(site.http, 'hltnode_run_state{state="idle"}') == 0)
     node.send_signal(signal.SIGTERM)
     time.sleep(0.5)
     assert node.poll() is None
@@ -92,7 +92,7 @@ def test_a_second_stop_while_a_batch_is_computed(site: Site, monkeypatch: pytest
     monkeypatch.setenv("TEST_BATCH_SECONDS", "600")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site.http, 'hlt1_slots{state="run"}') > 0)
+    site.wait_for(lambda: metric(site.http, 'hltnode_slots{state="run"}') > 0)
     start_draining(site, node)
     end(site, node, 1)
     check_counts(site)
@@ -103,7 +103,7 @@ def test_a_second_stop_while_the_disk_is_full(site: Site) -> None:
     site.start_feeder(1)
     site.wait_for_events(300)
     no_more_room(site, node)
-    site.wait_for(lambda: metric(site.http, 'hlt1_condition{condition="disk"}') == 0)
+    site.wait_for(lambda: metric(site.http, 'hltnode_condition{condition="disk"}') == 0)
     start_draining(site, node)
     end(site, node, 1)
     check_counts(site)
@@ -115,7 +115,7 @@ def test_a_second_stop_while_an_output_waits_for_its_consumer(site: Site, monkey
     monkeypatch.setenv("HLTNODE_EVENTS__QUEUE", "1")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site.http, 'hlt1_condition{condition="outputs"}') == 0)
+    site.wait_for(lambda: metric(site.http, 'hltnode_condition{condition="outputs"}') == 0)
     start_draining(site, node)
     end(site, node, 1)
     check_counts(site)

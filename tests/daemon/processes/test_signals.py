@@ -38,7 +38,7 @@ def log_lines(site: Site, event: str) -> list[dict[str, object]]:
 
 def hang_up(site: Site, node: subprocess.Popen[bytes], outcome: str) -> None:
     """SIGHUP, and wait until the node has dealt with it."""
-    counter = f'hlt1_config_reloads_total{{outcome="{outcome}"}}'
+    counter = f'hltnode_config_reloads_total{{outcome="{outcome}"}}'
     before = metric(site.http, counter)
     node.send_signal(signal.SIGHUP)
     site.wait_for(lambda: metric(site.http, counter) == before + 1)
@@ -54,7 +54,7 @@ def test_sighup_reloads_and_sigterm_ends_the_node_in_every_state(
         ctl(site, command)
     assert json.loads(ctl(site, "status"))["state"] == state
     hang_up(site, node, "ok")
-    assert metric(site.http, f'hlt1_run_state{{state="{state}"}}') == 1
+    assert metric(site.http, f'hltnode_run_state{{state="{state}"}}') == 1
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()
 
@@ -64,10 +64,10 @@ def test_sigterm_while_draining_lets_the_drain_end(site: Site, monkeypatch: pyte
     monkeypatch.setenv("HLTNODE_BUILDER__MEP_TIMEOUT_MS", "2000")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site.http, "hlt1_meps_open") > 0)
+    site.wait_for(lambda: metric(site.http, "hltnode_meps_open") > 0)
     # Not waited for: the command line would poll until the node is ready again.
     stop = site.start("hltnode.daemon", "ctl", "stop", "--to", site.control, "--timeout", "20")
-    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="draining"}') == 1)
+    site.wait_for(lambda: metric(site.http, 'hltnode_run_state{state="draining"}') == 1)
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()
     summary = log_lines(site, "run_summary")[-1]
@@ -81,9 +81,9 @@ def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkey
     monkeypatch.setenv("HLTNODE_BUILDER__MEP_TIMEOUT_MS", "600000")
     node = site.start_node()
     site.start_feeder(1)
-    site.wait_for(lambda: metric(site.http, "hlt1_meps_open") > 0)
+    site.wait_for(lambda: metric(site.http, "hltnode_meps_open") > 0)
     node.send_signal(signal.SIGTERM)
-    site.wait_for(lambda: metric(site.http, 'hlt1_run_state{state="draining"}') == 1)
+    site.wait_for(lambda: metric(site.http, 'hltnode_run_state{state="draining"}') == 1)
     node.send_signal(signal.SIGTERM)
     assert site.wait(node, 8.0) == 1, site.logs()
     [abandoned] = log_lines(site, "abandoned")
@@ -96,8 +96,8 @@ def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkey
 def test_a_reload_takes_the_hot_keys_says_what_it_did_and_refuses_a_bad_file(site: Site) -> None:
     node = site.start_node()
     good = site.config.read_text()
-    assert metric(site.http, "hlt1_config_version") == 1
-    started = metric(site.http, "hlt1_last_reload_success_timestamp_seconds")
+    assert metric(site.http, "hltnode_config_version") == 1
+    started = metric(site.http, "hltnode_last_reload_success_timestamp_seconds")
     site.config.write_text(
         good.replace("mep_timeout_ms = 400", "mep_timeout_ms = 500").replace(
             "slot_bytes = 524288", "slot_bytes = 600000"
@@ -107,13 +107,13 @@ def test_a_reload_takes_the_hot_keys_says_what_it_did_and_refuses_a_bad_file(sit
     [change] = log_lines(site, "config_changed")
     assert (change["key"], change["old"], change["new"]) == ("builder.mep_timeout_ms", "400", "500")
     assert log_lines(site, "config_needs_restart")[0]["keys"] == ["pipeline.slot_bytes"]
-    assert metric(site.http, "hlt1_config_version") == 2
-    assert metric(site.http, "hlt1_last_reload_success_timestamp_seconds") > started
+    assert metric(site.http, "hltnode_config_version") == 2
+    assert metric(site.http, "hltnode_last_reload_success_timestamp_seconds") > started
     for bad in ("[builder]\nmep_timeout_ms = 0\n", "no toml", "[walk]\ndog = 1\n"):
         site.config.write_text(bad)
         hang_up(site, node, "refused")
     assert [str(site.config) in str(line["reason"]) for line in log_lines(site, "reload_failed")] == [True] * 3
-    assert metric(site.http, "hlt1_config_version") == 2
+    assert metric(site.http, "hltnode_config_version") == 2
     result = CliRunner().invoke(app, ["ctl", "reload", "--to", site.control])
     assert result.exit_code == 1
     assert "the old values stay" in result.output.replace("\n", " ")

@@ -10,8 +10,8 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal, Endpoint
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.security import connection_limiter
 from tests.attacks.raw_peer import MORE, RawPeer, frame, frame_header, subscribe
 from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps

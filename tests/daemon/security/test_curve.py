@@ -16,8 +16,8 @@ from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys, loa
 from hltnode.client.sockets import FeederKeys, FeederSockets
 from hltnode.daemon.common.vocabulary import ConnectionEvent, Endpoint, EventStream, LoginFailure
 from hltnode.daemon.configuration.loading import ConfigError, load_config
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import decode_decision

@@ -8,7 +8,7 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import EventStream
-from hltnode.daemon.feeder.single_node import feed_meps
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.event_message import ACCEPTED

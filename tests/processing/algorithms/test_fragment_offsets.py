@@ -10,7 +10,7 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import MFP_ROW
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 
@@ -63,7 +63,7 @@ def test_decoders_find_words_aligned_whatever_the_mfp_says_of_its_padding() -> N
     assert offsets_of([bytes(mfp)], 3, on_cpu()) == [[32, 40, 48]]
 
 
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 @pytest.mark.parametrize("n_events", [1, 15, 16, 17, 63, 100])
 def test_the_form_for_the_cpu_makes_the_same_rows(target: str, n_events: int) -> None:
     """Also of MFPs whose sizes lie, so that fragments reach beyond them, and of every padding that a byte can name."""

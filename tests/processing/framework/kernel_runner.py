@@ -25,7 +25,7 @@ from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import compiler
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
@@ -94,7 +94,7 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(values, dtype=dtype).ravel()
 
 
-def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels, *, common: bool = False) -> Launch:
+def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *, common: bool = False) -> Launch:
     """One thread, compiled for `target` or for the best instruction set of this machine. `common`: not in its form for
     the CPU."""
 
@@ -110,7 +110,7 @@ def on_cpu(target: str | None = None, kernels: KernelSources = HLT1.kernels, *, 
     return launch
 
 
-def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelSources = HLT1.kernels) -> Launch:
+def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelSources = CHAIN.kernels) -> Launch:
     """Blocks of `block_size` emulated threads, which take their turns in forward or backward order.
 
     Skips the test where there is no C++ compiler.

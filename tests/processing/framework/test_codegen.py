@@ -16,28 +16,28 @@ from hltnode.processing.framework.codegen import algorithm_header, include_path,
 from hltnode.processing.framework.collections import PROCESSING, U32, Collection, DeclarationError, Placement
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid, Scratch
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 
 COMPILER = shutil.which("c++") or shutil.which("g++")
 
 
 def test_the_committed_headers_are_what_the_declarations_say() -> None:
-    HLT1.check_headers()
-    assert HLT1.kernel_list.read_text() == HLT1.headers[HLT1.kernel_list]
+    CHAIN.check_headers()
+    assert CHAIN.kernel_list.read_text() == CHAIN.headers[CHAIN.kernel_list]
 
 
 def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
     changed = replace(kill_clones, constants=())
     algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1_SEQUENCE)
-    chain = replace(HLT1.with_sequence("velo"), sequence=AlgorithmSequence(algorithms))
+    chain = replace(CHAIN.with_sequence("velo"), sequence=AlgorithmSequence(algorithms))
     with pytest.raises(DeclarationError, match=r"chain hlt1: generated headers are out of date: velo_kill_clones\.h"):
         chain.check_headers()
 
 
 def test_a_chain_whose_kernels_are_listed_elsewhere_is_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"chain hlt1: its kernels are listed in .*/hlt1_kernels\.h"):
-        replace(HLT1, kernels=replace(HLT1.kernels, header="lhcb/generated/other.h"))
+    with pytest.raises(DeclarationError, match=r"chain hlt1: its kernels are listed in .*/chain_kernels\.h"):
+        replace(CHAIN, kernels=replace(CHAIN.kernels, header="lhcb/generated/other.h"))
 
 
 def test_what_is_only_read_is_const() -> None:
@@ -62,7 +62,7 @@ def test_the_header_of_the_batch_is_not_named_by_an_algorithm() -> None:
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
-@pytest.mark.parametrize("algorithm", HLT1.algorithms, ids=lambda algorithm: algorithm.name)
+@pytest.mark.parametrize("algorithm", CHAIN.algorithms, ids=lambda algorithm: algorithm.name)
 def test_a_parameter_struct_has_its_pointers_in_the_order_of_the_engine(algorithm: Algorithm, tmp_path: Path) -> None:
     words = len(
         parameter_words(algorithm, BatchLimits(events=8, meps=1, input_bytes=4096, rows=8), algorithm.launches[0])

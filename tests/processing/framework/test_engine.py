@@ -15,11 +15,11 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -32,7 +32,7 @@ class CountingBackend(CpuBackend):
     """A CPU back end that counts its allocations."""
 
     def __init__(self) -> None:
-        super().__init__(HLT1.kernels, threads=1)
+        super().__init__(CHAIN.kernels, threads=1)
         self.allocations = 0
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
@@ -45,12 +45,12 @@ class CountingBackend(CpuBackend):
 
 
 def an_engine(backend: CpuBackend) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(GEOMETRY), HLT1.load_trigger(None, "velo"), LIMITS)
+    return CHAIN.create_engine(backend, geometry_constants(GEOMETRY), CHAIN.load_trigger(None, "velo"), LIMITS)
 
 
 @pytest.fixture(scope="module")
 def meps() -> list[EncodedMep]:
-    return list(encode_meps(HLT1, simulate_events(32, 5, geometry=GEOMETRY), 8))
+    return list(encode_meps(CHAIN, simulate_events(32, 5, geometry=GEOMETRY), 8))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
 
     def results(packing: int) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
-        for batch in runner.run(encode_meps(HLT1, events, packing)):
+        for batch in runner.run(encode_meps(CHAIN, events, packing)):
             output = batch.workspace.output
             columns: list[NDArray[np.uint8] | NDArray[np.uint32]] = [output.lines, output.accepted, output.flags]
             columns += output.counts.values()
@@ -94,13 +94,13 @@ def test_results_do_not_depend_on_how_events_are_packed(backend: CountingBackend
 def test_meps_have_fewer_events_where_these_have_too_many_bytes(meps: list[EncodedMep]) -> None:
     events = [banks for mep in meps for banks in mep.events]
     most = meps[0].data.nbytes // 2
-    cut = list(encode_meps(HLT1, events, 8, max_bytes=most))
+    cut = list(encode_meps(CHAIN, events, 8, max_bytes=most))
     assert [banks for mep in cut for banks in mep.events] == events
     assert len(cut) > len(meps)
     assert all(mep.data.nbytes <= most or mep.n_events == 1 for mep in cut)
     first = [int(mep.data[8:16].view(np.uint64)[0]) for mep in cut]
     assert first == np.cumsum([0, *(mep.n_events for mep in cut[:-1])]).tolist()
-    alone = encode_meps(HLT1, events, 8, max_bytes=1)
+    alone = encode_meps(CHAIN, events, 8, max_bytes=1)
     assert [mep.n_events for mep in alone] == [1] * len(events)
 
 
@@ -117,7 +117,7 @@ def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBa
     ]
 
     def clusters(events: list[list[RawBank]]) -> list[int]:
-        batches = runner.run(encode_meps(HLT1, events, 8))
+        batches = runner.run(encode_meps(CHAIN, events, 8))
         return [n for batch in batches for n in batch.workspace.output.counts["velo_clusters"].tolist()]
 
     apart = clusters(retina) + clusters(super_pixels)
@@ -128,7 +128,7 @@ def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBa
 def test_an_event_without_odin_is_flagged_and_the_others_are_not(backend: CountingBackend) -> None:
     events = list(simulate_events(3, 5, geometry=GEOMETRY))
     events[1] = [bank for bank in events[1] if bank.type != BankType.ODIN]
-    (batch,) = OfflineRunner(an_engine(backend)).run([encode_mep(HLT1, events)])
+    (batch,) = OfflineRunner(an_engine(backend)).run([encode_mep(CHAIN, events)])
     assert batch.workspace.output.flags.tolist() == [0, int(EventFlag.ODIN_ERROR), 0]
 
 
@@ -167,7 +167,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
     backend: CountingBackend, meps: list[EncodedMep]
 ) -> None:
     menu = tuple(VeloMicroBias(f"AtLeast{n}", min_tracks=n).line() for n in range(1, 501))
-    engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
+    engine = CHAIN.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
     assert engine.limits == replace(LIMITS, lines=500, histogram_counts=n_counts(engine.histograms))
     for batch in OfflineRunner(engine).run(meps):
         output = batch.workspace.output
@@ -182,7 +182,7 @@ def test_the_output_has_a_row_of_words_for_each_event_and_as_many_as_the_lines_n
 def test_lines_behind_the_first_word_decide_in_the_engine_too(backend: CountingBackend, meps: list[EncodedMep]) -> None:
     menu = tuple(Passthrough(f"Line{i}", prescale=float(i == 499)).line() for i in range(500))
     (batch,) = OfflineRunner(
-        HLT1.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
+        CHAIN.create_engine(backend, geometry_constants(GEOMETRY), TriggerConfig(menu, sequence="velo"), LIMITS)
     ).run(meps[:1])
     output = batch.workspace.output
     assert output.lines.tolist() == [[0] * 15 + [1 << 499 % 32]] * batch.workspace.n_events
@@ -201,10 +201,10 @@ def test_a_column_whose_memory_others_share_is_not_fetched(backend: CountingBack
 
 
 def test_retained_transferred_and_constant_columns_are_fetched(backend: CountingBackend) -> None:
-    engine = HLT1.create_engine(
+    engine = CHAIN.create_engine(
         backend,
         geometry_constants(GEOMETRY),
-        HLT1.load_trigger(None, "velo"),
+        CHAIN.load_trigger(None, "velo"),
         LIMITS,
         retain=("velo_hits.x",),
     )

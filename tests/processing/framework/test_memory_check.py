@@ -15,8 +15,8 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_check import MARGIN, largest_batch
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.offline_runner import OfflineRunner
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
 
 LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
 
@@ -25,7 +25,7 @@ class SmallBackend(CpuBackend):
     """A CPU back end with little memory, of which it counts what is taken."""
 
     def __init__(self, free: int) -> None:
-        super().__init__(HLT1.kernels, threads=2)
+        super().__init__(CHAIN.kernels, threads=2)
         self.free = free
         self.taken = 0
 
@@ -49,8 +49,8 @@ def backend() -> Iterator[SmallBackend]:
 
 
 def an_engine(backend: SmallBackend) -> Engine:
-    return HLT1.create_engine(
-        backend, geometry_constants(VeloGeometry.builtin()), HLT1.load_trigger(None, "velo"), LIMITS
+    return CHAIN.create_engine(
+        backend, geometry_constants(VeloGeometry.builtin()), CHAIN.load_trigger(None, "velo"), LIMITS
     )
 
 
@@ -119,7 +119,7 @@ def test_where_no_batch_fits_the_error_says_so(backend: SmallBackend) -> None:
 
 
 def test_a_real_machine_has_room_for_a_small_batch() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     free = backend.free_bytes()
     assert isinstance(free, int)
     assert np.log2(free) > 20

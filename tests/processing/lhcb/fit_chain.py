@@ -14,14 +14,14 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.kalman.full_fit import full_fit
-from hltnode.processing.lhcb.kalman.ghost_probability import ghost_probability
-from hltnode.processing.lhcb.kalman.impact_parameter import impact_parameter
-from hltnode.processing.lhcb.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
 from hltnode.processing.lhcb.secondary_vertices.fit_vertices import fit_vertices
 from hltnode.processing.lhcb.secondary_vertices.pair_v0s import pair_v0s
 from hltnode.processing.lhcb.secondary_vertices.select_tracks import select_tracks
+from hltnode.processing.lhcb.tracks.kalman.full_fit import full_fit
+from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probability
+from hltnode.processing.lhcb.tracks.kalman.impact_parameter import impact_parameter
+from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from tests.processing.framework.chain_builder import build_kernels
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 

@@ -19,16 +19,16 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.samples import Sample
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
-from hltnode.processing.lhcb.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -121,12 +121,12 @@ def simulated_tracks(sample: Sample, n_events: int, seed: int = 1) -> GivenTrack
 def _velo_columns(
     events: Sequence[Sequence[RawBank]], geometry: VeloGeometry
 ) -> tuple[dict[str, NDArray[Any]], BatchLimits]:
-    mep = encode_mep(HLT1, events, encoding="retina")
+    mep = encode_mep(CHAIN, events, encoding="retina")
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    backend = create_backend("cpu", HLT1.kernels)
-    engine = HLT1.create_engine(
-        backend, geometry_constants(geometry), HLT1.load_trigger(None, "velo"), limits, retain=VELO_COLUMNS
+    backend = create_backend("cpu", CHAIN.kernels)
+    engine = CHAIN.create_engine(
+        backend, geometry_constants(geometry), CHAIN.load_trigger(None, "velo"), limits, retain=VELO_COLUMNS
     )
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data

@@ -34,8 +34,8 @@ from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import TAIL
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from tests.processing.framework.kernel_runner import Launch, run_algorithms
 from tests.processing.lhcb.damage import damaged_batches
@@ -75,7 +75,7 @@ def half(nbytes: int, fill: int) -> NDArray[np.uint8]:
 
 def sanitized(library: str) -> Launch:
     """Launches the kernels of a library."""
-    kernels = KernelLibrary(replace(HLT1.kernels, library=library))
+    kernels = KernelLibrary(replace(CHAIN.kernels, library=library))
     target = kernels.targets[0]
     executor = _executor.Executor(1)
 
@@ -92,8 +92,8 @@ def main() -> None:
     library, seed, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     allocate = half if "--short" in sys.argv else with_tail
     launch = sanitized(library)
-    for name in HLT1.sequences:
-        chain = HLT1.with_sequence(name)
+    for name in CHAIN.sequences:
+        chain = CHAIN.with_sequence(name)
         constants = chain.load_geometry(None)
         n = 0
         for mep in meps(chain, seed, batches):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import Reference, reference_of
@@ -23,21 +23,21 @@ N_EVENTS = 2
 READS_BIDS = {"matching_match_seeds", "forward_search_without_ut"}
 """Kernels that look at a bid while other threads lower it: the first does not bid what cannot win any more, the second
 only asks whether the bid is one of another kernel. What comes out does not depend on what they see."""
-SEQUENCES = tuple(HLT1.sequences)[1:]
+SEQUENCES = tuple(CHAIN.sequences)[1:]
 """The VELO chain has tests of its own."""
 
 
 @cache
 def simulated(sequence: str, encoding: VeloEncoding) -> Reference:
     events = full_events(N_EVENTS, 4, encoding, nu=2.0)
-    return reference_of(encode_mep(HLT1.with_sequence(sequence), events, encoding=encoding), None, sequence)
+    return reference_of(encode_mep(CHAIN.with_sequence(sequence), events, encoding=encoding), None, sequence)
 
 
 @pytest.mark.parametrize("sequence", SEQUENCES)
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
 def test_there_is_something_to_find(sequence: str, encoding: VeloEncoding) -> None:
     made = simulated(sequence, encoding).made
-    for name in HLT1.sequences[sequence].counts.values():
+    for name in CHAIN.sequences[sequence].counts.values():
         assert np.frombuffer(made[name.name], dtype=np.uint32).sum() > N_EVENTS, name
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.lhcb.readout import VeloBanks
 from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.lhcb.velo.dense_events import noise
@@ -27,7 +27,7 @@ def reference(velo_banks: VeloBanks) -> Reference:
     geometry = VeloGeometry.builtin()
     encoding: VeloEncoding = "retina" if velo_banks == "retina" else "superpixel"
     events = list(simulate_events(N_EVENTS, seed=4, geometry=geometry, velo_banks=encoding))
-    return reference_of(encode_mep(HLT1, events, encoding=velo_banks), geometry)
+    return reference_of(encode_mep(CHAIN, events, encoding=velo_banks), geometry)
 
 
 @pytest.mark.parametrize("velo_banks", ["retina", "superpixel"])
@@ -42,7 +42,7 @@ def test_results_do_not_depend_on_the_threads(velo_banks: VeloBanks, block_size:
 @cache
 def few_hits() -> Reference:
     events = [noise(n, seed=n) for n in (40, 0, 1, 2, 3, 7, 8, 9, 0, 33, 208, 800, 0)]
-    return reference_of(encode_mep(HLT1, events, encoding="retina"), VeloGeometry.builtin())
+    return reference_of(encode_mep(CHAIN, events, encoding="retina"), VeloGeometry.builtin())
 
 
 @pytest.mark.parametrize("backward", [False, True])

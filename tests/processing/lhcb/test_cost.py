@@ -19,10 +19,10 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_chain import Constants
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -36,7 +36,7 @@ GEOMETRY = VeloGeometry.builtin()
 CUTS = {
     name: int(algorithm.constants[0].value)
     for name in ("velo", "velo_simd")
-    for algorithm in HLT1.sequences[name].algorithms
+    for algorithm in CHAIN.sequences[name].algorithms
     if algorithm.name == cluster_limit.name
 }
 """The limits on clusters."""
@@ -70,11 +70,11 @@ class Costs:
     def __init__(self, work: WorkCounter, sequence: str, geometry: Constants) -> None:
         self._work = work
         self.cut = CUTS.get(sequence, CUTS["velo"])
-        self._chain = HLT1.with_sequence(sequence)
-        engine = HLT1.create_engine(
+        self._chain = CHAIN.with_sequence(sequence)
+        engine = CHAIN.create_engine(
             CpuBackend(work.kernels),
             geometry,
-            HLT1.load_trigger(None, sequence),
+            CHAIN.load_trigger(None, sequence),
             BatchLimits(events=16, meps=1, input_bytes=4 << 20, rows=1024),
         )
         self._workspace: Workspace = engine.create_workspace()
@@ -95,7 +95,7 @@ class Costs:
 
 @pytest.fixture(scope="module")
 def work() -> WorkCounter:
-    return WorkCounter(HLT1.kernels)
+    return WorkCounter(CHAIN.kernels)
 
 
 @pytest.fixture(scope="module", params=CUTS)
@@ -182,7 +182,7 @@ class WholeHlt1:
 @pytest.fixture(scope="module", params=WHOLE)
 def whole(request: pytest.FixtureRequest, work: WorkCounter, shared: Path) -> WholeHlt1:
     sequence: str = request.param
-    chain = HLT1.with_sequence(sequence)
+    chain = CHAIN.with_sequence(sequence)
     (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
     real = Costs(work, sequence, chain.load_geometry(shared / "data" / "lhcb-geometry"))
     densest = max(real.of([event] * COPIES).event for event in read_events(sample))

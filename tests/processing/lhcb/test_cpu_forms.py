@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.long_tracks.collections import NO_BID, candidate_columns
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.damage import damaged
@@ -21,7 +21,7 @@ from tests.processing.lhcb.dense_events import dense_crossing, forward_tracks_an
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import reference_of
 
-LIBRARY = KernelLibrary(HLT1.kernels)
+LIBRARY = KernelLibrary(CHAIN.kernels)
 FORMS = {
     "forward_prepare_candidates",
     "forward_search_with_ut",
@@ -36,7 +36,7 @@ FORMS = {
 
 
 def encoded(events: Sequence[Sequence[RawBank]], sequence: str) -> EncodedMep:
-    return encode_mep(HLT1.with_sequence(sequence), [list(banks) for banks in events])
+    return encode_mep(CHAIN.with_sequence(sequence), [list(banks) for banks in events])
 
 
 def assert_forms_agree(mep: EncodedMep, sequence: str, target: str | None = None, geometry: Path | None = None) -> None:
@@ -49,8 +49,8 @@ def assert_forms_agree(mep: EncodedMep, sequence: str, target: str | None = None
 
 def test_these_kernels_have_two_forms() -> None:
     forms = {
-        name: {algorithm.name for algorithm in HLT1.with_sequence(name).sequence if algorithm.cpu_form is not None}
-        for name in HLT1.sequences
+        name: {algorithm.name for algorithm in CHAIN.with_sequence(name).sequence if algorithm.cpu_form is not None}
+        for name in CHAIN.sequences
     }
     # The others are compared in tests/processing/lhcb/velo.
     assert set().union(*forms.values()) - forms["velo"] - forms["velo_simd"] == FORMS

@@ -20,10 +20,10 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import Order, SimulatedGpu
@@ -52,7 +52,7 @@ class Batches:
     @property
     def columns(self) -> list[Column]:
         """What is retained."""
-        sequence = HLT1.sequences[self.sequence].algorithms
+        sequence = CHAIN.sequences[self.sequence].algorithms
         names = set(results_of_sequence(sequence))
         return [
             c
@@ -70,11 +70,11 @@ class Batches:
         constants = (
             geometry_constants(self.geometry)
             if isinstance(self.geometry, VeloGeometry)
-            else HLT1.with_sequence(self.sequence).load_geometry(self.geometry)
+            else CHAIN.with_sequence(self.sequence).load_geometry(self.geometry)
         )
-        trigger = HLT1.load_trigger(None, self.sequence)
+        trigger = CHAIN.load_trigger(None, self.sequence)
         retain = [column.name for column in self.columns]
-        return HLT1.create_engine(backend, constants, trigger, limits, retain=retain)
+        return CHAIN.create_engine(backend, constants, trigger, limits, retain=retain)
 
 
 def submit(workspace: Workspace, mep: EncodedMep) -> None:
@@ -99,7 +99,7 @@ def retained(workspace: Workspace, columns: Sequence[Column]) -> dict[str, bytes
 
 def on_the_cpu(batches: Batches) -> Iterator[tuple[dict[str, bytes], dict[str, bytes]]]:
     """One batch after the other."""
-    workspace = batches.engine(CpuBackend(HLT1.kernels)).create_workspace()
+    workspace = batches.engine(CpuBackend(CHAIN.kernels)).create_workspace()
     for mep in batches.meps:
         submit(workspace, mep)
         workspace.wait()
@@ -111,7 +111,7 @@ def compare(batches: Batches, gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch
     they give other bits than the CPU; returns what the daemon gets."""
     expected = list(on_the_cpu(batches))
     install(monkeypatch, gpu)
-    engine = batches.engine(CudaBackend(HLT1.kernels))
+    engine = batches.engine(CudaBackend(CHAIN.kernels))
     workspaces = [engine.create_workspace() for _ in range(2)]
     submit(workspaces[0], batches.meps[0])
     for batch, (to_deliver, _) in enumerate(expected):
@@ -134,7 +134,7 @@ def total(made: Sequence[dict[str, bytes]], collection: str) -> int:
 
 
 def encoded(sequence: str, events: Sequence[Sequence[RawBank]], velo_banks: VeloEncoding) -> EncodedMep:
-    return encode_mep(HLT1.with_sequence(sequence), list(events), encoding=velo_banks)
+    return encode_mep(CHAIN.with_sequence(sequence), list(events), encoding=velo_banks)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_slots_that_overlap_give_what_the_cpu_gives(
         encoded("velo", list(simulate_events(3, seed, geometry=geometry, velo_banks=velo_banks)), velo_banks)
         for seed in SEEDS
     ]
-    made = compare(Batches("velo", meps, geometry), SimulatedGpu(HLT1.kernels, order=order), monkeypatch)
+    made = compare(Batches("velo", meps, geometry), SimulatedGpu(CHAIN.kernels, order=order), monkeypatch)
     assert total(made, "velo_tracks") > 0
 
 
@@ -167,8 +167,8 @@ def test_slots_that_overlap_give_what_the_cpu_gives_of_the_whole_reconstruction(
     sequence: str, velo_banks: VeloEncoding, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     meps = [encoded(sequence, full_events(1 + i, seed, velo_banks, nu=2.0), velo_banks) for i, seed in enumerate(SEEDS)]
-    made = compare(Batches(sequence, meps, None), SimulatedGpu(HLT1.kernels, order=order), monkeypatch)
-    for collection in HLT1.sequences[sequence].counts:
+    made = compare(Batches(sequence, meps, None), SimulatedGpu(CHAIN.kernels, order=order), monkeypatch)
+    for collection in CHAIN.sequences[sequence].counts:
         assert total(made, collection) > 0, collection
 
 
@@ -178,7 +178,7 @@ def test_slots_that_overlap_give_what_the_cpu_gives_of_the_whole_reconstruction(
     ("sequence", "velo_banks"),
     [
         pytest.param(sequence, encoding, marks=() if (sequence, encoding) in IN_EVERY_TEST else pytest.mark.slow)
-        for sequence in tuple(HLT1.sequences)[1:]
+        for sequence in tuple(CHAIN.sequences)[1:]
         for encoding in ENCODINGS
     ],
 )
@@ -187,8 +187,8 @@ def test_slots_that_overlap_give_what_the_cpu_gives_of_the_real_events(
 ) -> None:
     events = real_events(shared, velo_banks)
     meps = [encoded(sequence, events[first : first + 3], velo_banks) for first in range(0, len(events), 3)]
-    gpu = SimulatedGpu(HLT1.kernels, order=Order.RANDOM, memory=4 << 30)
+    gpu = SimulatedGpu(CHAIN.kernels, order=Order.RANDOM, memory=4 << 30)
     gpu.backward = True
     made = compare(Batches(sequence, meps, shared / "data" / "lhcb-geometry"), gpu, monkeypatch)
-    for collection in HLT1.sequences[sequence].counts:
+    for collection in CHAIN.sequences[sequence].counts:
         assert total(made, collection) > 10, collection

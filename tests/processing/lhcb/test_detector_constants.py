@@ -11,17 +11,17 @@ import pytest
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.magnet import DOWN, POLARITY_FILE, UP
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.long_tracks.collections import long_count
-from hltnode.processing.lhcb.long_tracks.parameters import LONG_TRACK_PARAMETERS
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.tracks.long.collections import long_count
+from hltnode.processing.lhcb.tracks.long.parameters import LONG_TRACK_PARAMETERS
 
 N_EVENTS = 8
-FORWARD = HLT1.with_sequence("forward")
+FORWARD = CHAIN.with_sequence("forward")
 
 
 def folder_of(shared: Path, tmp_path: Path, polarity: float) -> Path:
@@ -38,10 +38,10 @@ def long_tracks(folder: Path) -> int:
     """How many the forward search finds in simulated events of a detector."""
     detector = Detector.load(folder)
     simulation = FullSimulation(detector, sample_source("minbias", 7.6, detector.velo.beamline))
-    engine = HLT1.create_engine(
-        create_backend("cpu", HLT1.kernels),
+    engine = CHAIN.create_engine(
+        create_backend("cpu", CHAIN.kernels),
         FORWARD.load_geometry(folder),
-        HLT1.load_trigger(None, "forward"),
+        CHAIN.load_trigger(None, "forward"),
         BatchLimits(events=N_EVENTS, input_bytes=4 << 20),
     )
     (batch,) = OfflineRunner(engine).run(encode_meps(engine.chain, simulation.events(N_EVENTS, 3), N_EVENTS))

@@ -13,9 +13,9 @@ from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from tests.processing.framework.chain_builder import compiler
 
 N_EVENTS = 24
@@ -24,15 +24,15 @@ N_EVENTS = 24
 @pytest.fixture(scope="module")
 def meps() -> list[EncodedMep]:
     events = simulate_events(N_EVENTS, 11, geometry=VeloGeometry.builtin(), nu=5.0)
-    return list(encode_meps(HLT1.with_sequence("velo"), events, 4))
+    return list(encode_meps(CHAIN.with_sequence("velo"), events, 4))
 
 
 def counts(meps: Sequence[EncodedMep], threads: int, events: int = 8) -> NDArray[np.uint64]:
-    trigger = HLT1.load_trigger(None, "velo")
-    backend = CpuBackend(HLT1.kernels, threads=threads)
-    engine = HLT1.create_engine(
+    trigger = CHAIN.load_trigger(None, "velo")
+    backend = CpuBackend(CHAIN.kernels, threads=threads)
+    engine = CHAIN.create_engine(
         backend,
-        HLT1.with_sequence("velo").load_geometry(None),
+        CHAIN.with_sequence("velo").load_geometry(None),
         trigger,
         BatchLimits(events=events, input_bytes=4 << 20),
     )
@@ -63,8 +63,8 @@ def test_threads_batches_and_numpy_count_alike(meps: list[EncodedMep], monkeypat
 
 
 def test_histograms_whose_quantities_a_sequence_does_not_make_are_left_out() -> None:
-    velo = [histogram.shape.name for histogram in HLT1.filled_histograms(HLT1.load_trigger(None, "velo"))]
-    whole = [histogram.shape.name for histogram in HLT1.filled_histograms(HLT1.load_trigger(None, "forward"))]
+    velo = [histogram.shape.name for histogram in CHAIN.filled_histograms(CHAIN.load_trigger(None, "velo"))]
+    whole = [histogram.shape.name for histogram in CHAIN.filled_histograms(CHAIN.load_trigger(None, "forward"))]
     assert "pv_z" in velo
     assert "jpsi_mass" not in velo
     assert {"jpsi_mass", "phi_mass", "Hlt1KsToPiPi_mass", "Hlt1D2KPi_mass", *velo} <= set(whole)

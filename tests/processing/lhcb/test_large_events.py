@@ -15,10 +15,10 @@ from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.kernel_runner import emulate
@@ -34,7 +34,7 @@ GEOMETRY = VeloGeometry.builtin()
 @cache
 def small_and_large(encoding: VeloEncoding) -> Reference:
     events = list(simulate_events(4, seed=4, geometry=GEOMETRY, velo_banks=encoding))
-    return reference_of(encode_mep(HLT1, [events[0], overlaid(events), events[1]], encoding=encoding), GEOMETRY)
+    return reference_of(encode_mep(CHAIN, [events[0], overlaid(events), events[1]], encoding=encoding), GEOMETRY)
 
 
 def cut_at(min_size: int) -> AlgorithmSequence:
@@ -65,7 +65,7 @@ class EmulatedGpu:
     ) -> None:
         self.blocks[algorithm.name].append(sizes.block_size)
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        emulate(HLT1.kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], sizes.block_size)
+        emulate(CHAIN.kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], sizes.block_size)
 
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
@@ -95,15 +95,15 @@ def test_ptx_gives_the_results_of_the_cpu_for_both_launches(encoding: VeloEncodi
 
 def test_a_gpu_runs_both_launches_and_finds_what_the_cpu_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
-    cupy = install(monkeypatch, SimulatedGpu(HLT1.kernels))
+    cupy = install(monkeypatch, SimulatedGpu(CHAIN.kernels))
     reference = small_and_large("retina")
-    chain = replace(HLT1.with_sequence("velo"), sequence=cut_at(between(reference)))
-    trigger = HLT1.load_trigger(None, "velo")
+    chain = replace(CHAIN.with_sequence("velo"), sequence=cut_at(between(reference)))
+    trigger = CHAIN.load_trigger(None, "velo")
     engine = chain.create_engine(
-        CudaBackend(HLT1.kernels), geometry_constants(GEOMETRY), trigger, reference.limits, retain="all"
+        CudaBackend(CHAIN.kernels), geometry_constants(GEOMETRY), trigger, reference.limits, retain="all"
     )
     events = list(simulate_events(4, seed=4, geometry=GEOMETRY))
-    mep = encode_mep(HLT1, [events[0], overlaid(events), events[1]], encoding="retina")
+    mep = encode_mep(CHAIN, [events[0], overlaid(events), events[1]], encoding="retina")
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)])

@@ -20,11 +20,11 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain, plan_memory
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.checker.reconstruction import retained
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.velo.collections import MAX_CLUSTERS_PER_EVENT
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import run_algorithms
@@ -46,7 +46,7 @@ class PoisonedBackend(CpuBackend):
     """A CPU back end whose memory starts with bytes of a value; it remembers the blocks of its threads."""
 
     def __init__(self, poison: int = 0, threads: int = 1) -> None:
-        super().__init__(HLT1.kernels, threads=threads)
+        super().__init__(CHAIN.kernels, threads=threads)
         self.poison = poison
         self.blocks: list[NDArray[np.uint8]] = []
 
@@ -66,7 +66,7 @@ class PoisonedBackend(CpuBackend):
 def an_engine(
     backend: CpuBackend, limits: BatchLimits, geometry: VeloGeometry = BUILT_IN, retain: Retain = ()
 ) -> Engine:
-    return HLT1.create_engine(backend, geometry_constants(geometry), UNCUT, limits, retain=retain)
+    return CHAIN.create_engine(backend, geometry_constants(geometry), UNCUT, limits, retain=retain)
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
@@ -108,7 +108,7 @@ def simulated(encoding: VeloEncoding, n: int = 12) -> EncodedMep:
     many = list(simulate_events(n - n // 2, seed=9, geometry=BUILT_IN, nu=12.0, velo_banks=encoding))
     mixed = [banks for pair in zip(many, few, strict=True) for banks in pair]
     mixed[3] = [bank for bank in mixed[3] if bank.type == BankType.ODIN]
-    return encode_mep(HLT1, mixed)
+    return encode_mep(CHAIN, mixed)
 
 
 def retina_words(rng: np.random.Generator, n: int) -> NDArray[np.uint32]:
@@ -175,7 +175,7 @@ def test_a_slot_of_the_default_node_takes_half_a_gib_of_the_host() -> None:
 
 def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()) -> dict[str, NDArray[Any]]:
     limits = limits_of(mep)
-    workspace = an_engine(CpuBackend(HLT1.kernels), limits).create_workspace()
+    workspace = an_engine(CpuBackend(CHAIN.kernels), limits).create_workspace()
     fill(workspace, mep)
     inputs = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
     given = {name: workspace.host_array(name).copy() for name in inputs}
@@ -207,7 +207,7 @@ def test_on_a_device_columns_that_share_an_arena_hold_the_same_results(encoding:
 
 def test_on_a_device_the_largest_event_fits_in_a_shared_arena(encoding: VeloEncoding) -> None:
     large = an_event_of(MAX_CLUSTERS_PER_EVENT, encoding, seed=2)
-    assert_an_arena_changes_nothing(encode_mep(HLT1, [large, an_event_of(500, encoding, 3), large]))
+    assert_an_arena_changes_nothing(encode_mep(CHAIN, [large, an_event_of(500, encoding, 3), large]))
 
 
 # On the CPU: threads with memory of their own.
@@ -230,7 +230,7 @@ def test_threads_with_scratch_of_their_own_find_what_a_batch_without_sharing_fin
 @pytest.mark.parametrize("threads", [1, 3])
 def test_real_events_give_the_same_with_and_without_sharing(shared: Path, encoding: VeloEncoding, threads: int) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    mep = encode_mep(HLT1, real_events(shared, encoding) * 3)
+    mep = encode_mep(CHAIN, real_events(shared, encoding) * 3)
     backend = PoisonedBackend(0xFF, threads)
     workspace = an_engine(backend, limits_of(mep), geometry).create_workspace()
     assert run(workspace, mep) == unshared(mep, geometry)
@@ -245,7 +245,7 @@ def test_an_event_does_not_see_what_the_thread_has_left_of_another(
     engine = an_engine(backend, limits)
     workspace = engine.create_workspace()
     for banks in events:
-        mep = encode_mep(HLT1, [banks])
+        mep = encode_mep(CHAIN, [banks])
         backend.poison_blocks(engine.plan.thread.nbytes)
         poisoned = run(workspace, mep)
         assert poisoned == unshared(mep)
@@ -274,7 +274,7 @@ def test_retained_columns_hold_what_they_hold_without_sharing(encoding: VeloEnco
 def test_the_largest_events_fit_into_the_memory_of_a_thread(encoding: VeloEncoding, backend: PoisonedBackend) -> None:
     most = an_event_of(MAX_CLUSTERS_PER_EVENT, encoding, seed=2)
     beyond = an_event_of(MAX_CLUSTERS_PER_EVENT + 1, encoding, seed=3)
-    mep = encode_mep(HLT1, [an_event_of(500, encoding, 4), most, beyond, an_event_of(20_000, encoding, 5), most])
+    mep = encode_mep(CHAIN, [an_event_of(500, encoding, 4), most, beyond, an_event_of(20_000, encoding, 5), most])
     workspace = an_engine(backend, limits_of(mep)).create_workspace()
     assert run(workspace, mep) == unshared(mep)
     clusters = workspace.host_array("velo_clusters.count")[:5].tolist()
@@ -288,7 +288,7 @@ def test_the_largest_events_fit_into_the_memory_of_a_thread(encoding: VeloEncodi
 def test_a_batch_with_more_clusters_than_it_may_hold_gives_the_same_with_and_without_sharing(
     encoding: VeloEncoding, backend: PoisonedBackend
 ) -> None:
-    mep = encode_mep(HLT1, [an_event_of(12_000, encoding, seed) for seed in range(4)])
+    mep = encode_mep(CHAIN, [an_event_of(12_000, encoding, seed) for seed in range(4)])
     limits = BatchLimits(events=4, meps=1, input_bytes=mep.data.nbytes, rows=len(mep.fragments))
     everything = PoisonedBackend()
     expected = run(an_engine(everything, limits, retain="all").create_workspace(), mep)

@@ -11,13 +11,13 @@ import pytest
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.checker.batch_check import check_batch
-from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
@@ -39,15 +39,15 @@ HIT_EFFICIENCY = {"minbias": 96.2, "bsphiphi": 96.3}
 def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry, sequence: str = "velo") -> dict[str, Any]:
     """The result of hltnode validate on some events."""
     limits = BatchLimits(events=32, input_bytes=4 << 20)
-    engine = HLT1.create_engine(
-        create_backend("cpu", HLT1.kernels),
+    engine = CHAIN.create_engine(
+        create_backend("cpu", CHAIN.kernels),
         geometry_constants(geometry),
-        HLT1.load_trigger(None, sequence),
+        CHAIN.load_trigger(None, sequence),
         limits,
-        retain=retained(HLT1.sequences[sequence].algorithms),
+        retain=retained(CHAIN.sequences[sequence].algorithms),
     )
     checker = Checker()
-    for batch in OfflineRunner(engine).run(encode_meps(HLT1, events, 16)):
+    for batch in OfflineRunner(engine).run(encode_meps(CHAIN, events, 16)):
         assert not batch.workspace.output.flags.any()
         check_batch(checker, batch)
     engine.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import build_kernels, compiler
 
 BATCHES = 20
@@ -20,7 +20,7 @@ SANITIZE = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("sanitized") / "kernels.so"
-    build_kernels(replace(HLT1.kernels, library=str(path)), "-O1", *SANITIZE)
+    build_kernels(replace(CHAIN.kernels, library=str(path)), "-O1", *SANITIZE)
     return path
 
 
@@ -41,7 +41,7 @@ def run(library: Path, program: str, *arguments: object) -> subprocess.Completed
 def test_damaged_batches_make_no_kernel_leave_its_columns(library: Path) -> None:
     done = run(library, "tests.processing.lhcb.sanitized_kernels", 11, BATCHES)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines() == [f"{name}: {2 * (BATCHES + 1)} batches" for name in HLT1.sequences]
+    assert done.stdout.splitlines() == [f"{name}: {2 * (BATCHES + 1)} batches" for name in CHAIN.sequences]
 
 
 @pytest.mark.timeout(600)

@@ -17,10 +17,10 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.long_tracks.collections import BIN_STRIDE, N_BINS
 from hltnode.processing.lhcb.scifi.collections import N_ZONES
+from hltnode.processing.lhcb.tracks.long.collections import BIN_STRIDE, N_BINS
 from hltnode.processing.lhcb.velo.collections import unsorted
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, run_algorithms
 
@@ -101,12 +101,12 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
 
     geometry: that of the VELO, which is enough for the sequence `velo`; a folder of files, or None, the built-in one.
     """
-    chain = HLT1.with_sequence(sequence)
+    chain = CHAIN.with_sequence(sequence)
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))
-    trigger = HLT1.load_trigger(None, sequence)
+    trigger = CHAIN.load_trigger(None, sequence)
     constants = geometry_constants(geometry) if isinstance(geometry, VeloGeometry) else chain.load_geometry(geometry)
-    engine = HLT1.create_engine(create_backend("cpu", HLT1.kernels), constants, trigger, limits, retain="all")
+    engine = CHAIN.create_engine(create_backend("cpu", CHAIN.kernels), constants, trigger, limits, retain="all")
     workspace = engine.create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(n, mep.fragments)])

@@ -20,7 +20,7 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line
@@ -129,7 +129,7 @@ def by_numpy(case: Case) -> Decided:
 @cache
 def targets() -> tuple[str, ...]:
     """The instruction sets of this machine, best first."""
-    return tuple(KernelLibrary(HLT1.kernels).targets)
+    return tuple(KernelLibrary(CHAIN.kernels).targets)
 
 
 def by_compiler(case: Case, target: str | None = None) -> Decided:

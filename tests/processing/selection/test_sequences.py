@@ -10,11 +10,11 @@ import pytest
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 
-VELO = HLT1.sequences["velo"]
+VELO = CHAIN.sequences["velo"]
 WITH_CLONES = Sequence(
     algorithms=AlgorithmSequence(tuple(it for it in VELO.algorithms if it.name not in ("velo_kill_clones",))),
     subdetectors=frozenset({0}),
@@ -27,13 +27,13 @@ def two_sequences() -> TriggerChain:
         {"velo": VELO, "clones": WITH_CLONES},
         "clones",
         name="two",
-        kernels=HLT1.kernels,
-        source=HLT1.source,
-        readout=HLT1.readout,
-        types=HLT1.types,
-        event_words=HLT1.event_words,
-        menu=replace(HLT1.menu, lines=HLT1.menu.of("velo")),
-        geometry=HLT1.geometry,
+        kernels=CHAIN.kernels,
+        source=CHAIN.source,
+        readout=CHAIN.readout,
+        types=CHAIN.types,
+        event_words=CHAIN.event_words,
+        menu=replace(CHAIN.menu, lines=CHAIN.menu.of("velo")),
+        geometry=CHAIN.geometry,
     )
 
 

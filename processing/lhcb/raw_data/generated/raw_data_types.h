@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from lhcb/raw_data/odin_decode.py. Do not edit.
+// Written by tools/generate_device_headers.py from lhcb/raw_data/decode_odin.py. Do not edit.
 // clang-format off
 #pragma once
 

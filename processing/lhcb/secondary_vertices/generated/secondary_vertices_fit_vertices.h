@@ -5,8 +5,8 @@
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
-#include "lhcb/kalman/generated/kalman_types.h"
 #include "lhcb/primary_vertices/generated/pv_types.h"
+#include "lhcb/tracks/kalman/generated/kalman_types.h"
 
 struct secondary_vertices_fit_vertices_parameters {
     const hlt::batch_header* batch;

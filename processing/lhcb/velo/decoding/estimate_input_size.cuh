@@ -6,7 +6,7 @@
 // events.flags. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags. One block per event,
 // threads stride over its banks, the lanes of a warp share the words of theirs.
 // Bounds: a fragment has less than 2^14 words, a super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so
-// the sums fit in 32 bits; velo_cluster_offsets refuses what does not fit in the buffers.
+// the sums fit in 32 bits; velo_hit_offsets refuses what does not fit in the buffers.
 #pragma once
 
 #include "framework/device/warp_runs.cuh"

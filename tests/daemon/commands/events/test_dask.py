@@ -26,7 +26,7 @@ from hltnode.daemon.commands.events.dask_workers import EVENTS_PER_RANGE, checke
 from hltnode.daemon.commands.events.event_processor import Setup
 from hltnode.daemon.commands.events.sample_results import PartResult, SampleResult
 from hltnode.daemon.storage.root_file import read_root
-from hltnode.processing.selection_studies.rates import RateCounts
+from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.protocol.raw_data.mdf import iter_records
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]

@@ -18,7 +18,7 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.evaluation.candidates import candidates_of, columns_of_candidates
 from hltnode.processing.selection.evaluation.lines import Evaluator
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -74,7 +74,7 @@ def accepted(real_events: Path, shared: Path, trigger: Path) -> Path:
 @pytest.fixture(scope="module")
 def found(real_events: Path, shared: Path, trigger: Path) -> Iterator[tuple[Any, int, dict[Column, NDArray[Any]]]]:
     """The trigger configuration, the number of events and the columns of all of them."""
-    chain = HLT1.with_sequence(SEQUENCE)
+    chain = CHAIN.with_sequence(SEQUENCE)
     configured = chain.load_trigger(trigger)
     columns = columns_of_candidates(configured.lines, chain.reports)
     names = {*MORE, *(column.name for column in columns)}

@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from hltnode.client.sockets import control_endpoint
 from hltnode.daemon.cli import app
-from hltnode.daemon.feeder.input_files import FeedError
-from hltnode.daemon.feeder.mep_source import MepStream, Packing, meps_of_files
-from hltnode.daemon.feeder.single_node import share
-from hltnode.daemon.feeder.site import make_identities
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
+from hltnode.daemon.replay.single_node import share
+from hltnode.daemon.replay.site import make_identities
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.raw_data.mep import encode_mep
 from tests.daemon.fakes import SOURCES, synthetic_meps

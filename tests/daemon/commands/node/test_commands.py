@@ -15,10 +15,10 @@ import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import Endpoint, LoginFailure, Outcome
 from hltnode.daemon.event_building.accounting import accounting, closes
-from hltnode.daemon.feeder.pacing import Pacer
-from hltnode.daemon.feeder.single_node import feed_meps
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.node import Node
+from hltnode.daemon.replay.pacing import Pacer
+from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import decode_message, encode_message

@@ -8,14 +8,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
-from hltnode.processing.lhcb.validation.reference import dumps
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.validation.reference import dumps
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
-from tests.processing.lhcb.validation.dump_writer import write_dump
+from tests.processing.lhcb.offline.validation.dump_writer import write_dump
 
 Events = list[list[RawBank]]
 

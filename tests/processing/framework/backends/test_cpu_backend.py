@@ -20,16 +20,16 @@ from hltnode.processing.framework.declaration import AlgorithmSequence, Grid
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
 
 
 def a_workspace(backend: CpuBackend) -> Workspace:
-    chain = replace(HLT1, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
+    chain = replace(CHAIN, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
     return Engine(backend, chain, {}, LIMITS, retain="all").create_workspace()
 
 
@@ -56,10 +56,10 @@ def some_mfps(rng: np.random.Generator, n_events: int, align: int) -> tuple[dict
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 @pytest.mark.parametrize("align", [2, 3, 5])
 def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align: int) -> None:
-    backend = CpuBackend(HLT1.kernels, threads=threads, target=target)
+    backend = CpuBackend(CHAIN.kernels, threads=threads, target=target)
     workspace = a_workspace(backend)
     rng = np.random.default_rng(align)
     for n_events in (1, 7, 64):
@@ -75,7 +75,7 @@ def test_fragment_offsets_finds_every_fragment(target: str, threads: int, align:
 
 
 def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     workspace = a_workspace(backend)
     mfp = bytearray(encode_mfp(source_id=1, event_id=0, version=3, types=bytes([73] * 3), fragments=[b"abcd"] * 3))
     struct.pack_into("<H", mfp, 20 + 4 + 2, 60_000)
@@ -89,7 +89,7 @@ def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
 
 
 def test_tables_say_where_the_rows_of_a_detector_are() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     workspace = a_workspace(backend)
     mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
     workspace.seal([place(workspace, 5, mfps)])
@@ -103,7 +103,7 @@ def test_tables_say_where_the_rows_of_a_detector_are() -> None:
 
 
 def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     workspace = a_workspace(backend)
     with pytest.raises(ValueError, match="65 events, 0 MFPs and 1 MEPs exceeds the limits of 64, 64 and 8"):
         workspace.seal([MepInBatch(65, [])])
@@ -111,7 +111,7 @@ def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
 
 
 def test_an_empty_batch_runs() -> None:
-    backend = CpuBackend(HLT1.kernels, threads=2)
+    backend = CpuBackend(CHAIN.kernels, threads=2)
     workspace = a_workspace(backend)
     workspace.seal([])
     workspace.submit()
@@ -122,7 +122,7 @@ def test_an_empty_batch_runs() -> None:
 
 
 def test_memory_is_aligned_to_vectors_and_zero() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     memory = backend.allocate_mirror(1000)
     assert memory.device.pointer % ALIGNMENT == 0
     assert memory.device.pointer == memory.host.ctypes.data
@@ -133,27 +133,27 @@ def test_memory_is_aligned_to_vectors_and_zero() -> None:
 @pytest.mark.parametrize(("name", "message"), [("fpga", "no back end named 'fpga'"), ("cpu", "threads must be")])
 def test_a_back_end_that_cannot_be_made_says_why(name: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):
-        create_backend(name, HLT1.kernels, threads=0)
+        create_backend(name, CHAIN.kernels, threads=0)
 
 
 def test_an_unknown_kernel_is_refused() -> None:
     with pytest.raises(BackendError, match="have no kernel velo_magic"):
-        KernelLibrary(HLT1.kernels).address("baseline", "velo_magic")
+        KernelLibrary(CHAIN.kernels).address("baseline", "velo_magic")
 
 
 def test_kernels_built_from_other_sources_are_refused(tmp_path: Path) -> None:
     (tmp_path / "changed.cuh").write_text("// another source")
     with pytest.raises(BackendError, match="built from other sources"):
-        CpuBackend(replace(HLT1.kernels, folders=(*HLT1.kernels.folders, tmp_path)))
+        CpuBackend(replace(CHAIN.kernels, folders=(*CHAIN.kernels.folders, tmp_path)))
 
 
 def test_kernels_that_are_not_installed_are_named() -> None:
     with pytest.raises(BackendError, match=r"compiled kernels hltnode\.processing\._nowhere are missing"):
-        CpuBackend(replace(HLT1.kernels, library="hltnode.processing._nowhere"))
+        CpuBackend(replace(CHAIN.kernels, library="hltnode.processing._nowhere"))
 
 
 def test_progress_counts_the_blocks_of_all_batches() -> None:
-    backend = CpuBackend(HLT1.kernels, threads=2)
+    backend = CpuBackend(CHAIN.kernels, threads=2)
     workspace = a_workspace(backend)
     mfps, _ = some_mfps(np.random.default_rng(1), 5, 3)
     for batch in range(3):
@@ -166,12 +166,12 @@ def test_progress_counts_the_blocks_of_all_batches() -> None:
 
 
 def test_progress_rises_while_a_batch_runs() -> None:
-    backend = CpuBackend(HLT1.kernels)
+    backend = CpuBackend(CHAIN.kernels)
     geometry = VeloGeometry.builtin()
-    mep = encode_mep(HLT1, list(simulate_events(40, seed=1, geometry=geometry)))
+    mep = encode_mep(CHAIN, list(simulate_events(40, seed=1, geometry=geometry)))
     limits = BatchLimits(events=400, meps=10, input_bytes=10 * mep.data.nbytes, rows=10 * len(mep.fragments))
-    trigger = HLT1.load_trigger(None, "velo")
-    workspace = HLT1.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
+    trigger = CHAIN.load_trigger(None, "velo")
+    workspace = CHAIN.create_engine(backend, geometry_constants(geometry), trigger, limits).create_workspace()
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)] * 10)
     workspace.submit()

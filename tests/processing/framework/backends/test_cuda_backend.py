@@ -10,11 +10,11 @@ from hltnode.processing.framework.backends.cuda_installation import is_available
 from hltnode.processing.framework.backends.interface import Backend, BackendError
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.checker.categories import Stage
-from hltnode.processing.lhcb.validation.checker.reconstruction import reconstructed_batch, retained
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch, retained
 
 LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
 
@@ -23,10 +23,10 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
     """Decisions, flags, counts and tracks of each batch, vertices of each event, bit by bit."""
     geometry = VeloGeometry.builtin()
     runner = OfflineRunner(
-        HLT1.create_engine(
+        CHAIN.create_engine(
             backend,
             geometry_constants(geometry),
-            HLT1.load_trigger(None, "velo"),
+            CHAIN.load_trigger(None, "velo"),
             LIMITS,
             retain=retained(HLT1_SEQUENCE),
         )
@@ -39,7 +39,7 @@ def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[byte
     tracks: list[list[bytes]] = []
     vertices: list[bytes] = []
     for velo_events in (events[:24], events[24:]):
-        for batch in runner.run(encode_meps(HLT1, velo_events, 8)):
+        for batch in runner.run(encode_meps(CHAIN, velo_events, 8)):
             output = batch.workspace.output
             outputs += [
                 output.accepted.copy(),
@@ -59,7 +59,7 @@ def test_without_cupy_or_gpu_the_cuda_back_end_says_what_is_missing() -> None:
     if is_available():
         pytest.skip("a GPU is there")
     with pytest.raises(BackendError, match=r"needs CuPy: pip install|no NVIDIA driver|finds no GPU"):
-        CudaBackend(HLT1.kernels)
+        CudaBackend(CHAIN.kernels)
 
 
 @pytest.mark.gpu
@@ -67,8 +67,8 @@ def test_without_cupy_or_gpu_the_cuda_back_end_says_what_is_missing() -> None:
 def test_a_gpu_finds_what_the_cpu_finds_for_every_block_size(block_size: int | None) -> None:
     if not is_available():
         pytest.skip("needs CuPy and a CUDA device")
-    expected = results(CpuBackend(HLT1.kernels))
-    found = results(CudaBackend(HLT1.kernels, block_size=block_size))
+    expected = results(CpuBackend(CHAIN.kernels))
+    found = results(CudaBackend(CHAIN.kernels, block_size=block_size))
     for one, other in zip(expected[0], found[0], strict=True):
         np.testing.assert_array_equal(one, other)
     assert found[1] == expected[1]

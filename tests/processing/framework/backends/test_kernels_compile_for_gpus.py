@@ -21,7 +21,7 @@ from hltnode.processing.framework.backends.cuda_kernels import (
 )
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.nvrtc_library import NvrtcLibrary, nvrtc_of
 
 ARCHITECTURES = {13: (75, 80, 86, 89, 90, 100, 120), 12: (70, 75, 90)}
@@ -40,8 +40,8 @@ ALWAYS = {(13, 120), (12, 70)}
     ],
 )
 def test_every_kernel_compiles(cuda_version: int, architecture: int) -> None:
-    cubin = compile_kernels(nvrtc_of(cuda_version), HLT1.kernels, architecture)
-    for algorithm in HLT1.algorithms:
+    cubin = compile_kernels(nvrtc_of(cuda_version), CHAIN.kernels, architecture)
+    for algorithm in CHAIN.algorithms:
         assert algorithm.name.encode() in cubin
 
 
@@ -80,7 +80,7 @@ def test_floats_are_rounded_as_on_the_cpu(cuda_version: int, tmp_path: Path) -> 
 
 @cache
 def ptx_of_hlt1() -> str:
-    return ptx_of(nvrtc_of(13), HLT1.kernels)
+    return ptx_of(nvrtc_of(13), CHAIN.kernels)
 
 
 @pytest.mark.timeout(300)

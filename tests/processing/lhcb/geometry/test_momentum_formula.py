@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry.magnet import DOWN, MEV_PER_TESLA_MM, UP, Magnet
-from hltnode.processing.lhcb.validation.likeness import momentum_formula
-from hltnode.processing.lhcb.validation.likeness.momentum_formula import SCIFI_Z, q_over_p
+from hltnode.processing.lhcb.offline.validation.likeness import momentum_formula
+from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z, q_over_p
 
 START = 770.0  # end of the VELO
 N_STEPS = 155  # of 50 mm

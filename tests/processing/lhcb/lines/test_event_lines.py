@@ -20,7 +20,7 @@ from hltnode.processing.lhcb.lines.event_lines import (
 )
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
-from hltnode.processing.lhcb.raw_data.odin_decode import ODIN_DATA
+from hltnode.processing.lhcb.raw_data.decode_odin import ODIN_DATA
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.velo.track_sample import TrackSample

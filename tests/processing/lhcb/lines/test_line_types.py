@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from hltnode.processing.lhcb import lines as lines_package
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines import inputs as inputs_module
 from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
@@ -69,10 +69,10 @@ def _changed(line: LineType, name: str) -> LineType:
     return replace(line, **{name: other})
 
 
-@pytest.mark.parametrize("sequence", HLT1.sequences)
+@pytest.mark.parametrize("sequence", CHAIN.sequences)
 def test_the_menu_runs_in_every_sequence_and_says_what_is_not_available(sequence: str) -> None:
-    trigger = HLT1.load_trigger(None, sequence)
-    missing = HLT1.not_available(trigger)
+    trigger = CHAIN.load_trigger(None, sequence)
+    missing = CHAIN.not_available(trigger)
     assert missing["Hlt1SingleHighPtElectron"] == "needs calorimeters, which no sequence reads"
     assert not set(missing) & set(trigger.line_names)
     if sequence in ("velo", "velo_simd"):

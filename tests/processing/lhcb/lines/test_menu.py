@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import F32
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.selection.line_evaluators import (
@@ -54,7 +54,7 @@ def other_cuts(line: LineType, number: int) -> LineType:
 
 def menu(n: int) -> tuple[LineType, ...]:
     """The menu without scales, then lines with other cuts."""
-    lines = [replace(line, prescale=1.0, postscale=1.0) for line in HLT1.menu.lines]
+    lines = [replace(line, prescale=1.0, postscale=1.0) for line in CHAIN.menu.lines]
     return tuple(lines + [other_cuts(line, number) for number in range(1, 5) for line in lines])[:n]
 
 
@@ -97,7 +97,7 @@ def numbers(
     return values
 
 
-@pytest.mark.parametrize(("n_lines", "special"), [(len(HLT1.menu.lines), 0.0), (100, 0.02), (100, 0.3)])
+@pytest.mark.parametrize(("n_lines", "special"), [(len(CHAIN.menu.lines), 0.0), (100, 0.02), (100, 0.3)])
 def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
     case = random_case(menu(n_lines), 60, seed=3, special=special)
     decided = assert_all_decide_alike(case, [partial(by_compiler, target=target) for target in targets()])
@@ -107,5 +107,5 @@ def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_menu_decides_alike_on_a_gpu() -> None:
-    case = random_case(menu(len(HLT1.menu.lines)), 3, seed=5, special=0.1)
+    case = random_case(menu(len(CHAIN.menu.lines)), 3, seed=5, special=0.1)
     assert_all_decide_alike(case, (by_blocks(32), by_ptx()))

@@ -33,13 +33,6 @@ from hltnode.processing.framework.offline_runner import encode_mep as encode
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry
 from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
 from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
-from hltnode.processing.lhcb.long_tracks.collections import (
-    MAX_TRACKS_PER_EVENT,
-    long_count,
-    long_qop,
-    long_state,
-    long_types,
-)
 from hltnode.processing.lhcb.muon.collections import (
     FIELD_OF_INTEREST,
     MUON_GEOMETRY,
@@ -51,8 +44,15 @@ from hltnode.processing.lhcb.muon.cross_strips import cross_strips
 from hltnode.processing.lhcb.muon.find_cells import find_cells
 from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.muon.is_muon import is_muon
-from hltnode.processing.lhcb.raw_data.odin_decode import raw_data_types
+from hltnode.processing.lhcb.raw_data.decode_odin import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.processing.lhcb.tracks.long.collections import (
+    MAX_TRACKS_PER_EVENT,
+    long_count,
+    long_qop,
+    long_state,
+    long_types,
+)
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector
 from tests.processing.framework.chain_builder import build_chain

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry, MuonHits
 from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
-from hltnode.processing.lhcb.long_tracks.collections import Z_END_SCIFI
 from hltnode.processing.lhcb.muon.collections import NO_HIT
+from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
 from hltnode.protocol.lhcb.banks.muon import MuonDigits
 
 FIELD_SCALE = 1.2

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.muon import MuonGeometry
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.lhcb.banks.muon import MuonDigits, MuonPads, batch_of, encode_muon
 from hltnode.protocol.lhcb.banks.muon_links import CHANNELS_OF_LINK, MAX_LINKS, N_STREAMS, encode_muon_links
 from hltnode.protocol.raw_data.raw_bank import RawBank

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry, SciFiHitPositions
-from hltnode.processing.lhcb.long_tracks.collections import Z_END_SCIFI
-from hltnode.processing.lhcb.validation.reference.forward_tracks import read_forward_tracks
+from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import read_forward_tracks
+from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.truth import McParticle, decode_particles

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, MAX_SEEDS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
@@ -33,12 +33,12 @@ from tests.processing.lhcb.primary_vertices.primary_vertices_oracle import (
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
 
 FINDER = [extrapolate, peaks, multi_fit, cleanup]
-CHAIN = [kalman_filter, *FINDER, velo_impact_parameter]
+FINDER_CHAIN = [kalman_filter, *FINDER, velo_impact_parameter]
 BEAMLINE = (0.02, -0.03)
 
 
 def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray[Any]]:
-    return run_algorithms(CHAIN, sample.buffers(), len(sample.events), sample.limits, launch)
+    return run_algorithms(FINDER_CHAIN, sample.buffers(), len(sample.events), sample.limits, launch)
 
 
 def differing(result: dict[str, NDArray[Any]], other: dict[str, NDArray[Any]]) -> list[str]:
@@ -165,7 +165,7 @@ def test_every_block_size_gives_the_same_bits_in_crowded_events(block_size: int)
     assert differing(result, reconstructed(crowded, with_block_size(block_size))) == []
 
 
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_every_instruction_set_gives_the_same_bits(
     sample: TrackSample, result: dict[str, NDArray[Any]], target: str
 ) -> None:
@@ -173,7 +173,7 @@ def test_every_instruction_set_gives_the_same_bits(
     assert differing(result, other) == []
 
 
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_forms_for_the_cpu_give_the_bits_of_the_common_kernels(sample: TrackSample, target: str) -> None:
     # The crowded event has more seeds than the fit keeps the nearness to, and fewer tracks than fill its last vector.
     for events in (sample, crowded_sample(), collision_sample(12, 9)):

@@ -12,10 +12,10 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS, global_event_cut
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import BankVersions, FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size

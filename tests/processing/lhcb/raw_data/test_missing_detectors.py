@@ -15,9 +15,9 @@ from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, events_of
 from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
-from hltnode.processing.lhcb.simulation.blocks import SimulationRequest, events_of
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
 
@@ -36,16 +36,16 @@ def full_event() -> list[RawBank]:
 
 def without(*left_out: SubDetector) -> list[RawBank]:
     """A full event without the banks of some halves of detectors."""
-    source_of = HLT1.readout.source_of
+    source_of = CHAIN.readout.source_of
     return [b for b in full_event() if (s := source_of(b)) is None or subdetector_of(s) not in left_out]
 
 
 def is_flagged(*events: Sequence[RawBank], **required: int) -> list[bool]:
     sequence = AlgorithmSequence((fragment_offsets, missing_detectors.with_constants(required)))
-    chain = replace(HLT1, sequence=sequence, accepted=None, lines=None, counts={})
+    chain = replace(CHAIN, sequence=sequence, accepted=None, lines=None, counts={})
     limits = BatchLimits(events=8, meps=1, input_bytes=1 << 22, rows=4096)
-    engine = Engine(create_backend("cpu", HLT1.kernels), chain, {}, limits)
-    (batch,) = OfflineRunner(engine).run([encode_mep(HLT1, events)])
+    engine = Engine(create_backend("cpu", CHAIN.kernels), chain, {}, limits)
+    (batch,) = OfflineRunner(engine).run([encode_mep(CHAIN, events)])
     words = batch.workspace.host_array("events.flags")[: len(events)]
     flags = [EventFlag(int(word)) for word in words]
     assert set(flags) <= {EventFlag(0), EventFlag.MISSING_DETECTOR}
@@ -78,5 +78,5 @@ def test_a_detector_that_a_configuration_does_not_require_may_be_missing(detecto
     [("velo", set()), ("no_ut", {"scifi", "muon"}), ("forward_then_matching", {"ut", "scifi", "muon"})],
 )
 def test_a_sequence_requires_what_it_reconstructs(sequence: str, expected: set[str]) -> None:
-    (algorithm,) = (it for it in HLT1.sequences[sequence].algorithms if it.name == missing_detectors.name)
+    (algorithm,) = (it for it in CHAIN.sequences[sequence].algorithms if it.name == missing_detectors.name)
     assert {constant.name for constant in algorithm.constants if constant.value} == {"velo"} | expected

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from hltnode.processing.lhcb.simulation.detector import Detector
-from hltnode.processing.lhcb.simulation.full_generator import FullSimulation
-from hltnode.processing.lhcb.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 

@@ -10,9 +10,9 @@ import pytest
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.scifi_mats import read_out_table
-from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from tests.processing.framework.kernel_runner import on_cpu
@@ -21,7 +21,7 @@ from tests.processing.lhcb.scifi.scifi_reference import Reference
 
 GEOMETRY = SciFiGeometry.builtin()
 CHANNELS_OF_BANK = 512 * read_out_table(GEOMETRY)["n_mats"][0].astype(int)
-TARGETS = KernelLibrary(HLT1.kernels).targets
+TARGETS = KernelLibrary(CHAIN.kernels).targets
 
 
 def flags_where_forms_agree(events: Sequence[list[RawBank]]) -> list[int]:

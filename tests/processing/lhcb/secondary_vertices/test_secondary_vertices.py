@@ -12,8 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.processing.lhcb.kalman.collections import long_beam_state
-from hltnode.processing.lhcb.long_tracks.collections import MAX_TRACKS_PER_EVENT
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     MAX_PAIRS_PER_EVENT,
@@ -28,12 +27,11 @@ from hltnode.processing.lhcb.secondary_vertices.collections import (
     vertex_of_tracks,
     vertex_position,
 )
-from hltnode.processing.lhcb.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.tracks.kalman.collections import long_beam_state
+from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from tests.processing.lhcb.fit_chain import KALMAN, VERTICES, run
 from tests.processing.lhcb.given_columns import GivenTracks, real_tracks, simulated_tracks
-from tests.processing.lhcb.kalman.toy_tracks import FIELD, Point, ToyEvents, ToyTrack, toy_track, tracks_from
-from tests.processing.lhcb.kalman.velo_fit_oracle import Field
 from tests.processing.lhcb.secondary_vertices.vertices_oracle import (
     KAON,
     MASSES,
@@ -46,6 +44,8 @@ from tests.processing.lhcb.secondary_vertices.vertices_oracle import (
     mass,
     uses,
 )
+from tests.processing.lhcb.tracks.kalman.toy_tracks import FIELD, Point, ToyEvents, ToyTrack, toy_track, tracks_from
+from tests.processing.lhcb.tracks.kalman.velo_fit_oracle import Field
 
 Columns = dict[str, NDArray[Any]]
 PV = (0.02, -0.03, 5.0)

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.processing.lhcb.kalman.velo_fit_oracle import Field
+from tests.processing.lhcb.tracks.kalman.velo_fit_oracle import Field
 
 PION, KAON, PROTON, MUON = 139.57039, 493.677, 938.27209, 105.65838
 NO_PV = 255

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
 from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
-from hltnode.processing.lhcb.validation.checker.categories import Stage
-from hltnode.processing.lhcb.validation.checker.checker import Checker
-from hltnode.processing.lhcb.validation.checker.matching import match_tracks
-from hltnode.processing.lhcb.validation.checker.particles import ParticleTable
-from hltnode.processing.lhcb.validation.checker.tracks import TrackTable
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth_columns import decode_particle_columns

@@ -20,13 +20,13 @@ from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.lhcb.geometry.ideal_ut import N_LAYERS
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
 from hltnode.processing.lhcb.geometry.ut_tables import UtTables
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
 from hltnode.processing.lhcb.ut.collections import (
     GROUP_STRIDE,
     MAX_TRACKS_PER_EVENT,
@@ -59,10 +59,10 @@ def ut_chain() -> Chain:
         sequence=AlgorithmSequence((*VELO_ALGORITHMS, *UT_ALGORITHMS)),
         kernels=KernelSources("generated/ut_chain_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
         source=folder / "ut_chain.py",
-        readout=HLT1.readout,
-        subdetectors=HLT1.sequences["velo"].subdetectors | {SubDetector.UT_A, SubDetector.UT_C},
+        readout=CHAIN.readout,
+        subdetectors=CHAIN.sequences["velo"].subdetectors | {SubDetector.UT_A, SubDetector.UT_C},
         counts={"ut_hits": ut_count, "ut_tracks": ut_track_count},
-        types=(*HLT1.types, ut_types),
+        types=(*CHAIN.types, ut_types),
     )
     build_chain(chain)
     return chain

@@ -13,10 +13,10 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE, geometry_constants
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -76,7 +76,7 @@ def test_the_cut_counts_what_the_banks_announce(encoding: str) -> None:
     sizes = [DEFAULT_CUT - 1, DEFAULT_CUT, DEFAULT_CUT + 1, 65_312]
     banks = [make(size, seed) for seed, size in enumerate(sizes)]
     assert [announced_clusters(event) for event in banks] == sizes
-    events = run_velo(encode_mep(HLT1, banks), GEOMETRY)
+    events = run_velo(encode_mep(CHAIN, banks), GEOMETRY)
     assert [event.flags for event in events] == [0, 0, EventFlag.TOO_MANY_CLUSTERS, EventFlag.TOO_MANY_CLUSTERS]
     assert [len(event.ids) > 0 for event in events] == [True, True, False, False]
     assert [len(event.tracks) > 0 for event in events] == [True, True, False, False]
@@ -84,21 +84,21 @@ def test_the_cut_counts_what_the_banks_announce(encoding: str) -> None:
 
 def test_an_event_that_is_cut_changes_no_other_event() -> None:
     events = list(simulate_events(4, seed=9, geometry=GEOMETRY))
-    alone = run_velo(encode_mep(HLT1, events), GEOMETRY)
-    mep = encode_mep(HLT1, [noise(65_312), *events[:2], noise(DEFAULT_CUT + 1, 2), *events[2:]])
+    alone = run_velo(encode_mep(CHAIN, events), GEOMETRY)
+    mep = encode_mep(CHAIN, [noise(65_312), *events[:2], noise(DEFAULT_CUT + 1, 2), *events[2:]])
     _, first, second, _, third, fourth = VeloChain(GEOMETRY, limits_of(mep)).run(mep)
     assert all(a.same_as(b) for a, b in zip(alone, (first, second, third, fourth), strict=True))
 
 
 def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
-    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", HLT1.menu, "velo")
-    default = HLT1.load_trigger(None, "velo")
+    lower = TriggerConfig.from_toml("[sequence.velo_cluster_limit]\nmax_clusters = 100\n", CHAIN.menu, "velo")
+    default = CHAIN.load_trigger(None, "velo")
     assert lower.tck(HLT1_SEQUENCE) != default.tck(HLT1_SEQUENCE)
-    mep = encode_mep(HLT1, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
-    backend = create_backend("cpu", HLT1.kernels)
+    mep = encode_mep(CHAIN, list(simulate_events(3, seed=2, geometry=GEOMETRY, nu=7.6)))
+    backend = create_backend("cpu", CHAIN.kernels)
     flags = []
     for trigger in (default, lower):
-        engine = HLT1.create_engine(backend, geometry_constants(GEOMETRY), trigger, limits_of(mep))
+        engine = CHAIN.create_engine(backend, geometry_constants(GEOMETRY), trigger, limits_of(mep))
         workspace = engine.create_workspace()
         workspace.input_data[: mep.data.nbytes] = mep.data
         workspace.seal([MepInBatch(mep.n_events, mep.fragments)])
@@ -115,7 +115,7 @@ def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
 def test_no_event_of_the_upgrade_2_sample_is_cut(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
-    mep = encode_mep(HLT1, [encode_velopix(event, geometry) for event in events])
+    mep = encode_mep(CHAIN, [encode_velopix(event, geometry) for event in events])
     found = VeloChain(geometry, limits_of(mep)).run(mep)
     assert [event.flags for event in found] == [0] * len(found)
     assert max(len(event.ids) for event in found) > 20_000

@@ -15,10 +15,10 @@ from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import HIT_PADDING, N_MODULE_PAIRS, NO_MODULE_PAIR
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -34,7 +34,7 @@ from tests.processing.lhcb.velo.dense_events import (
 from tests.processing.lhcb.velo.velo_chain import UNCUT, VeloChain, VeloEvent, limits_of, real_events, shuffled
 
 GEOMETRY = VeloGeometry.builtin()
-LIBRARY = KernelLibrary(HLT1.kernels)
+LIBRARY = KernelLibrary(CHAIN.kernels)
 SENSORS = 208
 FORMS = {
     "fragment_offsets",
@@ -66,7 +66,7 @@ def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | N
 
 def encoded(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
     """The events as one MEP."""
-    return encode_mep(HLT1, [list(banks) for banks in events])
+    return encode_mep(CHAIN, [list(banks) for banks in events])
 
 
 def bank_of(kind: BankType, version: int, number: int, words: NDArray[np.uint32]) -> RawBank:
@@ -110,12 +110,12 @@ def isolated_words(rng: np.random.Generator) -> NDArray[np.uint32]:
 
 
 def test_the_library_has_two_forms_of_these_kernels() -> None:
-    named = {it.name for it in HLT1.with_sequence("velo").sequence if it.cpu_form is not None}
+    named = {it.name for it in CHAIN.with_sequence("velo").sequence if it.cpu_form is not None}
     assert named == FORMS
     for target in LIBRARY.targets:
         for name in FORMS:
             assert LIBRARY.address(target, name) != LIBRARY.address(target, name, common=True)
-        assert LIBRARY.address(target, "odin_decode") == LIBRARY.address(target, "odin_decode", common=True)
+        assert LIBRARY.address(target, "decode_odin") == LIBRARY.address(target, "decode_odin", common=True)
 
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])

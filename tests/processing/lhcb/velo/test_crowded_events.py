@@ -13,8 +13,8 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.velo.collections import N_MODULE_PAIRS, PHI_BIN_BITS
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
@@ -74,7 +74,7 @@ def events(encoding: str) -> list[list[RawBank]]:
 @cache
 def inputs(encoding: str) -> tuple[dict[str, NDArray[Any]], BatchLimits, int]:
     """The buffers of a batch of these events, its limits and the number of events."""
-    mep = encode_mep(HLT1, events(encoding))
+    mep = encode_mep(CHAIN, events(encoding))
     workspace = VeloChain(GEOMETRY, limits_of(mep)).workspace
     workspace.input_data[: mep.data.nbytes] = mep.data
     workspace.seal([MepInBatch(mep.n_events, mep.fragments)])

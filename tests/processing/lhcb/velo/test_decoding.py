@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.lhcb.banks.velo import SuperPixels, encode_superpixels, superpixels_of_pixels
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.lhcb.velo.decoding_oracle import Cluster, connected_components, retina, sorted_hits, super_pixels
@@ -61,7 +61,7 @@ def assert_sorted(event: VeloEvent) -> None:
 def test_hits_of_the_real_events_are_those_of_the_oracle(shared: Path, encoding: str) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     banks = real_events(shared, encoding)
-    for event, of_event in zip(run_velo(encode_mep(HLT1, banks), geometry), banks, strict=True):
+    for event, of_event in zip(run_velo(encode_mep(CHAIN, banks), geometry), banks, strict=True):
         assert event.flags == 0
         assert_hits_are(event, ORACLES[encoding](of_event), geometry)
 
@@ -69,7 +69,7 @@ def test_hits_of_the_real_events_are_those_of_the_oracle(shared: Path, encoding:
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
 def test_hits_of_simulated_events_are_those_of_the_oracle(encoding: VeloEncoding) -> None:
     banks = list(simulate_events(3, seed=11, geometry=GEOMETRY, velo_banks=encoding))
-    for event, of_event in zip(run_velo(encode_mep(HLT1, banks), GEOMETRY), banks, strict=True):
+    for event, of_event in zip(run_velo(encode_mep(CHAIN, banks), GEOMETRY), banks, strict=True):
         assert_hits_are(event, ORACLES[encoding](of_event), GEOMETRY)
 
 
@@ -77,16 +77,16 @@ def test_hits_of_simulated_events_are_those_of_the_oracle(encoding: VeloEncoding
 def test_the_order_of_the_words_in_a_bank_changes_nothing(shared: Path, encoding: str) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     banks = real_events(shared, encoding)
-    expected = run_velo(encode_mep(HLT1, banks), geometry)
+    expected = run_velo(encode_mep(CHAIN, banks), geometry)
     for seed in range(3):
-        result = run_velo(encode_mep(HLT1, [shuffled(event, seed) for event in banks]), geometry)
+        result = run_velo(encode_mep(CHAIN, [shuffled(event, seed) for event in banks]), geometry)
         assert all(event.same_as(other) for event, other in zip(expected, result, strict=True))
 
 
 @pytest.mark.physics
 def test_cluster_counts_of_the_real_events_are_those_of_plain_connected_components(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    counts = [len(event.ids) for event in run_velo(encode_mep(HLT1, real_events(shared, "superpixel")), geometry)]
+    counts = [len(event.ids) for event in run_velo(encode_mep(CHAIN, real_events(shared, "superpixel")), geometry)]
     plain = [933, 1547, 1550, 2268, 718, 876]  # events 6002 to 6007, docs/physics/velo-clustering.md
     np.testing.assert_allclose(counts[1:], plain, rtol=0.02)
 
@@ -107,7 +107,7 @@ def retina_bank(sensor: int, words: list[int], version: int = 3) -> RawBank:
 def test_every_isolated_pattern_gives_its_connected_components() -> None:
     for pattern in range(1, 256):
         (event,) = run_velo(
-            encode_mep(HLT1, [[super_pixel_bank(5, [1 << 31 | 100 << 14 | 30 << 8 | pattern])]]), GEOMETRY
+            encode_mep(CHAIN, [[super_pixel_bank(5, [1 << 31 | 100 << 14 | 30 << 8 | pattern])]]), GEOMETRY
         )
         pixels = {(200 + bit // 4, 120 + bit % 4) for bit in range(8) if pattern >> bit & 1}
         centres = []
@@ -152,7 +152,7 @@ def test_any_map_of_pixels_is_clustered_as_by_the_oracle(
     if not with_hints:
         found = SuperPixels(found.sensor, found.column, found.row, found.pattern, np.zeros_like(found.isolated))
     banks = encode_superpixels(found, version)
-    (event,) = run_velo(encode_mep(HLT1, [banks]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [banks]), GEOMETRY)
     assert event.flags == 0
     clusters = super_pixels(banks)
     assert sorted(event.ids.tolist()) == sorted(cluster.lhcb_id for cluster in clusters)
@@ -175,7 +175,7 @@ def test_random_retina_words_become_hits_where_their_column_exists(banks: dict[i
                 sensor = 2 * number + (word >> 22 & 1) if version == 4 else number
                 expected.append((sensor, column, row))
     encoded = [retina_bank(number, words, version) for number, words in banks.items()]
-    (event,) = run_velo(encode_mep(HLT1, [encoded]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [encoded]), GEOMETRY)
     assert event.flags == (EventFlag.BANK_ERROR if beyond else 0)
     assert sorted((i >> 18 & 0xFF, i >> 8 & 0x3FF, i & 0xFF) for i in event.ids.tolist()) == sorted(expected)
     assert_sorted(event)
@@ -183,9 +183,9 @@ def test_random_retina_words_become_hits_where_their_column_exists(banks: dict[i
 
 def test_words_of_the_same_super_pixel_are_merged() -> None:
     word = 100 << 14 | 30 << 8
-    once = run_velo(encode_mep(HLT1, [[super_pixel_bank(5, [word | 0x33, (word | 0x10) + (1 << 8)])]]), GEOMETRY)
+    once = run_velo(encode_mep(CHAIN, [[super_pixel_bank(5, [word | 0x33, (word | 0x10) + (1 << 8)])]]), GEOMETRY)
     twice = run_velo(
-        encode_mep(HLT1, [[super_pixel_bank(5, [word | 0x12, (word | 0x10) + (1 << 8), word | 0x21])]]), GEOMETRY
+        encode_mep(CHAIN, [[super_pixel_bank(5, [word | 0x12, (word | 0x10) + (1 << 8), word | 0x21])]]), GEOMETRY
     )
     assert once[0].ids.tolist() == twice[0].ids.tolist()
     assert len(once[0].ids) == 2
@@ -222,7 +222,7 @@ def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: R
     # One super-pixel with one pixel lit, or one cluster; both encodings in one event would leave super-pixels out.
     good = super_pixel_bank(8, [0x4001]) if bank.type == BankType.VP else retina_bank(8, [0x4001])
     good = RawBank(good.type, good.version, 2 << 11 | 8, good.payload)
-    (event,) = run_velo(encode_mep(HLT1, [[good, broken]]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [[good, broken]]), GEOMETRY)
     assert event.flags == EventFlag.BANK_ERROR
     assert len(event.ids) == 1
 
@@ -233,7 +233,7 @@ def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_emp
     small = [
         RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
     ]
-    mep = encode_mep(HLT1, [banks, small])
+    mep = encode_mep(CHAIN, [banks, small])
     large_event, small_event = VeloChain(GEOMETRY, limits_of(mep), trigger=UNCUT).run(mep)
     assert large_event.flags == EventFlag.OVERFLOW
     assert len(large_event.ids) == 0
@@ -243,6 +243,6 @@ def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_emp
 
 def test_an_event_whose_hits_crowd_in_one_place_is_flagged_and_kept_empty() -> None:
     banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | 4, retina_bank(4, [0x5000] * 3000, 4).payload)]
-    (event,) = run_velo(encode_mep(HLT1, [banks]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [banks]), GEOMETRY)
     assert event.flags == EventFlag.OVERFLOW
     assert (len(event.ids), event.tracks) == (0, [])

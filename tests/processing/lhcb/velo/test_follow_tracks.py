@@ -13,10 +13,10 @@ import pytest
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.protocol.lhcb.banks.velo import encode_retina_clusters
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from tests.processing.lhcb.velo.dense_events import crowded_in_phi, noise, overlaid
@@ -36,7 +36,7 @@ from tests.processing.lhcb.velo.velo_chain import (
 
 SEQUENCE = "velo_simd"
 GEOMETRY = VeloGeometry.builtin()
-LIBRARY = KernelLibrary(HLT1.kernels)
+LIBRARY = KernelLibrary(CHAIN.kernels)
 TRACKING = [it for it in algorithms_of(SEQUENCE) if it.name != "velo_cluster_limit"]
 VALUES = {constant.name: constant.value for algorithm in TRACKING for constant in algorithm.constants}
 CUTS = Cuts(max_forward_scatter=VALUES.pop("max_follow_scatter"), max_phi_tolerance=0.0, **VALUES)  # type: ignore[arg-type]
@@ -45,7 +45,7 @@ CUTS = Cuts(max_forward_scatter=VALUES.pop("max_follow_scatter"), max_phi_tolera
 def found(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry = GEOMETRY) -> list[VeloEvent]:
     """What the form for the CPU makes of some events, for every instruction set, after it was compared with what the
     common kernel makes."""
-    mep = encode_mep(HLT1, [list(banks) for banks in events])
+    mep = encode_mep(CHAIN, [list(banks) for banks in events])
     limits = limits_of(mep)
     limits = replace(limits, input_bytes=2 * limits.input_bytes)
     made = VeloChain(geometry, limits, None, UNCUT, common=True, sequence=SEQUENCE).run(mep)
@@ -128,7 +128,7 @@ def test_random_words(version: int) -> None:
 def test_dense_events_run_through_unharmed(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
-    mep = encode_mep(HLT1, [encode_velopix(event, geometry) for event, _ in zip(events, range(3), strict=False)])
+    mep = encode_mep(CHAIN, [encode_velopix(event, geometry) for event, _ in zip(events, range(3), strict=False)])
     for event in VeloChain(geometry, limits_of(mep), None, UNCUT, sequence=SEQUENCE).run(mep):
         assert event.flags == 0
         assert len(event.ids) > 6000

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
 from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.velo.velo_chain import VeloChain, VeloEvent, limits_of
@@ -30,7 +30,7 @@ N_EVENTS = 3
 @cache
 def sample(encoding: VeloEncoding) -> tuple[EncodedMep, VeloChain, list[VeloEvent]]:
     """A MEP of simulated events, a chain to run it on, and what undamaged events give."""
-    mep = encode_mep(HLT1, list(simulate_events(N_EVENTS, seed=5, geometry=GEOMETRY, nu=2.0, velo_banks=encoding)))
+    mep = encode_mep(CHAIN, list(simulate_events(N_EVENTS, seed=5, geometry=GEOMETRY, nu=2.0, velo_banks=encoding)))
     chain = VeloChain(GEOMETRY, limits_of(mep))
     return mep, chain, chain.run(mep)
 

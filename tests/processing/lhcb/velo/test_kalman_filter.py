@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.kalman_filter_oracle import fit_track
@@ -82,13 +82,13 @@ def test_every_block_size_gives_the_same_bits(sample: TrackSample, block_size: i
     assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
 
 
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: str) -> None:
     reference, result = fitted(sample, on_cpu("baseline")), fitted(sample, on_cpu(target))
     assert [name for name in reference if reference[name].tobytes() != result[name].tobytes()] == []
 
 
-@pytest.mark.parametrize("target", KernelLibrary(HLT1.kernels).targets)
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_the_form_for_the_cpu_gives_the_bits_of_the_common_kernel(sample: TrackSample, target: str) -> None:
     # The second sample has more tracks than are put in order at once.
     crowd = TrackSample([made_up_tracks(np.random.default_rng(21), [(0.0, 0.0, 3.0)], 1300)])

@@ -9,10 +9,10 @@ import pytest
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
-from hltnode.processing.lhcb.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
 from tests.processing.lhcb.velo.search_by_triplet_oracle import Cuts, Search
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS, VeloChain, VeloEvent, limits_of, real_events, run_velo
@@ -32,12 +32,12 @@ def oracle_tracks(event: VeloEvent, geometry: VeloGeometry) -> list[list[int]]:
 @pytest.mark.timeout(300)
 def test_tracks_of_real_events_are_those_of_the_oracle(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    for event in run_velo(encode_mep(HLT1, real_events(shared, "retina")[1:]), geometry):
+    for event in run_velo(encode_mep(CHAIN, real_events(shared, "retina")[1:]), geometry):
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, geometry)
 
 
 def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
-    for event in run_velo(encode_mep(HLT1, list(simulate_events(2, seed=3, geometry=GEOMETRY))), GEOMETRY):
+    for event in run_velo(encode_mep(CHAIN, list(simulate_events(2, seed=3, geometry=GEOMETRY))), GEOMETRY):
         assert len(event.tracks) > 20
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
 
@@ -55,7 +55,7 @@ def random_clusters(n: int, seed: int, *, modules: tuple[int, int] = (0, 52)) ->
 @pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
 def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
     banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
-    for event in run_velo(encode_mep(HLT1, banks), GEOMETRY):
+    for event in run_velo(encode_mep(CHAIN, banks), GEOMETRY):
         assert [track.tolist() for track in event.tracks] == oracle_tracks(event, GEOMETRY)
 
 
@@ -71,7 +71,7 @@ def assert_tracks_are_sound(event: VeloEvent) -> None:
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 10, 5000, 30000])
 def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
     banks = encode_retina_clusters(random_clusters(n, seed=n), 3)
-    (event,) = run_velo(encode_mep(HLT1, [banks]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [banks]), GEOMETRY)
     assert event.flags in (0, EventFlag.OVERFLOW)
     assert len(event.ids) == len(np.unique(event.ids))
     assert_tracks_are_sound(event)
@@ -89,7 +89,7 @@ def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
             hits.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
     sensor, column, row, fraction_x, fraction_y = np.array(hits, dtype=np.uint32).T
     clusters = RetinaClusters(sensor, column, row, fraction_x, fraction_y, np.zeros(len(hits), np.uint32), 2)
-    (event,) = run_velo(encode_mep(HLT1, [encode_retina_clusters(clusters, 3)]), GEOMETRY)
+    (event,) = run_velo(encode_mep(CHAIN, [encode_retina_clusters(clusters, 3)]), GEOMETRY)
     assert [len(track) for track in event.tracks] == [len(hits)]
     assert len(hits) > 5
 
@@ -98,9 +98,9 @@ def test_a_straight_line_of_hits_is_one_track_of_all_of_them() -> None:
 def test_every_instruction_set_finds_the_same(target: str) -> None:
     from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 
-    if target not in KernelLibrary(HLT1.kernels).targets:
+    if target not in KernelLibrary(CHAIN.kernels).targets:
         pytest.skip(f"this CPU has no {target}")
-    mep = encode_mep(HLT1, list(simulate_events(3, seed=8, geometry=GEOMETRY)))
+    mep = encode_mep(CHAIN, list(simulate_events(3, seed=8, geometry=GEOMETRY)))
     expected = run_velo(mep, GEOMETRY)
     assert all(a.same_as(b) for a, b in zip(expected, run_velo(mep, GEOMETRY, target), strict=True))
 
@@ -109,7 +109,7 @@ def test_every_instruction_set_finds_the_same(target: str) -> None:
 def test_dense_events_run_through_unharmed(shared: Path) -> None:
     geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
     events = read_velopix(shared / "data" / "velo-truth" / "upgrade2.jsonl.gz")
-    mep = encode_mep(HLT1, [encode_velopix(event, geometry) for event, _ in zip(events, range(6), strict=False)])
+    mep = encode_mep(CHAIN, [encode_velopix(event, geometry) for event, _ in zip(events, range(6), strict=False)])
     for event in VeloChain(geometry, limits_of(mep)).run(mep):
         assert event.flags == 0
         assert len(event.ids) > 6000

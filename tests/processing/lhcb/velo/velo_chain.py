@@ -15,8 +15,8 @@ from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequenc
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.hlt1 import HLT1
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, N_MODULE_PAIRS
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -29,7 +29,7 @@ def algorithms_of(sequence: str) -> tuple[Algorithm, ...]:
         "fragment_offsets",
         "velo_estimate_input_size",
         "velo_cluster_limit",
-        "velo_cluster_offsets",
+        "velo_hit_offsets",
         "velo_decode_retina_clusters",
         "velo_masked_clustering",
         "velo_sort_by_phi",
@@ -39,11 +39,11 @@ def algorithms_of(sequence: str) -> tuple[Algorithm, ...]:
         "velo_filter_three_hit_tracks",
         "velo_consolidate_tracks",
     }
-    return tuple(algorithm for algorithm in HLT1.sequences[sequence].algorithms if algorithm.name in names)
+    return tuple(algorithm for algorithm in CHAIN.sequences[sequence].algorithms if algorithm.name in names)
 
 
 ALGORITHMS = algorithms_of("velo")
-UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", HLT1.menu, "velo")
+UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = {2**32 - 1}", CHAIN.menu, "velo")
 """The default configuration without the global event cut."""
 
 
@@ -100,12 +100,12 @@ class VeloChain:
         sequence: str = "velo",
     ) -> None:
         algorithms = AlgorithmSequence(algorithms_of(sequence))
-        chain = replace(HLT1, sequence=algorithms, accepted=None, lines=None, counts={})
+        chain = replace(CHAIN, sequence=algorithms, accepted=None, lines=None, counts={})
         if trigger is not None:
             chain = replace(chain, sequence=trigger.configure(chain.sequence))
         constants = {"velo_geometry": np.frombuffer(geometry.to_bytes(), dtype=np.uint8)}
         self.workspace: Workspace = Engine(
-            CpuBackend(HLT1.kernels, target=target, common=common), chain, constants, limits, retain=FETCHED
+            CpuBackend(CHAIN.kernels, target=target, common=common), chain, constants, limits, retain=FETCHED
         ).create_workspace()
 
     def run(self, mep: EncodedMep, n_events: int | None = None) -> list[VeloEvent]:

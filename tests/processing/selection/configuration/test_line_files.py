@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -23,7 +23,7 @@ lines = [
 def loaded(folder: Path, trigger: str, lines: str = MINE, sequence: str | None = "forward") -> TriggerConfig:
     (folder / "my_lines.py").write_text(lines)
     (folder / "trigger.toml").write_text(trigger)
-    return HLT1.load_trigger(folder / "trigger.toml", sequence)
+    return CHAIN.load_trigger(folder / "trigger.toml", sequence)
 
 
 def test_lines_of_a_file_stand_behind_the_menu(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_lines_of_a_file_may_stand_alone(tmp_path: Path) -> None:
 
 def test_a_changed_cut_changes_the_key_and_a_changed_comment_does_not(tmp_path: Path) -> None:
     text = 'lines = []\nline_files = ["my_lines.py"]'
-    sequence = HLT1.with_sequence("forward").sequence
+    sequence = CHAIN.with_sequence("forward").sequence
     key = loaded(tmp_path, text).tck(sequence)
     assert loaded(tmp_path, text, "# lines\n" + MINE).tck(sequence) == key
     assert loaded(tmp_path, text, MINE.replace("0.1", "0.11")).tck(sequence) != key
@@ -46,11 +46,11 @@ def test_a_changed_cut_changes_the_key_and_a_changed_comment_does_not(tmp_path: 
 
 def test_a_document_runs_without_the_file_of_its_lines(tmp_path: Path) -> None:
     trigger = loaded(tmp_path, 'line_files = ["my_lines.py"]')
-    document = HLT1.document(trigger)
+    document = CHAIN.document(trigger)
     (tmp_path / "my_lines.py").unlink()
     (tmp_path / "trigger.json").write_text(document.text)
-    again = HLT1.load_trigger(tmp_path / "trigger.json")
-    assert HLT1.document(again) == document
+    again = CHAIN.load_trigger(tmp_path / "trigger.json")
+    assert CHAIN.document(again) == document
     assert again.line_table().tobytes() == trigger.line_table().tobytes()
 
 
@@ -110,7 +110,7 @@ def test_errors_in_the_configuration_name_the_key(tmp_path: Path, trigger: str, 
 
 def test_the_configuration_changes_cuts_and_scales_of_the_menu_and_nothing_else(tmp_path: Path) -> None:
     changed = loaded(tmp_path, "[menu.Hlt1TrackMVA]\nalpha = -160.0\npostscale = 0.5")
-    default = HLT1.load_trigger(None, "forward")
+    default = CHAIN.load_trigger(None, "forward")
     assert changed.line_names == default.line_names
     differing = [new.name for new, old in zip(changed.lines, default.lines, strict=True) if new != old]
     assert differing == ["Hlt1TrackMVA"]

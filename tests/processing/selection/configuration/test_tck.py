@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.tck import TckDocument, differences
 from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -38,7 +38,7 @@ min_ip = 0.30000001192092896
 def document(tmp_path: Path) -> TckDocument:
     path = tmp_path / "trigger.toml"
     path.write_text(TRIGGER)
-    return HLT1.document(HLT1.load_trigger(path))
+    return CHAIN.document(CHAIN.load_trigger(path))
 
 
 def test_a_document_comes_back_as_written(document: TckDocument) -> None:
@@ -46,8 +46,8 @@ def test_a_document_comes_back_as_written(document: TckDocument) -> None:
 
 
 def test_a_document_has_the_key_of_its_configuration(document: TckDocument) -> None:
-    trigger = HLT1.trigger_of(document)
-    assert trigger.tck(HLT1.with_sequence("forward").sequence) == document.tck
+    trigger = CHAIN.trigger_of(document)
+    assert trigger.tck(CHAIN.with_sequence("forward").sequence) == document.tck
     assert document.name == f"0x{document.tck:08X}"
     assert document.line_names == trigger.line_names == ("Hlt1VeloMicroBias", "Hlt1Displaced")
 
@@ -55,7 +55,7 @@ def test_a_document_has_the_key_of_its_configuration(document: TckDocument) -> N
 def test_a_document_gives_back_lines_and_constants(document: TckDocument, tmp_path: Path) -> None:
     path = tmp_path / "saved.json"
     path.write_text(document.text)
-    trigger = HLT1.load_trigger(path)
+    trigger = CHAIN.load_trigger(path)
     assert trigger.sequence == "forward"
     assert [(o.algorithm, o.constant, o.value) for o in trigger.overrides] == [
         ("pv_beamline_multi_fit", "max_chi2", 9.0),
@@ -65,9 +65,9 @@ def test_a_document_gives_back_lines_and_constants(document: TckDocument, tmp_pa
 
 
 def test_the_default_configuration_names_its_sequence() -> None:
-    document = HLT1.document(HLT1.load_trigger(None))
+    document = CHAIN.document(CHAIN.load_trigger(None))
     assert (document.chain, document.sequence) == ("hlt1", "forward_then_matching")
-    assert document.collections == (*HLT1.sequences[document.sequence].counts, "unknown_selections")
+    assert document.collections == (*CHAIN.sequences[document.sequence].counts, "unknown_selections")
 
 
 def test_the_differences_of_two_documents_are_named(document: TckDocument) -> None:
@@ -114,7 +114,7 @@ def refusal(document: TckDocument, change: Any) -> str:
     content = json.loads(document.text)["content"]
     change(content)
     with pytest.raises(TriggerConfigError) as error:
-        HLT1.trigger_of(TckDocument.from_text(with_content(document, content)))
+        CHAIN.trigger_of(TckDocument.from_text(with_content(document, content)))
     return str(error.value)
 
 
@@ -139,9 +139,9 @@ def test_what_this_software_does_not_have_is_refused(document: TckDocument) -> N
 
 def test_the_document_of_another_chain_is_refused(document: TckDocument) -> None:
     with pytest.raises(TriggerConfigError, match="one of chain 'other'"):
-        HLT1.trigger_of(TckDocument("other", "forward", (), document.content))
+        CHAIN.trigger_of(TckDocument("other", "forward", (), document.content))
     with pytest.raises(TriggerConfigError, match="no sequence 'unknown'"):
-        HLT1.trigger_of(TckDocument("hlt1", "unknown", (), document.content))
+        CHAIN.trigger_of(TckDocument("hlt1", "unknown", (), document.content))
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.lhcb.hlt1 import HLT1, HLT1_SEQUENCE
+from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.lhcb.lines.event_lines import Passthrough
 from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
@@ -32,7 +32,7 @@ name = "Hlt1Passthrough"
 
 
 def test_a_file_gives_lines_and_constants() -> None:
-    trigger = TriggerConfig.from_toml(EXAMPLE, HLT1.menu)
+    trigger = TriggerConfig.from_toml(EXAMPLE, CHAIN.menu)
     assert trigger.lines == (
         VeloMicroBias("Hlt1VeloMicroBias", min_tracks=2, postscale=0.001).line(),
         Passthrough("Hlt1Passthrough").line(),
@@ -45,7 +45,7 @@ def test_a_file_gives_lines_and_constants() -> None:
 
 
 def test_overridden_constants_reach_the_sequence_with_their_type() -> None:
-    configured = TriggerConfig.from_toml(EXAMPLE, HLT1.menu).configure(HLT1_SEQUENCE)
+    configured = TriggerConfig.from_toml(EXAMPLE, CHAIN.menu).configure(HLT1_SEQUENCE)
     before = {algorithm.name: algorithm for algorithm in HLT1_SEQUENCE}
     for algorithm in configured:
         constants = {constant.name: constant.value for constant in algorithm.constants}
@@ -61,14 +61,14 @@ def test_overridden_constants_reach_the_sequence_with_their_type() -> None:
 
 
 def test_a_file_may_name_the_sequence_beside_its_constants() -> None:
-    trigger = TriggerConfig.from_toml('[sequence]\nname = "velo"\n[sequence.x]\ny = 1', HLT1.menu)
+    trigger = TriggerConfig.from_toml('[sequence]\nname = "velo"\n[sequence.x]\ny = 1', CHAIN.menu)
     assert trigger.sequence == "velo"
     assert trigger.overrides == (Override("x", "y", 1),)
-    assert TriggerConfig.from_toml("[sequence.x]\ny = 1", HLT1.menu).sequence is None
+    assert TriggerConfig.from_toml("[sequence.x]\ny = 1", CHAIN.menu).sequence is None
 
 
 def test_a_file_without_lines_keeps_the_default_lines() -> None:
-    assert TriggerConfig.from_toml("", HLT1.menu).lines == HLT1.load_trigger(None).lines
+    assert TriggerConfig.from_toml("", CHAIN.menu).lines == CHAIN.load_trigger(None).lines
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_file_without_lines_keeps_the_default_lines() -> None:
 )
 def test_errors_name_the_key(text: str, message: str) -> None:
     with pytest.raises(TriggerConfigError, match=message):
-        TriggerConfig.from_toml(text, HLT1.menu)
+        TriggerConfig.from_toml(text, CHAIN.menu)
 
 
 @pytest.mark.parametrize(
@@ -113,19 +113,19 @@ def test_errors_name_the_key(text: str, message: str) -> None:
 )
 def test_constants_that_do_not_fit_the_sequence_are_refused(text: str, message: str) -> None:
     with pytest.raises(TriggerConfigError, match=message):
-        TriggerConfig.from_toml(text, HLT1.menu).configure(HLT1_SEQUENCE)
+        TriggerConfig.from_toml(text, CHAIN.menu).configure(HLT1_SEQUENCE)
 
 
 def test_errors_of_a_file_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trigger.toml"
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: cannot be read"):
-        TriggerConfig.load(path, HLT1.menu)
+        TriggerConfig.load(path, CHAIN.menu)
     path.write_text("linez = 3")
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: linez: unknown key"):
-        TriggerConfig.load(path, HLT1.menu)
+        TriggerConfig.load(path, CHAIN.menu)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: cannot be read"):
-        TriggerConfig.load(path, HLT1.menu)
+        TriggerConfig.load(path, CHAIN.menu)
 
 
 def test_there_are_as_many_lines_as_a_decision_report_holds() -> None:
@@ -137,7 +137,7 @@ def test_there_are_as_many_lines_as_a_decision_report_holds() -> None:
 
 def test_a_menu_without_lines_is_refused() -> None:
     with pytest.raises(TriggerConfigError, match=r"^lines: at least one line"):
-        TriggerConfig.from_toml("lines = []", HLT1.menu)
+        TriggerConfig.from_toml("lines = []", CHAIN.menu)
 
 
 def test_the_table_holds_the_lines_in_their_order() -> None:
@@ -148,7 +148,7 @@ def test_the_table_holds_the_lines_in_their_order() -> None:
 
 
 def test_a_configuration_cannot_be_changed() -> None:
-    trigger = HLT1.load_trigger(None)
+    trigger = CHAIN.load_trigger(None)
     with pytest.raises(FrozenInstanceError):
         trigger.lines = ()  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
@@ -157,8 +157,8 @@ def test_a_configuration_cannot_be_changed() -> None:
 
 def test_the_key_is_that_of_the_content() -> None:
     reordered = EXAMPLE.replace("max_chi2 = 9\nmin_tracks = 5", "min_tracks = 5\nmax_chi2 = 9.0")
-    key = TriggerConfig.from_toml(EXAMPLE, HLT1.menu).tck(HLT1_SEQUENCE)
-    assert TriggerConfig.from_toml(reordered, HLT1.menu).tck(HLT1_SEQUENCE) == key
+    key = TriggerConfig.from_toml(EXAMPLE, CHAIN.menu).tck(HLT1_SEQUENCE)
+    assert TriggerConfig.from_toml(reordered, CHAIN.menu).tck(HLT1_SEQUENCE) == key
     assert 0 <= key < 2**32
 
 
@@ -174,10 +174,10 @@ def test_the_key_is_that_of_the_content() -> None:
 )
 def test_every_change_changes_the_key(old: str, new: str) -> None:
     assert old in EXAMPLE
-    changed = TriggerConfig.from_toml(EXAMPLE.replace(old, new), HLT1.menu)
-    assert changed.tck(HLT1_SEQUENCE) != TriggerConfig.from_toml(EXAMPLE, HLT1.menu).tck(HLT1_SEQUENCE)
+    changed = TriggerConfig.from_toml(EXAMPLE.replace(old, new), CHAIN.menu)
+    assert changed.tck(HLT1_SEQUENCE) != TriggerConfig.from_toml(EXAMPLE, CHAIN.menu).tck(HLT1_SEQUENCE)
 
 
 def test_the_order_of_lines_changes_the_key_because_it_changes_the_bits() -> None:
-    lines = HLT1.load_trigger(None).lines
+    lines = CHAIN.load_trigger(None).lines
     assert TriggerConfig(lines).tck(HLT1_SEQUENCE) != TriggerConfig(lines[::-1]).tck(HLT1_SEQUENCE)

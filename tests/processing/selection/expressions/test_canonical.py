@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hltnode.processing.lhcb.hlt1 import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.expressions.canonical import Reader
@@ -71,12 +71,12 @@ def test_random_lines_read_back_decide_alike(recipes: list[Any], seed: int) -> N
     assert decided[0] == decided[1]
 
 
-@pytest.mark.parametrize("sequence", [None, *HLT1.sequences])
+@pytest.mark.parametrize("sequence", [None, *CHAIN.sequences])
 def test_every_built_in_configuration_is_given_back_by_its_document(sequence: str | None) -> None:
-    trigger = HLT1.load_trigger(None, sequence)
-    document = TckDocument.from_text(HLT1.document(trigger).text)
-    again = HLT1.trigger_of(document)
-    assert HLT1.document(again) == document
+    trigger = CHAIN.load_trigger(None, sequence)
+    document = TckDocument.from_text(CHAIN.document(trigger).text)
+    again = CHAIN.trigger_of(document)
+    assert CHAIN.document(again) == document
     assert set(columns_of(tuple(line.condition for line in again.lines))) == set(
         columns_of(tuple(line.condition for line in trigger.lines))
     )

@@ -1,0 +1,200 @@
+"""What an input holds: its sources, run and events, found in one pass before anything is sent."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.processing.framework.readout import AUTO, Readout
+from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
+from hltnode.protocol.raw_data.mep import Mep
+from hltnode.protocol.raw_data.mfp import Mfp
+from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.raw_bank import TRUTH_TYPES, TYPES_OF_TRIGGER, BankType, RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector
+
+Origin: TypeAlias = Path | None
+"""The file of some events, None for events that are made on the spot."""
+BankKey: TypeAlias = tuple[int, int, int]
+"""Type, version and source id of a bank."""
+
+_MEND = "replay them one after the other, each as a run of its own (--run)"
+
+
+@dataclass(slots=True)
+class Inventory:
+    """What an input holds: the sources with the version of their banks, the run of its first event."""
+
+    versions: dict[int, int]
+    run: int
+    encoding: str
+    events_per_mep: int
+    n_events: int = 0
+    late_sources: dict[int, int] = field(default_factory=dict)
+    """Sources that are not in the first events of a file, and in no earlier file, with the number of the first event
+    that has a bank of them: before that they say that they have none."""
+    lacking: dict[Path, list[int]] = field(default_factory=dict)
+    """The sources of which a file has no bank, while another one has: there they say that they have none."""
+    unsent_types: list[int] = field(default_factory=list)
+    """Types of banks of which some have no known source: those are not sent. What no readout sends (banks of the
+    trigger, truth, another encoding of the same hits) is not among them."""
+
+
+def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
+    """The source that a bank is sent by, None if it is not sent."""
+    if not readout.reads(bank.type, encoding):
+        return None
+    return None if bank.type in TRUTH_TYPES and not with_truth else readout.source_of(bank)
+
+
+def inventory_of_events(
+    blocks: Iterable[tuple[Origin, EventBlock]],
+    readout: Readout,
+    *,
+    events_per_mep: int,
+    run: int | None,
+    with_truth: bool,
+) -> Inventory:
+    """The inventory of some events, of which each block holds some of one file.
+
+    Raises FeedError if there are no events, and for events of two encodings or files of two bank versions, which
+    cannot be sent together.
+    """
+    first_event_of: dict[BankKey, int] = {}
+    late: set[BankKey] = set()
+    keys_of: dict[Origin, set[BankKey]] = {}
+    encodings = _Encodings(readout)
+    n_events = 0
+    for origin, block in blocks:
+        keys = bank_keys(block)
+        begins_file = origin not in keys_of
+        for key in keys - first_event_of.keys():
+            first_event_of[key] = n_events + (0 if begins_file else _first_with(key, block))
+            if not begins_file:
+                late.add(key)
+        keys_of.setdefault(origin, set()).update(keys)
+        encodings.look(origin, n_events, block)
+        if run is None:
+            run = next((decode_odin(bank).run for bank in block.banks(0) if bank.type == BankType.ODIN), None)
+        n_events += len(block)
+    # One encoding for the whole input: a source must not change its banks between MEPs.
+    encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
+    source_of: dict[BankKey, int] = {}
+    unsent: set[int] = set()
+    for key in sorted(first_event_of):
+        source = source_of_bank(readout, encoding, RawBank(*key, memoryview(b"")), with_truth=with_truth)
+        bank_type = key[0]
+        if source is not None:
+            source_of[key] = source
+        elif bank_type not in TRUTH_TYPES | TYPES_OF_TRIGGER and readout.reads(bank_type, encoding):
+            unsent.add(bank_type)
+    if not source_of:
+        raise FeedError("the input holds no event with banks of the readout")
+    versions_of = {
+        origin: {source_of[key]: key[1] for key in keys if key in source_of} for origin, keys in keys_of.items()
+    }
+    _require_same_versions(versions_of)
+    versions = {source: version for (_, version, _), source in source_of.items()}
+    in_time = {source for key, source in source_of.items() if key not in late}
+    late_sources: dict[int, int] = {}
+    for key in late & source_of.keys():
+        if (source := source_of[key]) not in in_time:
+            late_sources[source] = min(first_event_of[key], late_sources.get(source, n_events))
+    lacking = _lacking(versions_of, versions)
+    return Inventory(versions, run or 0, encoding, events_per_mep, n_events, late_sources, lacking, sorted(unsent))
+
+
+class _Encodings:
+    """Events may hold the same hits in several encodings, of which one is sent; each event must hold that one."""
+
+    def __init__(self, readout: Readout) -> None:
+        self._readout = readout
+        self._first: tuple[str, Origin, int] | None = None
+
+    def look(self, origin: Origin, first_event: int, block: EventBlock) -> None:
+        """Take note of some events. Raises FeedError for one of another encoding than those before."""
+        types = bank_types(block)
+        encoding = self._readout.encoding_of(types)
+        if all(self._readout.reads(each, encoding) for each in types):
+            self._found(types, encoding, origin, first_event)
+            return
+        for event in range(len(block)):
+            types = bank_types(block.part(event, event + 1))
+            self._found(types, self._readout.encoding_of(types), origin, first_event + event)
+
+    def _found(self, types: set[int], encoding: str, origin: Origin, event: int) -> None:
+        others = [each for each in self._readout.encodings if each not in (AUTO, encoding)]
+        if all(self._readout.reads(each, other) for each in types for other in others):
+            # Events without any of these detectors, which go with each encoding.
+            return
+        if self._first is None:
+            self._first = encoding, origin, event
+        elif self._first[0] != encoding:
+            self._refuse(encoding, origin, event)
+
+    def _refuse(self, encoding: str, origin: Origin, event: int) -> NoReturn:
+        assert self._first is not None
+        first_encoding, first_origin, first_event = self._first
+        if origin == first_origin:
+            raise FeedError(
+                f"{origin}: event {first_event} is read as {first_encoding}, event {event} as {encoding}, and one "
+                "encoding is sent: divide the file, and replay the parts one after the other (--run)"
+            )
+        raise FeedError(
+            f"{first_origin} is read as {first_encoding}, {origin} as {encoding}, and one encoding is sent: {_MEND}"
+        )
+
+
+def _require_same_versions(versions_of: Mapping[Origin, Mapping[int, int]]) -> None:
+    """Raise FeedError for two files in which a source has different bank versions: a MEP could not hold both."""
+    first: dict[int, tuple[Origin, int]] = {}
+    for origin, versions in versions_of.items():
+        for source, version in versions.items():
+            other, version_before = first.setdefault(source, (origin, version))
+            if version != version_before:
+                raise FeedError(
+                    f"source {source} has banks of version {version_before} in {other} and {version} in {origin}: "
+                    f"{_MEND}"
+                )
+
+
+def _lacking(sources_of: Mapping[Origin, Iterable[int]], sources: Iterable[int]) -> dict[Path, list[int]]:
+    """Of each file the sources that others have and it has not."""
+    everything = set(sources)
+    missing = {origin: sorted(everything.difference(mine)) for origin, mine in sources_of.items()}
+    return {origin: each for origin, each in missing.items() if each and origin is not None}
+
+
+def _first_with(key: BankKey, block: EventBlock) -> int:
+    """The first event of a block that has a bank of this type, version and source id."""
+    return next(event for event in range(len(block)) if key in bank_keys(block.part(event, event + 1)))
+
+
+def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> Inventory:
+    """The inventory of the Run-3 MEPs of files, which keep their sources and their packing. Raises FeedError if there
+    are none."""
+    versions: dict[int, int] = {}
+    late: dict[int, int] = {}
+    sources_of: dict[Origin, set[int]] = {}
+    n_events = most_events = 0
+    for origin, mep in meps:
+        begins_file = origin not in sources_of
+        mine = sources_of.setdefault(origin, set())
+        for mfp in mep.mfps:
+            if not begins_file and mfp.source_id not in versions:
+                late[mfp.source_id] = n_events
+            versions[mfp.source_id] = mfp.version
+            mine.add(mfp.source_id)
+            if run is None and mfp.source_id == SubDetector.ODIN:
+                run = _run_of(mfp)
+        n_events += mep.n_events
+        most_events = max(most_events, mep.n_events)
+    if not versions:
+        raise FeedError("the input holds no MEP")
+    return Inventory(versions, run or 0, AUTO, most_events, n_events, late, _lacking(sources_of, versions))
+
+
+def _run_of(odin: Mfp) -> int | None:
+    bank = odin.banks()[0]
+    return None if bank is None else decode_odin(bank).run

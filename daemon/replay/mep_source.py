@@ -1,0 +1,262 @@
+"""Where a feeder's MEPs come from: MDF files, Run-3 or 2019 MEP files, or events made on the spot."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from pathlib import Path
+
+from hltnode.client._native import allocate_frames
+from hltnode.client.mep import FeedMep
+from hltnode.client.shared_memory import SharedMemory
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.replay.input_files import FeedError, FileKind, InputFiles, find_inputs
+from hltnode.daemon.replay.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
+from hltnode.processing.framework.event_blocks import (
+    blocks_of,
+    event_blocks,
+    join_blocks,
+    read_event_blocks,
+    read_whole,
+)
+from hltnode.processing.framework.event_files import EventFileError, read_meps
+from hltnode.processing.framework.readout import Readout
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.packing import (
+    Allocate,
+    EventBlock,
+    EventPacker,
+    PackedFrames,
+    frames_of_mfps,
+)
+from hltnode.protocol.raw_data.mep import Mep
+from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.odin import set_run
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
+
+# The particles of a simulated event fill one bank of 64 KiB and seldom a second one; the sources have to be announced
+# before all events are known.
+_TRUTH_BANKS = 3
+# Events that are looked at together for the inventory of an input.
+_INVENTORY_EVENTS = 256
+# Files of this size together are read once and kept: to read them again for each pass costs more than to pack them.
+_IN_MEMORY_BYTES = 256 << 20
+_ODIN = source_id(SubDetector.ODIN, 0)
+
+log = get_logger("mep_source")
+
+Sources = frozenset[int] | None
+"""Some of the sources, None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """How events become MEPs. A MEP with a larger fragment is divided; truth banks are left out if not asked for.
+
+    `repeat`: passes over the input, None for endless ones; `run`: also written into the ODIN banks, None for that of
+    the input; `memory`: where the fragments are made, None for memory of this process alone.
+    """
+
+    events_per_mep: int
+    max_fragment_bytes: int
+    repeat: int | None = 1
+    run: int | None = None
+    with_truth: bool = False
+    memory: SharedMemory | None = None
+
+    @property
+    def allocate(self) -> Allocate:
+        """Takes memory for the fragments of a MEP."""
+        return allocate_frames if self.memory is None else self.memory.allocate
+
+    def passes(self) -> Iterator[int]:
+        """The numbers of the passes."""
+        return count() if self.repeat is None else iter(range(self.repeat))
+
+
+class MepStream:
+    """The MEPs of an input, numbered from 0, their events too; every source delivers to every MEP.
+
+    Args:
+        read: starts to read the input, and yields the frames of each MEP, of some of the sources.
+        files: where the input is read from.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Sources], Iterator[PackedFrames]],
+        inventory: Inventory,
+        packing: Packing,
+        files: InputFiles | None = None,
+    ) -> None:
+        self.run = inventory.run
+        self.sources = tuple(sorted(inventory.versions))
+        self.events_per_mep = inventory.events_per_mep
+        self.n_events = None if packing.repeat is None else inventory.n_events * packing.repeat
+        """Events of all passes, None if they never end."""
+        self.late_sources = inventory.late_sources
+        self.lacking = inventory.lacking
+        self.unsent_types = inventory.unsent_types
+        self.files = files
+        self.memory = packing.memory
+        self._read = read
+        self._only: Sources = None
+        self._new_run = packing.run
+
+    def of(self, sources: Sequence[int]) -> "MepStream":
+        """The same MEPs with the frames of these sources only: the others are sent by other processes."""
+        stream = copy.copy(self)
+        stream._only = frozenset(sources)
+        return stream
+
+    def __iter__(self) -> Iterator[FeedMep]:
+        first_event = 0
+        try:
+            for number, packed in enumerate(self._read(self._only)):
+                mep = FeedMep(number, first_event, packed)
+                if self._new_run is not None and (odin := mep.mfp(_ODIN)) is not None:
+                    set_run(odin, self._new_run)
+                yield mep
+                first_event += packed.n_events
+        except EventFileError:
+            if self.files is not None:
+                # What is found in a file that changes is of no interest.
+                self.files.check_unchanged()
+            raise
+
+
+def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> MepStream:
+    """The MEPs of MDF, Run-3 MEP or 2019 MEP files, and of all those in given folders.
+
+    Run-3 MEPs keep their packing, their encoding and their sources; other files are packed across their borders. The
+    files are read once to learn their sources. Raises FeedError, and EventFileError for a file that is damaged.
+    """
+    files = find_inputs(given)
+    if files.kind is FileKind.MEP:
+        of_files = ((path, mep) for path in files.paths() for mep in read_meps(path))
+        inventory = inventory_of_meps(of_files, packing.run)
+        return MepStream(lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files)
+    # Checksums are compared in this first pass.
+    whole: EventBlock | None = None
+    first_pass: Iterator[tuple[Path, EventBlock]]
+    if files.n_bytes <= _IN_MEMORY_BYTES:
+        read = [(path, read_whole([path], verify_checksum=True)) for path in files.paths()]
+        whole_files = [(path, events) for path, events in read if events is not None]
+        first_pass = (
+            (path, block) for path, events in whole_files for block in blocks_of(events, range(1), _INVENTORY_EVENTS)
+        )
+        if whole_files:
+            whole = join_blocks([events for _, events in whole_files])
+    else:
+        first_pass = (
+            (path, block)
+            for path in files.paths()
+            for block in read_event_blocks([path], _INVENTORY_EVENTS, verify_checksum=True)
+        )
+    inventory = _inventory(first_pass, readout, packing)
+
+    def blocks() -> Iterator[EventBlock]:
+        if whole is not None:
+            # What was read stays what it is; a file that has changed is named all the same.
+            return blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
+        paths = chain.from_iterable(files.paths() for _ in packing.passes())
+        return read_event_blocks(paths, packing.events_per_mep, verify_checksum=False)
+
+    return _stream(blocks, readout, inventory, packing, files)
+
+
+def meps_of_simulation(
+    make_events: Callable[[], Iterator[list[RawBank]]], readout: Readout, packing: Packing, n_events: int
+) -> MepStream:
+    """The MEPs of events that are made on the spot; `make_events` starts one pass over them, `n_events` in each.
+
+    The first MEP shows the sources; truth banks may grow in number later and are announced in advance.
+    """
+    first = event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep)
+    inventory = _inventory(((None, block) for block in first), readout, packing)
+    inventory.n_events = n_events
+    first_truth = source_id(SubDetector.TDET, 0)
+    if first_truth in inventory.versions:
+        for number in range(1, _TRUTH_BANKS):
+            inventory.versions.setdefault(first_truth + number, inventory.versions[first_truth])
+
+    def blocks() -> Iterator[EventBlock]:
+        return event_blocks(chain.from_iterable(make_events() for _ in packing.passes()), packing.events_per_mep)
+
+    return _stream(blocks, readout, inventory, packing, None)
+
+
+def _inventory(blocks: Iterator[tuple[Path | None, EventBlock]], readout: Readout, packing: Packing) -> Inventory:
+    return inventory_of_events(
+        blocks, readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
+    )
+
+
+def _stream(
+    blocks: Callable[[], Iterator[EventBlock]],
+    readout: Readout,
+    inventory: Inventory,
+    packing: Packing,
+    files: InputFiles | None,
+) -> MepStream:
+    def source_of(bank: RawBank) -> int | None:
+        return source_of_bank(readout, inventory.encoding, bank, with_truth=packing.with_truth)
+
+    def read(only: Sources) -> Iterator[PackedFrames]:
+        return _pack(blocks(), EventPacker(inventory.versions, source_of, only, packing.allocate), packing)
+
+    return MepStream(read, inventory, packing, files)
+
+
+def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -> Iterator[PackedFrames]:
+    first_event, n_most, n_left_out = 0, packing.events_per_mep, 0
+    for block in blocks:
+        at = 0
+        while at < len(block):
+            part = block.part(at, min(at + n_most, len(block)))
+            try:
+                packed = packer.pack(part, first_event)
+            except ProtocolError as error:
+                last_event = first_event + len(part) - 1
+                raise FeedError(f"events {first_event} to {last_event} of the input: {error}") from error
+            if len(part) > 1 and packed.largest - HEADER_SIZE > packing.max_fragment_bytes:
+                n_most = len(part) // 2
+                log.warning("fewer_events_per_mep", events=n_most, max_fragment_bytes=packing.max_fragment_bytes)
+                continue
+            if len(packer.left_out) > n_left_out:
+                n_left_out = len(packer.left_out)
+                log.warning("sources_left_out", sources=sorted(packer.left_out), first_event=first_event)
+            yield packed
+            at += len(part)
+            first_event += len(part)
+
+
+def _meps_of(files: InputFiles) -> Iterator[Mep]:
+    return chain.from_iterable(map(read_meps, files.paths()))
+
+
+def _frames_of_meps(files: InputFiles, inventory: Inventory, packing: Packing, only: Sources) -> Iterator[PackedFrames]:
+    """Events are numbered on; a source without an MFP says that it has no bank."""
+    sources = sorted(inventory.versions if only is None else only)
+    first_event = 0
+    for mep in chain.from_iterable(_meps_of(files) for _ in packing.passes()):
+        mfps = {mfp.source_id: mfp.view for mfp in mep.mfps}
+        complete: dict[int, Buffer] = {}
+        for source in sources:
+            mfp = mfps.get(source)
+            complete[source] = mfp if mfp is not None else _empty(source, first_event, mep.n_events, inventory)
+        yield frames_of_mfps(complete, first_event, packing.allocate)
+        first_event += mep.n_events
+
+
+def _empty(source: int, first_event: int, n_events: int, inventory: Inventory) -> bytes:
+    return encode_mfp(
+        source_id=source,
+        event_id=first_event,
+        version=inventory.versions[source],
+        types=[NO_BANK] * n_events,
+        fragments=[b""] * n_events,
+    )

@@ -1,0 +1,217 @@
+"""One process that replays: its feeders, the pause, the end, and what a screen shows of it."""
+
+import asyncio
+import contextlib
+import math
+import signal
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+
+import zmq.asyncio
+
+from hltnode.client.fault_injection import FaultPlan
+from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
+from hltnode.client.mep import FeedMep
+from hltnode.client.shared_memory import SharedMemoryError
+from hltnode.daemon.replay.assignment_memory import AssignmentMemory, AssignmentMemoryError
+from hltnode.daemon.replay.follower import Follower
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.made_ahead import made_ahead
+from hltnode.daemon.replay.mep_source import MepStream
+from hltnode.daemon.replay.multi_node import distribute_meps
+from hltnode.daemon.replay.nodes import Nodes
+from hltnode.daemon.replay.pacing import Pacer, Rate
+from hltnode.daemon.replay.single_node import FeedReport, feed_meps, make_report
+from hltnode.daemon.replay.site import Site
+from hltnode.daemon.replay.supervisor import Supervisor
+from hltnode.processing.framework.event_files import EventFileError
+
+SHOW_SECONDS = 0.25
+# Signals within this time are one: `timeout` signals the process and its group.
+SAME_SIGNAL_SECONDS = 0.5
+# What ends a replay with a message.
+REFUSALS = (FeederRefusedError, AssignmentMemoryError, FeedError, EventFileError, SharedMemoryError)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayState:
+    """How far a replay is: MEPs and events that were offered, bytes that were sent, MEPs that are not acknowledged, and
+    how many of them the nodes take."""
+
+    meps: int = 0
+    events: int = 0
+    bytes: int = 0
+    backlog: int = 0
+    credits: int = 0
+    is_paused: bool = False
+    is_ending: bool = False
+    missing: tuple[str, ...] = field(default=())
+    """Control endpoints of nodes that are not connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a process replays, and where to.
+
+    With `ends_by_signal` the first SIGINT or SIGTERM ends the input, and the process waits for what was sent; else, and
+    with the second one, it ends at once.
+    """
+
+    stream: MepStream
+    identities: list[FeederIdentity]
+    site: Site
+    rate: Rate
+    faults: FaultPlan | None
+    seed: int
+    ends_by_signal: bool
+
+
+class Replaying:
+    """Replays until everything is acknowledged, or a node refuses, or a signal ends it.
+
+    SIGUSR1 pauses and SIGCONT goes on. `show` gets the state several times a second, `continues` the memory of an
+    earlier process whose assignments this one continues.
+    """
+
+    def __init__(
+        self,
+        replay: Replay,
+        show: Callable[[ReplayState], None],
+        continues: Callable[[AssignmentMemory], None] = lambda _memory: None,
+    ) -> None:
+        self._replay = replay
+        self._show = show
+        self._continues = continues
+        self._pacer = Pacer(replay.rate)
+        self._meps = self._events = 0
+        self._feeders: list[Feeder] = []
+        self._is_ending = False
+        self._end_after = math.inf
+        self._ends_at_once_from = math.inf
+        self._ended_by: int | None = None
+        self._feeding: asyncio.Task[FeedReport] | None = None
+
+    def pause_or_resume(self) -> None:
+        """Pause, or go on if it is paused."""
+        if self._pacer.is_paused:
+            self._pacer.resume()
+        else:
+            self._pacer.pause()
+
+    def end_after(self, n_meps: int) -> None:
+        """End the input after this number of MEPs, and go on until then if it is paused."""
+        self._is_ending = True
+        self._end_after = n_meps
+        self._pacer.resume()
+
+    async def run(self) -> tuple[FeedReport, int | None]:
+        """The report, which includes what is left, and the number of the signal that ended it before its end."""
+        replay, site = self._replay, self._replay.site
+        loop = asyncio.get_running_loop()
+        memory = site.open_memory(replay.identities[0])
+        if memory is not None and memory.continues:
+            self._continues(memory)
+        error = ""
+        shared_memory = replay.stream.memory
+        begin = loop.time()
+        with zmq.asyncio.Context() as context:
+            async with contextlib.AsyncExitStack() as stack:
+                if shared_memory is not None:
+                    # The thread that packs may wait for room in it.
+                    stack.callback(shared_memory.close)
+                by_node = site.connect(context, replay.identities, replay.faults, replay.seed, shared_memory)
+                self._feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
+                nodes = site.share_nodes(by_node)
+                if nodes is None:
+                    feeding = feed_meps(self._counted(), self._feeders, pacer=self._pacer)
+                else:
+                    # Before anything here waits: the first hello contains the session that is remembered.
+                    assigner = self._assigner(nodes, memory, context)
+                    stack.enter_context(contextlib.closing(assigner))
+                    feeding = distribute_meps(self._counted(), nodes, assigner, pacer=self._pacer)
+                self._feeding = asyncio.create_task(feeding)
+                self._follow_signals(loop)
+                showing = asyncio.create_task(self._keep_showing())
+                stack.callback(showing.cancel)
+                try:
+                    report = await self._feeding
+                    # A node that answered since the last look, and has everything by now, is named, too.
+                    self._show(self._state())
+                    if memory is not None and report.complete and not report.unconfirmed:
+                        memory.finish()
+                    return report, None
+                except REFUSALS as refusal:
+                    error = str(refusal)
+                except asyncio.CancelledError:
+                    if self._ended_by is None:
+                        raise
+                    name = signal.Signals(self._ended_by).name
+                    error = f"ended by {name} before everything was fed and acknowledged"
+                report = make_report(
+                    self._feeders,
+                    self._meps,
+                    self._events,
+                    loop.time() - begin,
+                    reassigned=0 if nodes is None else nodes.reassigned,
+                    unconfirmed={} if nodes is None else nodes.unconfirmed(reachable=False),
+                    error=error,
+                )
+        return report, self._ended_by
+
+    def _assigner(
+        self, nodes: Nodes, memory: AssignmentMemory | None, context: zmq.asyncio.Context
+    ) -> Supervisor | Follower:
+        site = self._replay.site
+        if memory is not None:
+            return site.supervise(nodes, memory, context)
+        assert site.supervisor is not None
+        return Follower(nodes, context, site.supervisor)
+
+    def _follow_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, number)
+        loop.add_signal_handler(signal.SIGUSR1, self._pacer.pause)
+        loop.add_signal_handler(signal.SIGCONT, self._pacer.resume)
+
+    def _end(self, number: int) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._replay.ends_by_signal and now < self._ends_at_once_from:
+            self._ends_at_once_from = min(self._ends_at_once_from, now + SAME_SIGNAL_SECONDS)
+            self.end_after(self._meps)
+            return
+        self._ended_by = number
+        if self._feeding is not None:
+            self._feeding.cancel()
+
+    async def _counted(self) -> AsyncIterator[FeedMep]:
+        async with contextlib.aclosing(made_ahead(self._replay.stream)) as meps:
+            async for mep in meps:
+                if self._is_ending and self._meps >= self._end_after:
+                    return
+                yield mep
+                self._meps += 1
+                self._events += mep.n_events
+
+    async def _keep_showing(self) -> None:
+        while True:
+            self._show(self._state())
+            await asyncio.sleep(SHOW_SECONDS)
+
+    def _state(self) -> ReplayState:
+        feeders = self._feeders
+        endpoints = [control for _, control in self._replay.site.nodes for _ in self._replay.identities]
+        missing = {endpoint for endpoint, feeder in zip(endpoints, feeders, strict=True) if not feeder.is_connected}
+        return ReplayState(
+            meps=self._meps,
+            events=self._events,
+            bytes=sum(feeder.bytes for feeder in feeders),
+            backlog=_backlog(feeders),
+            credits=sum(feeder.window.limit for feeder in feeders) // max(1, len(self._replay.identities)),
+            is_paused=self._pacer.is_paused,
+            is_ending=self._is_ending,
+            missing=tuple(sorted(missing)),
+        )
+
+
+def _backlog(feeders: Sequence[Feeder]) -> int:
+    return len({mep for feeder in feeders for mep in feeder.window.meps()})

@@ -1,0 +1,144 @@
+"""A process feeds one node: its feeders send MEP by MEP, each its sources; and the report of what was fed."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from hltnode.client.clock import SYSTEM_CLOCK, Clock
+from hltnode.client.feeder import Feeder
+from hltnode.client.mep import FeedMep
+from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.daemon.replay.made_ahead import in_order
+from hltnode.daemon.replay.pacing import Pacer
+from hltnode.protocol.transport.mep_ranges import MepRanges
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReport:
+    """What was fed: MEPs and events offered, fragments sent (with repeats), refused for good, left unacknowledged."""
+
+    meps: int
+    events: int
+    fragments: int
+    bytes: int
+    resent: int
+    refused: dict[str, RefusedCount]
+    """Fragments that the node has not accepted, and their MEPs, by reason."""
+    unacknowledged: int
+    unacknowledged_meps: list[tuple[int, int]]
+    """First and last id of the ranges of these MEPs."""
+    seconds: float
+    injected: dict[str, int]
+    """Faults put in on purpose, by kind."""
+    reassigned: int = 0
+    """MEPs that were revoked from a node that was lost and assigned to another one."""
+    unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed the revocation."""
+    error: str = ""
+    """Why the feed ended before its input did, or before everything was acknowledged; empty if it did not."""
+
+    @property
+    def complete(self) -> bool:
+        """True when the node has accepted and acknowledged everything."""
+        return not self.unacknowledged and not self.refused and not self.error
+
+
+async def feed_meps(
+    meps: Iterable[FeedMep] | AsyncIterable[FeedMep],
+    feeders: Sequence[Feeder],
+    *,
+    pacer: Pacer | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+) -> FeedReport:
+    """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
+
+    `pacer` holds MEPs back. Raises FeederRefusedError.
+    """
+    start_ns = clock.monotonic_ns()
+    pacer = pacer or Pacer()
+    n_meps = n_events = 0
+    last: int | None = None
+    async for mep in in_order(meps):
+        # What was acknowledged to an earlier feeder costs no time, so that one that was restarted catches up.
+        if not all(mep.mep in feeder.window.acked for feeder in feeders):
+            await pacer.admit(mep)
+        for feeder in feeders:
+            await feeder.offer(mep)
+        n_meps += 1
+        n_events += mep.n_events
+        last = mep.mep
+    await asyncio.gather(*(feeder.finish(last) for feeder in feeders))
+    return make_report(feeders, n_meps, n_events, (clock.monotonic_ns() - start_ns) * 1e-9)
+
+
+def make_report(
+    feeders: Sequence[Feeder],
+    meps: int,
+    events: int,
+    seconds: float,
+    *,
+    reassigned: int = 0,
+    unconfirmed: Mapping[str, list[tuple[int, int]]] = MappingProxyType({}),
+    error: str = "",
+) -> FeedReport:
+    """Sum up what the feeders have done so far."""
+    injected: Counter[str] = Counter()
+    for feeder in feeders:
+        if feeder.faults is not None:
+            injected.update({str(fault): count for fault, count in feeder.faults.counts.items()})
+    unacknowledged = MepRanges((mep, mep) for feeder in feeders for mep in feeder.window.meps())
+    return FeedReport(
+        meps=meps,
+        events=events,
+        fragments=sum(feeder.fragments for feeder in feeders),
+        bytes=sum(feeder.bytes for feeder in feeders),
+        resent=sum(feeder.window.resent for feeder in feeders),
+        refused=RefusedFragments.count(feeder.window.refused for feeder in feeders),
+        unacknowledged=unacknowledged.count,
+        unacknowledged_meps=unacknowledged.ranges(),
+        seconds=seconds,
+        injected=dict(injected),
+        reassigned=reassigned,
+        unconfirmed=dict(unconfirmed),
+        error=error,
+    )
+
+
+def join_reports(reports: Sequence[FeedReport], error: str = "") -> FeedReport:
+    """What several processes have fed together, each its sources of the same MEPs."""
+    refused: dict[str, RefusedCount] = {}
+    for reason in {reason for report in reports for reason in report.refused}:
+        counts = [report.refused[reason] for report in reports if reason in report.refused]
+        # Which MEPs they are is not in the reports: at least those of one process.
+        refused[reason] = RefusedCount(sum(c.fragments for c in counts), max(c.meps for c in counts))
+    unacknowledged = MepRanges(span for report in reports for span in report.unacknowledged_meps)
+    unconfirmed: dict[str, list[tuple[int, int]]] = {}
+    for report in reports:
+        for node, ranges in report.unconfirmed.items():
+            unconfirmed[node] = MepRanges([*unconfirmed.get(node, []), *ranges]).ranges()
+    injected: Counter[str] = Counter()
+    for report in reports:
+        injected.update(report.injected)
+    return FeedReport(
+        meps=min(report.meps for report in reports),
+        events=min(report.events for report in reports),
+        fragments=sum(report.fragments for report in reports),
+        bytes=sum(report.bytes for report in reports),
+        resent=sum(report.resent for report in reports),
+        refused=refused,
+        unacknowledged=unacknowledged.count,
+        unacknowledged_meps=unacknowledged.ranges(),
+        seconds=max(report.seconds for report in reports),
+        injected=dict(injected),
+        reassigned=max(report.reassigned for report in reports),
+        unconfirmed=unconfirmed,
+        error=error or next((report.error for report in reports if report.error), ""),
+    )
+
+
+def share(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
+    """Spread source ids over connections, one connection per source for 0; no connection stays empty."""
+    n = len(sources) if connections == 0 else min(connections, len(sources))
+    return [tuple(sources[i::n]) for i in range(n)]

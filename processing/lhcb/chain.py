@@ -1,0 +1,205 @@
+"""HLT1, the chain of LHCb: its sequences of algorithms, and what they read and deliver."""
+
+from pathlib import Path
+
+import numpy as np
+
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS
+from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.reports import REPORTED
+from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
+from hltnode.processing.lhcb.muon.collections import muon_count, muon_types
+from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
+from hltnode.processing.lhcb.muon.cross_strips import cross_strips
+from hltnode.processing.lhcb.muon.find_cells import find_cells as muon_find_cells
+from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets as muon_hit_offsets
+from hltnode.processing.lhcb.muon.is_muon import is_muon
+from hltnode.processing.lhcb.primary_vertices.cleanup import cleanup
+from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pv_types
+from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
+from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter as velo_impact_parameter
+from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
+from hltnode.processing.lhcb.primary_vertices.peaks import peaks
+from hltnode.processing.lhcb.raw_data.decode_odin import decode_odin, raw_data_types
+from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
+from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_types
+from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
+from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets as scifi_hit_offsets
+from hltnode.processing.lhcb.secondary_vertices.collections import vertex_count, vertex_types
+from hltnode.processing.lhcb.secondary_vertices.find_pairs import find_pairs
+from hltnode.processing.lhcb.secondary_vertices.fit_vertices import fit_vertices
+from hltnode.processing.lhcb.secondary_vertices.pair_v0s import pair_v0s
+from hltnode.processing.lhcb.secondary_vertices.select_tracks import select_tracks as vertex_tracks
+from hltnode.processing.lhcb.tracks.forward.prepare_candidates import prepare_candidates
+from hltnode.processing.lhcb.tracks.forward.search_with_ut import search_with_ut
+from hltnode.processing.lhcb.tracks.forward.search_without_ut import search_without_ut
+from hltnode.processing.lhcb.tracks.forward.select_tracks import select_tracks as select_forward_tracks
+from hltnode.processing.lhcb.tracks.kalman.collections import kalman_types
+from hltnode.processing.lhcb.tracks.kalman.full_fit import full_fit
+from hltnode.processing.lhcb.tracks.kalman.ghost_network import ghost_types
+from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probability
+from hltnode.processing.lhcb.tracks.kalman.impact_parameter import impact_parameter as long_impact_parameter
+from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
+from hltnode.processing.lhcb.tracks.long.collections import long_count, long_types
+from hltnode.processing.lhcb.tracks.long.parameters import parameter_types
+from hltnode.processing.lhcb.tracks.matching.append_matched import append_matched
+from hltnode.processing.lhcb.tracks.matching.mark_used_hits import mark_used_hits
+from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
+from hltnode.processing.lhcb.tracks.matching.no_forward_tracks import no_forward_tracks
+from hltnode.processing.lhcb.tracks.matching.seed_in_x import seed_in_x
+from hltnode.processing.lhcb.tracks.matching.seed_in_y import seed_in_y
+from hltnode.processing.lhcb.tracks.matching.seeding_tables import seeding_types
+from hltnode.processing.lhcb.tracks.matching.select_seeding_hits import select_seeding_hits
+from hltnode.processing.lhcb.ut.collections import ut_count, ut_track_count, ut_types
+from hltnode.processing.lhcb.ut.decode_banks import decode_banks as ut_decode_banks
+from hltnode.processing.lhcb.ut.estimate_input_size import estimate_input_size as ut_estimate_input_size
+from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets as ut_hit_offsets
+from hltnode.processing.lhcb.ut.no_hits import no_hits as no_ut_hits
+from hltnode.processing.lhcb.ut.search_tracks import search_tracks as ut_search_tracks
+from hltnode.processing.lhcb.ut.select_tracks import select_tracks as ut_select_tracks
+from hltnode.processing.lhcb.velo.collections import cluster_count, track_count, velo_geometry, velo_types
+from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
+from hltnode.processing.lhcb.velo.decoding.decode_retina_clusters import decode_retina_clusters
+from hltnode.processing.lhcb.velo.decoding.estimate_input_size import estimate_input_size
+from hltnode.processing.lhcb.velo.decoding.hit_offsets import hit_offsets as velo_hit_offsets
+from hltnode.processing.lhcb.velo.decoding.masked_clustering import masked_clustering
+from hltnode.processing.lhcb.velo.tracking.consolidate_tracks import consolidate_tracks
+from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter_three_hit_tracks
+from hltnode.processing.lhcb.velo.tracking.follow_tracks import follow_tracks
+from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
+from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
+from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
+from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
+from hltnode.processing.selection.lines.line import selection_types
+from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
+from hltnode.protocol.raw_data.source_id import SubDetector
+
+# Algorithms over single events stand together, so that the CPU takes an event through all of them at once. The global
+# event cut comes first, so that an event that it removes costs nothing further.
+VELO_SIZES = (estimate_input_size, cluster_limit, velo_hit_offsets)
+UT_SIZES = (ut_estimate_input_size, ut_hit_offsets)
+SCIFI_SIZES = (scifi_hit_offsets,)
+MUON_SIZES = (muon_find_cells, muon_hit_offsets)
+VELO = (
+    decode_retina_clusters,
+    masked_clustering,
+    sort_by_phi,
+    search_by_triplet,
+    kill_clones,
+    filter_three_hit_tracks,
+    consolidate_tracks,
+    kalman_filter,
+)
+PRIMARY_VERTICES = (extrapolate, peaks, multi_fit, cleanup, velo_impact_parameter)
+UT = (ut_search_tracks, ut_select_tracks)
+FORWARD = (prepare_candidates, search_with_ut, select_forward_tracks)
+MATCHING = (select_seeding_hits, seed_in_x, seed_in_y, match_seeds, append_matched)
+FORWARD_WITHOUT_UT = (
+    prepare_candidates,
+    search_without_ut.with_constants({"min_p": 3000.0, "max_quality": 20.0}),
+    select_forward_tracks,
+)
+MATCHING_WITHOUT_UT = tuple(
+    algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
+)
+MUONS = (cross_strips, is_muon, correlated_chi2)
+SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
+
+HLT1_SEQUENCE = AlgorithmSequence(
+    (
+        *(fragment_offsets, missing_detectors.with_constants({"ut": 0, "scifi": 0, "muon": 0})),
+        *(*VELO_SIZES, decode_odin, *VELO, *PRIMARY_VERTICES),
+    )
+)
+"""The VELO chain of HLT1 with its default constants."""
+_SIMD = {
+    cluster_limit: cluster_limit.with_constants({"max_clusters": 16000}),
+    search_by_triplet: follow_tracks,
+    filter_three_hit_tracks: filter_three_hit_tracks.with_constants({"max_chi2": 17.0}),
+}
+VELO_SIMD_SEQUENCE = AlgorithmSequence(tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE))
+"""The same with the search that was made for vector registers."""
+
+
+def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
+    """Everything around the tracking that makes long tracks of VELO tracks, UT and SciFi hits."""
+    ut_sizes, ut_hits = (UT_SIZES, (ut_decode_banks,)) if with_ut else ((no_ut_hits,), ())
+    check = missing_detectors if with_ut else missing_detectors.with_constants({"ut": 0})
+    return AlgorithmSequence(
+        (
+            *(fragment_offsets, check, global_event_cut),
+            *(*VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, decode_odin),
+            *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
+            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
+        )
+    )
+
+
+_VELO_COUNTS = {"velo_clusters": cluster_count, "velo_tracks": track_count, "pvs": pv_count}
+_LONG_COUNTS = {
+    **_VELO_COUNTS,
+    **{"scifi_hits": scifi_count, "muon_hits": muon_count},
+    **{"long_tracks": long_count, "secondary_vertices": vertex_count},
+}
+_VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
+_ALL_BUT_UT = _VELO_DETECTORS | {
+    *(SubDetector.SCIFI_A, SubDetector.SCIFI_C, SubDetector.MUON_A, SubDetector.MUON_C),
+}
+_ALL_DETECTORS = _ALL_BUT_UT | {SubDetector.UT_A, SubDetector.UT_C}
+
+
+def _long(*tracking: Algorithm) -> Sequence:
+    counts = _LONG_COUNTS | {"ut_hits": ut_count}
+    counts |= {"ut_tracks": ut_track_count} if ut_select_tracks in tracking else {}
+    return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts)
+
+
+SEQUENCES = {
+    "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "velo_simd": Sequence(algorithms=VELO_SIMD_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "forward": _long(*UT, *FORWARD),
+    "matching": _long(no_forward_tracks, *MATCHING),
+    "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),
+    "no_ut": Sequence(
+        algorithms=_whole(*FORWARD_WITHOUT_UT, mark_used_hits, *MATCHING_WITHOUT_UT, with_ut=False),
+        subdetectors=_ALL_BUT_UT,
+        counts=_LONG_COUNTS,
+    ),
+}
+"""What a trigger configuration may choose from."""
+
+
+def geometry_constants(velo: VeloGeometry) -> Constants:
+    """The constants of the VELO chain that come from the geometry."""
+    return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
+
+
+CHAIN = TriggerChain.offering(
+    SEQUENCES,
+    "forward_then_matching",
+    name="hlt1",
+    kernels=KernelSources("lhcb/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._chain_kernels"),
+    source=Path(__file__),
+    readout=LHCB_READOUT,
+    types=(
+        *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
+        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types),
+    ),
+    event_words=EVENT_WORDS,
+    menu=HLT1_MENU,
+    geometry=DETECTOR_CONSTANTS,
+    routing=ROUTING_RULES,
+    histograms=HLT1_HISTOGRAMS,
+    reported=REPORTED,
+    inputs=INPUTS,
+    display="hltnode.processing.lhcb.offline.display.picture",
+)

@@ -1,0 +1,157 @@
+// Written by tools/generate_device_headers.py from lhcb/chain.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "algorithms/fragment_offsets.cuh"
+#include "lhcb/muon/correlated_chi2.cuh"
+#include "lhcb/muon/cross_strips.cuh"
+#include "lhcb/muon/find_cells.cuh"
+#include "lhcb/muon/hit_offsets.cuh"
+#include "lhcb/muon/is_muon.cuh"
+#include "lhcb/primary_vertices/cleanup.cuh"
+#include "lhcb/primary_vertices/extrapolate.cuh"
+#include "lhcb/primary_vertices/impact_parameter.cuh"
+#include "lhcb/primary_vertices/multi_fit.cuh"
+#include "lhcb/primary_vertices/peaks.cuh"
+#include "lhcb/raw_data/decode_odin.cuh"
+#include "lhcb/raw_data/global_event_cut.cuh"
+#include "lhcb/raw_data/missing_detectors.cuh"
+#include "lhcb/scifi/decode_clusters.cuh"
+#include "lhcb/scifi/hit_offsets.cuh"
+#include "lhcb/secondary_vertices/find_pairs.cuh"
+#include "lhcb/secondary_vertices/fit_vertices.cuh"
+#include "lhcb/secondary_vertices/pair_v0s.cuh"
+#include "lhcb/secondary_vertices/select_tracks.cuh"
+#include "lhcb/tracks/forward/prepare_candidates.cuh"
+#include "lhcb/tracks/forward/search_with_ut.cuh"
+#include "lhcb/tracks/forward/search_without_ut.cuh"
+#include "lhcb/tracks/forward/select_tracks.cuh"
+#include "lhcb/tracks/kalman/full_fit.cuh"
+#include "lhcb/tracks/kalman/ghost_probability.cuh"
+#include "lhcb/tracks/kalman/impact_parameter.cuh"
+#include "lhcb/tracks/kalman/velo_fit.cuh"
+#include "lhcb/tracks/matching/append_matched.cuh"
+#include "lhcb/tracks/matching/mark_used_hits.cuh"
+#include "lhcb/tracks/matching/match_seeds.cuh"
+#include "lhcb/tracks/matching/no_forward_tracks.cuh"
+#include "lhcb/tracks/matching/seed_in_x.cuh"
+#include "lhcb/tracks/matching/seed_in_y.cuh"
+#include "lhcb/tracks/matching/select_seeding_hits.cuh"
+#include "lhcb/ut/decode_banks.cuh"
+#include "lhcb/ut/estimate_input_size.cuh"
+#include "lhcb/ut/hit_offsets.cuh"
+#include "lhcb/ut/no_hits.cuh"
+#include "lhcb/ut/search_tracks.cuh"
+#include "lhcb/ut/select_tracks.cuh"
+#include "lhcb/velo/decoding/cluster_limit.cuh"
+#include "lhcb/velo/decoding/decode_retina_clusters.cuh"
+#include "lhcb/velo/decoding/estimate_input_size.cuh"
+#include "lhcb/velo/decoding/hit_offsets.cuh"
+#include "lhcb/velo/decoding/masked_clustering.cuh"
+#include "lhcb/velo/tracking/consolidate_tracks.cuh"
+#include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
+#include "lhcb/velo/tracking/follow_tracks.cuh"
+#include "lhcb/velo/tracking/kalman_filter.cuh"
+#include "lhcb/velo/tracking/kill_clones.cuh"
+#include "lhcb/velo/tracking/search_by_triplet.cuh"
+#include "lhcb/velo/tracking/sort_by_phi.cuh"
+
+#define HLT_KERNELS(X) \
+    X(fragment_offsets) \
+    X(missing_detectors) \
+    X(global_event_cut) \
+    X(velo_estimate_input_size) \
+    X(velo_cluster_limit) \
+    X(velo_hit_offsets) \
+    X(ut_estimate_input_size) \
+    X(ut_hit_offsets) \
+    X(scifi_hit_offsets) \
+    X(muon_find_cells) \
+    X(muon_hit_offsets) \
+    X(decode_odin) \
+    X(velo_decode_retina_clusters) \
+    X(velo_masked_clustering) \
+    X(velo_sort_by_phi) \
+    X(velo_search_by_triplet) \
+    X(velo_kill_clones) \
+    X(velo_filter_three_hit_tracks) \
+    X(velo_consolidate_tracks) \
+    X(velo_kalman_filter) \
+    X(pv_beamline_extrapolate) \
+    X(pv_beamline_peaks) \
+    X(pv_beamline_multi_fit) \
+    X(pv_beamline_cleanup) \
+    X(velo_impact_parameter) \
+    X(ut_decode_banks) \
+    X(scifi_decode_clusters) \
+    X(ut_search_tracks) \
+    X(ut_select_tracks) \
+    X(forward_prepare_candidates) \
+    X(forward_search_with_ut) \
+    X(forward_select_tracks) \
+    X(matching_mark_used_hits) \
+    X(matching_select_seeding_hits) \
+    X(matching_seed_in_x) \
+    X(matching_seed_in_y) \
+    X(matching_match_seeds) \
+    X(matching_append_matched) \
+    X(kalman_full_fit) \
+    X(kalman_velo_fit) \
+    X(kalman_ghost_probability) \
+    X(kalman_impact_parameter) \
+    X(muon_cross_strips) \
+    X(is_muon) \
+    X(muon_correlated_chi2) \
+    X(secondary_vertices_select_tracks) \
+    X(secondary_vertices_find_pairs) \
+    X(secondary_vertices_fit_vertices) \
+    X(secondary_vertices_pair_v0s) \
+    X(velo_follow_tracks) \
+    X(matching_no_forward_tracks) \
+    X(ut_no_hits) \
+    X(forward_search_without_ut)
+
+#if defined(HLT_WITH_CPU_FORMS)
+#include "algorithms/fragment_offsets_cpu.h"
+#include "lhcb/muon/cross_strips_cpu.h"
+#include "lhcb/primary_vertices/impact_parameter_cpu.h"
+#include "lhcb/primary_vertices/multi_fit_cpu.h"
+#include "lhcb/primary_vertices/peaks_cpu.h"
+#include "lhcb/scifi/decode_clusters_cpu.h"
+#include "lhcb/tracks/forward/prepare_candidates_cpu.h"
+#include "lhcb/tracks/forward/search_with_ut_cpu.h"
+#include "lhcb/tracks/forward/search_without_ut_cpu.h"
+#include "lhcb/tracks/kalman/full_fit_cpu.h"
+#include "lhcb/tracks/kalman/ghost_probability_cpu.h"
+#include "lhcb/tracks/kalman/velo_fit_cpu.h"
+#include "lhcb/ut/search_tracks_cpu.h"
+#include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
+#include "lhcb/velo/decoding/estimate_input_size_cpu.h"
+#include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/tracking/follow_tracks_cpu.h"
+#include "lhcb/velo/tracking/kalman_filter_cpu.h"
+#include "lhcb/velo/tracking/search_by_triplet_cpu.h"
+#include "lhcb/velo/tracking/sort_by_phi_cpu.h"
+
+#define HLT_CPU_FORMS(X) \
+    X(fragment_offsets) \
+    X(velo_estimate_input_size) \
+    X(velo_decode_retina_clusters) \
+    X(velo_masked_clustering) \
+    X(velo_sort_by_phi) \
+    X(velo_search_by_triplet) \
+    X(velo_kalman_filter) \
+    X(pv_beamline_peaks) \
+    X(pv_beamline_multi_fit) \
+    X(velo_impact_parameter) \
+    X(scifi_decode_clusters) \
+    X(ut_search_tracks) \
+    X(forward_prepare_candidates) \
+    X(forward_search_with_ut) \
+    X(kalman_full_fit) \
+    X(kalman_velo_fit) \
+    X(kalman_ghost_probability) \
+    X(muon_cross_strips) \
+    X(velo_follow_tracks) \
+    X(forward_search_without_ut)
+#endif

@@ -1,0 +1,1 @@
+"""Tools that no node needs: simulation, validation, event display. The chain never imports them."""

@@ -1,0 +1,127 @@
+"""Simulated events in blocks, encoded as MDF records or MEPs, by this process or by several ones."""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Literal
+
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.generation.hepmc_reader import HepmcSource
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.processing.lhcb.offline.simulation.worker_processes import results_in_order
+from hltnode.protocol.lhcb.readout import mfps_of_events
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+
+# Events of a block, and so of a MEP: the blocks of a request are the same, however many processes make them.
+EVENTS_PER_BLOCK = 64
+
+FileFormat = Literal["mdf", "mep"]
+Detectors = Literal["velo", "full"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationRequest:
+    """All that the events of a file depend on.
+
+    `geometry`: folder of geometry files, built-in if None; `hepmc`: file of generated events instead of a sample;
+    `polarity`: of the magnet, -1 down, +1 up, None as in the geometry.
+    """
+
+    sample: Sample = Sample.MINBIAS
+    nu: float = DEFAULT_NU
+    seed: int
+    run: int = DEFAULT_RUN
+    detectors: Detectors = "full"
+    versions: BankVersions = field(default_factory=BankVersions)
+    file_format: FileFormat = "mdf"
+    geometry: Path | None = None
+    hepmc: Path | None = None
+    polarity: float | None = None
+
+
+def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
+    """Number of events and encoded bytes of each block of events 0 ... n - 1, in order, independent of the number of
+    jobs.
+
+    Events of a HepMC file, which must be read in order, are made by this process. Raises GeometryError, HepmcError and
+    ValueError for a request that cannot be fulfilled, ChildProcessError if the system kills a worker.
+    """
+    starts = range(0, n, EVENTS_PER_BLOCK)
+    sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
+    if jobs == 1 or request.hepmc is not None:
+        for start, size in zip(starts, sizes, strict=True):
+            yield size, encode_block(request, start, size)
+        return
+    # Errors of the request are raised here, before processes start.
+    _simulation(request)
+    tasks = list(zip(starts, sizes, strict=True))
+    with closing(results_in_order(partial(encode_block, request), tasks, jobs)) as made:
+        yield from zip(sizes, made, strict=True)
+
+
+def events_of(request: SimulationRequest, n: int) -> Iterator[list[RawBank]]:
+    """Banks of events 0 ... n - 1, made by this process. Raises as `blocks` does."""
+    return _simulation(request).events(n, request.seed, first_event=0)
+
+
+def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:
+    """Events first_event ... first_event + n - 1 as MDF records or as one MEP."""
+    events = _simulation(request).events(n, request.seed, first_event=first_event)
+    if request.file_format == "mep":
+        return encode_mep(list(mfps_of_events(list(events), first_event).values()))
+    return b"".join(encode_record(encode_banks(banks), run=request.run) for banks in events)
+
+
+@cache
+def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation":
+    """The simulation of a request; made once per process."""
+    if request.detectors == "velo":
+        return _VeloSimulation(request)
+    if request.hepmc is not None and request.sample is not Sample.MINBIAS:
+        raise ValueError(f"events come from {request.hepmc} or from the sample {request.sample}, not from both")
+    detector = (Detector.builtin() if request.geometry is None else Detector.load(request.geometry)).with_polarity(
+        request.polarity
+    )
+    beamline = detector.velo.beamline
+    source = (
+        sample_source(request.sample, request.nu, beamline)
+        if request.hepmc is None
+        else HepmcSource(request.hepmc, request.nu, beamline)
+    )
+    return FullSimulation(detector, source, run=request.run, versions=request.versions)
+
+
+class _VeloSimulation:
+    """Minimum-bias events in the VELO alone, which is faster."""
+
+    def __init__(self, request: SimulationRequest) -> None:
+        if request.sample is not Sample.MINBIAS or request.hepmc is not None:
+            raise ValueError("the VELO alone simulates minimum-bias events; other events need all detectors")
+        if request.versions != BankVersions(velo=request.versions.velo):
+            raise ValueError("the VELO alone writes the default versions of its banks")
+        if request.polarity is not None:
+            raise ValueError("the VELO alone has no magnet: a polarity needs all detectors")
+        self._request = request
+        directory = request.geometry
+        self._geometry = VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+
+    def events(self, n: int, seed: int, *, first_event: int) -> Iterator[list[RawBank]]:
+        """Banks of events first_event ... first_event + n - 1."""
+        it = self._request
+        return simulate_events(
+            n,
+            seed,
+            geometry=self._geometry,
+            nu=it.nu,
+            velo_banks=it.versions.velo,
+            run=it.run,
+            first_event=first_event,
+        )

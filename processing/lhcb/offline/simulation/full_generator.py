@@ -1,0 +1,206 @@
+"""Simulated events for the whole chain: banks of VELO, UT, SciFi and muon stations with truth.
+
+An event depends on (seed, event id) and the settings alone. Events are made in chunks, whose particles are moved
+together.
+"""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.geometry.velo_field import VeloField
+from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, truth_of_chunk
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import (
+    DEFAULT_VERSIONS,
+    VERSIONS,
+    VeloEncoding,
+    by_event,
+    velo_banks_of,
+)
+from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
+from hltnode.processing.lhcb.offline.simulation.generation.particle_table import ParticleTable
+from hltnode.processing.lhcb.offline.simulation.generation.sources import Source
+from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
+from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
+from hltnode.processing.lhcb.offline.simulation.response.scifi_response import SciFiResponse
+from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Crossings, links
+from hltnode.processing.lhcb.offline.simulation.response.ut_response import N_LAYERS as N_UT_LAYERS
+from hltnode.processing.lhcb.offline.simulation.response.ut_response import UtResponse, UtResult
+from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels, VeloResponse
+from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles import (
+    background,
+    decay_muons,
+    ends_in_flight,
+    flights_of,
+    interaction_products,
+    knock_on_electrons,
+)
+from hltnode.processing.lhcb.offline.simulation.transport.propagation import LAST_Z, Flights, LayerStates, Propagation
+from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
+from hltnode.protocol.lhcb.banks.muon import encode_muon
+from hltnode.protocol.lhcb.banks.scifi import encode_scifi
+from hltnode.protocol.lhcb.banks.ut import UtHits, encode_ut_v3, encode_ut_v4
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+_MUON = 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BankVersions:
+    """How the banks are written: encoding and version (its default if 0) of the VELO, version of the UT (3 or 4).
+
+    Raises ValueError for a version that cannot be written.
+    """
+
+    velo: VeloEncoding = "retina"
+    velo_version: int = 0
+    ut_version: int = 3
+
+    def __post_init__(self) -> None:
+        if self.velo_version not in (0, *VERSIONS[self.velo]):
+            raise ValueError(f"{self.velo} banks of version {self.velo_version}: {VERSIONS[self.velo]} can be written")
+        if self.ut_version not in (3, 4):
+            raise ValueError(f"UT banks of version {self.ut_version}: 3 and 4 can be written")
+
+
+class FullSimulation:
+    """Simulates the events of a source in a detector; makes any events in any order that the source allows."""
+
+    def __init__(
+        self,
+        detector: Detector,
+        source: Source,
+        *,
+        run: int = DEFAULT_RUN,
+        versions: BankVersions | None = None,
+    ) -> None:
+        """`source` makes the collisions of the events."""
+        self._source = source
+        self._versions = versions or BankVersions()
+        self._run = run
+        self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
+        self._ut = UtResponse(detector.ut, self._versions.ut_version)
+        self._scifi = SciFiResponse(detector.scifi)
+        self._muon = MuonResponse(detector.muon)
+        self._layer_z = np.concatenate([self._ut.layer_z, self._scifi.layer_z])
+        self._propagation = Propagation(detector.magnet, self._layer_z)
+
+    def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
+        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32, 33).
+
+        Raises ValueError, before the first event, for a negative number or seed.
+        """
+        check_request(n, seed, first_event)
+        return self._chunks(range(first_event, first_event + n), seed)
+
+    def _chunks(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
+        for start in range(0, len(event_ids), CHUNK):
+            yield from self._chunk(event_ids[start : start + CHUNK], seed)
+
+    def _chunk(self, event_ids: range, seed: int) -> Iterator[list[RawBank]]:
+        generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
+        random = EventRandom(generators)
+        collisions = self._source(random, event_ids)
+        table = ParticleTable(len(generators))
+        for number, one in enumerate(collisions):
+            table.add(np.full(len(one.particles), number), one.particles)
+        fired = self._velo.fire(random, table.event, table.particles)
+        velo_banks, velo_ids, velo_cluster = self._velo_banks(fired, len(generators))
+        n_charged = np.array([len(one.collision) for one in collisions])
+        behind = table.add(*background(random, n_charged, [one.positions for one in collisions]))
+        of_velo = (fired.kick, fired.kick_z, fired.energy_loss)
+        changes = tuple(np.concatenate([values, np.zeros((len(behind), *values.shape[1:]))]) for values in of_velo)
+        flown = self._propagate(random, table, changes)
+
+        event, key, particles, place = table.by_event()
+        flights = flown.flights
+        ut = self._ut.respond(random, Crossings.of(flown.states, flights.event, 0, N_UT_LAYERS))
+        scifi = self._scifi.respond(
+            random, Crossings.of(flown.states, flights.event, N_UT_LAYERS, self._propagation.n_layers), flights
+        )
+        arrived = np.flatnonzero(flights.z >= LAST_Z)
+        arrived = arrived[np.argsort(flights.event[arrived], kind="stable")]
+        is_muon = (np.abs(particles.pid[place[flown.row]]) == _MUON) | flown.decays_late
+        muon = self._muon.respond(random, flights.take(arrived), is_muon[arrived], n_charged)
+
+        velo_particle, velo_hit = links(fired.particle, velo_cluster, len(velo_ids))
+        truth = truth_of_chunk(
+            event,
+            key,
+            particles,
+            collisions,
+            HitLists(place[velo_particle], velo_ids[velo_hit]),
+            HitLists(place[flown.row[ut.particle]], ut.lhcb_id),
+            HitLists(place[flown.row[scifi.particle]], scifi.lhcb_id),
+        )
+        n = len(generators)
+        banks = zip(
+            velo_banks,
+            self._ut_banks(ut, n),
+            by_event(encode_scifi(scifi.words, scifi.event, n), n),
+            by_event(encode_muon(muon.digits, muon.pads, muon.event, muon.pad_event, n), n),
+            truth,
+            strict=True,
+        )
+        for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
+            yield [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
+
+    def _velo_banks(
+        self, fired: FiredPixels, n_events: int
+    ) -> tuple[list[list[RawBank]], NDArray[np.uint32], Int64Array]:
+        versions = self._versions
+        version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
+        return velo_banks_of(fired, n_events, versions.velo, version)
+
+    def _propagate(self, random: EventRandom, table: ParticleTable, changes: tuple[FloatArray, ...]) -> "_Flown":
+        """Move all particles through the detector, and those that they produce on their way (added to the table).
+
+        `changes` in the VELO: kick, kick_z and energy_loss as flights_of takes them.
+        """
+        rows, flights = flights_of(table.event, table.particles, *changes)
+        in_order = np.argsort(flights.event, kind="stable")
+        rows, flights = rows[in_order], flights.take(in_order)
+        decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
+        states = self._propagation.propagate(random, flights)
+        stopped = (flights.z >= flights.z_end) & (flights.z < LAST_Z)
+        flown, key = table.particles.take(rows), table.key[rows]
+        born = [table.add(*knock_on_electrons(random, flights, states, self._layer_z, flown, key))]
+        for which, products in ((decays & stopped, decay_muons), (interacts & stopped, interaction_products)):
+            born.append(table.add(*products(random, flights.take(which), flown.take(which), key[which])))
+        new = np.concatenate(born)
+        new = new[np.argsort(table.event[new], kind="stable")]
+        none = np.zeros((len(new), 2))
+        chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none, none[:, 0])
+        daughter_states = self._propagation.propagate(random, daughters)
+        late = np.concatenate([decays & ~stopped, np.zeros(len(daughters), dtype=bool)])
+        return _Flown(
+            row=np.concatenate([rows, new[chosen]]),
+            flights=Flights.join([flights, daughters]),
+            states=(states, daughter_states),
+            decays_late=late,
+        )
+
+    def _ut_banks(self, result: UtResult, n_events: int) -> list[list[RawBank]]:
+        if self._versions.ut_version == 3:
+            return by_event(encode_ut_v3(result.hits, result.charges, result.event, n_events), n_events)
+        edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
+        names = ("board", "lane", "strip", "fraction", "flags", "adc")
+        return [
+            encode_ut_v4(UtHits(*(getattr(result.hits, name)[a:b] for name in names)))
+            for a, b in itertools.pairwise(edges)
+        ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Flown:
+    """Finished flights: rows in the table, where they ended, and whether they decay to a muon before the muon stations;
+    the layers that they crossed, first those of the particles from the start, then of those produced on the way."""
+
+    row: Int64Array
+    flights: Flights
+    states: tuple[LayerStates, LayerStates]
+    decays_late: Mask

@@ -1,0 +1,236 @@
+"""Events of a generator (Pythia, EvtGen ...) from a HepMC file; needs the extra `hepmc`.
+
+The generator must decay all that decays before the magnet: of its final particles, charged pions, kaons, protons,
+deuterons, electrons and muons are followed. Units: mm, MeV.
+"""
+
+import lzma
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hltnode.processing.lhcb.offline.simulation.generation.collisions import (
+    LIGHT_MM_PER_NS,
+    SIGMA_XY,
+    SIGMA_Z,
+    SimulatedCollisions,
+    generate,
+)
+from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
+from hltnode.processing.lhcb.offline.simulation.generation.sources import check_nu
+from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, ParticleColumns
+
+# Charges of the particles that the simulation follows.
+_CHARGE = {11: -1, 13: -1, 211: 1, 321: 1, 2212: 1, 1000010020: 1}
+_FINAL, _BEAM = 1, 4
+# Particles of the file have keys from here on.
+_FIRST_KEY = 3_000_000
+# Particles that start nearer to the collision (mm) come straight from it.
+_PROMPT = 0.001
+# Quarks, gluons, the generator's own codes and nucleons (beams) are where the history of a hadron begins.
+_BEGINNINGS = frozenset({*range(1, 9), 21, *range(81, 101), 2112, 2212})
+_HADRONS = 100
+# Mothers that make a particle strange in the truth of the experiment: the long-lived ones.
+_STRANGE = frozenset({130, 310, 3112, 3122, 3222, 3312, 3322, 3334})
+# No particle of the LHC has more momentum (MeV) or starts farther away (mm).
+_LARGEST_P, _FARTHEST = 1e8, 1e5
+
+
+class HepmcError(ValueError):
+    """A HepMC file that cannot be read, or not by this installation; the message names it and the reason."""
+
+
+class HepmcSource:
+    """One collision per event from a file, moved into the luminous region, in addition to Poisson(nu) minimum-bias
+    ones.
+
+    Events are taken in the order of the file: event id i is its event i, and ids must rise from call to call.
+    """
+
+    def __init__(self, path: Path, nu: float, beamline: tuple[float, float]) -> None:
+        """Raises HepmcError if pyhepmc is missing or the file cannot be opened, ValueError for an impossible nu."""
+        check_nu(nu)
+        self._path, self._nu, self._beamline = path, nu, beamline
+        self._events = _events_of(path)
+        self._next = 0
+
+    def __call__(self, random: EventRandom, event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        """The collisions of events. Raises HepmcError if the file ends before them or is damaged."""
+        pile_up = generate(random, self._nu, self._beamline)
+        events = zip(event_ids, random.generators, pile_up, strict=True)
+        return [self._with_pile_up(event_id, rng, others) for event_id, rng, others in events]
+
+    def _with_pile_up(
+        self, event_id: int, rng: np.random.Generator, pile_up: SimulatedCollisions
+    ) -> SimulatedCollisions:
+        while True:
+            try:
+                event = next(self._events)
+            except StopIteration:
+                raise HepmcError(self._too_short(event_id)) from None
+            self._next += 1
+            if self._next > event_id:
+                break
+        spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
+        place = rng.normal(size=3) * spread + np.array([*self._beamline, 0.0])
+        try:
+            particles = _particles_of(event, place)
+        except ValueError as error:
+            raise HepmcError(f"{self._path}, event {event_id}: {error}") from error
+        return _together(pile_up, particles, place)
+
+    def _too_short(self, event_id: int) -> str:
+        # HepMC itself does not distinguish the end of a file from a line that it cannot read.
+        if self._next == 0:
+            return f"{self._path}: not a HepMC file, or one whose first event is damaged"
+        return (
+            f"{self._path}: event {event_id} is requested, but only {self._next} events can be read: the file ends "
+            "there or is damaged"
+        )
+
+
+def _events_of(path: Path) -> Iterator[Any]:
+    try:
+        import pyhepmc
+    except ImportError as error:
+        raise HepmcError(f"{path}: reading HepMC needs pyhepmc: pip install 'hltnode[hepmc]'") from error
+    if not path.is_file():
+        raise HepmcError(f"{path}: no such file")
+    return _read(pyhepmc, path)
+
+
+def _read(pyhepmc: Any, path: Path) -> Iterator[Any]:
+    # The library prints every line that it cannot read; the error is one line.
+    pyhepmc.Setup.print_errors = pyhepmc.Setup.print_warnings = False
+    pyhepmc.Setup.debug_level = 0
+    try:
+        with pyhepmc.open(str(path)) as file:
+            for event in file:
+                event.set_units(pyhepmc.Units.MEV, pyhepmc.Units.MM)
+                yield event
+    except (OSError, EOFError, RuntimeError, ValueError, ImportError, zlib.error, lzma.LZMAError) as error:
+        raise HepmcError(f"{path}: not a HepMC file that can be read: {error}") from error
+
+
+def _particles_of(event: Any, place: FloatArray) -> ParticleColumns:
+    """The charged final particles, those straight from the collision first; the collision moves to `place`.
+
+    Raises ValueError for an impossible particle.
+    """
+    # A particle exactly along or across the beam reaches no detector.
+    final = [
+        p
+        for p in event.particles
+        if p.status == _FINAL and abs(p.pid) in _CHARGE and p.momentum.pz != 0.0 and p.momentum.pt() != 0.0
+    ]
+    origin, momentum = np.zeros((len(final), 3)), np.zeros((len(final), 3))
+    pid, mother, mother_key = np.zeros((3, len(final)), dtype=np.int64)
+    flags = np.zeros((3, len(final)), dtype=bool)
+    heads: list[Any] = []
+    collision = _collision_of(event)
+    for i, particle in enumerate(final):
+        p = particle.momentum
+        origin[i] = collision if particle.production_vertex is None else _position(particle.production_vertex)
+        momentum[i] = p.px, p.py, p.pz
+        pid[i] = particle.pid
+        ancestors = _ancestors(particle)
+        if ancestors:
+            mother[i], mother_key[i] = ancestors[0].pid, _FIRST_KEY + ancestors[0].id
+            flags[2, i] = abs(ancestors[0].pid) in _STRANGE
+        # Of the ancestors with heavy flavours, those with the heaviest count, and among them the first hadron.
+        heavy = [(_heaviest_quark(ancestor.pid), ancestor) for ancestor in ancestors]
+        flavour = max((quark for quark, _ in heavy), default=0)
+        flags[:2, i] = flavour == 5, flavour == 4
+        heads.append(next((one for quark, one in reversed(heavy) if quark == flavour), None) if flavour >= 4 else None)
+    origin -= collision
+    _check(origin, momentum, pid)
+    charge = np.sign(pid) * np.array([_CHARGE[abs(one)] for one in pid.tolist()], dtype=np.int64)
+    particles = ParticleColumns.of(origin + place, momentum, pid, charge, mother=mother, mother_key=mother_key)
+    particles.from_beauty[:], particles.from_charm[:], particles.from_strange[:] = flags
+    for i, head in enumerate(heads):
+        if head is not None:
+            particles.dom_key[i], particles.dom_pid[i] = _FIRST_KEY + head.id, head.pid
+            particles.dom_pt[i], particles.dom_tau[i] = head.momentum.pt(), _lifetime(head)
+    is_prompt = np.sqrt((origin**2).sum(axis=1)) < _PROMPT
+    return particles.take(np.argsort(~is_prompt, kind="stable"))
+
+
+def _check(origin: FloatArray, momentum: FloatArray, pid: np.ndarray[Any, Any]) -> None:
+    # Comparisons with nan are false.
+    good = (np.abs(momentum) < _LARGEST_P).all(axis=1) & (np.abs(origin) < _FARTHEST).all(axis=1)
+    if not good.all():
+        bad = int(np.argmin(good))
+        raise ValueError(
+            f"particle {pid[bad]} of momentum {momentum[bad].tolist()} MeV at {origin[bad].tolist()} mm is impossible"
+        )
+
+
+def _collision_of(event: Any) -> FloatArray:
+    """The point of the collision; the origin for a generator that does not list the beams."""
+    for particle in event.particles:
+        if particle.status == _BEAM and particle.end_vertex is not None:
+            return _position(particle.end_vertex)
+    return np.zeros(3)
+
+
+def _position(vertex: Any) -> FloatArray:
+    place = vertex.position
+    return np.array([place.x, place.y, place.z])
+
+
+def _ancestors(particle: Any) -> list[Any]:
+    """The decayed particles that a particle comes from, the nearest first; copies of a radiating particle are left
+    out."""
+    found: list[Any] = []
+    seen = {particle.id}
+    while True:
+        vertex = particle.production_vertex
+        parents = list(vertex.particles_in) if vertex is not None else []
+        # Damaged files may have loops.
+        if len(parents) != 1 or abs(parents[0].pid) in _BEGINNINGS or parents[0].id in seen:
+            return found
+        if parents[0].pid != particle.pid:
+            found.append(parents[0])
+        particle = parents[0]
+        seen.add(particle.id)
+
+
+def _heaviest_quark(pid: int) -> int:
+    """The heaviest quark of a hadron: 5 beauty, 4 charm, 3 strange, from the digits of its PDG id; 0 if it is none."""
+    if abs(pid) <= _HADRONS:
+        return 0
+    return max(abs(pid) // 10**place % 10 for place in (1, 2, 3))
+
+
+def _lifetime(head: Any) -> float:
+    """Proper time (ns) between the vertices of a decayed particle."""
+    produced, decayed = head.production_vertex, head.end_vertex
+    if produced is None or decayed is None:
+        return 0.0
+    flown = float(np.linalg.norm(_position(decayed) - _position(produced)))
+    p = float(np.linalg.norm([head.momentum.px, head.momentum.py, head.momentum.pz]))
+    return flown * head.generated_mass / p / LIGHT_MM_PER_NS if p > 0 else 0.0
+
+
+def _together(pile_up: SimulatedCollisions, particles: ParticleColumns, place: FloatArray) -> SimulatedCollisions:
+    """All collisions of an event; particles straight from them stay first."""
+    n_prompt = int((np.sqrt(((particles.origin - place) ** 2).sum(axis=1)) < _PROMPT).sum())
+    n = len(pile_up.collision)
+    rows = np.arange(len(pile_up.particles))
+    return replace(
+        pile_up,
+        positions=np.concatenate([pile_up.positions, place[None]]),
+        particles=ParticleColumns.join(
+            [
+                pile_up.particles.take(rows[:n]),
+                particles.take(np.arange(n_prompt)),
+                pile_up.particles.take(rows[n:]),
+                particles.take(np.arange(n_prompt, len(particles))),
+            ]
+        ),
+        collision=np.concatenate([pile_up.collision, np.full(n_prompt, len(pile_up.positions))]),
+    )

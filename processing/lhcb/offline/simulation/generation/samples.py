@@ -1,0 +1,154 @@
+"""Named samples: minimum bias, or one signal decay in every event, on top of the other collisions.
+
+Signals decay by phase space into charged particles that fly into the acceptance of the tracking, as the generator cuts
+of LHCb's own samples have it. Units: mm, MeV.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from hltnode.processing.lhcb.offline.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS, two_body_decay
+from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, ParticleColumns
+
+
+class Sample(StrEnum):
+    """The kind of events."""
+
+    MINBIAS = "minbias"
+    BJPSIK = "bjpsik"
+    BSPHIPHI = "bsphiphi"
+    D2KPI = "d2kpi"
+    Z = "z"
+
+
+@dataclass(frozen=True, slots=True)
+class Resonance:
+    """A particle that decays into two: PDG id, mass (MeV), c tau (mm), its daughters (resonances or PDG ids), and the
+    full width of its mass (MeV) if a detector could resolve it."""
+
+    pid: int
+    mass: float
+    c_tau: float
+    daughters: tuple["Resonance | int", "Resonance | int"]
+    width: float = 0.0
+
+    def masses(self, rng: np.random.Generator, n: int) -> FloatArray:
+        """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where the decay is impossible."""
+        if self.width == 0.0:
+            return np.full(n, self.mass)
+        threshold = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
+        lowest = max(self.mass - _WIDTHS * self.width, threshold)
+        first, last = (
+            float(np.arctan(2 * (m - self.mass) / self.width)) for m in (lowest, self.mass + _WIDTHS * self.width)
+        )
+        masses: FloatArray = self.mass + 0.5 * self.width * np.tan(rng.uniform(first, last, n))
+        return masses
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A decay, the spectrum of its head (mean transverse momentum, range of rapidity), and its flavour."""
+
+    head: Resonance
+    mean_pt: float
+    rapidity: tuple[float, float]
+    from_beauty: bool = False
+    from_charm: bool = False
+
+
+# Largest distance of a mass from its middle, in widths.
+_WIDTHS = 8.0
+
+# Masses, widths and lifetimes: Particle Data Group. The width of the J/psi (0.09 MeV) is far below any resolution.
+_JPSI = Resonance(443, 3096.9, 0.0, (13, -13))
+_PHI = Resonance(333, 1019.46, 0.0, (321, -321), width=4.249)
+SIGNALS = {
+    Sample.BJPSIK: Signal(Resonance(521, 5279.3, 0.4911, (_JPSI, 321)), 5500.0, (1.8, 4.8), from_beauty=True),
+    Sample.BSPHIPHI: Signal(Resonance(531, 5366.9, 0.4560, (_PHI, _PHI)), 5500.0, (1.8, 4.8), from_beauty=True),
+    Sample.D2KPI: Signal(Resonance(421, 1864.8, 0.1229, (-321, 211)), 2600.0, (1.8, 4.8), from_charm=True),
+    Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13), width=2495.5), 12_000.0, (1.6, 4.6)),
+}
+
+# Acceptance of the generator (rad), and how many decays are tried at once to find one in it.
+_ACCEPTANCE = (0.010, 0.400)
+_TRIES = 64
+# Particles of the signal that leave no hits have keys from here on.
+_FIRST_KEY = 2_000_000
+
+
+def signal_decay(rng: np.random.Generator, signal: Signal, vertex: FloatArray) -> ParticleColumns:
+    """The final particles of one decay of a head made at `vertex` f64[3], all in the acceptance."""
+    while True:
+        pt = rng.gamma(2.0, signal.mean_pt / 2.0, _TRIES)
+        phi = rng.uniform(-np.pi, np.pi, _TRIES)
+        rapidity = rng.uniform(*signal.rapidity, _TRIES)
+        mass = signal.head.masses(rng, _TRIES)
+        pz = np.hypot(pt, mass) * np.sinh(rapidity)
+        head = np.stack([pt * np.cos(phi), pt * np.sin(phi), pz], axis=1)
+        sign = int(rng.integers(0, 2)) * 2 - 1
+        flight = rng.exponential(signal.head.c_tau, _TRIES)
+        final = _products(rng, signal.head, mass, head, sign, _FIRST_KEY)
+        inside = np.ones(_TRIES, dtype=bool)
+        for product in final:
+            theta = np.arctan2(np.hypot(product.momentum[:, 0], product.momentum[:, 1]), product.momentum[:, 2])
+            inside &= (theta > _ACCEPTANCE[0]) & (theta < _ACCEPTANCE[1])
+        if inside.any():
+            break
+    one = int(np.flatnonzero(inside)[0])
+    pid = np.array([product.pid for product in final])
+    charge = np.where(np.abs(pid) == 13, -np.sign(pid), np.sign(pid))
+    n = len(final)
+    particles = ParticleColumns.of(
+        np.tile(vertex + head[one] * flight[one] / mass[one], (n, 1)),
+        np.stack([product.momentum[one] for product in final]),
+        pid,
+        charge,
+        mother=np.array([product.mother for product in final]),
+        mother_key=np.array([product.mother_key for product in final]),
+    )
+    particles.from_signal[:] = True
+    particles.from_beauty[:] = signal.from_beauty
+    particles.from_charm[:] = signal.from_charm
+    if signal.from_beauty or signal.from_charm:
+        particles.dom_key[:] = _FIRST_KEY
+        particles.dom_pid[:] = sign * signal.head.pid
+        particles.dom_pt[:] = pt[one]
+        particles.dom_tau[:] = flight[one] / LIGHT_MM_PER_NS
+    return particles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Product:
+    """A final particle of all tries: momentum f64[n_tries, 3]."""
+
+    pid: int
+    momentum: FloatArray
+    mother: int
+    mother_key: int
+
+
+def _products(
+    rng: np.random.Generator, head: Resonance, mass: FloatArray, momentum: FloatArray, sign: int, first_key: int
+) -> list[_Product]:
+    """The final particles of a resonance (its antiparticle for sign -1) of masses f64[n_tries], whose key is
+    `first_key`."""
+    masses = [
+        part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
+        for part in head.daughters
+    ]
+    momenta = two_body_decay(rng.normal(size=momentum.shape), momentum, mass, *masses)
+    found: list[_Product] = []
+    key = first_key
+    for part, its_mass, daughter in zip(head.daughters, masses, momenta, strict=True):
+        if isinstance(part, Resonance):
+            key += 1
+            found += _products(rng, part, its_mass, daughter, sign, key)
+        else:
+            own = sign * head.pid if head.pid not in _SELF_CONJUGATE else head.pid
+            found.append(_Product(sign * part, daughter, own, first_key))
+    return found
+
+
+_SELF_CONJUGATE = {443, 333, 23}

@@ -1,0 +1,46 @@
+"""Where the particles of simulated events come from: named samples, or a generator's file."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
+from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
+from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
+from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import ParticleColumns
+
+Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
+"""Makes the collisions of several events from their random numbers and ids."""
+
+LARGEST_NU = 200.0
+
+
+def check_nu(nu: float) -> None:
+    """Raises ValueError for a mean number of collisions that is negative, not finite or too large."""
+    if not 0 <= nu <= LARGEST_NU:
+        raise ValueError(f"nu = {nu}: the mean number of collisions must be between 0 and {LARGEST_NU:g}")
+
+
+def sample_source(sample: Sample | str, nu: float, beamline: tuple[float, float]) -> Source:
+    """The events of a named sample: minimum bias, or one signal decay in the first of at least one collision.
+
+    Raises ValueError for an unknown sample or an impossible nu.
+    """
+    check_nu(nu)
+    if sample not in list(Sample):
+        raise ValueError(f"sample {sample!r} is not known, only {', '.join(Sample)}")
+    signal = SIGNALS.get(Sample(sample))
+
+    def minimum_bias(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        return generate(random, nu, beamline)
+
+    if signal is None:
+        return minimum_bias
+
+    def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        events = []
+        for rng, event in zip(random.generators, generate(random, nu, beamline, at_least=1), strict=True):
+            decay = signal_decay(rng, signal, event.positions[0])
+            events.append(replace(event, particles=ParticleColumns.join([event.particles, decay])))
+        return events
+
+    return with_signal

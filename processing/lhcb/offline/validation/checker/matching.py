@@ -1,0 +1,113 @@
+"""Which particle a reconstructed track belongs to: the 70 % rule (docs/physics/validation.md).
+
+A LHCbID may belong to several particles and a track may match several of them; one that matches none is a ghost.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.lhcb.offline.validation.checker.particles import Int64Array, OwnedIds, ParticleTable, id_keys
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type
+
+# A track belongs to a particle that made at least this fraction of its hits in each sub-detector.
+MATCHED_FRACTION = 0.7
+# With this number of hits in a sub-detector or fewer, any fraction is sufficient.
+_FEW_HITS = 2
+# A track has too few UT hits for a fraction: one of them may be of another particle.
+_WRONG_UT_HITS = 1
+
+VELO, UT, SCIFI = 0, 1, 2
+"""Columns of the counts of hits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrackMatches:
+    """The (track, particle) pairs that belong together.
+
+    track, particle: i64[n] rows; purity: hits of the particle on the track / hits of the track, all detectors;
+    hit_efficiency f64[n, 3]: the same hits / hits of the particle, for VELO, UT, SciFi (0 where it has none).
+    """
+
+    track: Int64Array
+    particle: Int64Array
+    purity: NDArray[np.float64]
+    hit_efficiency: NDArray[np.float64]
+
+
+def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
+    """Match the tracks of a batch with the particles of the same events.
+
+    Orientation bits of VELO ids are left out: clusters of super-pixels have none while truth made for retina clusters
+    does, and no two clusters of an event differ by them alone (docs/formats/lhcb-id.md).
+    """
+    hit_track = np.repeat(np.arange(len(tracks)), tracks.n_ids)
+    detector = np.full(len(hit_track), -1)
+    for column, number in ((VELO, VP_TYPE), (UT, UT_TYPE), (SCIFI, FT_TYPE)):
+        detector[detector_type(tracks.ids) == number] = column
+    known = detector >= 0
+    total = np.zeros((len(tracks), 3), dtype=np.int64)
+    np.add.at(total, (hit_track[known], detector[known]), 1)
+    keys = id_keys(tracks.event[hit_track], tracks.ids)
+    n_particles = max(len(particles), 1)
+    owned = (particles.velo, particles.ut, particles.scifi)
+    pairs_of = []
+    for column, of_detector in enumerate(owned):
+        chosen = detector == column
+        hit, owner = _owners(keys[chosen], of_detector)
+        pairs_of.append(hit_track[chosen][hit] * n_particles + owner)
+    pair, which = np.unique(np.concatenate(pairs_of), return_inverse=True)
+    of_detector_column = np.repeat(np.arange(3), [len(pairs) for pairs in pairs_of])
+    shared = np.bincount(which * 3 + of_detector_column, minlength=3 * len(pair)).reshape(-1, 3)
+    track, particle = np.divmod(pair, n_particles)
+    total = total[track]
+    long = (total[:, VELO] > _FEW_HITS) & (total[:, SCIFI] > _FEW_HITS)
+    shared = _with_daughters(shared, total, long, pair, track * n_particles, particles.mother[particle])
+    enough = (shared / np.maximum(total, 1) >= MATCHED_FRACTION) | (total <= _FEW_HITS)
+    ut_fits = shared[:, UT] + _WRONG_UT_HITS >= total[:, UT]
+    matched = enough[:, VELO] & enough[:, SCIFI] & (ut_fits | long)
+    made = np.stack([of_detector.count for of_detector in owned], axis=1)[particle]
+    return TrackMatches(
+        track=track[matched],
+        particle=particle[matched],
+        purity=(shared.sum(axis=1) / tracks.n_ids[track])[matched],
+        hit_efficiency=(shared / np.maximum(made, 1))[matched],
+    )
+
+
+def _owners(keys: NDArray[np.uint64], owned: OwnedIds) -> tuple[Int64Array, Int64Array]:
+    """One row for each owner of each hit: the hit, the particle."""
+    first = np.searchsorted(owned.key, keys, side="left")
+    n_owners = np.searchsorted(owned.key, keys, side="right") - first
+    hit = np.repeat(np.arange(len(keys)), n_owners)
+    # Row k of a hit is the k-th of the equal keys in the sorted table.
+    rank = np.arange(len(hit)) - np.repeat(np.cumsum(n_owners) - n_owners, n_owners)
+    return hit, owned.owner[first[hit] + rank]
+
+
+def _with_daughters(
+    shared: Int64Array,
+    total: Int64Array,
+    long: NDArray[np.bool_],
+    pair: Int64Array,
+    first_pair_of_track: Int64Array,
+    mother: Int64Array,
+) -> Int64Array:
+    """The shared hits of a long track, where a mother seen in the VELO and its daughter seen in the SciFi count as one
+    particle.
+
+    A particle that decays or scatters in flight leaves its hits under two keys.
+    """
+    wanted = first_pair_of_track + mother
+    at = np.minimum(np.searchsorted(pair, wanted), max(len(pair) - 1, 0))
+    daughter = np.flatnonzero(long & (mother >= 0) & (shared[:, SCIFI] > 0))
+    daughter = daughter[pair[at[daughter]] == wanted[daughter]]
+    daughter = daughter[shared[at[daughter], VELO] > 0]
+    of_mother = at[daughter]
+    joined = shared.copy()
+    np.add.at(joined, of_mother, shared[daughter])
+    joined = np.minimum(joined, total)
+    joined[daughter] = joined[of_mother]
+    return joined

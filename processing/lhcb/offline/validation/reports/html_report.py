@@ -1,0 +1,160 @@
+"""The checker's result as one self-contained HTML file: numbers as text, plots as embedded SVG.
+
+Needs matplotlib and Jinja2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from hltnode.processing.framework.page_templates import render
+from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.lhcb.offline.validation.reports import long_plots, plots
+from hltnode.processing.lhcb.offline.validation.reports.plots import Result
+from hltnode.processing.lhcb.offline.validation.reports.tables import Row, percent, result_tables
+
+_STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
+TEMPLATES = Path(__file__).parent / "templates"
+"""Those of the pages of reports, and the page that others extend."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure of a page, as the address of its image, and its caption."""
+
+    source: str
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Figures under one title."""
+
+    title: str
+    figures: Sequence[Drawn]
+
+
+def drawn(figure: Figure, caption: str) -> Drawn:
+    """A figure for a page."""
+    return Drawn(plots.svg_source(figure), caption)
+
+
+def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
+    """The report of one result of the checker (name and JSON object), or of two overlaid; text: that of the first."""
+    to_draw: list[Result] = [(name, result["histograms"]) for name, result in results]
+    histograms = to_draw[0][1]
+    sections = [
+        Section(title, [*_stage_figures(to_draw, stage), *_curves(results, stage)])
+        for stage, title in _STAGES.items()
+        if stage in histograms["stages"] and histograms["stages"][stage]["categories"]
+    ]
+    if "pv" in histograms["residuals"]:
+        sections.append(Section("Primary vertices", _vertex_figures(to_draw)))
+    if (vertices := results[0][1].get("vertices")) and any(sum(of["true"]) for of in vertices["masses"].values()):
+        sections.append(Section("Decays to two long tracks", [_masses(vertices["masses"])]))
+    names = [name for name, _ in results]
+    return render(
+        "checker.html",
+        TEMPLATES,
+        title="Checker: " + " against ".join(names),
+        names=names,
+        events=histograms["events"],
+        text=text,
+        rates=_rates([result for _, result in results]) if len(results) > 1 else [],
+        sections=sections,
+        tables=result_tables(results[0][1]),
+    )
+
+
+def _rates(results: Sequence[dict[str, Any]]) -> list[Row]:
+    """Efficiencies and ghost rates of the results, with Wilson intervals."""
+    rows: list[Row] = []
+    for stage, title in _STAGES.items():
+        if not all(result.get(stage) for result in results):
+            continue
+        of_results = [result[stage] for result in results]
+        rows.append(Row([f"{title}, ghosts", *(percent(it["ghost_rate"]) for it in of_results)]))
+        for category in of_results[0]["categories"]:
+            found = [it["categories"].get(category) for it in of_results]
+            rows.append(Row([f"{title}, {category}", *map(_efficiency, found)]))
+    if all(result.get("pv") for result in results):
+        vertices = [result["pv"] for result in results]
+        rows.append(Row(["primary vertices", *map(_efficiency, vertices)]))
+        rows.append(Row(["false primary vertices", *(percent(it["false_rate"]) for it in vertices)]))
+    return rows
+
+
+def _efficiency(counts: dict[str, Any] | None) -> str:
+    if counts is None or not counts["reconstructible"]:
+        return "–"
+    low, high = wilson_interval(counts["reconstructed"], counts["reconstructible"])
+    return f"{percent(counts['efficiency'])} ({100 * float(low):.2f} to {100 * float(high):.2f})"
+
+
+def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
+    found = [
+        drawn(plots.efficiency_figure(results, stage), "Efficiency: particles found / particles to find."),
+        drawn(plots.ghost_figure(results, stage), "Ghost rate: tracks that match no particle / all tracks."),
+        drawn(plots.clone_figure(results, stage), "Clone rate: further tracks of a particle / tracks that match one."),
+        drawn(plots.purity_figure(results, stage), "Hit purity: hits of the matched particle / hits of the track."),
+        drawn(
+            plots.hit_efficiency_figure(results, stage),
+            "Hit efficiency: hits of the particle on its track / all its hits, in the detector under test.",
+        ),
+    ]
+    residuals = results[0][1]["residuals"].get(stage, {})
+    if "ip_x" in residuals:
+        found += [
+            drawn(
+                plots.width_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x"]),
+                "Impact parameter resolution: distance of the track from the true origin of its particle, at the z of "
+                "that origin; long, prompt, no electrons, 2 < η < 5.",
+            ),
+            drawn(
+                plots.residual_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x", "pull_ip_y"]),
+                "Impact parameter residuals and pulls; the outermost bins hold all values beyond.",
+            ),
+        ]
+    if "dp_over_p" in residuals:
+        names = [name for name in ("dp_over_p", "pull_qop") if name in residuals]
+        found += [
+            drawn(plots.width_figure(results, stage, names), "Momentum resolution and pull."),
+            drawn(plots.residual_figure(results, stage, names), "Momentum residuals and pull."),
+        ]
+    return found
+
+
+def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[Drawn]:
+    if stage not in results[0][1].get("curves", {}):
+        return []
+    return [
+        drawn(
+            long_plots.curves_figure(results, stage),
+            "Efficiency against ghost rate as the cut is tightened; the large points are the operating point.",
+        )
+    ]
+
+
+def _masses(masses: dict[str, Any]) -> Drawn:
+    return drawn(
+        long_plots.mass_figure(masses),
+        "Masses of vertices of two long tracks of opposite charge, and of those that are the decay; the line is a "
+        "Gaussian core over a straight background, the dotted line the true mass. The width of the φ includes its "
+        "natural width (4.2 MeV).",
+    )
+
+
+def _vertex_figures(results: Sequence[Result]) -> list[Drawn]:
+    residuals, pulls = ["dx", "dy", "dz"], ["pull_x", "pull_y", "pull_z"]
+    return [
+        drawn(
+            plots.vertex_efficiency_figure(results),
+            "Efficiency: collisions of at least four tracks with a vertex, isolated (no other within 10 mm) or close.",
+        ),
+        drawn(plots.width_figure(results, "pv", residuals), "Resolution against the tracks of the collision."),
+        drawn(plots.residual_figure(results, "pv", residuals + pulls), "Residuals and pulls."),
+        drawn(plots.width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are correct."),
+    ]

@@ -1,0 +1,145 @@
+"""The checker's numbers as text, in the layout of Allen's validators."""
+
+import math
+
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
+from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts, ratio
+from hltnode.processing.lhcb.offline.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
+from hltnode.processing.lhcb.offline.validation.reports.long_report import (
+    curve_lines,
+    decay_lines,
+    downstream_lines,
+    loss_lines,
+)
+
+_TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LONG: "long_validator"}
+
+
+def format_report(checker: Checker) -> str:
+    """One block per stage, then muon identification, vertices, resolutions, losses, curves, downstream particles, and
+    truth that was left out.
+
+    A line of a category: found/total, efficiency (mean over events), clones, purity, hit efficiency; categories without
+    a particle have no line.
+    """
+    blocks = [_stage(counts) for counts in checker.stages.values()]
+    if checker.muon_id is not None:
+        blocks.append(_muon_id(checker.muon_id))
+    blocks.append(_vertices(checker.vertices))
+    if checker.decays is not None:
+        blocks.append(decay_lines(checker.decays))
+    blocks.append(_resolutions(checker))
+    if checker.losses is not None:
+        blocks.append(loss_lines(checker.losses))
+    blocks.append(curve_lines(checker.curves))
+    if checker.downstream is not None:
+        blocks.append(downstream_lines(checker.downstream))
+    blocks.append(_truth(checker))
+    return "\n\n\n".join("\n".join(lines) for lines in blocks if lines)
+
+
+def _stage(stage: StageCounts) -> list[str]:
+    lines = [f"{_TITLES[stage.stage]} validation:", _ghosts("TrackChecker output", stage.ghosts, stage.tracks)]
+    if stage.tracks_above:
+        lines.append(_ghosts("for P>3GeV,Pt>0.5GeV", stage.ghosts_above, stage.tracks_above))
+    for category, counts in stage.categories:
+        if category.label is not None and counts.reconstructible:
+            lines.append(
+                f"{category.label:<50}: {counts.reconstructed:9d}/{counts.reconstructible:9d}"
+                f" {_percent(counts.efficiency)} ({_percent(counts.efficiency_per_event)}),"
+                f" {counts.clones:9d} ({_percent(counts.clone_rate)}) clones,"
+                f" pur {_percent(counts.hit_purity)}, hit eff {_percent(counts.hit_efficiency)}"
+            )
+    return lines
+
+
+def _ghosts(name: str, ghosts: int, tracks: int) -> str:
+    return f"{name:<50}: {ghosts:9d}/{tracks:9d} {_percent(ratio(ghosts, tracks))} ghosts"
+
+
+def _muon_id(counts: MuonIdCounts) -> list[str]:
+    def line(name: str, of: FlaggedCounts) -> str:
+        return f"{name:<68} {of.flagged:8d}/{of.total:9d} {_percent(ratio(of.flagged, of.total))}"
+
+    return [
+        "muon_validator validation:",
+        line("Muon fraction in all MCPs:", counts.particles),
+        line("Muon fraction in MCPs to which a track(s) was matched:", counts.matched),
+        line("Correctly identified muons with isMuon:", counts.muons),
+        line("Correctly identified muons from strange decays with isMuon:", counts.muons_from_strange),
+        line("Correctly identified muons from B decays with isMuon:", counts.muons_from_beauty),
+        line("Tracks identified as muon with isMuon, but matched to non-muon MCP:", counts.not_muons),
+        line("Ghost tracks identified as muon with isMuon:", counts.ghosts),
+        line("Muons with P>6GeV identified:", counts.hard_muons),
+        line("Others with P>6GeV identified:", counts.hard_not_muons),
+        line("Muons with P>6GeV through all stations identified:", counts.crossing_muons),
+        line("Others with P>6GeV through all stations identified:", counts.crossing_not_muons),
+    ]
+
+
+def _vertices(pv: VertexCounts | None) -> list[str]:
+    if pv is None:
+        return ["pv_validator validation:", "no truth of collisions in this sample"]
+
+    def line(name: str, part: int, whole: int) -> str:
+        rate = ratio(part, whole)
+        return f"{name:<21}: {math.nan if rate is None else rate:6.3f} ({part:6d}/{whole:6d})"
+
+    def found(name: str, of: FoundCounts) -> str:
+        return line(name, of.reconstructed, of.reconstructible)
+
+    return [
+        "pv_validator validation:",
+        "REC and MC vertices matched by dz distance",
+        f"MC PV is reconstructible if at least {MIN_TRACKS} tracks are reconstructed",
+        f"MC PV is isolated if no other MC PV is nearer than {ISOLATION:.2f} mm",
+        "",
+        found("All", pv.all),
+        found("Isolated", pv.isolated),
+        found("Close", pv.close),
+        line("False rate", pv.false, pv.vertices),
+        line("Clones", pv.clones, pv.matched),
+        line("All, as Allen counts", pv.all.reconstructed + pv.matched_small, pv.all.reconstructible)
+        + " (with found MC PVs of fewer tracks)",
+    ]
+
+
+def _resolutions(checker: Checker) -> list[str]:
+    named = {stage.value: found.histograms for stage, found in checker.resolutions.items()}
+    if checker.vertices is not None:
+        named["pv"] = checker.vertices.residuals
+    lines = []
+    for stage, histograms in named.items():
+        for name, histogram in histograms.items():
+            found = histogram.result()["summary"]
+            if found["entries"]:
+                lines.append(
+                    f"{stage + ' ' + name:<21}: width {found['width']:8.2f} +- {found['width_error']:.2f}, "
+                    f"median {found['median']:8.2f} {histogram.unit}, {found['entries']:.0f} entries"
+                )
+    for stage, found in checker.resolutions.items():
+        lines += [
+            f"{stage.value + ' ' + name:<21}: {line['constant']:.1f} + {line['per_inverse_pt']:.1f} / pT [GeV] µm"
+            for name, line in found.ip_lines().items()
+        ]
+    return ["Resolutions (half of the central 68.3 %):", *lines] if lines else []
+
+
+def _truth(checker: Checker) -> list[str]:
+    faults = checker.faults
+    lines = []
+    if checker.cut_events:
+        lines.append(f"Removed by the global event cut: {checker.cut_events} events, which count nowhere above")
+    if faults.lost_ids:
+        lines.append(f"LHCbIDs of particles that are not hits: {faults.lost_ids} of {faults.ids}")
+    if faults.events:
+        lines.append(f"Truth that does not match its event: {faults.events} events left out")
+        lines += [f"  {n} events: {fault}" for fault, n in faults.counts.items()]
+        lines += [f"  first: {name}" for name in faults.named]
+    return lines
+
+
+def _percent(rate: float | None) -> str:
+    return f"{math.nan if rate is None else 100 * rate:6.2f}%"

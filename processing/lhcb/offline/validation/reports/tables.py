@@ -1,0 +1,76 @@
+"""Tables of the HTML reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hltnode.processing.lhcb.offline.validation.checker.downstream import CATEGORIES as DOWNSTREAM
+from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS
+from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table; `differs` marks it."""
+
+    cells: Sequence[str]
+    differs: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table under a title."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Row]
+
+
+def percent(rate: float | None) -> str:
+    """A rate in per cent, a dash for none."""
+    return "–" if rate is None else f"{100 * rate:.2f}"
+
+
+def result_tables(result: dict[str, Any]) -> list[Table]:
+    """The tables of a result: losses, downstream particles, comparison with dumps, for those that it has."""
+    losses = {name: of for name, of in result.get("losses", {}).items() if of["reconstructible"]}
+    downstream = {name: of for name, of in result.get("downstream", {}).items() if of["particles"]}
+    reference = result.get("reference")
+    return [
+        *([_losses(losses)] if losses else []),
+        *([_downstream(downstream)] if downstream else []),
+        *([_reference(reference)] if reference else []),
+    ]
+
+
+def _losses(losses: dict[str, Any]) -> Table:
+    titles = {"reconstructible": "reconstructible", "found": "found", **REASONS}
+    rows = [
+        Row([title, *(f"{of[name]} ({percent(of[name] / of['reconstructible'])} %)" for of in losses.values())])
+        for name, title in titles.items()
+    ]
+    return Table("Where long particles are lost: the first reason that holds", ["", *losses], rows)
+
+
+def _downstream(downstream: dict[str, Any]) -> Table:
+    heads = ["", "particles", "an event", "UT hits", "on no long track, %", "SciFi hits", "on no long track, %"]
+    rows = []
+    for name, of in downstream.items():
+        cells = [DOWNSTREAM[name][0], str(of["particles"]), f"{of['per_event']:.2f}"]
+        for hits in (of["ut"], of["scifi"]):
+            cells += [str(hits["hits"]), percent(hits["unused_rate"])]
+        rows.append(Row(cells))
+    return Table("Downstream particles: hits in UT and SciFi, none in the VELO", heads, rows)
+
+
+def _reference(reference: dict[str, Any]) -> Table:
+    rows = []
+    for name, of in reference["quantities"].items():
+        differences = "; ".join(
+            f"{what} {d['median']:.4g}, {d['largest']:.4g} {d['unit']}".rstrip()
+            for what, d in of["differences"].items()
+        )
+        counts = map(str, (of["found"], of["total"], percent(of["rate"]), of["ours"]))
+        rows.append(Row([QUANTITIES[name], *counts, differences]))
+    heads = ["", "found", "of", "%", "ours", "differences: median, largest"]
+    return Table(f"Against the dumps of {reference['events']} events", heads, rows)

@@ -1,0 +1,67 @@
+"""decode_odin: run, times and crossing of each event from its ODIN bank."""
+
+import numpy as np
+
+from hltnode.processing.framework.batch import event_flags, events, raw_banks
+from hltnode.processing.framework.collections import Record, SharedTypes
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.raw_data.mfp import NO_BANK
+from hltnode.protocol.raw_data.odin import BANK_SIZE
+from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.source_id import SubDetector
+
+ODIN_DATA = Record(
+    "odin_data",
+    np.dtype(
+        [
+            ("run", "<u4"),
+            ("event_type", "<u4"),
+            ("gps_time_low", "<u4"),
+            ("gps_time_high", "<u4"),
+            ("event_id_low", "<u4"),
+            ("event_id_high", "<u4"),
+            ("bunch_id", "<u4"),
+            ("crossing_type", "<u4"),
+            ("orbit", "<u4"),
+            ("tae_central", "<u4"),
+            ("tae_half_window", "<u4"),
+        ]
+    ),
+    {
+        "event_type": "bit mask",
+        "gps_time_low": "us",
+        "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both",
+        "tae_central": "1: the middle crossing of several that were read out together",
+        "tae_half_window": "crossings on either side",
+    },
+)
+"""What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
+
+raw_data_types = SharedTypes(
+    __file__,
+    "raw_data_types",
+    records=(ODIN_DATA,),
+    enums={"subdetector": SubDetector},
+    sizes={
+        "no_bank_type": NO_BANK,
+        "odin_bank_type": int(BankType.ODIN),
+        "odin_bank_size": BANK_SIZE,
+        "retina_bank": int(BankType.VP_RETINA_CLUSTER),
+        "super_pixel_bank": int(BankType.VP),
+        "ut_bank_type": int(BankType.UT),
+        "scifi_bank_type": int(BankType.FT_CLUSTER),
+    },
+)
+
+odin = events.per_event("odin", ODIN_DATA)
+"""Zeros where the event carries EventFlag.ODIN_ERROR."""
+
+decode_odin = Algorithm.beside(
+    __file__,
+    prefix="",
+    grid=Grid.EVENTS,
+    block_size=32,
+    reads=(raw_banks,),
+    updates=(event_flags,),
+    writes=(odin,),
+)

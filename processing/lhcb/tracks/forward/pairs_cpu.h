@@ -1,0 +1,162 @@
+// Pairs of x hits on the CPU (x_hits.cuh), of several tracks in one list. Most first hits have no last one in their
+// window; cells of 0.8 mm say so for n_wide of them at once, and where the window of the others begins.
+#pragma once
+
+#include "lhcb/tracks/forward/tracks_cpu.h"
+#include "lhcb/tracks/long/scifi_cells_cpu.h"
+
+namespace hlt {
+
+static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");
+
+/// Whether the hits of each zone ascend. Tables lead past hits that do not.
+inline bool hits_ascend(const float* x, const uint16_t* bins)
+{
+    for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
+        const uint32_t begin = bins[zone * scifi_bin_stride], end = bins[zone * scifi_bin_stride + n_scifi_bins];
+        for (uint32_t i = begin + 1u; i < end; i += n_wide) {
+            float_wide before, at;
+            load_wide(before, x + i - 1u);
+            load_wide(at, x + i);
+            const uint32_t used = first_bits(end - i);
+            if ((bits_where<wide_comparison::at_most>(before, at) & used) != used) return false;
+        }
+    }
+    return true;
+}
+
+/// Pairs of a first and a last hit, those of a track behind one another in ascending order.
+struct x_pair_list {
+    static constexpr uint32_t max = 512;
+    static constexpr uint32_t size = max + 2u * n_wide;
+    uint32_t hits[size];   // the first one in the upper half
+    uint32_t track[size];  // its lane
+    float dx[size];        // mm, of the first hit from the straight track
+    float x_last[size];    // mm, of the last hit
+    uint32_t n = 0;
+};
+
+/// Windows in the last layer, of first hits that follow one another.
+class last_hit_windows {
+  public:
+    static constexpr uint32_t max = 8u * n_wide;
+
+    /// The windows of some first hits of a track. False if they do not ascend with the first hit: find_pairs would
+    /// leave out some pairs.
+    inline __attribute__((always_inline)) bool fill(const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
+                                                    uint32_t t, const uint32_t* cells, uint32_t zone, const float* x_of,
+                                                    uint32_t n)
+    {
+        const float_wide none{}, straight_first = none + seed.straight_first[t],
+                                 straight_last = none + seed.straight_last[t],
+                                 to_tolerance = none + seed.to_tolerance[t], per_dx = none + seed.per_dx[t];
+        const parabola_of<float_wide> ratio{none + seed.ratio.a0[t], none + seed.ratio.a1[t], none + seed.ratio.a2[t]};
+        n_ = 0;
+        for (uint32_t base = 0; base < n; base += n_wide) {
+            float_wide x;
+            load_wide(x, x_of + base);
+            const float_wide dx = x - straight_first;
+            const float_wide expected = straight_last + dx * ratio(dx);
+            const float_wide tolerance = to_tolerance * (sigma_offset.constant + per_dx * absolute(dx));
+            const float_wide low = expected - tolerance, high = expected + tolerance;
+            const uint32_t used = first_bits(n - base);
+            const uint32_t ascends = bits_where<wide_comparison::at_least>(low, moved_in(before_, low)) & used;
+            before_ = low;
+            if (ascends != used) return false;
+            const uint_wide first_cell = cells_of(low), n_more = cells_of(high) - first_cell;
+            const uint_wide bit = first_cell + zone * (n_scifi_bins * scifi_cells_per_bin);
+            const uint_wide seen = words_at(cells, bit / 8u) >> bit % 8u;
+            const uint_wide beyond = in_all_lanes<uint_wide>(2u) << (n_more & 31u);
+            const uint32_t bits = bits_of(((seen & (beyond - 1u)) != 0u) | (n_more >= max_cells_at_once)) & used;
+            store_wide(dx_ + base, dx);
+            store_wide(low_ + base, low);
+            store_wide(high_ + base, high);
+            store_wide(cell_ + base, first_cell);
+            store_packed_wide(window_ + n_, wide_numbers + base, bits);
+            n_ += static_cast<uint32_t>(__builtin_popcount(bits));
+        }
+        return true;
+    }
+
+    /// Add the pairs of the windows that may have hits, to a list that `examine` makes empty when it is full. False if
+    /// that says so.
+    template <typename Examine>
+    inline __attribute__((always_inline)) bool add_pairs(const scifi_event& hits, uint32_t zone, uint32_t first,
+                                                         x_pair_list& pairs, const Examine& examine) const
+    {
+        const uint16_t* const bins = &hits.bins[zone * scifi_bin_stride];
+        const uint32_t* const cells = &hits.cells[zone * n_scifi_bins];
+        const float* const x_of = &hits.x[0];
+        const uint32_t end = bins[n_scifi_bins], n_windows = n_;
+        uint32_t n = pairs.n;
+        for (uint32_t number = 0; number < n_windows; ++number) {
+            const uint32_t l = window_[number], cell = cell_[l], bin = cell / scifi_cells_per_bin;
+            const float low = low_[l], high = high_[l], dx = dx_[l];
+            const uint32_t before = cells[bin] & ((1u << cell % scifi_cells_per_bin) - 1u);
+            for (uint32_t from = bins[bin] + static_cast<uint32_t>(__builtin_popcount(before)); from < end;
+                 from += 8u) {
+                float8 x;
+                load8(x, x_of + from);
+                const uint32_t not_behind =
+                    bits_where<wide_comparison::less>(x, float8{} + high) & first_of_eight(end - from);
+                const uint32_t inside = bits_where<wide_comparison::at_least>(x, float8{} + low) & not_behind;
+                store_packed(pairs.hits + n, lane_numbers + ((first + l) << 16u | from), inside);
+                const float8 same_dx = float8{} + dx;
+                std::memcpy(pairs.dx + n, &same_dx, sizeof same_dx);
+                store_packed(pairs.x_last + n, x, inside);
+                n += static_cast<uint32_t>(__builtin_popcount(inside));
+                if (n > x_pair_list::max) {
+                    pairs.n = n;
+                    if (!examine()) return false;
+                    n = 0;
+                }
+                if (not_behind != 0xffu) break;
+            }
+        }
+        pairs.n = n;
+        return true;
+    }
+
+  private:
+    float low_[max], high_[max], dx_[max];
+    uint32_t cell_[max], window_[max + n_wide];
+    uint32_t n_;
+    float_wide before_ = float_wide{} - 3e38f;
+};
+
+/// Add the pairs of the track in lane t; `left`: how many there may still be. `examine()` is called when the list is
+/// full. False if windows do not ascend with the first hit.
+template <typename Examine>
+bool find_pairs_in_cells(const scifi_event& hits, const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
+                         uint32_t t, uint32_t half, uint32_t& left, x_pair_list& pairs, const Examine& examine)
+{
+    const scifi_zone first_zone(hits, seed.layers.first, half);
+    const uint32_t zone = 2u * seed.layers.last + half;
+    const uint32_t begin = first_zone.from(seed.begin[t]), end = first_zone.from(seed.end[t]);
+    uint32_t n_before = pairs.n;
+    const auto count = [&] {
+        const uint32_t n = min_of(pairs.n - n_before, left);
+        left -= n;
+        pairs.n = n_before + n;
+        for (uint32_t i = n_before; i < pairs.n; i += n_wide) store_wide(pairs.track + i, in_all_lanes<uint_wide>(t));
+    };
+    last_hit_windows windows;
+    for (uint32_t first = begin; first < end; first += last_hit_windows::max) {
+        const uint32_t n = min_of(end - first, last_hit_windows::max);
+        if (!windows.fill(seed, sigma_offset, t, &hits.cells[0], zone, &hits.x[first], n)) {
+            pairs.n = n_before;
+            return false;
+        }
+        const bool goes_on = windows.add_pairs(hits, zone, first, pairs, [&] {
+            count();
+            examine();
+            n_before = pairs.n = 0;
+            return left != 0u;
+        });
+        if (!goes_on) return true;
+    }
+    count();
+    return true;
+}
+
+}  // namespace hlt

@@ -1,0 +1,150 @@
+// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the
+// same one (docs/physics/long-tracks.md).
+#pragma once
+
+#include "lhcb/tracks/forward/x_hits.cuh"
+#include "lhcb/tracks/long/layers.cuh"
+
+namespace hlt {
+
+constexpr uint32_t max_stereo_hits = 3;  // on either side of the expected place
+constexpr float stereo_window_sigmas = 3.f;
+
+struct stereo_cuts {
+    float margin;      // mm, in x
+    float max_spread;  // mm, in y
+};
+
+/// Where a track is expected in a stereo layer, and half the width of the window there. Of each lane, if the kink or
+/// the layer is.
+template <typename Lanes, typename Real, typename Bend, typename Layer>
+__device__ void expect_stereo_hit(const velo_line_of<Real>& line, const Bend& bend,
+                                  const forward_hypothesis_of<Real>& where, const stereo_cuts& cuts,
+                                  const Lanes& offset, const Layer& layer_z, const Layer& dx_dy, const Layer& dz_dy,
+                                  Lanes& expected, Lanes& window)
+{
+    const Lanes y = line.y_at(layer_z) + line.ty * bend.y_change(layer_z) + where.shift;
+    const Lanes z = layer_z + dz_dy * y;
+    expected = line.x_at(z) + bend.kink * bend.lever(z) + offset - dx_dy * y;
+    window = stereo_window_sigmas * where.sigma_shift(bend.kink) * absolute(dx_dy) + cuts.margin;
+}
+
+/// For each lane, how many stereo layers may have hits in the window of a track with this kink and offset.
+__device__ uint_lanes count_stereo_layers(const long_track_parameters& parameters, const scifi_event& hits,
+                                          const velo_line& line, const bend_in_memory& bend,
+                                          const forward_hypothesis& where, uint32_t half, const stereo_cuts& cuts,
+                                          const float_lanes& kink, const float_lanes& offset)
+{
+    const bend_functions<float_lanes> at = bend.at(kink);
+    uint_lanes n{};
+#pragma unroll 1
+    for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
+        const uint32_t layer = stereo_layer(k);
+        float_lanes expected, window;
+        expect_stereo_hit(line, at, where, cuts, offset, parameters.layer_z[layer], parameters.layer_dx_dy[layer],
+                          parameters.layer_dz_dy[layer], expected, window);
+        n += ones_where(may_have_hit(hits, 2u * layer + half, expected, window));
+    }
+    return n;
+}
+
+/// Hits of the stereo layers in the window of a candidate, layer by layer.
+struct stereo_hits {
+    static constexpr uint32_t max = 2u * max_stereo_hits * n_scifi_stereo_layers;
+    float shift[max + n_lanes];  // in y, that the hit asks for
+    uint32_t hit[max + n_lanes];
+    uint32_t end[n_scifi_stereo_layers];  // of the hits of each layer
+    uint32_t n;
+};
+
+/// Add the hits of a layer: at most max_stereo_hits on either side of the expected place.
+__device__ void add_layer(const scifi_event& hits, uint32_t layer, uint32_t half, float dx_dy, float expected,
+                          float window, stereo_hits& found)
+{
+    const scifi_zone zone(hits, layer, half);
+    const uint32_t middle = zone.from(expected);
+    const uint32_t lowest = max_of(zone.begin() + max_stereo_hits, middle) - max_stereo_hits;
+    const uint32_t highest = min_of(zone.end(), middle + max_stereo_hits);
+    const float low = expected - window, high = expected + window;
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    for (uint32_t i = lowest; i < highest; ++i) {
+        const float x = hits.x[i];
+        if (x < low || !(x < high)) continue;
+        found.shift[found.n] = (expected - x) / dx_dy;
+        found.hit[found.n] = i;
+        ++found.n;
+    }
+#else
+    static_assert(2u * max_stereo_hits <= n_lanes);
+    float_lanes x;
+    load_lanes(x, &hits.x[lowest]);
+    const uint32_t used = (1u << (max_of(highest, lowest) - lowest)) - 1u;
+    const uint32_t bits = lanes_where((x >= low) & (x < high)) & used;
+    store_packed(&found.shift[found.n], (expected - x) / dx_dy, bits);
+    store_packed(&found.hit[found.n], lane_numbers + lowest, bits);
+    found.n += static_cast<uint32_t>(__popc(bits));
+#endif
+}
+
+/// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
+__device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
+                                const bend_at_kink& bend, const forward_hypothesis& where, uint32_t half,
+                                const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
+{
+    const float sigma = where.sigma_shift(bend.kink);
+    stereo_hits found;
+    found.n = 0;
+    uint32_t n_missing = 0;
+#pragma unroll 1
+    for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
+        const uint32_t layer = stereo_layer(k), begin = found.n;
+        const float dx_dy = parameters.layer_dx_dy[layer];
+        float expected, window;
+        expect_stereo_hit(line, bend, where, cuts, candidate.offset, parameters.layer_z[layer], dx_dy,
+                          parameters.layer_dz_dy[layer], expected, window);
+        add_layer(hits, layer, half, dx_dy, expected, window, found);
+        found.end[k] = found.n;
+        n_missing += found.n == begin;
+    }
+    if (candidate.n_hits + n_scifi_stereo_layers - n_missing < min_hits) return false;
+
+    // The shift on which most layers agree; of several the most likely one.
+    float best_score = -1e9f, best = 0.f;
+    for (uint32_t i = 0; i < found.n; i += n_lanes) {
+        float_lanes shifts, score{};
+        load_lanes(shifts, &found.shift[i]);
+#pragma unroll 1
+        for (uint32_t k = 0, j = 0; k < n_scifi_stereo_layers; ++k) {
+            uint_lanes agrees{};
+            for (; j < found.end[k]; ++j) agrees |= ones_where(absolute(found.shift[j] - shifts) < cuts.max_spread);
+            score += as_float(agrees);
+        }
+        const float_lanes pull = shifts / sigma;
+        score = score - 0.25f * pull * pull;
+        float score_of[n_lanes];
+        store_lanes(score_of, score);
+        for (uint32_t l = 0; l < min_of(found.n - i, n_lanes); ++l) {
+            if (score_of[l] > best_score) {
+                best_score = score_of[l];
+                best = found.shift[i + l];
+            }
+        }
+    }
+#pragma unroll 1
+    for (uint32_t k = 0, j = 0; k < n_scifi_stereo_layers; ++k) {
+        float closest = cuts.max_spread;
+        for (; j < found.end[k]; ++j) {
+            float distance = found.shift[j] - best;
+            distance = distance < 0.f ? -distance : distance;
+            if (distance < closest) {
+                closest = distance;
+                if (candidate.hits[stereo_layer(k)] == no_scifi_hit) ++candidate.n_hits;
+                candidate.hits[stereo_layer(k)] = static_cast<uint16_t>(found.hit[j]);
+            }
+        }
+    }
+    shift = where.shift + best;
+    return candidate.n_hits >= min_hits;
+}
+
+}  // namespace hlt

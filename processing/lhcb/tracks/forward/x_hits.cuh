@@ -1,0 +1,295 @@
+// Hits of the x layers on the way of a track: pairs in a first and a last layer, and the nearest hits in the other four
+// (docs/physics/long-tracks.md).
+//
+// A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is looked at
+// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at
+// three kinks.
+#pragma once
+
+#include "lhcb/tracks/forward/hypothesis.cuh"
+#include "lhcb/tracks/long/layers.cuh"
+#include "lhcb/tracks/long/scifi_zones.cuh"
+
+namespace hlt {
+
+// `Real`: float, for one VELO track, or several of them, for one in each lane.
+
+template <typename Real>
+struct parabola_of {
+    Real a0, a1, a2;
+
+    template <typename Lanes>
+    __device__ Lanes operator()(const Lanes& x) const
+    {
+        return a0 + x * (a1 + x * a2);
+    }
+};
+
+template <typename Real>
+__device__ parabola_of<Real> parabola_through(const Real (&x)[3], const Real (&y)[3])
+{
+    const Real first = (y[1] - y[0]) / (x[1] - x[0]), second = (y[2] - y[1]) / (x[2] - x[1]);
+    const Real a2 = (second - first) / (x[2] - x[0]);
+    const Real a1 = first - a2 * (x[0] + x[1]);
+    return {y[0] - x[0] * (a1 + x[0] * a2), a1, a2};
+}
+
+struct forward_cuts {
+    float n_sigma;
+    kink_error x_window;
+};
+
+/// What the search for a track may still look at.
+struct forward_budget {
+    uint32_t pairs;
+    uint32_t candidates;
+};
+
+/// What a pair and the hits beside it say: the hit of each layer, or no_scifi_hit.
+struct x_candidate {
+    uint16_t hits[n_scifi_layers];
+    uint32_t n_hits;
+    float kink;
+    float offset;  // mm, of x from the parametrisation, at any z
+};
+
+/// The x layers in pairs of a first and a last one, those between and those beside them.
+struct layer_seed {
+    uint8_t first, last, others[4];
+};
+
+constexpr uint32_t n_seeds = 2;
+
+__device__ layer_seed seed_layers(uint32_t seed)
+{
+    return seed == 0u ? layer_seed{0, 8, {4, 7, 3, 11}} : layer_seed{3, 11, {4, 7, 0, 8}};
+}
+
+constexpr uint32_t n_other_x_layers = 4;
+
+/// Where a track with a hypothesis may have its x hits, from a pair of hits in the first and the last layer of a seed.
+template <typename Real>
+struct x_seed_of {
+    layer_seed layers;
+    Real z_first;
+    Real begin, end;                     // of x in the first layer
+    Real straight_first, straight_last;  // x of a track that does not bend
+    parabola_of<Real> ratio;             // how much further it is bent in the last layer; of the distance in the first
+    Real to_tolerance, per_dx;
+    parabola_of<Real> kink_per_rise;  // rise: from the first to the last layer, less that of the straight track
+    Real straight[n_other_x_layers];
+    parabola_of<Real> share[n_other_x_layers];  // of the rise, up to the layer; of the rise
+
+    template <typename Bend>
+    __device__ x_seed_of(uint32_t seed, const long_track_parameters& parameters, const velo_line_of<Real>& line,
+                         const Bend& bend, const forward_hypothesis_of<Real>& where, const forward_cuts& cuts)
+        : layers(seed_layers(seed))
+    {
+        const auto z_of = [&](uint32_t layer) -> Real {
+            const Real z = Real{} + parameters.layer_z[layer];
+            return z + parameters.layer_dz_dy[layer] * (line.y_at(z) + where.shift);
+        };
+        const bend_functions<Real> nodes[3] = {bend.at(where.low), bend.at(Real(0.5f * (where.low + where.high))),
+                                               bend.at(where.high)};
+        z_first = z_of(layers.first);
+        const Real z_last = z_of(layers.last);
+        Real lever[3], difference[3], dx_at[3], rise_at[3], y[3];
+        for (uint32_t i = 0; i < 3u; ++i) {
+            lever[i] = nodes[i].lever(z_first) + where.offset_per_kink;
+            difference[i] = nodes[i].lever(z_last) - nodes[i].lever(z_first);
+            dx_at[i] = nodes[i].kink * lever[i];
+            rise_at[i] = nodes[i].kink * difference[i];
+            y[i] = (lever[i] + difference[i]) / lever[i];
+        }
+        ratio = parabola_through(dx_at, y);
+        for (uint32_t i = 0; i < 3u; ++i) y[i] = 1.f / difference[i];
+        kink_per_rise = parabola_through(rise_at, y);
+#pragma unroll 1
+        for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+            const Real z = z_of(layers.others[k]);
+            straight[k] = line.x_at(z) + where.offset;
+            for (uint32_t i = 0; i < 3u; ++i) y[i] = (nodes[i].lever(z) - nodes[i].lever(z_first)) / difference[i];
+            share[k] = parabola_through(rise_at, y);
+        }
+        straight_first = line.x_at(z_first) + where.offset;
+        straight_last = line.x_at(z_last) + where.offset;
+        to_tolerance = cuts.n_sigma * difference[1] / lever[1];
+        per_dx = where.sigma_offset.per_kink / lever[1];
+        begin = straight_first + dx_at[0] - cuts.n_sigma * where.sigma_offset(where.low);
+        end = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
+    }
+
+    /// Where the tracks of some pairs are expected in the k-th of the other layers.
+    template <typename Pairs>
+    __device__ auto place(uint32_t k, const Pairs& at) const
+    {
+        return straight[k] + at.dx + at.rise * share[k](at.rise);
+    }
+};
+
+using x_seed = x_seed_of<float>;
+
+/// Pairs of a hit in the first and one in the last layer.
+struct x_pairs {
+    static constexpr uint32_t max = 8u * n_lanes;
+    uint32_t hits[max + n_lanes];  // the first one in the upper half; behind the last pair there is room for lanes
+    uint32_t n;
+
+    /// Pairs from `base` on of the first `n`; in lanes behind them hits that there are.
+    __device__ uint_lanes from(uint32_t base, uint32_t n) const
+    {
+        uint_lanes pair;
+        load_lanes(pair, &hits[base]);
+        return first_lanes(n - base) ? pair : in_all_lanes<uint_lanes>(hits[0]);
+    }
+};
+
+/// Collect the pairs of a seed and call `examine(pairs)` for some at a time, until it is false. The window of the last
+/// hits moves up with the first hit.
+template <typename Examine>
+__device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const forward_hypothesis& where, uint32_t half,
+                           const Examine& examine)
+{
+    const scifi_zone first_zone(hits, seed.layers.first, half), last_zone(hits, seed.layers.last, half);
+    const uint32_t begin = first_zone.from(seed.begin), first_end = first_zone.from(seed.end), end = last_zone.end();
+    uint32_t last = end;
+    x_pairs pairs;
+    pairs.n = 0;
+    for (uint32_t first = begin; first < first_end; first += n_lanes) {
+        // Some hits may lie behind the last of them.
+        float low_of[n_lanes], high_of[n_lanes];
+        float_lanes x;
+        load_lanes(x, &hits.x[first]);
+        const float_lanes dx = x - seed.straight_first;
+        const float_lanes expected = seed.straight_last + dx * seed.ratio(dx);
+        const float_lanes tolerance = seed.to_tolerance * (where.sigma_offset.constant + seed.per_dx * absolute(dx));
+        store_lanes(low_of, expected - tolerance);
+        store_lanes(high_of, expected + tolerance);
+        if (first == begin) last = last_zone.from(low_of[0]);
+        const uint32_t n_now = min_of(first_end - first, n_lanes);
+        for (uint32_t l = 0; l < n_now; ++l) {
+            const float low = low_of[l], high = high_of[l];
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+            while (last < end && hits.x[last] < low) ++last;
+            for (uint32_t j = last; j < end && hits.x[j] < high; ++j) {
+                pairs.hits[0] = (first + l) << 16u | j;
+                pairs.n = 1;
+                if (!examine(pairs)) return;
+            }
+#else
+            // Eight last hits at a time, without a branch for each.
+            while (last + n_lanes <= end && hits.x[last + n_lanes - 1u] < low) last += n_lanes;
+            for (uint32_t from = last; from < end; from += n_lanes) {
+                load_lanes(x, &hits.x[from]);
+                const uint32_t used = end - from < n_lanes ? (1u << (end - from)) - 1u : 0xffu;
+                const uint32_t bits = lanes_where((x >= low) & (x < high)) & used;
+                store_packed(&pairs.hits[pairs.n], lane_numbers + ((first + l) << 16u | from), bits);
+                pairs.n += static_cast<uint32_t>(__popc(bits));
+                if (pairs.n > x_pairs::max - n_lanes) {
+                    if (!examine(pairs)) return;
+                    pairs.n = 0;
+                }
+                if (bits >> (n_lanes - 1u) == 0u) break;
+            }
+#endif
+        }
+    }
+#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+    if (pairs.n != 0u) examine(pairs);
+#endif
+}
+
+/// Pairs seen as the beginning of a track.
+struct x_pair_lanes {
+    float_lanes dx;    // mm, of the first hit from the straight track
+    float_lanes rise;  // mm
+    float_lanes kink;
+
+    __device__ x_pair_lanes(const scifi_event& hits, const x_seed& seed, const uint_lanes& pair)
+        : dx(values_at(hits.x, pair >> 16u) - seed.straight_first),
+          rise(values_at(hits.x, pair & 0xffffu) - seed.straight_last - dx),
+          kink(rise * seed.kink_per_rise(rise))
+    {
+    }
+};
+
+/// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
+/// `n_stereo(kink, offset)`: in how many stereo layers there may be hits; with those of x they must be `min_hits`.
+template <typename CountStereo, typename Complete>
+__device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const bend_in_memory& bend,
+                            const forward_hypothesis& where, uint32_t half, const forward_cuts& cuts, uint32_t min_hits,
+                            forward_budget& left, const CountStereo& n_stereo, const Complete& complete)
+{
+    const layer_seed layers = seed.layers;
+    find_pairs(hits, seed, where, half, [&](x_pairs& pairs) {
+        const uint32_t n_pairs = min_of(pairs.n, left.pairs);
+        left.pairs -= n_pairs;
+        // 1. Those that may have enough hits in the other x layers stay, packed, with the number of their layers.
+        uint32_t n_layers[x_pairs::max + n_lanes];
+        uint32_t n_kept = 0;
+        for (uint32_t base = 0; base < n_pairs; base += n_lanes) {
+            const uint_lanes pair = pairs.from(base, n_pairs);
+            const x_pair_lanes at(hits, seed, pair);
+            const float_lanes most = cuts.x_window(at.kink);
+            uint_lanes n{}, n_between{};
+#pragma unroll 1
+            for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+                n += ones_where(may_have_hit(hits, 2u * layers.others[k] + half, seed.place(k, at), most));
+                if (k == 1u) n_between = n;
+            }
+            const uint32_t bits = lanes_where((n_between != 0u) & (n >= 2u) & (where.low <= at.kink) &
+                                              (at.kink <= where.high) & first_lanes(n_pairs - base));
+            store_packed(&pairs.hits[n_kept], pair, bits);
+            store_packed(&n_layers[n_kept], n + 2u, bits);
+            n_kept += static_cast<uint32_t>(__popc(bits));
+        }
+        // 2. So do those that may have enough stereo hits.
+        float kinks[n_lanes], offsets[n_lanes];
+        for (uint32_t base = 0; base < n_kept; base += n_lanes) {
+            const uint_lanes pair = pairs.from(base, n_kept);
+            uint_lanes n;
+            load_lanes(n, &n_layers[base]);
+            const x_pair_lanes at(hits, seed, pair);
+            const float_lanes offset = at.dx - at.kink * bend.at(at.kink).lever(seed.z_first) + where.offset;
+            n += n_stereo(at.kink, offset);
+            uint32_t bits = lanes_where((n >= min_hits) & first_lanes(n_kept - base));
+            if (bits == 0u) continue;
+            // 3. The hits of the others.
+            float place_of[n_other_x_layers][n_lanes], most_of[n_lanes];
+#pragma unroll 1
+            for (uint32_t k = 0; k < n_other_x_layers; ++k) store_lanes(place_of[k], seed.place(k, at));
+            store_lanes(most_of, cuts.x_window(at.kink));
+            store_lanes(kinks, at.kink);
+            store_lanes(offsets, offset);
+            for (; bits != 0u; bits &= bits - 1u) {
+                const uint32_t l = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u;
+                if (left.candidates == 0u) return false;
+                --left.candidates;
+                uint32_t found[n_other_x_layers];
+                uint32_t n_hits = 2;
+#pragma unroll 1
+                for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+                    found[k] = scifi_zone(hits, layers.others[k], half).nearest(place_of[k][l], most_of[l]);
+                    n_hits += found[k] != no_scifi_hit;
+                }
+                // One of the layers between is needed. The second seed finds again what the first has found.
+                if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
+                    (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
+                    continue;
+                x_candidate candidate;
+                for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
+                candidate.hits[layers.first] = static_cast<uint16_t>(pairs.hits[base + l] >> 16u);
+                candidate.hits[layers.last] = static_cast<uint16_t>(pairs.hits[base + l]);
+                for (uint32_t k = 0; k < n_other_x_layers; ++k)
+                    candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
+                candidate.n_hits = n_hits;
+                candidate.kink = kinks[l];
+                candidate.offset = offsets[l];
+                complete(candidate);
+            }
+        }
+        return left.pairs != 0u;
+    });
+}
+
+}  // namespace hlt

@@ -1,0 +1,47 @@
+// Written by tools/generate_device_headers.py from lhcb/tracks/matching/append_matched.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+
+struct matching_append_matched_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* count;
+        const uint16_t* velo_track;
+        const uint16_t* seed;
+        const float* qop;
+        const float* quality;
+        const uint16_t* ut_hits;
+        __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
+    } matched_tracks;
+    struct {
+        const float* x;
+        const float* y;
+        const float* tx;
+        const float* ty;
+        const uint8_t* hit_count;
+        const uint16_t* hits;
+        __device__ uint32_t first(uint32_t event) const { return event * 2048u; }
+    } scifi_seeds;
+    struct {
+        uint32_t* count;
+        uint16_t* velo_track;
+        uint16_t* ut_track;
+        uint8_t* origin;
+        float* qop;
+        float* x;
+        float* y;
+        float* tx;
+        float* ty;
+        float* quality;
+        uint8_t* hit_count;
+        uint16_t* hits;
+        uint16_t* ut_hits;
+        __device__ uint32_t first(uint32_t event) const { return event * 1024u; }
+    } long_tracks;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
+};

@@ -1,5 +1,0 @@
-"""Likeness of two samples to the decoders: distributions of banks, hits and truth, with their Kolmogorov distances."""
-
-from hltnode.processing.lhcb.validation.likeness.sample import SampleSummary
-
-__all__ = ["SampleSummary"]

@@ -1,0 +1,20 @@
+// Where the clusters of each event lie: prefix sum of the bounds, with some places left free behind each event.
+//
+// An event with more clusters than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
+// flagged: it is kept, without clusters.
+// In:  velo_clusters.bound [event]. Out: velo_clusters.offset [event + 1]; velo_clusters.bound, events.flags.
+// One block; threads stride over the events.
+// Bounds: offsets never exceed max_velo_clusters, the size of every buffer of clusters.
+#pragma once
+
+#include "framework/device/event_places.cuh"
+#include "lhcb/velo/decoding/generated/velo_hit_offsets.h"
+#include "lhcb/velo/hit.cuh"
+
+HLT_KERNEL(velo_hit_offsets)
+{
+    hlt::place_events(
+        p.batch->n_events, [&](uint32_t event) { return p.velo_clusters.bound[event]; },
+        hlt::max_velo_clusters_of_event, hlt::velo_hit_padding, p.max_velo_clusters, p.velo_clusters.bound,
+        p.velo_clusters.offset, p.events.flags);
+}

@@ -1,0 +1,158 @@
+"""Rates of lines on a sample of bunch crossings: their own, exclusive, in common, and the bytes that they keep.
+
+An event of the sample stands for one crossing of the rate that is given; what the sample leaves out (crossings without
+collision) must be left out of the rate too. Errors are Wilson score intervals of 68.3 %.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.selection.evaluation.lines import Bools
+from hltnode.processing.selection.studies.scans import Scan
+from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, BankType, RawBank
+
+CROSSING_RATE = 30e6
+"""Hz: bunch crossings of both beams at LHCb."""
+
+_LEFT_OUT = frozenset(
+    {
+        *(BankType.MC_TRACKS, BankType.MC_VERTICES),
+        *(BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY),
+    }
+)
+"""Truth, and what a trigger has added."""
+_ALIGNMENT = 4
+
+Counts = NDArray[np.int64]
+Bytes = NDArray[np.int64]
+
+
+def size_of(banks: Sequence[RawBank]) -> int:
+    """Bytes of the raw banks of an event, headers and padding included, truth and reports of a trigger left out."""
+    sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in _LEFT_OUT)
+    return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
+
+
+@dataclass(slots=True)
+class ScanCounts:
+    """Events of each value of a scan, i64[values]: of the line, of all lines, of the line alone; bytes of all lines."""
+
+    scan: Scan
+    line: Counts = field(init=False)
+    total: Counts = field(init=False)
+    exclusive: Counts = field(init=False)
+    total_bytes: Bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.scan.values)
+        self.line, self.total, self.exclusive, self.total_bytes = (np.zeros(n, np.int64) for _ in range(4))
+
+
+class RateCounts:
+    """Sums over the events of a sample, added a batch at a time."""
+
+    def __init__(self, names: Sequence[str], scans: Sequence[Scan] = ()) -> None:
+        n = len(names)
+        self.names = tuple(names)
+        self.events = 0
+        self.accepted = 0
+        self.accepted_bytes = 0
+        self.overlap: Counts = np.zeros((n, n), np.int64)
+        """Events that two lines select; of one line on the diagonal."""
+        self.exclusive: Counts = np.zeros(n, np.int64)
+        self.bytes: Bytes = np.zeros(n, np.int64)
+        """Of the events that each line selects."""
+        self.scans = [ScanCounts(scan) for scan in scans]
+
+    def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
+        """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
+        of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
+        kept = fired.any(axis=1)
+        # Only what some line keeps is measured.
+        measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
+        size = np.zeros(len(banks), np.int64)
+        size[measured] = [size_of(banks[event]) for event in measured.tolist()]
+        as_numbers = fired.astype(np.int64)
+        self.events += len(banks)
+        self.accepted += int(kept.sum())
+        self.accepted_bytes += int(size[kept].sum())
+        self.overlap += as_numbers.T @ as_numbers
+        self.exclusive += fired[fired.sum(axis=1) == 1].sum(axis=0)
+        self.bytes += size @ as_numbers
+        for counts, of_scan in zip(self.scans, of_scans, strict=True):
+            counts.line += of_scan.line.sum(axis=0)
+            counts.total += of_scan.total.sum(axis=0)
+            counts.exclusive += of_scan.exclusive.sum(axis=0)
+            counts.total_bytes += size @ of_scan.total.astype(np.int64)
+
+    def add_counts(self, other: "RateCounts") -> None:
+        """Add the events that another one of the same lines has counted; both without scans."""
+        assert self.names == other.names
+        assert not self.scans
+        assert not other.scans
+        self.events += other.events
+        self.accepted += other.accepted
+        self.accepted_bytes += other.accepted_bytes
+        self.overlap += other.overlap
+        self.exclusive += other.exclusive
+        self.bytes += other.bytes
+
+    def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
+        """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
+
+        "error_hz" is half of the interval from "low_hz" to "high_hz", which holds the rate but not in its middle.
+        """
+        if not self.events:
+            raise ValueError("there is no event to take rates from")
+        own = self.overlap.diagonal()
+        per_event = crossing_rate / self.events
+        lines = {}
+        for i, name in enumerate(self.names):
+            lines[name] = {
+                **self._rate("", own[i], crossing_rate),
+                **self._rate("exclusive_", self.exclusive[i], crossing_rate),
+                "bytes_per_second": float(self.bytes[i]) * per_event,
+            }
+        return {
+            "events": self.events,
+            "crossing_rate_hz": crossing_rate,
+            "lines": lines,
+            "total": {
+                **self._rate("", self.accepted, crossing_rate),
+                "bytes_per_second": self.accepted_bytes * per_event,
+                "bytes_per_event": self.accepted_bytes / self.accepted if self.accepted else None,
+            },
+            "overlap": {"lines": list(self.names), "events": self.overlap.tolist()},
+            "scans": [self._scan(counts, crossing_rate) for counts in self.scans],
+        }
+
+    def _rate(self, prefix: str, passed: int, crossing_rate: float) -> dict[str, float | int]:
+        low, high = (crossing_rate * float(end) for end in wilson_interval(passed, self.events))
+        return {
+            f"{prefix}events": int(passed),
+            f"{prefix}hz" if prefix else "rate_hz": crossing_rate * int(passed) / self.events,
+            f"{prefix}error_hz": (high - low) / 2,
+            f"{prefix}low_hz": low,
+            f"{prefix}high_hz": high,
+        }
+
+    def _scan(self, counts: ScanCounts, crossing_rate: float) -> dict[str, Any]:
+        scan = counts.scan
+        points = [
+            {
+                "value": value,
+                "line": self._rate("", counts.line[i], crossing_rate),
+                "exclusive": self._rate("", counts.exclusive[i], crossing_rate),
+                "total": {
+                    **self._rate("", counts.total[i], crossing_rate),
+                    "bytes_per_second": float(counts.total_bytes[i]) * crossing_rate / self.events,
+                },
+            }
+            for i, value in enumerate(scan.values)
+        ]
+        return {"line": scan.line, "cut": scan.cut, "points": points}

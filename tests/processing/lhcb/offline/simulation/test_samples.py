@@ -1,0 +1,128 @@
+import numpy as np
+import pytest
+
+from hltnode.processing.lhcb.offline.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS, generate
+from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
+from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
+from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import ParticleColumns
+
+
+def decays(sample: Sample, n: int) -> list[ParticleColumns]:
+    rng = np.random.default_rng(3)
+    return [signal_decay(rng, SIGNALS[sample], np.array([0.1, 0.2, 30.0])) for _ in range(n)]
+
+
+def mass_of(particles: ParticleColumns) -> float:
+    masses = np.array([MASS[abs(pid)] for pid in particles.pid.tolist()])
+    energy = np.sqrt((particles.momentum**2).sum(axis=1) + masses**2).sum()
+    return float(np.sqrt(energy**2 - (particles.momentum.sum(axis=0) ** 2).sum()))
+
+
+@pytest.mark.parametrize("sample", list(SIGNALS))
+def test_the_daughters_add_up_to_the_head_and_fly_into_the_acceptance(sample: Sample) -> None:
+    for particles in decays(sample, 20):
+        head = SIGNALS[sample].head
+        assert mass_of(particles) == pytest.approx(head.mass, rel=1e-6, abs=8 * head.width)
+        assert abs(particles.charge.sum()) <= 1
+        theta = np.arctan2(particles.pt, particles.momentum[:, 2])
+        assert ((theta > 0.010) & (theta < 0.400)).all()
+        assert particles.from_signal.all()
+
+
+def test_the_muons_of_bjpsik_have_the_mass_of_the_jpsi_and_its_key_as_mother() -> None:
+    for particles in decays(Sample.BJPSIK, 20):
+        muons = particles.take(np.abs(particles.pid) == 13)
+        assert mass_of(muons) == pytest.approx(3096.9, rel=1e-6)
+        assert muons.mother.tolist() == [443, 443]
+        assert len(set(muons.mother_key.tolist())) == 1
+        assert (muons.charge == -np.sign(muons.pid)).all()
+
+
+def half_inside(masses: list[float], middle: float, width: float) -> None:
+    """Half of a Breit-Wigner distribution is within half its width."""
+    inside = np.abs(np.array(masses) - middle) < width / 2
+    assert inside.mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_the_z_and_the_phi_have_their_widths() -> None:
+    half_inside([mass_of(one) for one in decays(Sample.Z, 300)], 91187.6, 2495.5)
+    found = [
+        mass_of(one.take(one.mother_key == key)) for one in decays(Sample.BSPHIPHI, 150) for key in set(one.mother_key)
+    ]
+    half_inside(found, 1019.46, 4.249)
+    assert min(found) > 2 * MASS[321]
+
+
+def test_flight_distances_follow_the_lifetime() -> None:
+    found = decays(Sample.BSPHIPHI, 400)
+    flown = [np.linalg.norm(particles.origin[0] - [0.1, 0.2, 30.0]) for particles in found]
+    p = [np.linalg.norm(particles.momentum.sum(axis=0)) for particles in found]
+    proper = np.array(flown) * 5366.9 / np.array(p)
+    assert proper.mean() == pytest.approx(0.456, rel=0.15)
+    tau = np.array([particles.dom_tau[0] for particles in found])
+    np.testing.assert_allclose(tau * LIGHT_MM_PER_NS, proper, rtol=1e-6)
+
+
+def test_unknown_samples_and_impossible_nu_are_refused() -> None:
+    with pytest.raises(ValueError, match="sample 'bs2mumu' is not known, only minbias, bjpsik"):
+        sample_source("bs2mumu", 7.6, (0.0, 0.0))
+    for nu in (-1.0, float("nan"), 1e4):
+        with pytest.raises(ValueError, match="nu ="):
+            sample_source("minbias", nu, (0.0, 0.0))
+
+
+def test_a_signal_event_has_a_collision_even_at_nu_zero() -> None:
+    (collisions,) = sample_source("z", 0.0, (0.0, 0.0))(EventRandom([np.random.default_rng(1)]), [0])
+    assert len(collisions.positions) == 1
+    assert collisions.particles.from_signal.sum() == 2
+
+
+def minimum_bias(n: int) -> ParticleColumns:
+    random = EventRandom([np.random.default_rng((7, event)) for event in range(n)])
+    return ParticleColumns.join([one.particles for one in generate(random, 7.6, (0.0, 0.0))])
+
+
+def test_beauty_and_charm_of_minimum_bias_make_soft_particles_as_their_decays_to_many_do() -> None:
+    """In 300 fully simulated events 9 % of the long particles from beauty, 27 % of those from charm are above 1 GeV."""
+    particles = minimum_bias(600)
+    forward = (particles.momentum[:, 2] > 5000) & (particles.pt > 100)
+    beauty, charm = particles.from_beauty & forward, particles.from_charm & forward
+    assert 0.1 < (particles.pt[beauty] > 1000).mean() < 0.65
+    assert 0.1 < (particles.pt[charm] > 1000).mean() < 0.4
+    assert (particles.pt[beauty] > 2000).mean() < 0.25
+    assert not (particles.from_beauty & particles.from_charm).any()
+
+
+def test_a_beauty_hadron_makes_two_particles_and_a_charmed_one_that_makes_two_more_farther_away() -> None:
+    random = EventRandom([np.random.default_rng((7, event)) for event in range(300)])
+    n_found = 0
+    for event in generate(random, 7.6, (0.0, 0.0)):
+        beauty = event.particles.take(event.particles.from_beauty)
+        others = event.particles.take(~event.particles.from_beauty)
+        of_charm = np.abs(beauty.mother) == 421
+        assert (np.abs(beauty.dom_pid) == 511).all()
+        assert (np.abs(beauty.mother[~of_charm]) == 511).all()
+        # Four products of each, from two places.
+        keys, counts = np.unique(beauty.dom_key, return_counts=True)
+        assert (counts == 4).all()
+        assert len(np.unique(beauty.origin[:, 2])) == 2 * len(keys)
+        assert set(beauty.mother_key[~of_charm]) == set(keys)
+        assert len(np.unique(beauty.mother_key[of_charm])) == len(keys)
+        assert not set(beauty.mother_key[of_charm]) & {*keys, *others.mother_key}
+        n_found += len(keys)
+    assert n_found > 10
+
+
+def test_few_charmed_particles_decay_to_a_kaon_and_a_pion_alone() -> None:
+    particles = minimum_bias(600)
+    charm = particles.take(particles.from_charm)
+    # The two products of a decay begin at one place.
+    _, first, count = np.unique(charm.origin[:, 2], return_index=True, return_counts=True)
+    assert (count == 2).all()
+    order = np.argsort(charm.origin[:, 2], kind="stable").reshape(-1, 2)
+    masses = np.array([mass_of(charm.take(pair)) for pair in order])
+    assert len(first) > 500
+    assert masses.max() == pytest.approx(1864.8, abs=0.01)
+    assert 0.003 < (masses > 1864.0).mean() < 0.04
+    assert np.median(masses) < 1500
