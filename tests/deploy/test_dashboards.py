@@ -26,7 +26,7 @@ from tools.generate_reference import OPEN_LABELS, example_collector
 ROOT = Path(__file__).resolve().parents[2]
 BOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 FROM_PROMETHEUS = {"instance", "job", "le", "alertname", "alertstate"}
-NAME = r"(?:[a-z_]+:)?hltnode_[a-z0-9_:]+"
+NAME = r"(?:[a-z_]+:)?hltnode_[a-z][a-z0-9_:]+"
 
 
 def panels_of(board: Path) -> list[dict[str, Any]]:
