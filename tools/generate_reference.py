@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.selection.trigger_chain import ENTRY_POINTS, TriggerChain, installed_chain
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
@@ -170,14 +172,19 @@ def protocol_page() -> str:
         hints = typing.get_type_hints(message, include_extras=True)
         fields = ", ".join(f"`{name}` {_wire_type(hints[name])}" for name in message.__struct_fields__)
         rows.append(f"| `{message.__struct_config__.tag}` | {fields} |")
-    flags = ["| bit | flag | meaning |", "|---|---|---|"]
     meanings = _docstrings_of_members(EventFlag)
-    flags += [
-        f"| {int(flag).bit_length() - 1} | `{str(flag.name).lower()}` | {meanings[str(flag.name)]} |"
-        for flag in EventFlag
+    named = [
+        (int(flag).bit_length() - 1, str(flag.name).lower(), "every", meanings[str(flag.name)]) for flag in EventFlag
     ]
+    named += [(flag.bit, flag.name, f"`{chain.name}`", flag.text) for chain in _chains() for flag in chain.flags]
+    flags = ["| bit | flag | chain | meaning |", "|---|---|---|---|"]
+    flags += [f"| {bit} | `{name}` | {chain} | {text} |" for bit, name, chain, text in sorted(named)]
     page = PROTOCOL_PROSE.read_text(encoding="utf-8").format_map(values)
     return page.replace("<!-- messages -->", "\n".join(rows)).replace("<!-- flags -->", "\n".join(flags))
+
+
+def _chains() -> list[TriggerChain]:
+    return [installed_chain(name) for name in sorted(entry_points(group=ENTRY_POINTS).names)]
 
 
 def _wire_type(annotation: Any) -> str:
@@ -232,6 +239,8 @@ def example_collector() -> NodeCollector:
     counters.sources[0].last_seen_ns = 0
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
+    for chain in _chains():
+        counters.events_flagged |= dict.fromkeys(chain.flag_table.masks, 0)
     shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(

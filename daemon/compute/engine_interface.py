@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 
@@ -64,8 +65,8 @@ class Workspace(Protocol):
 
 class Engine(Protocol):
     """Makes workspaces; knows the lines, the routing words that each one sets (u32[lines, 3]), the collections whose
-    objects are counted, the histograms, the words of each event in Output.selected, and the trigger configuration key
-    (TCK)."""
+    objects are counted, the flags of events, the names of sub-detectors (by the top five bits of their source ids), the
+    histograms, the words of each event in Output.selected, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -73,6 +74,10 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def flags(self) -> FlagTable: ...
+    @property
+    def subdetectors(self) -> Mapping[int, str]: ...
     @property
     def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
-# Task that wrote a decision report, as LHCb numbers them: 1 is HLT1.
+# Task that wrote a decision report, in the numbering of LHCb's format: 1 is the first level of a trigger.
 HLT1_TASK_ID = 1
 # Counters of every luminosity summary, in the order of LumiSource in protocol/trigger_banks.h. T0 is the GPS time (µs)
 # of the first crossing of the run's orbit 0, BCID the number of the crossing since then.
@@ -27,7 +27,7 @@ COUNT_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Some events, one row each: decisions u32[n, words], flags u32[n] (EventFlag), what was counted u32[n, c], and
+    """Some events, one row each: decisions u32[n, words], flags u32[n], what was counted u32[n, c], and
     what the lines selected u32[n, words] (processing.selection.selected), without words where that is not known."""
 
     lines: NDArray[np.uint32]
@@ -73,13 +73,20 @@ class EventEncoder:
 
     routing: u32[lines, 3], the routing words that each line sets.
     collections: names of what is counted, in the order of `Decided.counts`.
-    checksums: whether records have the checksum of the format, which LHCb's own files leave 0.
+    flags: those of the chain; an event with one of its cuts has not passed the global event cut.
+    checksums: whether records have the checksum of the format, which LHCb's own writers leave 0.
 
     Raises ValueError where the report of that many lines does not fit in a bank.
     """
 
     def __init__(
-        self, tck: int, routing: NDArray[np.uint32], collections: Sequence[str], *, checksums: bool = False
+        self,
+        tck: int,
+        routing: NDArray[np.uint32],
+        collections: Sequence[str],
+        flags: FlagTable,
+        *,
+        checksums: bool = False,
     ) -> None:
         schema = lumi_schema(collections)
         names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
@@ -91,7 +98,7 @@ class EventEncoder:
             source_id=HLT1_SOURCE_ID,
             not_run=EventFlag.BACKEND_ERROR | EventFlag.NOT_PROCESSED,
             unreadable=EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR,
-            cut=EventFlag.GLOBAL_EVENT_CUT,
+            cut=flags.cuts,
             error_bit=READOUT_ERROR_BIT,
             lumi_bit=LUMI_BIT,
             routing=routing,

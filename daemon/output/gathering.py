@@ -17,11 +17,8 @@ from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.record_block import RecordBlock
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.transport.decisions import MepDecision
-
-_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
-"""Flags that do not make an event one for the error stream."""
 
 log = get_logger("gathering")
 
@@ -54,13 +51,22 @@ class EventGatherer:
 
     Args:
         buffers: the pinned input of each slot.
+        flags: those of the chain, which say what goes to the error stream.
     """
 
     def __init__(
-        self, buffers: Sequence[memoryview], encoder: EventEncoder, *, node: str, tck: int, n_lines: int
+        self,
+        buffers: Sequence[memoryview],
+        encoder: EventEncoder,
+        flags: FlagTable,
+        *,
+        node: str,
+        tck: int,
+        n_lines: int,
     ) -> None:
         self._buffers = buffers
         self._encoder = encoder
+        self._errors = np.uint32(flags.errors)
         self._node = node
         self._tck = tck
         self._n_lines = n_lines
@@ -68,10 +74,11 @@ class EventGatherer:
     def gather(self, computed: ComputedBatch) -> GatheredBatch:
         """Accepted events, and those with a flag for the error stream.
 
-        Missing sources or the global event cut alone do not keep an event, unless its MEP goes to the error stream.
+        Missing sources or a cut before the reconstruction alone do not keep an event, unless its MEP goes to the error
+        stream.
         """
         batch, results = computed.batch, computed.results
-        to_error = results.flags & ~_NO_ERROR
+        to_error = results.flags & self._errors
         decisions = []
         first = 0
         for mep in batch.meps:

@@ -9,14 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.offline_runner import EncodedMep
-from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 
 MFP_HEADER = 20
 VERSION_AT = 19
 ALIGN_AT = 18
 TYPES = (
-    *(BankType.ODIN, BankType.VP, BankType.VP_RETINA_CLUSTER, BankType.UT, BankType.FT_CLUSTER, BankType.MUON),
-    *(BankType.RICH, BankType.PCIE_TEST, 255),
+    *(
+        BankType.ODIN,
+        LhcbBankType.VP,
+        LhcbBankType.VP_RETINA_CLUSTER,
+        LhcbBankType.UT,
+        LhcbBankType.FT_CLUSTER,
+        LhcbBankType.MUON,
+    ),
+    *(LhcbBankType.RICH, LhcbBankType.PCIE_TEST, 255),
 )
 """Those of all decoders, and some that no decoder knows."""
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.source_id import subdetector_of
 from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.lhcb.scifi.scifi_banks import as_version, simulated_events
 from tests.processing.lhcb.scifi.scifi_chain import SciFiChain, SciFiEvent, limits_of, scifi_chain

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.source_id import subdetector_of
 from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.ut.test_decoding import simulated
 from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits_of, ut_chain

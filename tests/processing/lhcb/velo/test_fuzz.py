@@ -19,7 +19,8 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
-from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.source_id import subdetector_of
 from tests.processing.lhcb.damage import MFP_HEADER, VERSION_AT, fragment_places
 from tests.processing.lhcb.velo.velo_chain import VeloChain, VeloEvent, limits_of
 

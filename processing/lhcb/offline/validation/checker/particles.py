@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme, without_orientation
-from hltnode.protocol.raw_data.truth import McParticle, encode_particles
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
+from hltnode.protocol.lhcb.truth import McParticle, encode_particles
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
 
 Mask = NDArray[np.bool_]
 Float64Array = NDArray[np.float64]

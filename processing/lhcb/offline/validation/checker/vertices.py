@@ -11,7 +11,7 @@ from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_
 from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
 from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import BinnedCounts, ratio
-from hltnode.protocol.raw_data.truth import McVertex
+from hltnode.protocol.lhcb.truth import McVertex
 
 # A collision counts as reconstructible with this many charged particles that cross the VELO.
 MIN_TRACKS = 4

@@ -19,7 +19,7 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRO
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits, fit_curves
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 Lines = tuple[Float64Array, Float64Array]
 """Coefficients [n, 2] of lines x(z) and y(z), for `curve_at`."""

@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z, q_over_p
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 MOMENTUM_RANGES = {"3_5": (3e3, 5e3), "5_10": (5e3, 1e4), "above_10": (1e4, np.inf)}
 """By the end of the names of quantities, MeV."""

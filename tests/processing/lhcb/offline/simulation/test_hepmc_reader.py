@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimula
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
 from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.generation.hepmc_reader import HepmcError, HepmcSource
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 
 BEAMLINE = (0.0, 0.0)
 

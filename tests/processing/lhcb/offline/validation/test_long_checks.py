@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.offline.validation.checker.mass_peak import fit_pea
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates
 from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
 from hltnode.protocol.lhcb.lhcb_id import SciFiChannel, scifi_channel_id, scifi_lhcb_id
-from hltnode.protocol.raw_data.truth import McParticle, McVertex
+from hltnode.protocol.lhcb.truth import McParticle, McVertex
 
 N_SCIFI = 12
 
