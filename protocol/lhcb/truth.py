@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.truth_columns import (
     FLAGS,
     PARTICLE,

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol._native import find_particles
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import number_of
 

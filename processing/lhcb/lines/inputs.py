@@ -278,7 +278,7 @@ event = Input(
                 "event_id_high": "upper word of it",
             }.items()
         },
-        "flags": ColumnField(event_flags, "the flag word, its bits in the reference of the protocol"),
+        "flags": ColumnField(event_flags, "flags of the event, one bit each"),
         "_tae_central": ColumnField(odin, "1 for the middle one of several crossings", member="tae_central"),
         "is_tae_central": DerivedField(
             lambda e: e._tae_central != 0, "whether it is the middle one of several crossings"

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME, MuonDigits
+from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 N_STREAMS = 44

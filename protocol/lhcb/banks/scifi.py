@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb.errors import UtBankError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import UtBankError
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of, source_id, subdetector_of

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol import Mfp, RawBank, RejectReason, encode_bank, events_of_mfps
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.lhcb.truth import (
     McParticle,

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.geometry.ideal_scifi import LINKS_OF_BANKS, QUARTERS_PER_LAYER
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry, SciFiHitPositions
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi, decode_scifi_words
+from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import number_of, subdetector_of

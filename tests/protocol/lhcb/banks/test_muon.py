@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol import ProtocolError, RawBank, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import (
@@ -20,6 +19,7 @@ from hltnode.protocol.lhcb.banks.muon import (
     decode_muon_pads,
     encode_muon,
 )
+from hltnode.protocol.lhcb.errors import MuonBankError
 from tests.protocol import fuzz
 
 

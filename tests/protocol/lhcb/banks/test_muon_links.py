@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol import ProtocolError, RawBank, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MuonDigits
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links, encode_muon_links
+from hltnode.protocol.lhcb.errors import MuonBankError
 
 LINKS = [24, 0, 7, *[12] * 41]
 

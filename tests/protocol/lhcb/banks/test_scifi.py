@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol import ProtocolError, RawBank, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import (
@@ -20,6 +19,7 @@ from hltnode.protocol.lhcb.banks.scifi import (
     encode_scifi,
     words_of_clusters,
 )
+from hltnode.protocol.lhcb.errors import SciFiBankError
 from tests.protocol import fuzz
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import UtBankError
 from hltnode.protocol import ProtocolError, RawBank, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import (
@@ -23,6 +22,7 @@ from hltnode.protocol.lhcb.banks.ut import (
     encode_ut_v3,
     encode_ut_v4,
 )
+from hltnode.protocol.lhcb.errors import UtBankError
 from tests.protocol import fuzz
 
 COLUMNS = [field.name for field in fields(UtHits) if field.name != "bad_boards"]

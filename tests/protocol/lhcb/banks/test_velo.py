@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol.lhcb.errors import VeloBankError
 from hltnode.protocol import RawBank, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import (
@@ -21,6 +20,7 @@ from hltnode.protocol.lhcb.banks.velo import (
     encode_superpixels,
     superpixels_of_pixels,
 )
+from hltnode.protocol.lhcb.errors import VeloBankError
 from tests.protocol import strategies
 
 

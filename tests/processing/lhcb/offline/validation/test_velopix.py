@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.processing.lhcb.geometry import VeloGeometry
 from hltnode.processing.lhcb.offline.validation import VelopixError, encode_velopix, read_velopix
 from hltnode.processing.lhcb.offline.validation.readers.velopix import clusters_of_hits
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id
 from hltnode.protocol.lhcb.truth import decode_particles
 from hltnode.protocol.raw_data.odin import decode_odin
