@@ -45,7 +45,8 @@ class StageTimings(Protocol):
 class Workspace(Protocol):
     """Buffers and state of one batch.
 
-    `submit` returns immediately; `ended` is called in any thread when `poll` has news. All methods may raise `BackendError`; after a `DeviceLostError`, every later call fails.
+    `submit` returns immediately; `ended` is called in any thread when `poll` has news. All methods may raise
+    `BackendError`; after a `DeviceLostError`, every later call fails.
     """
 
     @property
