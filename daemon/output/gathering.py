@@ -1,6 +1,6 @@
-"""From a computed batch to what leaves the node: the decisions of its MEPs, and its kept events as MDF records.
+"""Turns a computed batch into the decisions of its MEPs and its kept events as MDF records.
 
-Nothing in it refers to the slot of the batch any more, which can fill again.
+The result does not refer to the slot of the batch, so the slot can be filled again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -25,17 +25,17 @@ log = get_logger("gathering")
 
 @dataclass(frozen=True, slots=True)
 class GatheredBatch:
-    """A batch on its way to files and sockets; `nbytes` are those of its records and decisions."""
+    """A batch on its way to files and sockets; `nbytes` is the size of its records and decisions."""
 
     computed: ComputedBatch
     decisions: Sequence[MepDecision]
     events: Mapping[EventStream, Sequence[RecordBlock]]
     candidates_left_out: int
-    """Selected candidates that did not fit in the reports of their events."""
+    """Number of selected candidates that did not fit into the reports of their events."""
     nbytes: int
 
     def without(self, meps: Collection[int]) -> "GatheredBatch":
-        """Nothing of some MEPs is to leave the node."""
+        """The same batch without some MEPs."""
         return replace(
             self,
             decisions=[decision for decision in self.decisions if decision.mep not in meps],
@@ -51,7 +51,7 @@ class EventGatherer:
 
     Args:
         buffers: the pinned input of each slot.
-        flags: those of the chain, which say what goes to the error stream.
+        flags: flags of the chain. They decide which events go to the error stream.
     """
 
     def __init__(
@@ -72,10 +72,9 @@ class EventGatherer:
         self._n_lines = n_lines
 
     def gather(self, computed: ComputedBatch) -> GatheredBatch:
-        """Accepted events, and those with a flag for the error stream.
+        """Gather the accepted events and the events for the error stream.
 
-        Missing sources or a cut before the reconstruction alone do not keep an event, unless its MEP goes to the error
-        stream.
+        Missing sources or an event cut alone do not keep an event, unless its whole MEP goes to the error stream.
         """
         batch, results = computed.batch, computed.results
         to_error = results.flags & self._errors
@@ -104,7 +103,7 @@ class EventGatherer:
         return GatheredBatch(computed, decisions, events, left_out, nbytes)
 
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
-        """Some events of a batch as records, and how many candidates did not fit in their reports."""
+        """Events of a batch as records, and the number of candidates that did not fit into their reports."""
         batch, results = computed.batch, computed.results
         encoded = self._encoder.encode_batch(
             self._buffers[batch.slot],

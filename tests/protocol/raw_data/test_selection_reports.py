@@ -108,7 +108,7 @@ def test_hits_that_objects_share_cannot_ask_for_any_amount_of_memory() -> None:
     structure = 4 * struct.unpack_from("<10I", payload)[2]
     # All three point to the first sequence.
     struct.pack_into("<6H", payload, structure + 4, *(1 << 1 | 1, 0) * 3)
-    with pytest.raises(ReportError, match="more LHCbIDs"):
+    with pytest.raises(ReportError, match="more ids of channels"):
         decode_sel_reports(RawBank(BankType.HLT_SEL_REPORTS, 12, 0, memoryview(payload)))
 
 
