@@ -67,9 +67,9 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags of
-    events, the names of sub-detectors (by the top five bits of their source ids), the histograms, the number of words
-    per event in `Output.selected`, and the trigger configuration key (TCK)."""
+    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
+    of events, the names of sub-detectors (by the top five bits of their source ids), the histograms, the number of
+    words per event in `Output.selected`, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...

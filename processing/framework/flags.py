@@ -18,13 +18,13 @@ class EventFlag(IntFlag):
     INCOMPLETE = 4
     """The fragment of at least one readout source was missing."""
     ODIN_ERROR = 8
-    """No ODIN bank, or one that could not be decoded. ODIN is no detector: it is the bank of the event's own numbers,
-    one of the containers that every chain and the outputs share (protocol.raw_data.odin)."""
+    """The ODIN bank is missing or could not be decoded."""
+    # ODIN is no detector: its bank has the event's own numbers, which every chain and the outputs share.
     BACKEND_ERROR = 16
     """The back end failed on the batch of this event; the event carries no decision of a line."""
     NOT_PROCESSED = 64
-    """The MEP of this event was not computed, because sessions of the node have ended while they computed it; the
-    event carries no decision of a line."""
+    """The MEP of this event was not computed, because sessions of the node ended while they computed it. The event
+    carries no decision of a line."""
     CANDIDATES_LEFT_OUT = 512
     """Lines selected more candidates than the reports of an accepted event hold; its decisions are right. No reason to
     keep an event."""
