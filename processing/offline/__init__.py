@@ -1,0 +1,1 @@
+"""What the offline parts of chains share; no detector is named here."""
