@@ -89,9 +89,9 @@ def show(chain: InstalledChain) -> None:
         return
     _show_list("sequences", chain.sequences, "one, without a name")
     if chain.kernel_error:
-        typer.echo(f"  kernels: not built: {chain.kernel_error}")
+        typer.echo(f"  kernels not built: {chain.kernel_error}")
     else:
-        _show_list("kernels", chain.kernels, "none for this machine")
+        _show_list("kernels built for", chain.kernels, "no instruction set of this machine")
     _show_list("tools", chain.tools, "none")
 
 

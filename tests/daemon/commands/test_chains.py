@@ -42,7 +42,7 @@ def test_a_second_chain_may_have_one_sequence_and_no_tools(tmp_path: Path) -> No
     found, printed = chains_of(tmp_path)
     assert found["tiny"]["kernels"] == ["baseline"]
     assert found["tiny"]["tools"] == found["tiny"]["sequences"] == []
-    assert "tiny: package tiny 1.0\n  sequences: one, without a name\n  kernels: baseline\n  tools: none\n" in printed
+    assert "tiny: package tiny 1.0\n  sequences: one, without a name\n  kernels built for: baseline\n  tools: none\n" in printed
 
 
 @pytest.mark.parametrize(
@@ -77,4 +77,4 @@ def test_kernels_that_are_not_built_are_named(tiny: object, tmp_path: Path, monk
         away.rename(kernels)
     assert found["tiny"]["kernels"] == []
     assert "kernels.so" in str(found["tiny"]["kernel_error"])
-    assert "  kernels: not built: " in printed
+    assert "  kernels not built: " in printed
