@@ -1,1 +1,1 @@
-"""What the offline parts of chains share; no detector is named here."""
+"""Offline tools that any chain can use: simulation, validation and reports without a detector."""

@@ -42,7 +42,10 @@ def test_a_second_chain_may_have_one_sequence_and_no_tools(tmp_path: Path) -> No
     found, printed = chains_of(tmp_path)
     assert found["tiny"]["kernels"] == ["baseline"]
     assert found["tiny"]["tools"] == found["tiny"]["sequences"] == []
-    assert "tiny: package tiny 1.0\n  sequences: one, without a name\n  kernels built for: baseline\n  tools: none\n" in printed
+    assert (
+        "tiny: package tiny 1.0\n  sequences: one, without a name\n  kernels built for: baseline\n  tools: none\n"
+        in printed
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,13 +71,16 @@ def test_a_chain_that_cannot_be_imported_is_shown_with_its_error(
     assert found["lhcb"]["error"] == ""
 
 
-def test_kernels_that_are_not_built_are_named(tiny: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernels = Path(tiny.TINY.kernels.library)  # type: ignore[attr-defined]
-    away = kernels.rename(kernels.with_suffix(".away"))
-    try:
-        found, printed = chains_of(tmp_path)
-    finally:
-        away.rename(kernels)
-    assert found["tiny"]["kernels"] == []
-    assert "kernels.so" in str(found["tiny"]["kernel_error"])
-    assert "  kernels not built: " in printed
+@pytest.mark.usefixtures("tiny")
+def test_kernels_that_are_not_built_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "unbuilt_chain.py").write_text(
+        "from dataclasses import replace\n"
+        "from tiny.chain import TINY\n"
+        "CHAIN = replace(TINY, name='unbuilt', kernels=replace(TINY.kernels, library='/nowhere/kernels.so'))\n"
+    )
+    install(tmp_path, "unbuilt", "[hltnode.chains]\nunbuilt = unbuilt_chain:CHAIN\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    found, printed = chains_of(tmp_path)
+    assert found["unbuilt"]["kernels"] == []
+    assert "/nowhere/kernels.so" in str(found["unbuilt"]["kernel_error"])
+    assert "  kernels not built: the compiled kernels cannot be loaded: /nowhere/kernels.so" in printed

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, FloatArray, Scene
+from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, Scene
 from hltnode.processing.lhcb.offline.validation.reports.plots import COLOURS, STYLE
+from hltnode.processing.offline.arrays import Float64Array
 
 _LONG, _MUON, _PV, _SV, _TRUTH, _ = COLOURS
 _FREE, _USED, _VELO = "#a3abb6", "#39424e", "#8b95a3"
@@ -93,11 +94,11 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
         axes.plot(vertex.place[h], vertex.place[v], "D", color=_PV, markersize=5, mec="white", mew=0.6, zorder=7)
 
 
-def _between(z: FloatArray, ends: tuple[int, int]) -> NDArray[np.bool_]:
+def _between(z: Float64Array, ends: tuple[int, int]) -> NDArray[np.bool_]:
     return (z >= ends[0]) & (z <= ends[1])
 
 
-def _add_lines(axes: Axes, lines: Iterable[FloatArray], h: int, v: int, ends: tuple[int, int], **style: Any) -> None:
+def _add_lines(axes: Axes, lines: Iterable[Float64Array], h: int, v: int, ends: tuple[int, int], **style: Any) -> None:
     """Lines from their first point to where they leave a range of z: what lies behind would hide the rest."""
     shown = [line[: np.count_nonzero(_between(line[:, _Z], ends)) + 1] for line in lines]
     axes.add_collection(LineCollection([np.stack([line[:, h], line[:, v]], axis=1) for line in shown], **style))

@@ -7,7 +7,8 @@ import numpy as np
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, FloatArray, Scene
+from hltnode.processing.lhcb.offline.display.scene import LONG_PART, Scene
+from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -38,11 +39,11 @@ class _Panel:
     ticks: tuple[Sequence[int], Sequence[int]]
     parts: tuple[tuple[str, float, float], ...] = ()
 
-    def x(self, values: FloatArray) -> FloatArray:
+    def x(self, values: Float64Array) -> Float64Array:
         low, high = self.across
         return _LEFT + (values - low) / (high - low) * (WIDTH - _LEFT)
 
-    def y(self, values: FloatArray) -> FloatArray:
+    def y(self, values: Float64Array) -> Float64Array:
         low, high = self.along
         return (high - values) / (high - low) * (HEIGHT - _BOTTOM)
 
@@ -146,7 +147,7 @@ def _axes(panel: _Panel, bottom: int) -> str:
     return drawn + f"<text {upright}>{names[panel.vertical]} (mm)</text>"
 
 
-def _path(panel: _Panel, lines: Iterable[FloatArray]) -> str:
+def _path(panel: _Panel, lines: Iterable[Float64Array]) -> str:
     parts = []
     for line in lines:
         x, y = panel.x(line[:, panel.horizontal]), panel.y(line[:, panel.vertical])

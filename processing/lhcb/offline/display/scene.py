@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from hltnode.processing.offline.arrays import Float64Array
+
 NO_TRACK = -1
 
 VELO_PART, LONG_PART = "velo", "long"
@@ -23,7 +24,7 @@ class SceneHits:
     long track that has the hit, or NO_TRACK. ids: u32[n], LHCbIDs; tile ids of muon hits.
     """
 
-    points: FloatArray
+    points: Float64Array
     track: NDArray[np.int64]
     ids: NDArray[np.uint32]
 
@@ -36,7 +37,7 @@ class SceneTrack:
     """
 
     kind: str
-    line: FloatArray
+    line: Float64Array
     eta: float
     phi: float
     backward: bool = False
@@ -81,7 +82,7 @@ class SceneDecay:
 class SceneParticle:
     """A true particle as the line from its origin through its hits, f64[n, 3]."""
 
-    line: FloatArray
+    line: Float64Array
     pid: int
     p: float
     pt: float

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.lhcb.offline.tools.options import VeloBanksOption
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults
 from hltnode.processing.lhcb.offline.validation.selections.sample import efficiencies_of
 from hltnode.processing.lhcb.offline.validation.selections.tables import efficiency_text
 from hltnode.processing.offline.chain_tools import MeasuredEfficiencies, Results
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import Scan

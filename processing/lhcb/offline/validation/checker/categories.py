@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hltnode.processing.lhcb.offline.validation.checker.matching import SCIFI, UT, VELO
-from hltnode.processing.lhcb.offline.validation.checker.particles import Mask, ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.offline.arrays import Mask
 
 
 class Stage(StrEnum):

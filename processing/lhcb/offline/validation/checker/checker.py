@@ -21,8 +21,8 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import Particl
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.offline.validation.checker.track_resolution import TrackResolution
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults
 from hltnode.processing.lhcb.offline.validation.checker.vertices import VertexCounts
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.raw_data.truth import McVertex
 
 

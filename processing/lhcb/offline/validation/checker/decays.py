@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import CENTRAL_68, Binning
-from hltnode.processing.lhcb.offline.validation.checker.mass_peak import MIN_ENTRIES, MassPeak, fit_peak
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import (
-    ID_BITS,
-    Float64Array,
-    Int64Array,
-    Mask,
-    ParticleTable,
-)
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import ID_BITS, ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.checks.binning import CENTRAL_68, Binning
+from hltnode.processing.offline.checks.counts import ratio
+from hltnode.processing.offline.checks.mass_peak import MIN_ENTRIES, MassPeak, fit_peak
+from hltnode.processing.offline.checks.residuals import ResidualHistogram
 
 _N_BINS = 240
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Mask, OwnedIds, ParticleTable, id_keys
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import OwnedIds, ParticleTable, id_keys
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.processing.offline.arrays import Mask
+from hltnode.processing.offline.checks.counts import ratio
 
 KAON_SHORT, LAMBDA = 310, 3122
 

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import MUON, Mask, ParticleTable
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import MUON, ParticleTable
+from hltnode.processing.offline.arrays import Mask
+from hltnode.processing.offline.checks.counts import ratio
 
 
 @dataclass(slots=True)

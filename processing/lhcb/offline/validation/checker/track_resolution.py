@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS, Binning
+from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, ParticleTable
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram, summary
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.checks.binning import Binning
+from hltnode.processing.offline.checks.residuals import ResidualHistogram, summary
 
 # The IP resolution is a straight line in 1/pt: multiple scattering over a constant.
 _INVERSE_PT = Binning("$1/p_T$", "1/GeV", np.linspace(0, 5, 21), scale=1000.0)

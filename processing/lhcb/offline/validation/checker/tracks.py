@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import detector_type
 
 

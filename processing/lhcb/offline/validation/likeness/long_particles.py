@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtHitPositions
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import FIRST_Z, Flights, LayerStates, Propagation
-from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON, Float64Array, Int64Array, Mask
+from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits, fit_curves
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 

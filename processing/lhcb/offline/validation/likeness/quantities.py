@@ -5,9 +5,9 @@ from hltnode.processing.lhcb.geometry.ideal_scifi import N_MAT_INDICES
 from hltnode.processing.lhcb.geometry.ideal_ut import N_SECTORS
 from hltnode.processing.lhcb.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.lhcb.geometry.muon import N_LAYOUTS
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Quantity, Statistic
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import MUON_RANGES
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import BEND_RANGES, HEIGHT_RANGES, MOMENTUM_RANGES
+from hltnode.processing.offline.likeness.distribution import Quantity, Statistic
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME
 from hltnode.protocol.lhcb.banks.velo import N_SENSORS
 from hltnode.protocol.raw_data.raw_bank import BankType

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import ranges
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import Lines
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import Values
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.sorting import ranges
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 

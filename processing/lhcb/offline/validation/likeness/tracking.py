@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtHitPositions
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
     STEREO_SLOPE,
     Lines,
@@ -15,6 +14,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
 )
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z, q_over_p
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 

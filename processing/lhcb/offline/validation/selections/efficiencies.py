@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.statistics import wilson_interval
-from hltnode.processing.lhcb.offline.validation.checker.binning import Binning
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.checks.binning import Binning
 from hltnode.processing.selection.studies.scans import Scan
 
 PT = Binning("$p_T$ of the decay", "GeV", np.concatenate([np.arange(0, 8, 1), np.arange(8, 20.1, 2)]), scale=1e-3)

@@ -10,8 +10,9 @@ import pytest
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.hepmc_reader import HepmcError, HepmcSource
+from hltnode.processing.lhcb.offline.simulation.generation.hepmc_source import HepmcSource
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.hepmc import HepmcError
 from hltnode.protocol.raw_data.truth import decode_particles
 
 BEAMLINE = (0.0, 0.0)

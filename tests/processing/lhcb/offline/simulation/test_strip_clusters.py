@@ -3,14 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import (
+from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Clusters, cluster, links, share_charge
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.sorting import (
     distinct,
     distinct_and_places,
     ranges,
     stable_order,
 )
-from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Clusters, cluster, links, share_charge
 
 
 def clusters_of(deposits: dict[int, float]) -> Clusters:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.processing.lhcb.offline.simulation.worker_processes import results_in_order
+from hltnode.processing.offline.worker_processes import results_in_order
 
 pytestmark = pytest.mark.process
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import Binning
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram
+from hltnode.processing.offline.checks.binning import Binning
+from hltnode.processing.offline.checks.residuals import ResidualHistogram
 
 
 def test_values_fall_into_bins_in_the_unit_of_the_axis_and_those_outside_into_none() -> None:

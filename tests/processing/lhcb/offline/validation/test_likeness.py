@@ -10,15 +10,15 @@ from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloE
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
-from hltnode.processing.lhcb.offline.validation.likeness.comparison import compare, comparison_result
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import (
+from hltnode.processing.lhcb.offline.validation.likeness.quantities import QUANTITIES
+from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits, curve_at, fit_curves
+from hltnode.processing.offline.likeness.comparison import compare, comparison_result
+from hltnode.processing.offline.likeness.distribution import (
     Distribution,
     Quantity,
     distance_by_chance,
     kolmogorov_distance,
 )
-from hltnode.processing.lhcb.offline.validation.likeness.quantities import QUANTITIES
-from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits, curve_at, fit_curves
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType
 

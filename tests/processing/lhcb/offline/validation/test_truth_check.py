@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_ids
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault, TruthFaults, read_truth
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault, read_truth
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 from hltnode.protocol.raw_data.mdf import iter_records

@@ -11,21 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from hltnode.processing.framework.page_templates import render
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array
-from hltnode.processing.lhcb.offline.validation.likeness.comparison import (
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.likeness.comparison import (
     MAX_DIFFERENCE,
     TRACKING_DIFFERENCE,
     TRACKING_ERRORS,
     TRACKING_MEDIAN,
     Compared,
+    Sample,
 )
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Distribution, Quantity, Statistic
-from hltnode.processing.lhcb.offline.validation.likeness.sample import SampleSummary
-from hltnode.processing.lhcb.offline.validation.reports.html_report import TEMPLATES, Drawn, Section, drawn
-from hltnode.processing.lhcb.offline.validation.reports.plots import COLOURS, axis_title, panels
-from hltnode.processing.lhcb.offline.validation.reports.tables import Row
+from hltnode.processing.offline.likeness.distribution import Distribution, Quantity, Statistic
+from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
+from hltnode.processing.offline.pages.tables import Row
+from hltnode.processing.offline.plots.figures import COLOURS, axis_title, panels
 
-_OWN_TEMPLATES = Path(__file__).parent / "templates"
 _PANELS_PER_FIGURE = 9
 # Notes on quantities whose titles are not sufficient.
 _PER_LARGE_THING = ("event", "bank", "sensor")
@@ -36,9 +35,7 @@ _LABEL_LENGTH = 18
 _FEWEST_BINS, _MOST_BINS = 8, 50
 
 
-def likeness_page(
-    names: tuple[str, str], reference: SampleSummary, other: SampleSummary, compared: Sequence[Compared]
-) -> str:
+def likeness_page(names: tuple[str, str], reference: Sample, other: Sample, compared: Sequence[Compared]) -> str:
     """The report: names of the two samples, their summaries, and the quantities as `compare` gives them."""
     means = [pair for pair in compared if pair.ratio is not None and not pair.quantity.of_tracking]
     tracking = [pair for pair in compared if pair.quantity.of_tracking and pair.values is not None]
@@ -46,7 +43,6 @@ def likeness_page(
     return render(
         "likeness.html",
         TEMPLATES,
-        _OWN_TEMPLATES,
         title=f"Likeness: {names[0]} and {names[1]}",
         names=names,
         events=events,

@@ -1,19 +1,19 @@
 """Comparison of two samples: means, widths and medians, their ratios and differences, Kolmogorov distances."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import (
+from hltnode.processing.offline.likeness.distribution import (
     Distribution,
     Quantity,
     Statistic,
     distance_by_chance,
     kolmogorov_distance,
 )
-from hltnode.processing.lhcb.offline.validation.likeness.quantities import QUANTITIES
-from hltnode.processing.lhcb.offline.validation.likeness.sample import SampleSummary
+from hltnode.processing.offline.truth_faults import TruthFaults
 
 MAX_DIFFERENCE = 0.15
 """Means that should be equal and differ by more than this fraction are listed."""
@@ -21,6 +21,21 @@ MAX_DIFFERENCE = 0.15
 TRACKING_DIFFERENCE, TRACKING_MEDIAN, TRACKING_ERRORS = 0.10, 0.5, 2.0
 """What the tracking depends on is listed if it differs by more than this fraction (medians, which are near 0: by more
 than this value) and by more than this number of standard errors."""
+
+
+class Sample(Protocol):
+    """The distributions of one sample of events.
+
+    quantities: every quantity that can be compared, in the order of the report. distributions: those of the quantities
+    that the sample has. faults: the events whose truth is left out.
+    """
+
+    @property
+    def quantities(self) -> Mapping[str, Quantity]: ...
+
+    events: int
+    distributions: dict[str, Distribution]
+    faults: TruthFaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +131,16 @@ def _of_sample(name: str, distribution: Distribution | None) -> dict[str, Any]:
     }
 
 
-def compare(reference: SampleSummary, other: SampleSummary) -> list[Compared]:
+def compare(reference: Sample, other: Sample) -> list[Compared]:
     """Every quantity that a sample has, in the order of the report."""
     pairs = (
         Compared(quantity, reference.distributions.get(name), other.distributions.get(name))
-        for name, quantity in QUANTITIES.items()
+        for name, quantity in reference.quantities.items()
     )
     return [pair for pair in pairs if pair.reference is not None or pair.other is not None]
 
 
-def comparison_result(reference: SampleSummary, other: SampleSummary) -> dict[str, Any]:
+def comparison_result(reference: Sample, other: Sample) -> dict[str, Any]:
     """The JSON object of `hltnode compare`, without the names of the files."""
     compared = compare(reference, other)
     return {

@@ -6,8 +6,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import CENTRAL_68
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.checks.binning import CENTRAL_68
 
 # Fewer entries than this do not tell the error of their median.
 _LEAST_FOR_ERROR = 8

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array
+from hltnode.processing.offline.arrays import Int64Array
 
 
 def distinct(values: Int64Array) -> Int64Array:

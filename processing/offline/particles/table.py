@@ -3,7 +3,8 @@ made."""
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array, ParticleColumns
+from hltnode.processing.offline.arrays import Int64Array
+from hltnode.processing.offline.particles.columns import ParticleColumns
 
 
 class ParticleTable:

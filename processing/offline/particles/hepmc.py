@@ -1,28 +1,20 @@
 """Events of a generator (Pythia, EvtGen ...) from a HepMC file; needs the extra `hepmc`.
 
-The generator must decay all that decays before the magnet: of its final particles, charged pions, kaons, protons,
+The generator must decay all that decays before the detector: of its final particles, charged pions, kaons, protons,
 deuterons, electrons and muons are followed. Units: mm, MeV.
 """
 
 import lzma
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.simulation.generation.collisions import (
-    LIGHT_MM_PER_NS,
-    SIGMA_XY,
-    SIGMA_Z,
-    SimulatedCollisions,
-    generate,
-)
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sources import check_nu
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, ParticleColumns
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS
 
 # Charges of the particles that the simulation follows.
 _CHARGE = {11: -1, 13: -1, 211: 1, 321: 1, 2212: 1, 1000010020: 1}
@@ -44,29 +36,17 @@ class HepmcError(ValueError):
     """A HepMC file that cannot be read, or not by this installation; the message names it and the reason."""
 
 
-class HepmcSource:
-    """One collision per event from a file, moved into the luminous region, in addition to Poisson(nu) minimum-bias
-    ones.
+class HepmcFile:
+    """The events of a file, in its order: event id i is event i of the file, and ids must rise from call to call."""
 
-    Events are taken in the order of the file: event id i is its event i, and ids must rise from call to call.
-    """
-
-    def __init__(self, path: Path, nu: float, beamline: tuple[float, float]) -> None:
-        """Raises HepmcError if pyhepmc is missing or the file cannot be opened, ValueError for an impossible nu."""
-        check_nu(nu)
-        self._path, self._nu, self._beamline = path, nu, beamline
+    def __init__(self, path: Path) -> None:
+        """Raises HepmcError if pyhepmc is missing or the file cannot be opened."""
+        self._path = path
         self._events = _events_of(path)
         self._next = 0
 
-    def __call__(self, random: EventRandom, event_ids: Sequence[int]) -> list[SimulatedCollisions]:
-        """The collisions of events. Raises HepmcError if the file ends before them or is damaged."""
-        pile_up = generate(random, self._nu, self._beamline)
-        events = zip(event_ids, random.generators, pile_up, strict=True)
-        return [self._with_pile_up(event_id, rng, others) for event_id, rng, others in events]
-
-    def _with_pile_up(
-        self, event_id: int, rng: np.random.Generator, pile_up: SimulatedCollisions
-    ) -> SimulatedCollisions:
+    def find(self, event_id: int) -> Any:
+        """An event of the file, for `particles`. Raises HepmcError if the file ends before it or is damaged."""
         while True:
             try:
                 event = next(self._events)
@@ -74,14 +54,15 @@ class HepmcSource:
                 raise HepmcError(self._too_short(event_id)) from None
             self._next += 1
             if self._next > event_id:
-                break
-        spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
-        place = rng.normal(size=3) * spread + np.array([*self._beamline, 0.0])
+                return event
+
+    def particles(self, event_id: int, event: Any, place: Float64Array) -> ParticleColumns:
+        """The charged final particles of an event, those straight from the collision first; the collision moves to
+        `place`. Raises HepmcError for an impossible particle."""
         try:
-            particles = _particles_of(event, place)
+            return _particles_of(event, place)
         except ValueError as error:
             raise HepmcError(f"{self._path}, event {event_id}: {error}") from error
-        return _together(pile_up, particles, place)
 
     def _too_short(self, event_id: int) -> str:
         # HepMC itself does not distinguish the end of a file from a line that it cannot read.
@@ -116,7 +97,7 @@ def _read(pyhepmc: Any, path: Path) -> Iterator[Any]:
         raise HepmcError(f"{path}: not a HepMC file that can be read: {error}") from error
 
 
-def _particles_of(event: Any, place: FloatArray) -> ParticleColumns:
+def _particles_of(event: Any, place: Float64Array) -> ParticleColumns:
     """The charged final particles, those straight from the collision first; the collision moves to `place`.
 
     Raises ValueError for an impossible particle.
@@ -159,7 +140,7 @@ def _particles_of(event: Any, place: FloatArray) -> ParticleColumns:
     return particles.take(np.argsort(~is_prompt, kind="stable"))
 
 
-def _check(origin: FloatArray, momentum: FloatArray, pid: np.ndarray[Any, Any]) -> None:
+def _check(origin: Float64Array, momentum: Float64Array, pid: np.ndarray[Any, Any]) -> None:
     # Comparisons with nan are false.
     good = (np.abs(momentum) < _LARGEST_P).all(axis=1) & (np.abs(origin) < _FARTHEST).all(axis=1)
     if not good.all():
@@ -169,7 +150,7 @@ def _check(origin: FloatArray, momentum: FloatArray, pid: np.ndarray[Any, Any]) 
         )
 
 
-def _collision_of(event: Any) -> FloatArray:
+def _collision_of(event: Any) -> Float64Array:
     """The point of the collision; the origin for a generator that does not list the beams."""
     for particle in event.particles:
         if particle.status == _BEAM and particle.end_vertex is not None:
@@ -177,7 +158,7 @@ def _collision_of(event: Any) -> FloatArray:
     return np.zeros(3)
 
 
-def _position(vertex: Any) -> FloatArray:
+def _position(vertex: Any) -> Float64Array:
     place = vertex.position
     return np.array([place.x, place.y, place.z])
 
@@ -216,21 +197,6 @@ def _lifetime(head: Any) -> float:
     return flown * head.generated_mass / p / LIGHT_MM_PER_NS if p > 0 else 0.0
 
 
-def _together(pile_up: SimulatedCollisions, particles: ParticleColumns, place: FloatArray) -> SimulatedCollisions:
-    """All collisions of an event; particles straight from them stay first."""
-    n_prompt = int((np.sqrt(((particles.origin - place) ** 2).sum(axis=1)) < _PROMPT).sum())
-    n = len(pile_up.collision)
-    rows = np.arange(len(pile_up.particles))
-    return replace(
-        pile_up,
-        positions=np.concatenate([pile_up.positions, place[None]]),
-        particles=ParticleColumns.join(
-            [
-                pile_up.particles.take(rows[:n]),
-                particles.take(np.arange(n_prompt)),
-                pile_up.particles.take(rows[n:]),
-                particles.take(np.arange(n_prompt, len(particles))),
-            ]
-        ),
-        collision=np.concatenate([pile_up.collision, np.full(n_prompt, len(pile_up.positions))]),
-    )
+def count_prompt(particles: ParticleColumns, place: Float64Array) -> int:
+    """The number of particles that come straight from the collision at `place`."""
+    return int((np.sqrt(((particles.origin - place) ** 2).sum(axis=1)) < _PROMPT).sum())

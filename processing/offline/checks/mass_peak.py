@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
+from hltnode.processing.offline.arrays import Float64Array
 
 # Half the range of the fit in widths of the peak: tails of scattered tracks are outside of the core.
 _RANGE = 3.0

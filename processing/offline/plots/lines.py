@@ -10,10 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hltnode.processing.framework.statistics import wilson_interval
-from hltnode.processing.lhcb.offline.validation.reports.plots import COLOURS, MARKERS, STYLE, axis_title, panels
+from hltnode.processing.offline.plots.figures import COLOURS, MARKERS, STYLE, Result, axis_title, panels
 
-Result = tuple[str, dict[str, Any]]
-"""Name of a trigger configuration, and the JSON object of the command."""
 Interval = tuple[float, float, float]
 """Value, lower and upper end; nan where there is none."""
 

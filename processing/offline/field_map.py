@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-FloatArray = NDArray[np.float64]
+from hltnode.processing.offline.arrays import Float64Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +23,14 @@ class FieldMap:
     values: NDArray[np.float32]
 
     @property
+    def last(self) -> tuple[float, float, float]:
+        """The last x, y, z of the grid, mm."""
+        x, y, z = (
+            first + step * (n - 1) for first, step, n in zip(self.first, self.step, self.values.shape[1:], strict=True)
+        )
+        return x, y, z
+
+    @property
     def mirrored(self) -> tuple[bool, bool]:
         """In x, in y."""
         return self.first[0] == 0.0, self.first[1] == 0.0
@@ -32,7 +40,7 @@ class FieldMap:
         """SHA-256 of its numbers."""
         return sha256(np.array([*self.first, *self.step]).tobytes() + self.values.tobytes()).hexdigest()
 
-    def field(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> FloatArray:
+    def field(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Float64Array:
         """(Bx, By, Bz) in T, shape (3, ...), at points in mm, by trilinear interpolation; points outside have the field
         of the edge."""
         point = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (x, y, z)))

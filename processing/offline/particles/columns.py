@@ -6,9 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
-Int64Array = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
 # Particle id of the heavy ancestor where there is none (docs/formats/truth-banks.md).
 NO_ANCESTOR = -999_999
@@ -24,11 +22,11 @@ class ParticleColumns:
     (docs/formats/truth-banks.md): dom_key, dom_pid i64[n] and dom_pt (MeV), dom_tau (ns) f64[n].
     """
 
-    origin: FloatArray
-    momentum: FloatArray
+    origin: Float64Array
+    momentum: Float64Array
     pid: Int64Array
     charge: Int64Array
-    z_end: FloatArray
+    z_end: Float64Array
     mother: Int64Array
     mother_key: Int64Array
     from_beauty: Mask
@@ -37,14 +35,14 @@ class ParticleColumns:
     from_signal: Mask
     dom_key: Int64Array
     dom_pid: Int64Array
-    dom_pt: FloatArray
-    dom_tau: FloatArray
+    dom_pt: Float64Array
+    dom_tau: Float64Array
 
     @classmethod
     def of(
         cls,
-        origin: FloatArray,
-        momentum: FloatArray,
+        origin: Float64Array,
+        momentum: Float64Array,
         pid: Int64Array,
         charge: Int64Array,
         mother: int | Int64Array = 0,
@@ -83,23 +81,23 @@ class ParticleColumns:
         return cls(*(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(cls)))
 
     @property
-    def p(self) -> FloatArray:
+    def p(self) -> Float64Array:
         """Momentum, MeV."""
-        squares: FloatArray = (self.momentum**2).sum(axis=1)
+        squares: Float64Array = (self.momentum**2).sum(axis=1)
         return np.sqrt(squares)
 
     @property
-    def pt(self) -> FloatArray:
+    def pt(self) -> Float64Array:
         """Transverse momentum, MeV."""
         return np.hypot(self.momentum[:, 0], self.momentum[:, 1])
 
     @property
-    def eta(self) -> FloatArray:
+    def eta(self) -> Float64Array:
         """Pseudorapidity."""
         return np.arcsinh(self.momentum[:, 2] / self.pt)
 
     @property
-    def phi(self) -> FloatArray:
+    def phi(self) -> Float64Array:
         """Azimuth, rad."""
         return np.arctan2(self.momentum[:, 1], self.momentum[:, 0])
 

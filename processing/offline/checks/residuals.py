@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import CENTRAL_68, Binning
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.checks.binning import CENTRAL_68, Binning
 
 # Fine enough that the width from the histogram is not limited by its bins.
 _RESIDUAL_BINS = 400
