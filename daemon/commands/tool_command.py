@@ -1,6 +1,7 @@
 """Commands that ask a tool of a chain: the chain adds options of its own, and may not have the tool."""
 
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -38,11 +39,15 @@ class ToolCommand:
 
         tool = tool_of(installed_tools(chain), chain, self.member)
         signature = inspect.signature(self.function)
-        common = [parameter for name, parameter in signature.parameters.items() if name not in (TOOL, OWN)]
+        hints = get_type_hints(self.function, include_extras=True)
+        common = [
+            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in signature.parameters.items()
+            if name not in (TOOL, OWN)
+        ]
         own = _options_of(tool.options) if OWN in signature.parameters else []
+        _check_distinct(chain, common, own)
         names = {parameter.name for parameter in own}
-        if both := names & {parameter.name for parameter in common}:
-            raise ValueError(f"chain {chain!r}: option {', '.join(sorted(both))} of its tool is one of the command")
 
         def run(**given: Any) -> None:
             of_tool = {name: given.pop(name) for name in names}
@@ -50,17 +55,10 @@ class ToolCommand:
                 given[OWN] = tool.options(**of_tool)
             self.function(tool, **given)
 
-        annotations = get_type_hints(self.function, include_extras=True)
-        keyword_only = [
-            parameter.replace(
-                annotation=annotations.get(parameter.name, parameter.annotation),
-                kind=inspect.Parameter.KEYWORD_ONLY,
-            )
-            for parameter in (*common, *own)
-        ]
-        run.__signature__ = signature.replace(parameters=keyword_only)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in keyword_only} | {"return": None}
-        run.__doc__ = self.function.__doc__
+        parameters = [*common, *own]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+        run.__doc__ = inspect.cleandoc(self.function.__doc__ or "") + _about(chain, own)
         return run
 
 
@@ -70,13 +68,16 @@ def tool_command(member: str) -> Callable[[Callable[..., None]], ToolCommand]:
 
 
 def tool_of(tools: "ChainTools", chain: str, member: str) -> Any:
-    """A tool. Raises ValueError if the chain has none of this kind."""
+    """A tool. Raises ValueError if the chain has none of this kind, or it cannot be imported."""
     make = getattr(tools, member)
     if make is None:
         raise ValueError(
             f"chain {chain} has no {member}: its package offers none under the entry point group hltnode.chain_tools"
         )
-    return make()
+    try:
+        return make()
+    except ImportError as error:
+        raise ValueError(f"chain {chain}: its {member} cannot be imported: {error}") from error
 
 
 def chain_named_in(arguments: Sequence[str]) -> str | None:
@@ -106,3 +107,27 @@ def _options_of(options: type) -> list[inspect.Parameter]:
         )
         for field in fields(options)
     ]
+
+
+def _check_distinct(chain: str, common: Sequence[inspect.Parameter], own: Sequence[inspect.Parameter]) -> None:
+    """Raises ValueError for an option of a chain that the command has too."""
+    taken = {word for parameter in common for word in (parameter.name, *_declarations(parameter))}
+    for parameter in own:
+        for word in (parameter.name, *_declarations(parameter)):
+            if word in taken:
+                raise ValueError(f"chain {chain!r}: its tool declares {word}, which the command has already")
+
+
+def _about(chain: str, own: Sequence[inspect.Parameter]) -> str:
+    """A paragraph that tells the options of a chain from those of the command."""
+    if not own:
+        return ""
+    names = ", ".join(declaration for parameter in own for declaration in _declarations(parameter))
+    text = f"Options that chain {chain} adds: {names}. With --chain NAME, --help lists those of another chain."
+    return "\n\n" + textwrap.fill(text, 100, break_on_hyphens=False)
+
+
+def _declarations(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The options of a parameter as they are typed: --velo-banks."""
+    given = [name for data in parameter.annotation.__metadata__ for name in getattr(data, "param_decls", None) or ()]
+    return tuple(given) or (f"--{parameter.name.replace('_', '-')}",)

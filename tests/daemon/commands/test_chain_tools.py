@@ -82,6 +82,7 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
     of_tiny, of_default = run("simulate", "--help", "--chain", "tiny"), run("simulate", "--help")
     assert of_tiny[0] == of_default[0] == 0
     assert "--most-hits" in of_tiny[1]
+    assert "Options that chain tiny adds: --most-hits." in of_tiny[1]
     assert "--velo-banks" not in of_tiny[1]
     assert "--velo-banks" in of_default[1]
     assert "--most-hits" not in of_default[1]
@@ -89,11 +90,23 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
     assert (code, "No such option: --most-hits" in output) == (2, True)
 
 
-def test_an_option_that_the_command_has_is_refused(with_tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiny_tools.TinySimulation, "options", tiny_tools.ClashingOptions)
+@pytest.mark.parametrize(
+    ("options", "word"), [(tiny_tools.ClashingField, "seed"), (tiny_tools.ClashingOption, "--jobs")]
+)
+def test_an_option_that_the_command_has_is_refused(
+    options: type, word: str, with_tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiny_tools.TinySimulation, "options", options)
     code, output = run("simulate", "--chain", "tiny", "-n", "1", "-o", with_tools / "x.mdf")
     assert code == 2
-    assert "chain 'tiny': option seed of its tool is one of the command" in output
+    assert f"chain 'tiny': its tool declares {word}, which the command has already" in output
+
+
+def test_a_tool_that_cannot_be_imported_is_named(with_tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny_tools.TinySimulation, "__init__", tiny_tools.import_a_missing_library)
+    code, output = run("simulate", "--chain", "tiny", "-n", "1", "-o", with_tools / "x.mdf")
+    assert code == 2
+    assert "chain tiny: its simulation cannot be imported: No module named 'no_such_library'" in output
 
 
 @pytest.mark.parametrize(

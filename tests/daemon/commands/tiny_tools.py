@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -26,10 +27,21 @@ class TinyOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClashingOptions:
-    """An option that the command has itself."""
+class ClashingField:
+    """A field with the name of a parameter of the command."""
 
     seed: Annotated[int, typer.Option("--seed-of-hits", help="Seed of the hits.")] = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClashingOption:
+    """An option of the command under another name."""
+
+    boards: Annotated[int, typer.Option("--jobs", help="Boards.")] = 1
+
+
+def import_a_missing_library(_self: object) -> None:
+    importlib.import_module("no_such_library")
 
 
 def numbers_of_hits(seed: int, n: int, most: int) -> list[tuple[int, int]]:
