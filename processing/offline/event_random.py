@@ -66,7 +66,7 @@ class EventRandom:
         )
 
     def chance(self, event: Int64Array, probability: float | Float64Array) -> Mask:
-        """True for each row with a probability."""
+        """True with the given probability, row by row."""
         happens: Mask = self.uniform(event) < probability
         return happens
 

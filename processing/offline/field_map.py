@@ -32,7 +32,7 @@ class FieldMap:
 
     @property
     def mirrored(self) -> tuple[bool, bool]:
-        """In x, in y."""
+        """Whether the grid is one half of the magnet, in x and in y."""
         return self.first[0] == 0.0, self.first[1] == 0.0
 
     @cached_property
@@ -41,8 +41,10 @@ class FieldMap:
         return sha256(np.array([*self.first, *self.step]).tobytes() + self.values.tobytes()).hexdigest()
 
     def field(self, x: ArrayLike, y: ArrayLike, z: ArrayLike) -> Float64Array:
-        """(Bx, By, Bz) in T, shape (3, ...), at points in mm, by trilinear interpolation; points outside have the field
-        of the edge."""
+        """(Bx, By, Bz) in T, shape (3, ...), at points in mm, by trilinear interpolation.
+
+        Points outside the grid have the field of its edge.
+        """
         point = np.broadcast_arrays(*(np.asarray(value, np.float64) for value in (x, y, z)))
         in_x, in_y = self.mirrored
         cell, fraction = [], []
@@ -57,7 +59,7 @@ class FieldMap:
             upper = [corner >> axis & 1 for axis in range(3)]
             weight = np.prod([f if u else 1.0 - f for f, u in zip(fraction, upper, strict=True)], axis=0)
             total += weight * self.values[:, cell[0] + upper[0], cell[1] + upper[1], cell[2] + upper[2]]
-        # Of the components, only those along an axis that is mirrored an odd number of times turn.
+        # Mirror images of a dipole: Bx changes sign with x and with y, Bz with y, By never.
         side_x = np.sign(point[0]) if in_x else 1.0
         side_y = np.sign(point[1]) if in_y else 1.0
         total[0] *= side_x * side_y

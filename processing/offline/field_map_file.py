@@ -13,7 +13,7 @@ from hltnode.processing.offline.field_map import FieldMap
 
 MAX_BYTES = 1 << 29
 MAX_POINTS = 6_000_000
-"""The map of a dipole of 10 m with both halves in x and in y has 3.8 million points."""
+"""The largest map in use has 3.8 million points, with both halves in x and in y."""
 
 _COLUMNS = 6
 # mm; numbers in a file are rounded.
@@ -22,14 +22,14 @@ _LARGEST = np.array([1e5, 1e5, 1e5, 5.0, 5.0, 5.0])  # mm, T
 
 
 class FieldMapError(ValueError):
-    """A file that is no map of a field, or no map of the field that is needed; the message names the file."""
+    """A file is no map of a field, or its map does not cover the tracks; the message names the file."""
 
 
 def read_map(path: Path) -> FieldMap:
     """The map in a file. Raises FieldMapError, which names the file and what is wrong."""
     rows = _numbers(path)
     x, y, z = (_Axis.of(path, name, values) for name, values in zip("xyz", rows.T[:3], strict=True))
-    # A grid with more points than the file has is not laid out.
+    # Checked before the grid is allocated: a damaged file may describe a huge one.
     shape = (x.n, y.n, z.n)
     n = x.n * y.n * z.n
     place = (x.number * y.n + y.number) * z.n + z.number
@@ -56,7 +56,7 @@ def require_reach(path: Path, field_map: FieldMap, reach: tuple[tuple[float, flo
 
 
 def _numbers(path: Path) -> Float64Array:
-    """The lines of the file, f64[points, 6]: finite and of possible size."""
+    """The lines of the file as f64[points, 6]; all values are finite and possible."""
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -64,7 +64,7 @@ def _numbers(path: Path) -> Float64Array:
         if size > MAX_BYTES:
             raise FieldMapError(f"{path}: {size} bytes, at most {MAX_BYTES} are read")
         with path.open(encoding="ascii") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of a file without lines
+            warnings.simplefilter("ignore", UserWarning)  # NumPy warns of a file without lines, which is an error below
             rows: Float64Array = np.loadtxt(file, dtype=np.float64, ndmin=2, max_rows=MAX_POINTS + 1)
     except OSError as error:
         raise FieldMapError(f"{path}: cannot be read: {error.strerror}") from error
@@ -87,7 +87,7 @@ def _numbers(path: Path) -> Float64Array:
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The places of a grid along one axis, mm, and which of them each point has."""
+    """The positions of a grid along one axis (mm), and the index of the position of each point."""
 
     name: str
     first: float

@@ -1,4 +1,4 @@
-"""Results that an earlier run wrote as JSON, read back to be drawn with another: the parts that chains share."""
+"""Reads results that an earlier run wrote as JSON, and models of the parts that all chains share."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -66,7 +66,7 @@ class Residual(BaseModel):
 
 
 class FoundSums(Binned):
-    """Sums over what is to find and what is found."""
+    """Sums over objects to find and objects that were found."""
 
     reconstructible: list[float]
     reconstructed: list[float]

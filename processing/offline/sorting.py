@@ -1,4 +1,4 @@
-"""Integers in order: distinct values of some thousands, faster than np.unique; ranges."""
+"""Distinct values, order and ranges of integers; for some thousand values faster than NumPy's own functions."""
 
 import numpy as np
 

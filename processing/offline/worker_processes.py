@@ -1,7 +1,7 @@
-"""Tasks of several processes, with results in the order of the tasks; no process waits for ever when another one ends.
+"""Runs tasks in several processes; results come in the order of the tasks.
 
-Each process has a pipe of its own. The pools of the standard library share one pipe for all results: a worker that is
-killed while it writes leaves half a message and a held lock, and all others wait for ever.
+Each process has its own pipe. The pools of the standard library share one pipe for all results: a worker that is killed
+while it writes leaves half a message and a held lock, and all others wait for ever.
 """
 
 import signal
@@ -12,14 +12,14 @@ from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-# Results per process that may wait for earlier ones: enough to keep all processes busy, and few in memory.
+# Results per process that may wait for earlier ones: two keep all processes busy, and few results are in memory.
 RESULTS_AHEAD = 2
 
 
 class Worker:
-    """A process that executes one task after the other, until it is ended or the process that started it has ended.
+    """A process that executes one task after the other. It ends when it is killed or when its parent ends.
 
-    If it was killed, using it raises ChildProcessError.
+    Methods raise ChildProcessError if the process was killed.
     """
 
     def __init__(self, work: Callable[..., bytes]) -> None:
@@ -36,7 +36,7 @@ class Worker:
             signal.pthread_sigmask(signal.SIG_SETMASK, former)
         far.close()
         self.number = -1
-        """Number of its current task."""
+        """Number of the current task."""
 
     def begin(self, number: int, task: Sequence[Any]) -> None:
         """Send it a task."""
@@ -47,7 +47,7 @@ class Worker:
             raise _lost() from error
 
     def result(self) -> bytes:
-        """Wait for the result; raises what the task raised."""
+        """Wait for the result. Raises the error of the task."""
         try:
             result: bytes | Exception = self.pipe.recv()
         except (EOFError, OSError) as error:
@@ -58,13 +58,13 @@ class Worker:
 
 
 def _lost() -> ChildProcessError:
-    return ChildProcessError("a process of the simulation was killed before its events were made")
+    return ChildProcessError("a worker process was killed before it returned its result")
 
 
 def results_in_order(work: Callable[..., bytes], tasks: Sequence[Sequence[Any]], processes: int) -> Generator[bytes]:
-    """work(*task) of each task, by at most this number of processes. Closing the generator ends them at once.
+    """work(*task) of each task, in at most this number of processes. Closing the generator kills them.
 
-    Raises what a task raised, and ChildProcessError where the system has killed a process.
+    Raises the error of a task, and ChildProcessError if a process was killed.
     """
     workers: list[Worker] = []
     try:

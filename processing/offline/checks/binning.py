@@ -1,4 +1,4 @@
-"""Bins of the variables against which rates and resolutions are drawn."""
+"""Bins of a variable, for rates and resolutions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 
-# Of a normal distribution, within one standard deviation.
+# Fraction of a normal distribution within one standard deviation.
 CENTRAL_68 = 0.6827
 
 
@@ -16,7 +16,7 @@ class Binning:
     """Bins of one variable: `edges` f64[n + 1], in the unit `unit` of the plot; values outside all bins are not
     counted.
 
-    `title` is the axis label; `scale` turns the checker's units (MeV, mm) into `unit`.
+    `title` is the axis label; `scale` converts values as they are given (MeV, mm) to `unit`.
     """
 
     title: str
@@ -29,7 +29,7 @@ class Binning:
         return len(self.edges) - 1
 
     def bins_of(self, values: ArrayLike) -> Int64Array:
-        """The bin of each value, given in the checker's units; len(self) for those outside."""
+        """The bin of each value, before scaling; len(self) for values outside all bins."""
         scaled = np.asarray(values, dtype=np.float64) * self.scale
         found = np.searchsorted(self.edges, scaled, side="right") - 1
         inside = (scaled >= self.edges[0]) & (scaled < self.edges[-1])

@@ -70,8 +70,7 @@ class CategoryCounts:
         }
 
     def line(self) -> dict[str, Any]:
-        """The JSON object of all numbers in the line of the category in the text, and the efficiency's 68.3 %
-        interval."""
+        """The JSON object of the category's line in the text report, with the 68.3 % interval of the efficiency."""
         low, high = wilson_interval(self.reconstructed, self.reconstructible)
         return self.result() | {
             "efficiency_interval": [float(low), float(high)] if self.reconstructible else None,

@@ -6,18 +6,20 @@ import numpy as np
 
 from hltnode.processing.offline.arrays import Float64Array
 
-# Half the range of the fit in widths of the peak: tails of scattered tracks are outside of the core.
+# Half the range of the fit, in widths of the peak. The tails from scattered tracks lie outside.
 _RANGE = 3.0
 _MOST_STEPS = 60
 _SMALLEST_STEP = 1e-4
-# Fewer entries than this in the peak do not say where it is.
+# The position of a peak with fewer entries is not significant.
 MIN_ENTRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class MassPeak:
-    """Gaussian core over a straight line: `mass` and `width` in MeV with errors; `signal`, `background`: entries below
-    the Gaussian and below the line within `low` to `high`, the range of the fit; `slope` of the line, entries per MeV².
+    """Gaussian core over a straight line, fitted from `low` to `high`.
+
+    mass, width: of the core, in MeV, with errors. signal, background: entries of the core and of the line within the
+    range of the fit. slope: of the line, in entries per MeV².
     """
 
     mass: float
@@ -42,7 +44,7 @@ def _gauss(x: Float64Array, mean: float, width: float) -> Float64Array:
 
 
 def fit_peak(counts: Float64Array, edges: Float64Array, mass: float, width: float) -> MassPeak | None:
-    """The peak near `mass`, about `width` wide (MeV), by the largest Poisson likelihood; None where there is none.
+    """The peak near `mass`, about `width` wide (MeV), by the largest Poisson likelihood; None if there is no peak.
 
     The range is three widths to both sides, and follows the fitted peak once.
     """

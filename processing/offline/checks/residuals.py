@@ -8,7 +8,7 @@ import numpy as np
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.checks.binning import CENTRAL_68, Binning
 
-# Fine enough that the width from the histogram is not limited by its bins.
+# Wider bins would limit the widths that are read from the histogram.
 _RESIDUAL_BINS = 400
 DRAWN_TOGETHER = 8
 """Fine bins per bin of a plot."""
@@ -36,7 +36,7 @@ class ResidualHistogram:
         return np.linspace(-self.limit, self.limit, _RESIDUAL_BINS + 1)
 
     def add(self, residual: Float64Array, variable: Float64Array) -> None:
-        """Count residuals (in `unit`) at values of the variable; those that are not finite are left out."""
+        """Count residuals (in `unit`) at values of the variable; values that are not finite are left out."""
         row = self.against.bins_of(variable)
         chosen = (row < len(self.against)) & np.isfinite(residual)
         place = np.floor((residual[chosen] / self.limit + 1) / 2 * _RESIDUAL_BINS)
@@ -59,7 +59,7 @@ class ResidualHistogram:
 def summary(counts: Float64Array, limit: float) -> dict[str, float | None]:
     """Entries, median and half-width of the central 68.27 % of residuals counted between -limit and limit.
 
-    The error of the width is that of a normal distribution, width / sqrt(2 n). None where there is no entry.
+    The error of the width is that of a normal distribution, width / sqrt(2 n). Without entries they are None.
     """
     n = float(counts.sum())
     if n == 0:

@@ -19,8 +19,8 @@ MAX_DIFFERENCE = 0.15
 """Means that should be equal and differ by more than this fraction are listed."""
 
 TRACKING_DIFFERENCE, TRACKING_MEDIAN, TRACKING_ERRORS = 0.10, 0.5, 2.0
-"""What the tracking depends on is listed if it differs by more than this fraction (medians, which are near 0: by more
-than this value) and by more than this number of standard errors."""
+"""A quantity that the tracking depends on is listed if it differs by more than this fraction and by more than this
+number of standard errors. Medians are near 0, so they have a limit in their unit instead of the fraction."""
 
 
 class Sample(Protocol):
@@ -48,8 +48,7 @@ class Compared:
 
     @property
     def values(self) -> tuple[tuple[float, float | None], tuple[float, float | None]] | None:
-        """What should be equal, with its standard error, in the reference and in the other sample; None if a sample
-        lacks it."""
+        """The statistic and its standard error in the reference and in the other sample; None if a sample lacks it."""
         reference, other = (None if it is None else it.value() for it in (self.reference, self.other))
         return None if reference is None or other is None else (reference, other)
 

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.checks.binning import CENTRAL_68
 
-# Fewer entries than this do not tell the error of their median.
+# With fewer entries the error of the median is unknown.
 _LEAST_FOR_ERROR = 8
 
 
 class Statistic(StrEnum):
-    """What should be equal in both samples."""
+    """The number that should be equal in both samples."""
 
     MEAN = "mean"
     WIDTH = "width"
@@ -25,10 +25,11 @@ class Statistic(StrEnum):
 class Quantity:
     """A counted quantity: `title` in `unit`, one entry per `per`, in `bins` equal bins from `low` to `high`.
 
-    Whole numbers have bins of their own, centred on them. `statistic`: what of the samples should be equal, None if
-    nothing. `of_tracking`: what the tracking depends on, compared with its statistical error. `occupancy`: the value is
-    the place of a hit; drawn as hits per event, with `drawn_together` places in a bin, labelled with `place_names` if
-    they are few. `falls`: drawn with a logarithmic axis, because most entries are at the lower end.
+    Each whole number has a bin that is centred on it. `statistic`: the number that should be equal in both samples,
+    None if no number should. `of_tracking`: the tracking depends on the quantity, so differences are compared with
+    their statistical errors. `occupancy`: the value is the place of a hit, and the figure shows hits per event, with
+    `drawn_together` places in a bin and `place_names` as labels. `falls`: most entries are at the lower end, so the
+    axis of entries is logarithmic.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Distribution:
         self.total_squares = 0.0
 
     def add(self, values: ArrayLike) -> None:
-        """Count values; those that are not finite are left out."""
+        """Count values; values that are not finite are left out."""
         given = np.atleast_1d(np.asarray(values, dtype=np.float64))
         given = given[np.isfinite(given)]
         it = self.quantity
@@ -99,13 +100,13 @@ class Distribution:
 
     @property
     def width(self) -> float | None:
-        """Half of the central 68.3 %, from the bins; None if there is no entry."""
+        """Half of the central 68.3 %, from the bins; None without entries."""
         quantiles = self._quantiles((1 - CENTRAL_68) / 2, (1 + CENTRAL_68) / 2)
         return None if quantiles is None else (quantiles[1] - quantiles[0]) / 2
 
     @property
     def median(self) -> float | None:
-        """From the bins; None if there is no entry."""
+        """The median, from the bins; None without entries."""
         quantiles = self._quantiles(0.5)
         return None if quantiles is None else quantiles[0]
 
@@ -120,14 +121,16 @@ class Distribution:
 
     @property
     def _fraction_error(self) -> float | None:
-        """Binomial error; with one more entry of either kind, so that none of a few entries is not exactly 0."""
+        """Binomial error, with one more entry of either kind: entries that are all 0 would have no error."""
         n = self.entries
         likely = (self.total + 1) / (n + 2)
         return float(np.sqrt(likely * (1 - likely) / n)) if n else None
 
     def value(self) -> tuple[float, float | None] | None:
-        """The statistic of the quantity and its standard error, those of width and median as of a normal distribution;
-        None if there is no entry, or no statistic."""
+        """The statistic of the quantity and its standard error; None without entries or without a statistic.
+
+        Errors of widths and medians are those of a normal distribution.
+        """
         found: float | None
         match self.quantity.statistic:
             case Statistic.MEAN:
@@ -159,7 +162,7 @@ def distance_by_chance(one: NDArray[np.float64], other: NDArray[np.float64]) -> 
     """The mean Kolmogorov distance of two samples of one continuous distribution with as many entries; None if empty.
 
     0.869 sqrt(1/n + 1/m), the mean of Kolmogorov's distribution (large n and m; sqrt(pi/2) ln 2). Hits are correlated
-    in clusters and tracks, so that their distance is larger; that of whole numbers is smaller.
+    in clusters and tracks, so their distance is larger. The distance of whole numbers is smaller.
     """
     if not one.sum() or not other.sum():
         return None

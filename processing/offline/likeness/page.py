@@ -26,11 +26,11 @@ from hltnode.processing.offline.pages.tables import Row
 from hltnode.processing.offline.plots.figures import COLOURS, axis_title, panels
 
 _PANELS_PER_FIGURE = 9
-# Notes on quantities whose titles are not sufficient.
+# Titles do not name these: the label of the axis does.
 _PER_LARGE_THING = ("event", "bank", "sensor")
-# Fraction of the entries on either side that need not be shown.
+# This fraction of the entries on either side is not drawn.
 _HIDDEN_TAIL = 0.002
-# Letters of the name of a sample that fit into the legend of a plot.
+# Letters of a sample's name that fit into a legend.
 _LABEL_LENGTH = 18
 _FEWEST_BINS, _MOST_BINS = 8, 50
 
@@ -163,7 +163,7 @@ def _format_axes(axis: Axes, quantity: Quantity, edges: Float64Array, heights: F
             fontsize=7 if many else None,
         )
         return
-    if quantity.whole and len(edges) == 2:  # one value: not a bin as wide as the plot
+    if quantity.whole and len(edges) == 2:  # a single bin would be as wide as the plot
         axis.set_xlim(edges[0] - 3, edges[1] + 3)
     axis.xaxis.set_major_locator(MaxNLocator(nbins=6, steps=[1, 2, 5, 10], integer=quantity.whole))
 
@@ -195,8 +195,10 @@ def _draw_points(axis: Axes, edges: Float64Array, values: Float64Array, errors: 
 
 
 def _bins(pair: Compared) -> tuple[Float64Array, Int64Array]:
-    """Edges of the bins to draw, and the first fine bin of each: where entries are, not finer than their number
-    allows."""
+    """Edges of the bins to draw, and the first fine bin of each.
+
+    They cover the range with entries; fewer entries have wider bins.
+    """
     samples = [sample for sample in (pair.reference, pair.other) if sample is not None and sample.entries]
     it = pair.quantity
     first, last = it.bins, 0

@@ -14,7 +14,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A figure of a page, as the address of its image, and its caption."""
+    """A figure of a page: the address of its image, and its caption."""
 
     source: str
     caption: str

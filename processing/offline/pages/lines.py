@@ -16,16 +16,20 @@ def rates_page(results: Sequence[Result], text: str) -> str:
     sections = [
         Section(
             "Rates of lines",
-            [drawn(lines.rate_figure(results), "Rate of each line, and rate of what it alone accepts.")],
+            [drawn(lines.rate_figure(results), "Rate of each line, and rate of events that no other line accepts.")],
         ),
-        *_scans(results, lines.rate_scan_figure, "Rate of the line, of what it alone accepts, of all lines."),
+        *_scans(
+            results,
+            lines.rate_scan_figure,
+            "Rates of the line, of events that only it accepts, and of all lines.",
+        ),
         Section(
             "Events that lines have in common",
             [
                 drawn(
                     lines.overlap_figure(name, result),
-                    "Of the events that the line of a row accepts, those that the line of a column accepts too, in per "
-                    "cent; lines without an event are left out.",
+                    "Events of the row's line that the column's line accepts too, in per cent of the events of the "
+                    "row's line; lines without an event are left out.",
                 )
                 for name, result in results
             ],
@@ -37,7 +41,7 @@ def rates_page(results: Sequence[Result], text: str) -> str:
 def efficiency_page(results: Sequence[Result], text: str, *, on_signal: str) -> str:
     """The report of `hltnode efficiency` with one configuration (name and JSON object), or with two overlaid.
 
-    on_signal: when the chain counts a candidate as made by the signal, as the end of a sentence.
+    on_signal: the condition for a candidate to count as signal, as the rest of a sentence.
     """
     sections = [
         Section(

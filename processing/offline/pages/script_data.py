@@ -1,4 +1,4 @@
-"""Data of an interactive page: JSON in a script element, with numbers rounded to what is known of them."""
+"""Data of an interactive page: JSON in a script element, and rounded numbers for it."""
 
 import json
 import math

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table; `differs` marks it."""
+    """A row of a table; `differs` highlights it."""
 
     cells: Sequence[str]
     differs: bool = False
@@ -22,5 +22,5 @@ class Table:
 
 
 def percent(rate: float | None) -> str:
-    """A rate in per cent, a dash for none."""
+    """A rate in per cent, or a dash if there is no rate."""
     return "–" if rate is None else f"{100 * rate:.2f}"

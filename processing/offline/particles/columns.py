@@ -1,4 +1,4 @@
-"""Particles of simulated events as columns: made by the generator, read by the detector response."""
+"""Particles of simulated events as columns: a generator makes them, the detector response reads them."""
 
 from dataclasses import dataclass, fields
 from typing import Self
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
-# Particle id of the heavy ancestor where there is none (docs/formats/truth-banks.md).
+# `dom_pid` of a particle without a heavy ancestor (docs/formats/truth-banks.md).
 NO_ANCESTOR = -999_999
 
 

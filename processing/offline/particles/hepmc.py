@@ -1,7 +1,7 @@
 """Events of a generator (Pythia, EvtGen ...) from a HepMC file; needs the extra `hepmc`.
 
-The generator must decay all that decays before the detector: of its final particles, charged pions, kaons, protons,
-deuterons, electrons and muons are followed. Units: mm, MeV.
+The generator must decay all particles that decay before the detector. Of its final particles, the reader returns
+charged pions, kaons, protons, deuterons, electrons and muons. Units: mm, MeV.
 """
 
 import lzma
@@ -16,24 +16,24 @@ from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS
 
-# Charges of the particles that the simulation follows.
+# Charges of the particles that are returned.
 _CHARGE = {11: -1, 13: -1, 211: 1, 321: 1, 2212: 1, 1000010020: 1}
 _FINAL, _BEAM = 1, 4
 # Particles of the file have keys from here on.
 _FIRST_KEY = 3_000_000
 # Particles that start nearer to the collision (mm) come straight from it.
 _PROMPT = 0.001
-# Quarks, gluons, the generator's own codes and nucleons (beams) are where the history of a hadron begins.
+# The history of a hadron begins at quarks, gluons, codes of the generator and nucleons (beams).
 _BEGINNINGS = frozenset({*range(1, 9), 21, *range(81, 101), 2112, 2212})
 _HADRONS = 100
-# Mothers that make a particle strange in the truth of the experiment: the long-lived ones.
+# Long-lived mothers, whose daughters count as strange in the truth.
 _STRANGE = frozenset({130, 310, 3112, 3122, 3222, 3312, 3322, 3334})
-# No particle of the LHC has more momentum (MeV) or starts farther away (mm).
+# No particle of a collider has more momentum (MeV) or starts farther away (mm).
 _LARGEST_P, _FARTHEST = 1e8, 1e5
 
 
 class HepmcError(ValueError):
-    """A HepMC file that cannot be read, or not by this installation; the message names it and the reason."""
+    """A HepMC file cannot be read, or pyhepmc is missing; the message names the file and the reason."""
 
 
 class HepmcFile:
@@ -122,7 +122,7 @@ def _particles_of(event: Any, place: Float64Array) -> ParticleColumns:
         if ancestors:
             mother[i], mother_key[i] = ancestors[0].pid, _FIRST_KEY + ancestors[0].id
             flags[2, i] = abs(ancestors[0].pid) in _STRANGE
-        # Of the ancestors with heavy flavours, those with the heaviest count, and among them the first hadron.
+        # Ancestors with the heaviest flavour count; the earliest hadron among them is the head.
         heavy = [(_heaviest_quark(ancestor.pid), ancestor) for ancestor in ancestors]
         flavour = max((quark for quark, _ in heavy), default=0)
         flags[:2, i] = flavour == 5, flavour == 4
@@ -164,8 +164,7 @@ def _position(vertex: Any) -> Float64Array:
 
 
 def _ancestors(particle: Any) -> list[Any]:
-    """The decayed particles that a particle comes from, the nearest first; copies of a radiating particle are left
-    out."""
+    """The decayed ancestors of a particle, the nearest first, without copies of a radiating particle."""
     found: list[Any] = []
     seen = {particle.id}
     while True:

@@ -34,6 +34,6 @@ _NAMES = {
 
 
 def particle_name(pid: int) -> str:
-    """The name of a particle; of a rarer one its code."""
+    """The name of a particle, or its code if the table has no name."""
     names = _NAMES.get(abs(pid))
     return f"PDG {pid}" if names is None else names[pid < 0]

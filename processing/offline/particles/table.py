@@ -1,5 +1,4 @@
-"""All particles of a chunk of events in the order in which they are produced: rows never move while the chunk is
-made."""
+"""All particles of a chunk of events, in the order of their production: rows never move while the chunk is made."""
 
 import numpy as np
 

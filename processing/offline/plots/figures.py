@@ -35,7 +35,7 @@ STYLE: dict[Any, Any] = {
     "svg.hashsalt": "hltnode",
 }
 _PANEL = (3.9, 2.9)
-# A rate or width of fewer entries has no significance, and its error bar hides the others.
+# Rates and widths of fewer entries are not significant, and their error bars would hide the others.
 MIN_ENTRIES = 10
 MARKERS = ("o", "s")
 

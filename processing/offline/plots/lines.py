@@ -13,7 +13,7 @@ from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.offline.plots.figures import COLOURS, MARKERS, STYLE, Result, axis_title, panels
 
 Interval = tuple[float, float, float]
-"""Value, lower and upper end; nan where there is none."""
+"""Value, lower and upper end; all nan if the value is unknown."""
 
 _NOTHING: Interval = (np.nan, np.nan, np.nan)
 _ROW_HEIGHT = 0.24
@@ -38,7 +38,7 @@ def rate_figure(results: Sequence[Result]) -> Figure:
 
 
 def efficiency_figure(results: Sequence[Result]) -> Figure:
-    """Efficiencies of the lines, and the part that the signal has triggered."""
+    """Efficiencies of the lines, and efficiencies on signal."""
 
     def in_percent(of: dict[str, Any], name: str) -> Interval:
         value, low, high = (of[key] for key in (name, f"{name}_low", f"{name}_high"))
@@ -92,7 +92,7 @@ def _by_line(
 
 
 def overlap_figure(name: str, result: dict[str, Any]) -> Figure:
-    """Of the events that the line of a row selects, the part that the line of a column selects too."""
+    """The fraction of the events of a row's line that the column's line selects too."""
     events = np.array(result["overlap"]["events"], dtype=np.float64)
     selected = events.diagonal() > 0
     names = [line for line, any_event in zip(result["overlap"]["lines"], selected, strict=True) if any_event]

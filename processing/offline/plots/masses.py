@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 
 from hltnode.processing.offline.plots.figures import COLOURS, axis_title, panels
 
-# Bins of a mass that are drawn as one.
+# Bins of the histogram in a bin of the figure.
 _TOGETHER = 4
 
 
 def mass_figure(masses: dict[str, Any]) -> Figure:
-    """The masses of candidates, those that are the decay in colour, the fitted peak, and the true mass."""
+    """Masses of all candidates and of true decays (in colour), the fitted peak, and the true mass."""
     drawn = {name: of for name, of in masses.items() if sum(of["true"])}
     figure, axes = panels(len(drawn), columns=2)
     for axis, of in zip(axes, drawn.values(), strict=True):

@@ -16,8 +16,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, Scene
-from hltnode.processing.lhcb.offline.validation.reports.plots import COLOURS, STYLE
 from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.plots.figures import COLOURS, STYLE
 
 _LONG, _MUON, _PV, _SV, _TRUTH, _ = COLOURS
 _FREE, _USED, _VELO = "#a3abb6", "#39424e", "#8b95a3"

@@ -7,9 +7,9 @@ import numpy as np
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
-from hltnode.processing.lhcb.offline.validation.selections.efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.lhcb.offline.validation.selections.signal import SignalDecays
 from hltnode.processing.lhcb.offline.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
+from hltnode.processing.offline.checks.line_efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass

@@ -1,7 +1,7 @@
 """Efficiencies of lines on a sample of signal decays (docs/physics/selection.md).
 
-Three denominators: events whose decay can be reconstructed, that is all its products are long-reconstructible in
-2 < eta < 5; those of them that the global event cut keeps; and all events. Errors are Wilson score intervals of 68.3 %.
+Three denominators: events whose decay can be reconstructed, that is all its products are reconstructible; those of them
+that the event cut keeps; and all events. Errors are Wilson score intervals of 68.3 %.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ PT = Binning("$p_T$ of the decay", "GeV", np.concatenate([np.arange(0, 8, 1), np
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SelectedSignal:
-    """Events with a signal decay and what lines made of them, one row each.
+    """Events with a signal decay and the decisions of lines on them, one row each.
 
-    fired, on_signal: bool[events, lines]; varied, varied_on_signal: bool[events, values], of each scan;
-    is_cut: removed by the global event cut; products, reconstructible: of the decay; pt: of the decay, MeV.
+    fired, on_signal: bool[events, lines]. varied, varied_on_signal: bool[events, values] of each scan. is_cut: the
+    event cut removed the event. products, reconstructible: numbers of products of the decay. pt: of the decay, MeV.
     """
 
     fired: Mask
@@ -66,16 +66,19 @@ class SelectedSignal:
 
 
 MAX_OTHER_DECAYS = 0.01
-"""Part of the decays that may have more products than most."""
+"""This fraction of the decays may have more products than most have."""
 
 
 class Efficiencies:
-    """Of lines, by name, and of all together. has_tracks: of each line, whether signal can have made its candidates."""
+    """Efficiencies of lines, by name, and of all together.
+
+    has_tracks: for each line, whether signal can have made its candidates.
+    """
 
     def __init__(
         self, names: Sequence[str], has_tracks: Sequence[bool], scans: Sequence[Scan], found: SelectedSignal
     ) -> None:
-        """Raises ValueError where no event has a signal decay, or where files of different decays lie together."""
+        """Raises ValueError if no event has a signal decay, or if the events have different decays."""
         if not found.products.any():
             raise ValueError("no event has a signal decay: efficiencies need a sample of them, not minimum bias")
         self.names = tuple(names)
@@ -84,7 +87,7 @@ class Efficiencies:
         self.found = found
         numbers, counts = np.unique(found.products[found.products > 0], return_counts=True)
         self.products = int(numbers[np.argmax(counts)])
-        """Of a decay: as many as most have. A product without any hit is missing in truth."""
+        """Products of a decay: the number that most decays have. Truth lacks products without any hit."""
         more = int(counts[numbers > self.products].sum())
         if more > MAX_OTHER_DECAYS * counts.sum():
             raise ValueError(
@@ -95,7 +98,7 @@ class Efficiencies:
         """Events whose decay can be reconstructed."""
 
     def result(self) -> dict[str, Any]:
-        """The JSON object of `hltnode efficiency`; fractions 0..1, None where nothing is to divide by."""
+        """The JSON object of `hltnode efficiency`; fractions 0..1, None for an empty denominator."""
         found = self.found
         lines = {
             name: self._line(found.fired[:, i], found.on_signal[:, i] if self.has_tracks[i] else None)
@@ -116,7 +119,7 @@ class Efficiencies:
         }
 
     def _line(self, fired: Mask, on_signal: Mask | None) -> dict[str, Any]:
-        """Of reconstructible decays, of those that the event cut keeps, and of all events."""
+        """Efficiencies of reconstructible decays, of those that the event cut keeps, and of all events."""
         return {
             **_efficiencies(fired, on_signal, self.complete),
             "of_kept": _efficiencies(fired, on_signal, self.complete & ~self.found.is_cut),
@@ -124,7 +127,7 @@ class Efficiencies:
         }
 
     def _against_pt(self) -> dict[str, Any]:
-        """Reconstructible decays in bins of their pt: all, those that any line selects, and those on signal."""
+        """Reconstructible decays in bins of their pt: all, selected by any line, and selected on signal."""
         found = self.found.of(self.complete)
         bins = PT.bins_of(found.pt)
         parts = {
