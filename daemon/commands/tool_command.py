@@ -129,5 +129,11 @@ def _about(chain: str, own: Sequence[inspect.Parameter]) -> str:
 
 def _declarations(parameter: inspect.Parameter) -> tuple[str, ...]:
     """The options of a parameter as they are typed: --velo-banks."""
-    given = [name for data in parameter.annotation.__metadata__ for name in getattr(data, "param_decls", None) or ()]
+    # The first declaration stands where typer has the default of a parameter without Annotated.
+    given = [
+        word
+        for info in getattr(parameter.annotation, "__metadata__", ())
+        for word in (info.default, *(info.param_decls or ()))
+        if isinstance(word, str) and word.startswith("-")
+    ]
     return tuple(given) or (f"--{parameter.name.replace('_', '-')}",)

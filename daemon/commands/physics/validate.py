@@ -64,7 +64,7 @@ def validate(
 ) -> None:
     """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
 
-    Example: hltnode validate minbias.mdf --geometry geometry-folder --json out.json --report out.html
+    Example: hltnode validate minbias.mdf --geometry conditions --json out.json --report out.html
     """
     with user_errors():
         if report is not None:
