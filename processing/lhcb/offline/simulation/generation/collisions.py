@@ -89,7 +89,7 @@ _CHARM, _BEAUTY = 2, 3
 _STRANGE = (0, 1)
 """Places in DECAYS."""
 _NEUTRAL_MASS = 134.98
-"""MeV; of what a heavy particle makes besides: at least a neutral pion."""
+"""MeV; the least mass of the neutral products of a heavy particle, that of a neutral pion."""
 _SMALLEST_W = 450.0
 """MeV; above the masses of three pions."""
 _DECAY_RATE = np.array([decay.per_collision for decay in DECAYS])
@@ -361,6 +361,6 @@ def _pairs(
 
 
 def _below(random: EventRandom, event: Int64Array, smallest: Float64Array, largest: Float64Array) -> Float64Array:
-    """Masses between two bounds, uniform in the square: what phase space makes of three bodies, without its edges."""
+    """Masses between two bounds, uniform in the square: phase space of three bodies without its edges."""
     masses: Float64Array = np.sqrt(smallest**2 + (largest**2 - smallest**2) * random.uniform(event))
     return masses

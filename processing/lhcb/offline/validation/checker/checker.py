@@ -87,7 +87,7 @@ class Checker:
         two_track: VertexTable | None,
         has_origins: bool,
     ) -> None:
-        """What is compared only where there are long tracks."""
+        """Comparisons that need long tracks."""
         self.losses = self.losses or LossCounts()
         self.losses.add(particles, matches)
         self.downstream = self.downstream or DownstreamCounts()

@@ -124,7 +124,7 @@ class DecayCounts:
         }
 
     def mass(self) -> dict[str, Any]:
-        """The JSON object of the mass peak; None for what cannot be fitted."""
+        """The JSON object of the mass peak; None for numbers of a fit that failed."""
         peak = self.peak()
         fitted = ("mass", "mass_error", "width", "width_error", "signal", "background")
         names = ("mass", "mass_error", "core_width", "core_width_error", "signal", "background")

@@ -1,5 +1,5 @@
-"""What a search of the SciFi for VELO tracks has to cope with: hits in windows, pairs of hits that point to the track
-in the magnet, and triplets that continue them.
+"""The combinations that a search of the SciFi for VELO tracks meets: hits in windows, pairs of hits that point to the
+track in the magnet, and triplets that continue them.
 
 One entry per event: the mean over its VELO tracks, scaled to 3,500 SciFi hits by the power with which it grows.
 """

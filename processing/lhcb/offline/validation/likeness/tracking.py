@@ -1,4 +1,4 @@
-"""What tracking sees of long particles: hits in layers, residuals, scattering, the momentum that the magnet shows."""
+"""Long particles as the tracking sees them: hits in layers, residuals, scattering, momentum from the magnet."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
 _STABLE = (11, 13, 211, 321, 2212)
-"""Charged particles that are followed through the detector (PDG): what such a one makes is no product of the decay."""
+"""Charged particles that the simulation follows (PDG): their daughters are no products of the decay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
