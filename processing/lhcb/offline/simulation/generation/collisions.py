@@ -63,8 +63,8 @@ _MATERIAL_RADII = (4.0, 40.0)
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in the
-    fraction `alone` of its decays they are all that it makes, in the others something neutral flies besides."""
+    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in a
+    fraction `alone` of its decays there are no other products, in the others there is a neutral one."""
 
     per_collision: float
     pid: int
@@ -331,7 +331,7 @@ class _Pairs:
 def _pairs(
     random: EventRandom, event: Int64Array, kind: Int64Array, vertex: Float64Array, mother: Float64Array
 ) -> _Pairs:
-    """One pair of each decaying particle, and of a B besides that of the D0 that it makes."""
+    """One pair of each decaying particle; a B also has the pair of its D0."""
     beauty = np.flatnonzero(kind == _BEAUTY)
     of_b = event[beauty]
     momentum, mass = mother.copy(), _DECAY_MASS[kind]

@@ -104,7 +104,7 @@ class Checker:
 
     @property
     def has_truth(self) -> bool:
-        """Whether there was any particle to find."""
+        """True if there was a particle to find."""
         return any(counts.reconstructible for _, counts in self.stages[Stage.VELO].categories)
 
     def result(self) -> dict[str, Any]:

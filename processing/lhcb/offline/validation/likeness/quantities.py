@@ -227,4 +227,4 @@ _OF_TRACKING = [
 ]  # fmt: skip
 
 QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING)}
-"""By name: the keys of the JSON object, a stable contract."""
+"""Quantities by name. The names are keys of the JSON object, a stable contract."""

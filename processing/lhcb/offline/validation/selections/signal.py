@@ -1,4 +1,4 @@
-"""The signal decay of each event: its products, and which tracks it has made (docs/physics/selection.md)."""
+"""The signal decay of each event: its products and its tracks (docs/physics/selection.md)."""
 
 from dataclasses import dataclass
 
