@@ -75,7 +75,7 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
         axes.set_aspect("equal")
     for used, colour, size in ((False, _FREE, 0.6), (True, _USED, 1.2)):
         for hits in scene.hits.values():
-            # A hit whose y is open has no place where y is shown: matplotlib leaves out what is no number.
+            # The y of a strip's hit is NaN: matplotlib leaves it out where y is shown.
             chosen = hits.points[((hits.track != NO_TRACK) == used) & _between(hits.points[:, _Z], ranges[_Z])]
             axes.scatter(chosen[:, h], chosen[:, v], s=size, color=colour, linewidths=0, zorder=2, rasterized=True)
     if scene.has_truth:
@@ -99,7 +99,7 @@ def _between(z: Float64Array, ends: tuple[int, int]) -> NDArray[np.bool_]:
 
 
 def _add_lines(axes: Axes, lines: Iterable[Float64Array], h: int, v: int, ends: tuple[int, int], **style: Any) -> None:
-    """Lines from their first point to where they leave a range of z: what lies behind would hide the rest."""
+    """Lines from their first point to the end of a range of z: their further points would hide the rest."""
     shown = [line[: np.count_nonzero(_between(line[:, _Z], ends)) + 1] for line in lines]
     axes.add_collection(LineCollection([np.stack([line[:, h], line[:, v]], axis=1) for line in shown], **style))
 

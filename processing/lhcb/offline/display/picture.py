@@ -64,10 +64,10 @@ _PANELS = (
 def picture_maker(
     chain: TriggerChain, geometry: Constants, trigger: TriggerConfig
 ) -> Callable[[Sequence[RawBank]], str]:
-    """What draws an event, given by its raw banks; on the CPU, one thread, whatever the node computes on.
+    """A function that draws an event from its raw banks, with one thread of the CPU on every node.
 
-    The reader of the events takes tens of MB, so this is for when somebody looks. Raises as EventReader; what is
-    returned raises as EventReader.read.
+    The reader of the events takes tens of MB: call this only when a picture is wanted. Raises as EventReader; the
+    function that is returned raises as EventReader.read.
     """
     reader = EventReader(chain, create_backend("cpu", chain.kernels, threads=1), geometry, trigger, run_lines=False)
     return lambda banks: event_picture(reader.read(banks))

@@ -1,4 +1,4 @@
-"""What a sequence has found in an event, for its scene: hits, tracks, vertices."""
+"""The objects that a sequence finds in an event, for its scene: hits, tracks, vertices."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -63,7 +63,7 @@ _DECAYS = (
     *(secondary.vertex_masses[name] for name in _MASSES.values()),
 )
 DRAWN_COLUMNS = tuple(dict.fromkeys(chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS)))
-"""What an engine must retain of them, where its sequence has them."""
+"""Columns that an engine must retain if its sequence has them."""
 _MAT_INDEX = 0x7FF
 """Bits of scifi_info."""
 

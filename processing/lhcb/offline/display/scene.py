@@ -1,4 +1,4 @@
-"""What there is to draw of an event: hits, tracks, vertices, and the true particles of a simulated one.
+"""The objects of an event that are drawn: hits, tracks, vertices, and the true particles of a simulated one.
 
 Lengths are in mm, momenta and masses in MeV.
 """
@@ -63,7 +63,7 @@ class SceneVertex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneDecay:
-    """A vertex of two long tracks: numbers of the tracks, names of what it is a candidate of, flight with respect to
+    """A vertex of two long tracks: numbers of the tracks, names of its possible decays, flight with respect to
     its primary vertex, masses by hypothesis."""
 
     place: tuple[float, float, float]
@@ -131,7 +131,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """What was found, in words."""
+        """Numbers of the objects that were found, as a sentence."""
         long = sum(track.kind == LONG_PART for track in self.tracks)
         muons = sum(track.is_muon for track in self.tracks)
         hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())

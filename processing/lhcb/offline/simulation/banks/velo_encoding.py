@@ -29,7 +29,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 VeloEncoding = Literal["retina", "superpixel"]
 
 DEFAULT_VERSIONS: dict[VeloEncoding, int] = {"retina": 3, "superpixel": 2}
-# Versions that can be written; 4 is that of data taking, the others are simulated.
+# Versions that can be written; data taking uses 4, simulated samples use the others.
 VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {"retina": (3, 4), "superpixel": (2, 3, 4)}
 
 

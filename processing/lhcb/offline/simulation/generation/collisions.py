@@ -63,8 +63,8 @@ _MATERIAL_RADII = (4.0, 40.0)
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in the
-    fraction `alone` of its decays they are all that it makes, in the others something neutral flies besides."""
+    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in a
+    fraction `alone` of its decays there are no other products, in the others there is a neutral one."""
 
     per_collision: float
     pid: int
@@ -89,7 +89,7 @@ _CHARM, _BEAUTY = 2, 3
 _STRANGE = (0, 1)
 """Places in DECAYS."""
 _NEUTRAL_MASS = 134.98
-"""MeV; of what a heavy particle makes besides: at least a neutral pion."""
+"""MeV; the least mass of the neutral products of a heavy particle, that of a neutral pion."""
 _SMALLEST_W = 450.0
 """MeV; above the masses of three pions."""
 _DECAY_RATE = np.array([decay.per_collision for decay in DECAYS])
@@ -331,7 +331,7 @@ class _Pairs:
 def _pairs(
     random: EventRandom, event: Int64Array, kind: Int64Array, vertex: Float64Array, mother: Float64Array
 ) -> _Pairs:
-    """One pair of each decaying particle, and of a B besides that of the D0 that it makes."""
+    """One pair of each decaying particle; a B also has the pair of its D0."""
     beauty = np.flatnonzero(kind == _BEAUTY)
     of_b = event[beauty]
     momentum, mass = mother.copy(), _DECAY_MASS[kind]
@@ -361,6 +361,6 @@ def _pairs(
 
 
 def _below(random: EventRandom, event: Int64Array, smallest: Float64Array, largest: Float64Array) -> Float64Array:
-    """Masses between two bounds, uniform in the square: what phase space makes of three bodies, without its edges."""
+    """Masses between two bounds, uniform in the square: phase space of three bodies without its edges."""
     masses: Float64Array = np.sqrt(smallest**2 + (largest**2 - smallest**2) * random.uniform(event))
     return masses

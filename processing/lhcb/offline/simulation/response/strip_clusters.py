@@ -107,7 +107,7 @@ def cluster(
     total: float,
     longest: int = 1 << 20,
 ) -> Clusters:
-    """Sum the deposits of each channel and join neighbours above `threshold`, one of which must pass `seed`.
+    """Sum the deposits of each channel and join neighbours above `threshold`; one of them must pass `seed`.
 
     A cluster's charge must reach `total`. Wider clusters are cut into pieces of `longest` channels, which are clusters
     of their own. Deposits where `dead` is set are lost.

@@ -75,7 +75,7 @@ class FiredPixels:
 
 
 class _Bend:
-    """What the field changes of particles: x at z, and as kick and kick_z of FiredPixels what they have behind it."""
+    """Bending of particles by the field: x at z, and the kick and kick_z of FiredPixels behind the VELO."""
 
     def __init__(self, field: VeloField, particles: ParticleColumns) -> None:
         px, _, pz = particles.momentum.T

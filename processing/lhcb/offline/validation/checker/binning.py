@@ -13,4 +13,4 @@ PARTICLE_BINNINGS: dict[str, Binning] = {
 }
 
 TRACK_BINNINGS: dict[str, Binning] = PARTICLE_BINNINGS | {"eta": Binning(r"$\eta$", "", np.linspace(-5, 5, 26))}
-"""For tracks, some of which go backward."""
+"""For tracks, which also fly backward."""

@@ -82,7 +82,7 @@ def _no_velo_ut(t: ParticleTable) -> Mask:
 
 
 def _signal(t: ParticleTable) -> Mask:
-    """Of any kind, electrons included."""
+    """Particles of any kind, electrons included."""
     return t.is_long & t.from_signal & t.in_acceptance
 
 

@@ -24,7 +24,7 @@ CUTS = {
     "quality": Cut("quality / largest that its search keeps", np.linspace(0.02, 1.0, 50)),
     "chi2": Cut("chi2 per hit in the SciFi", np.geomspace(0.1, 100.0, 31)),
 }
-"""By the names in TrackTable.cuts."""
+"""Cuts by their names in TrackTable.cuts."""
 
 
 class Curves:

@@ -42,7 +42,7 @@ CATEGORIES: dict[str, tuple[str, Belongs]] = {
     "from_lambda_p5": ("of Lambda, P>5GeV", lambda t: _from(t, LAMBDA) & (t.p > 5000)),
     "electrons": ("electrons", lambda t: _seen(t) & t.is_electron),
 }
-"""By name in JSON: the text and the members."""
+"""Text and members of each category, by its name in JSON."""
 
 
 @dataclass(slots=True)

@@ -1,5 +1,5 @@
-"""What the checker reads of long tracks besides their hits: numbers to cut on, their way through the muon stations, and
-the two-track vertices that they make."""
+"""Columns of long tracks that the checker reads besides their hits: numbers to cut on, flight through the muon
+stations, and two-track vertices."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ _FIRST_Z, _LAST_Z = 15_262.0, 18_869.0
 
 
 def cuts_of(sequence: AlgorithmSequence, of: Objects) -> dict[str, Float64Array]:
-    """What cuts on long tracks can be set on, as curves.py names it; quality in units of what the search keeps."""
+    """Numbers of long tracks that can be cut on, by their names in curves.py; quality in units of the search's cut."""
     constants = {
         (algorithm.name, constant.name): float(constant.value)
         for algorithm in sequence

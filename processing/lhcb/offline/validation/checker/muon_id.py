@@ -23,7 +23,7 @@ class FlaggedCounts:
         self.flagged += int((chosen & flagged).sum())
 
 
-# Muons of less momentum need not reach M4 and M5; figures above it are given besides (MeV).
+# Muons of less momentum (MeV) may not reach M4 and M5, so rates above it are given too.
 HARD_P = 6000.0
 
 

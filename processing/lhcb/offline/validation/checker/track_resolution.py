@@ -96,7 +96,7 @@ class TrackResolution:
 
     def ip_lines(self) -> dict[str, dict[str, float]]:
         """Straight lines through the widths of the impact parameter against 1/pT: `constant` in µm, `per_inverse_pt` in
-        µm GeV; those of which fewer than three bins have entries are left out."""
+        µm GeV; a line needs three bins with entries."""
         lines: dict[str, dict[str, float]] = {}
         for name in ("ip_x", "ip_y"):
             if name in self.histograms and (line := _line(self.histograms[name])) is not None:

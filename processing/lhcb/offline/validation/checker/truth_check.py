@@ -1,4 +1,4 @@
-"""Does the truth of an event match the event? If not, the event is named, counted, and left out of every number."""
+"""Checks that the truth of an event matches the event. Other events are named, counted and left out of all numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_pa
 MIN_HITS_FOUND = 0.9
 # No particle and no collision is farther from the origin (mm): the cavern is smaller.
 _FARTHEST = 1e5
-# Numbers are stored with single precision, those of velopix files with three decimals (an azimuth of 3.142).
+# Numbers have single precision; velopix files have three decimals (an azimuth of 3.142).
 _ROUNDING = 1 + 1e-3
 _DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 

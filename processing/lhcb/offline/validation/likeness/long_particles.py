@@ -33,7 +33,7 @@ _ETA = (2.0, 5.0)
 _CUBIC = -0.28e-3
 _ROBUST = 0.3
 _ROUNDS = 4
-# Hits of stereo layers have a larger slope dx/dy than this. A curve needs so many hits of either kind.
+# Hits of stereo layers have a larger slope dx/dy than this. A curve needs at least these numbers of hits.
 STEREO_SLOPE = 0.01
 _LEAST_X, _LEAST_STEREO = 4, 3
 

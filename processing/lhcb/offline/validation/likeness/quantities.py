@@ -144,7 +144,7 @@ _TRACKING = "tracking"
 def _tracked(
     name: str, title: str, per: str, low: float, high: float, unit: str = "", *, statistic: Statistic = Statistic.MEAN
 ) -> Quantity:
-    """What the tracking depends on."""
+    """Quantities that the tracking depends on."""
     return Quantity(
         name=name, detector=_TRACKING, title=title, per=per, low=low, high=high, bins=2000, unit=unit,
         statistic=statistic, of_tracking=True,
@@ -227,4 +227,4 @@ _OF_TRACKING = [
 ]  # fmt: skip
 
 QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING)}
-"""By name: the keys of the JSON object, a stable contract."""
+"""Quantities by name. The names are keys of the JSON object, a stable contract."""

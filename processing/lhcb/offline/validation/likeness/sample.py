@@ -241,7 +241,7 @@ class SampleSummary:
         scifi: SciFiHitPositions,
         muon: MuonHits,
     ) -> None:
-        """What the tracking depends on, of events with all detectors."""
+        """Quantities that the tracking depends on, for events with all detectors."""
         line = velo_lines(particles, velo.ids, velo.position)
         long = LongParticles.of(particles, line, scifi)
         if self._flight is None:

@@ -1,4 +1,4 @@
-"""What is reported of long tracks beyond their efficiencies, as text: losses, curves, decays, downstream particles."""
+"""Text on long tracks besides their efficiencies: losses, curves, decays, downstream particles."""
 
 import math
 

@@ -40,7 +40,7 @@ class _Vertices(Counts):
 
 
 class _Result(BaseModel):
-    """What a report draws and lists; other keys are ignored."""
+    """The keys that a report draws and lists; others are ignored."""
 
     velo: Stage
     velo_ut: Stage | None = None
@@ -51,5 +51,5 @@ class _Result(BaseModel):
 
 
 def read_result(path: Path) -> dict[str, Any]:
-    """The JSON object that an earlier run wrote. Raises ValueError, which names the file and what is wrong in it."""
+    """The JSON object that an earlier run wrote. Raises ValueError, which names the file and the fault."""
     return result_file.read_result(path, _Result)

@@ -48,7 +48,7 @@ def _selected(
     decided: DecidedEvents, lines: Sequence[Line], scans: Sequence[Scan], faults: TruthFaults
 ) -> SelectedSignal:
     found = reconstructed_batch(decided.workspace)
-    # What the global event cut removes has no hits that truth could be compared with.
+    # Events that the global event cut removes have no hits to compare truth with.
     truth = [
         read_truth(banks, {} if cut else hits, faults)
         for banks, hits, cut in zip(decided.banks, found.hits, found.is_cut, strict=True)

@@ -1,4 +1,4 @@
-"""The signal decay of each event: its products, and which tracks it has made (docs/physics/selection.md)."""
+"""The signal decay of each event: its products and its tracks (docs/physics/selection.md)."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
 _STABLE = (11, 13, 211, 321, 2212)
-"""Charged particles that are followed through the detector (PDG): what such a one makes is no product of the decay."""
+"""Charged particles that the simulation follows (PDG): their daughters are no products of the decay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

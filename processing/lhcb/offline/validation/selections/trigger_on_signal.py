@@ -32,8 +32,10 @@ class SignalTracks:
                 self._made[collection] = first_row, made_by_signal(tracks, particles)
 
     def triggered_by(self, line: Line, decided: DecidedEvents) -> Mask:
-        """bool[events]: the line accepts the event, scalers included, by a candidate of the signal. False for what has
-        no tracks: whole events, primary vertices."""
+        """bool[events]: the line accepts the event, scalers included, by a candidate of the signal.
+
+        False for candidates without tracks: whole events, primary vertices.
+        """
         n_events = len(decided.banks)
         accepted = np.zeros(n_events, dtype=bool)
         if not is_on_tracks(line):
