@@ -169,6 +169,19 @@ def test_a_node_imports_no_tools_of_a_chain() -> None:
     assert printed.strip() == "[]"
 
 
+def test_a_node_that_draws_events_imports_the_display_alone() -> None:
+    code = (
+        "import sys; from importlib import import_module; "
+        "from hltnode.processing.selection.trigger_chain import installed_chain; "
+        "import_module(installed_chain('lhcb').display); "
+        "print([name for name in sys.modules if '.lhcb.offline.' in name and '.lhcb.offline.display' not in name])"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
+    assert printed.strip() == "[]"
+
+
 def test_one_tool_imports_no_other() -> None:
     code = (
         "import sys; from hltnode.processing.offline.chain_tools import installed_tools; "
