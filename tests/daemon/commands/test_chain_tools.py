@@ -11,8 +11,11 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.cli import app
+from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream
 from hltnode.daemon.commands.tool_command import chain_named_in
+from hltnode.daemon.replay.pacing import parse_rate
 from hltnode.processing.offline.chain_tools import ChainTools, installed_tools
 from tests.daemon.commands import tiny_tools
 from tests.daemon.commands.package_metadata import install
@@ -193,3 +196,31 @@ def test_one_tool_imports_no_other() -> None:
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
     ).stdout
     assert printed.strip() == "[] False"
+
+
+@pytest.mark.usefixtures("with_tools")
+def test_simulated_events_of_a_second_chain_are_replayed(tiny: ModuleType) -> None:
+    options = ReplayOptions(
+        inputs=(),
+        n_simulated=5,
+        seed=1,
+        geometry=None,
+        chain="tiny",
+        events_per_mep=2,
+        repeat=1,
+        run=None,
+        with_truth=False,
+        to=("tcp://127.0.0.1:1",),
+        control=None,
+        keys=FeederKeys(None, False),
+        supervisor=None,
+        memory=None,
+        name="feeder",
+        connections=1,
+        part=None,
+        rate=parse_rate("greatest"),
+        faults=None,
+        segment_bytes=1 << 20,
+    )
+    stream = make_stream(options)
+    assert (stream.sources, stream.n_events, len(list(stream))) == (tuple(sorted(tiny.SOURCES)), 5, 3)
