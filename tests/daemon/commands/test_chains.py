@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -14,7 +15,7 @@ from hltnode.processing.lhcb.chain import CHAIN
 from tests.daemon.commands.package_metadata import install
 
 
-def chains_of(tmp_path: Path) -> tuple[dict[str, dict[str, object]], str]:
+def chains_of(tmp_path: Path) -> tuple[dict[str, dict[str, Any]], str]:
     """The JSON object by the chain's name, and what is printed."""
     file = tmp_path / "chains.json"
     result = CliRunner().invoke(app, ["chains", "--json", str(file)])
