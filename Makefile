@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
-LINKS := $(addprefix build/typecheck/hltnode/,client daemon processing protocol)
+# The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
+LINKS := $(addprefix build/typecheck/hltnode/,__init__.py client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
@@ -54,7 +55,7 @@ alerts: $(VENV)/.developed
 check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
+	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
 	$(BIN)/mypy tests
 	PYTHONPATH=build/typecheck $(BIN)/lint-imports
@@ -128,7 +129,11 @@ $(VENV)/.developed: $(VENV)/.installed
 	touch $@
 
 # mypy and import-linter do not follow the import hook of an editable install; they read this tree of links instead.
-$(LINKS):
+build/typecheck/hltnode/__init__.py:
+	mkdir -p $(@D)
+	ln -sfn ../../../library/hltnode/$(@F) $@
+
+$(filter-out %.py,$(LINKS)):
 	mkdir -p $(@D)
 	ln -sfn ../../../$(@F) $@
 
