@@ -20,7 +20,7 @@ def keep_heap() -> bool:
 
     ZeroMQ allocates each frame that it receives. By default glibc maps large blocks anew and gives them back when they
     are freed, so that every frame is paid with page faults: with frames of 256 KiB the receiving thread of ZeroMQ took
-    twice as long (benchmarks/README.md).
+    twice as long (docs/performance/node-and-readout.md).
     """
     if not sys.platform.startswith("linux"):
         return False
