@@ -6,8 +6,8 @@ there (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a bat
 their times add up; the copy of the events to the device goes on beside them and is a bound of its own.
 
 `SLOW` and `FAST` are two sets of assumptions between which the truth is expected; the section "Estimate" of
-docs/performance/gpu-device-code.md says why. Not in either: starts of kernels (about 2 µs each, in batches of thousands of events), blocks that wait for
-the densest event of a batch, other work on the device.
+docs/performance/gpu-device-code.md says why. Not in either: starts of kernels (about 2 µs each, in batches of thousands
+of events), blocks that wait for the densest event of a batch, other work on the device.
 """
 
 from collections.abc import Mapping

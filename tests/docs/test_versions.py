@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
+import os
 import re
 import subprocess
 import sys
@@ -38,7 +40,11 @@ def test_the_package_has_the_version_of_its_metadata() -> None:
 def test_the_package_imports_nothing() -> None:
     """Each command imports it first, so an import here would slow down every one of them."""
     program = "import sys; before = set(sys.modules); import hltnode; print(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    # -S: the hook of an editable install imports modules of its own.
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "library")}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     assert done.stdout.split() == ["hltnode"]
 
 
@@ -76,7 +82,7 @@ def test_the_changelog_compares_each_version_with_the_one_before_by_its_commit()
     released = versions()
     names = list(released)
     expected = {names[0]: released[names[0]][:8]}
-    for before, after in zip(names, names[1:], strict=False):
+    for before, after in itertools.pairwise(names):
         expected[after] = f"{released[before][:8]}..{released[after][:8]}"
     newest = SECTION.findall(CHANGELOG)[0][0]
     if newest not in released:

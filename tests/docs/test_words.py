@@ -16,8 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLEAN = (
-    ".github", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md", "SECURITY.md", "benchmarks", "docs", "examples",
-    "library", "mkdocs.yml", "tests/benchmarks", "tests/docs", "tests/examples", "tools",
+    ".github", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md", "SECURITY.md", "benchmarks", "docs",
+    "examples", "library", "mkdocs.yml", "tests/benchmarks", "tests/docs", "tests/examples", "tools",
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")
@@ -44,8 +44,8 @@ INSTEAD = {
 BANNED = {re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE): text for pattern, text in INSTEAD.items()}
 
 SUFFIXES = {
-    ".cff", ".cpp", ".cu", ".cuh", ".h", ".html", ".in", ".j2", ".js", ".json", ".md", ".py", ".pyi", ".service", ".sh", ".svg",
-    ".toml", ".yaml", ".yml",
+    ".cff", ".cpp", ".cu", ".cuh", ".h", ".html", ".in", ".j2", ".js", ".json", ".md", ".py", ".pyi", ".service", ".sh",
+    ".svg", ".toml", ".yaml", ".yml",
 }  # fmt: skip
 LINK_TARGET = re.compile(r"(?<=\])\([^)\s]+\)")
 MARKER = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*|^\s*")
