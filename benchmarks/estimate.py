@@ -1,8 +1,8 @@
 """An estimate, no measurement: how many events per second a GPU takes, from the counts of device_code.py.
 
 A kernel is as slow as the slowest of three things. *Issue*: the schedulers start one instruction of a warp per cycle at
-most. *Latency*: a warp starts its next instruction when the one before has gone far enough, and only so many warps are
-there (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a batch run one after the other, so that
+most. *Latency*: a warp starts its next instruction when the one before has gone far enough, and the number of warps is
+limited (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a batch run one after the other, so that
 their times add up; the copy of the events to the device goes on beside them and is a bound of its own.
 
 `SLOW` and `FAST` are two sets of assumptions between which the truth is expected; the section "Estimate" of
