@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +32,7 @@ def banks_of(*particles: McParticle, vertices: Sequence[McVertex] = VERTICES) ->
     return [ODIN, *encode_particles(particles), encode_vertices(vertices)]
 
 
-def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[TruthFault, str]:
+def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[StrEnum, str]:
     faults = TruthFaults()
     assert read_truth(banks, {VP_TYPE: hits}, faults) is None
     ((fault, n),) = faults.counts.items()
