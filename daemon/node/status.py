@@ -19,7 +19,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without the lists that grow with the site: a reply on the control socket is small.
-_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "tck", "accounting")
+_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "chain", "tck", "accounting")
 # Run numbers in the shorter answer.
 SUMMARY_RUNS = 16
 # Source ids shown of a MEP.
@@ -100,6 +100,7 @@ class NodeStatus:
             "kept_runs": self._protocol.kept_runs(self._clock.now_ns),
             "version": info.version,
             "backend": info.backend,
+            "chain": info.chain,
             "tck": info.tck,
             "lines": list(counters.lines),
             "feeders": self._protocol.feeders(self._clock.now_ns),

@@ -35,6 +35,7 @@ from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.tables import rates_text
@@ -135,8 +136,12 @@ def process_files(
 
     dask: whose workers process the events, this process if None; `seconds` is then the time from the first range to
     the last result, and else that of the pipeline (EventProcessor.process).
+
+    Raises ValueError for the setup, and EventFileError, also for a file of which the chain reads no source.
     """
     chain, configuration = setup.load()
+    for path in files:
+        require_sources(path, chain.with_sequence(configuration.sequence))
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
