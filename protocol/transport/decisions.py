@@ -13,8 +13,8 @@ DECISION_VERSION = 2
 # 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,152 events with the most lines that a
 # decision report holds, 16,378.
 MAX_DECISION_SIZE = 16 << 20
-# Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a name, a list of 4096 sources at 3
-# bytes each, and the names of the fields take 21 kB.
+# Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a name, a list of 4096 sources
+# at 3 bytes each, and the names of the fields take 21 kB.
 _ENVELOPE_SIZE = 32 << 10
 _MAX_EVENTS = 0xFFFF
 

@@ -76,5 +76,5 @@ def test_a_command_refuses_a_second_package_that_offers_the_chain(
 def test_a_chain_is_installed_under_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed_chain("lhcb").name == "lhcb"
     monkeypatch.syspath_prepend(install(tmp_path, "one", f"hlt1 = {LHCB}"))
-    with pytest.raises(ValueError, match="chain 'hlt1': .* calls itself 'lhcb'"):
+    with pytest.raises(ValueError, match=r"chain 'hlt1': .* calls itself 'lhcb'"):
         installed_chain("hlt1")
