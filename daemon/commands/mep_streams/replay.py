@@ -144,7 +144,9 @@ def replay(
     ] = DEFAULT_BYTES // MIB,
     chain: Annotated[
         str,
-        typer.Option("--chain", metavar="NAME", help="The chain that the data are for; a node of another one refuses."),
+        typer.Option(
+            "--chain", metavar="NAME", help="The chain that the data are for; a node of another chain refuses them."
+        ),
     ] = DEFAULT_CHAIN,
     geometry: GeometryOption = None,
     json: JsonOption = None,
