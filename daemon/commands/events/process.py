@@ -140,8 +140,6 @@ def process_files(
     Raises ValueError for the setup, and EventFileError, also for a file of which the chain reads no source.
     """
     chain, configuration = setup.load()
-    for path in files:
-        require_sources(path, chain.with_sequence(configuration.sequence))
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
@@ -154,6 +152,8 @@ def process_files(
         if dask is None:
             _process_here(files, setup, repeat_count, result, lambda n: progress.advance(task, n))
         else:
+            for path in files:
+                require_sources(path, chain.with_sequence(configuration.sequence))
             with dask_client(dask) as client:
                 begin = time.perf_counter()
                 for part in processed_ranges(client, files, setup, accepted=accepted is not None):
@@ -186,8 +186,11 @@ def process_files(
 def _process_here(
     files: Sequence[Path], setup: Setup, times: int, result: SampleResult, processed: Callable[[int], None]
 ) -> None:
+    # Errors of the setup come before those of the files.
     processor = EventProcessor(setup)
     try:
+        for path in files:
+            require_sources(path, processor.engine.chain)
         result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
         accepted = result.accepted is not None
         for part in processor.process(read_all_events(files), times=times, accepted=accepted, processed=processed):

@@ -108,7 +108,7 @@ async def test_a_node_refuses_data_of_another_chain_and_says_why_to_both_sides(
     ]
     assert refused == 1
     assert 'hltnode_hellos_refused_total{reason="foreign_chain"} 1.0' in metrics
-    assert text in capfd.readouterr().err
+    assert text in capfd.readouterr().out
 
 
 def record_of(tiny: ModuleType, event: list[bytes]) -> bytes:
