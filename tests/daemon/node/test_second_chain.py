@@ -106,8 +106,9 @@ async def test_a_node_refuses_data_of_another_chain_and_says_why_to_both_sides(
         f"error: node refuses feeder velo:1/1: {text}: "
         "feed a node of that chain, or name the chain that the data are for (--chain)"
     ]
-    assert refused == 1
-    assert 'hltnode_hellos_refused_total{reason="foreign_chain"} 1.0' in metrics
+    # A hello is repeated each second until the first answer is read.
+    assert refused >= 1
+    assert f'hltnode_hellos_refused_total{{reason="foreign_chain"}} {float(refused)}' in metrics
     assert text in capfd.readouterr().out
 
 
