@@ -111,7 +111,7 @@ def _make_replay(options: ReplayOptions, stream: MepStream) -> Replay:
         options.memory,
         options.keys,
     )
-    identities = make_identities(stream, options.name, options.connections, options.part)
+    identities = make_identities(stream, options.name, options.connections, options.part, options.chain)
     mine = [source for identity in identities for source in identity.sources]
     return Replay(
         stream if options.part is None else stream.of(mine),
