@@ -41,9 +41,9 @@ BUILD = """
 import sys; sys.path.insert(0, ".")
 from dataclasses import replace
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.lhcb.chain import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import build_kernels
-build_kernels(replace(HLT1.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
+build_kernels(replace(CHAIN.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
 """
 
 pytestmark = pytest.mark.skipif(
@@ -115,7 +115,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         copy.write(name, FILES[name])
     for diff in DIFFS:
         copy.apply(diff)
-    copy.check(RUN_FILE, "tools/generate_device_headers.py")
+    copy.check(RUN_MODULE, "tools.generate_device_headers")
     return copy
 
 
