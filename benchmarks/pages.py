@@ -15,10 +15,9 @@ import urllib.request
 from pathlib import Path
 
 from benchmarks.latency import ServedNode, write_config
+from benchmarks.lhcb import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result
 from benchmarks.real_readout import TRIGGER, cpu_seconds, free_ports, numbered_events, process
-from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.lhcb.chain import CHAIN
 
 WINDOW_SECONDS = 8.0
 PAIRS = 8
@@ -56,7 +55,7 @@ class Window:
 def picture_ms(shared: Path, geometry: Path) -> float:
     """Processor time of a picture (ms), median of the real events."""
     draw = CHAIN.picture_maker(CHAIN.load_geometry(geometry), CHAIN.load_trigger(None))
-    events = list(read_events(shared / "data/lhcb-minbias-mdf/minbias_601cb8ae_zlib_nomc_ev6001_6007.mdf"))
+    events = real_events(shared)
     draw(events[0])
     took = []
     for banks in events[:PICTURES]:
@@ -68,7 +67,7 @@ def picture_ms(shared: Path, geometry: Path) -> float:
 
 def run(shared: Path) -> list[Result]:
     """Measure with the node's windows, then without a feeder, then the pictures alone."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         events = directory / "events.mdf"
@@ -102,12 +101,12 @@ def run(shared: Path) -> list[Result]:
     used = sum(each.cpu for each in off) / sum(each.seconds for each in off)
     share = (page_ms / PERIOD_SECONDS + picture / PICTURE_PERIOD_SECONDS) * 1e-3
     return [
-        Result("events, nobody looks", rate_off, "Hz", "", None),
-        Result("events, page once a second", rate_on, "Hz", "nobody looks", rate_on / rate_off),
-        Result("processor time of an event, nobody looks", cpu_off, "µs", "", None),
+        Result("events, no browser", rate_off, "Hz", "", None),
+        Result("events, page once a second", rate_on, "Hz", "no browser", rate_on / rate_off),
+        Result("processor time of an event, no browser", cpu_off, "µs", "", None),
         Result("spread of that, window to window", 100 * spread, "%", "", None),
-        Result("the same, page once a second", cpu_on, "µs", "nobody looks", cpu_on / cpu_off),
-        Result("processors that the node uses, nobody looks", used, "", "", None),
+        Result("the same, page once a second", cpu_on, "µs", "no browser", cpu_on / cpu_off),
+        Result("processors that the node uses, no browser", used, "", "", None),
         Result("page", on[-1].bytes / 1024, "KiB", "", None),
         Result("processor time of a page", page_ms, "ms", "", None),
         Result("processor time of a picture", picture, "ms", "", None),

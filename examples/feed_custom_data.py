@@ -31,16 +31,8 @@ from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.mep import FeedMep
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.replay.single_node import FeedReport, feed_meps
-from hltnode.protocol import (
-    ODIN_SOURCE,
-    USER_SUBDETECTORS,
-    USER_TYPES,
-    BankType,
-    Odin,
-    encode_mfp,
-    encode_odin,
-    source_id,
-)
+from hltnode.protocol import ODIN_SOURCE, USER_SUBDETECTORS, USER_TYPES, Odin, encode_mfp, encode_odin, source_id
+from hltnode.protocol.raw_data.bank_types import BankType
 
 TIMING_BOARD = ODIN_SOURCE
 DETECTOR_BOARD = source_id(USER_SUBDETECTORS[0], 0)

@@ -121,7 +121,13 @@ class BatchPath:
             engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
         )
         gatherer = EventGatherer(
-            core.buffers, encoder, engine.flags, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+            core.buffers,
+            encoder,
+            engine.flags,
+            node=config.node.name,
+            chain=core.info.chain,
+            tck=engine.tck,
+            n_lines=len(engine.lines),
         )
         self.gather = GatherStage(
             gatherer,

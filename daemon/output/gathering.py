@@ -61,6 +61,7 @@ class EventGatherer:
         flags: FlagTable,
         *,
         node: str,
+        chain: str,
         tck: int,
         n_lines: int,
     ) -> None:
@@ -68,6 +69,7 @@ class EventGatherer:
         self._encoder = encoder
         self._errors = np.uint32(flags.errors)
         self._node = node
+        self._chain = chain
         self._tck = tck
         self._n_lines = n_lines
 
@@ -134,4 +136,5 @@ class EventGatherer:
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
             lines=results.lines.astype("<u4").tobytes(),
             flags=results.flags.astype("<u4").tobytes(),
+            chain=self._chain,
         )

@@ -12,12 +12,14 @@ from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
+from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """The trigger of one detector, from raw banks to decisions.
 
+    name: under which it is installed, and by which messages, documents and logs know it.
     accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
     reconstructs only.
     selected: u32 words that say what the lines selected in each accepted event, None: nothing is said.
@@ -28,8 +30,8 @@ class Chain:
     kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError where a result is not an output per event of the sequence, where two flags share a bit or a
-    name, and where the readout names a bank type that a node reserves.
+    Raises DeclarationError where a result is not an output per event of the sequence, for a name that messages cannot
+    carry, where two flags share a bit or a name, and where the readout names a bank type that a node reserves.
     """
 
     name: str
@@ -46,6 +48,10 @@ class Chain:
     more_algorithms: tuple[Algorithm, ...] = ()
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise DeclarationError(
+                f"chain {self.name!r:.80}: its name is up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
+            )
         delivered = [column for column in (self.accepted, self.lines, self.selected) if column is not None]
         for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:
@@ -110,5 +116,5 @@ class Chain:
             names = ", ".join(path.name for path in wrong)
             raise DeclarationError(
                 f"chain {self.name}: generated headers are out of date: {names}; "
-                "write them with tools/generate_device_headers.py and build again"
+                "write them with make headers, or with hltnode.processing.framework.device_headers, and build again"
             )

@@ -29,7 +29,7 @@ EXTENSIONS = {
 }
 """Extension modules that the page does not build again, by their folders."""
 
-# An editable install finds modules of the package through a hook of its own, before it looks at PYTHONPATH.
+# An editable install finds modules of the package through a hook of its own, before it reads PYTHONPATH.
 WITHOUT_HOOK = """
 import runpy, sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
@@ -115,7 +115,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         copy.write(name, FILES[name])
     for diff in DIFFS:
         copy.apply(diff)
-    copy.check(RUN_FILE, "tools/generate_device_headers.py")
+    copy.check(RUN_MODULE, "tools.generate_device_headers")
     return copy
 
 

@@ -10,7 +10,7 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from hltnode.processing.selection.studies.rates import RateCounts, size_of
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.studies.tables import rates_text
-from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_types import TRUTH_TYPES, LhcbBankType
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -86,7 +86,7 @@ def test_no_event_is_no_rate() -> None:
 
 def test_the_size_of_an_event_leaves_truth_and_reports_out_and_counts_headers_and_padding() -> None:
     added = [LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS]
-    assert size_of([bank(0), bank(1), bank(4), *(bank(100, one) for one in added)]) == 8 + 12 + 12
+    assert size_of([bank(0), bank(1), bank(4), *(bank(100, one) for one in added)], TRUTH_TYPES) == 8 + 12 + 12
 
 
 def test_two_configurations_stand_beside_each_other_in_one_table() -> None:
