@@ -1,7 +1,7 @@
 """Write the reference pages that follow from the code: configuration, metrics, command line and protocol.
 
-python tools/generate_reference.py            write docs/reference/*.md
-python tools/generate_reference.py --check    exit with 1 if a page differs from the code
+python -m tools.generate_reference            write docs/reference/*.md
+python -m tools.generate_reference --check    exit with 1 if a page differs from the code
 """
 
 import argparse
@@ -13,7 +13,6 @@ import types
 import typing
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +32,8 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.processing.selection.trigger_chain import ENTRY_POINTS, TriggerChain, installed_chain
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
+from tools.chains_of_this_tree import chains_of_this_tree
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
@@ -176,15 +175,15 @@ def protocol_page() -> str:
     named = [
         (int(flag).bit_length() - 1, str(flag.name).lower(), "every", meanings[str(flag.name)]) for flag in EventFlag
     ]
-    named += [(flag.bit, flag.name, f"`{chain.name}`", flag.text) for chain in _chains() for flag in chain.flags]
+    named += [
+        (flag.bit, flag.name, f"`{chain.name}`", flag.text)
+        for chain in chains_of_this_tree().values()
+        for flag in chain.flags
+    ]
     flags = ["| bit | flag | chain | meaning |", "|---|---|---|---|"]
     flags += [f"| {bit} | `{name}` | {chain} | {text} |" for bit, name, chain, text in sorted(named)]
     page = PROTOCOL_PROSE.read_text(encoding="utf-8").format_map(values)
     return page.replace("<!-- messages -->", "\n".join(rows)).replace("<!-- flags -->", "\n".join(flags))
-
-
-def _chains() -> list[TriggerChain]:
-    return [installed_chain(name) for name in sorted(entry_points(group=ENTRY_POINTS).names)]
 
 
 def _wire_type(annotation: Any) -> str:
@@ -239,7 +238,7 @@ def example_collector() -> NodeCollector:
     counters.sources[0].last_seen_ns = 0
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
-    for chain in _chains():
+    for chain in chains_of_this_tree().values():
         counters.events_flagged |= dict.fromkeys(chain.flag_table.masks, 0)
     shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
