@@ -98,5 +98,5 @@ class Chain:
             names = ", ".join(path.name for path in wrong)
             raise DeclarationError(
                 f"chain {self.name}: generated headers are out of date: {names}; "
-                "write them with tools/generate_device_headers.py and build again"
+                "write them with make headers, or with hltnode.processing.framework.device_headers, and build again"
             )

@@ -76,7 +76,7 @@ def process(
     """Reconstruct and select the events of FILES; ends with the rate of each line, if every event stands for a bunch
     crossing (`hltnode rates` has more).
 
-    Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
+    Example: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])

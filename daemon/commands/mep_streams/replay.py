@@ -112,7 +112,7 @@ def replay(
             "killed and started again; default: a file of this run, name and nodes in ~/.local/state/hltnode.",
         ),
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events of LHCb instead of files.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events instead of files.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     with_truth: Annotated[

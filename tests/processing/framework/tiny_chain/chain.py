@@ -70,7 +70,7 @@ class TinyReadout:
 TINY = TriggerChain(
     name="tiny",
     sequence=AlgorithmSequence((fragment_offsets, count_hits)),
-    kernels=KernelSources("tiny/generated/chain_kernels.h", (PROCESSING, HERE.parent), str(HERE / "kernels.so")),
+    kernels=KernelSources("tiny/generated/chain_kernels.h", (PROCESSING, HERE.parent), "tiny._chain_kernels"),
     source=Path(__file__),
     readout=TinyReadout(),
     subdetectors=frozenset(Side),
