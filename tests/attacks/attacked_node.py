@@ -29,7 +29,7 @@ class Resources:
     descriptors: int
 
 
-class Victim:
+class AttackedNode:
     """A node that runs until `stop`.
 
     Args:
@@ -47,7 +47,7 @@ class Victim:
         config.write_text(
             f"""
 [node]
-name = "victim"
+name = "attacked"
 [network]
 data = "tcp://127.0.0.1:{self.data}"
 control = "tcp://127.0.0.1:{self.control}"
@@ -91,7 +91,7 @@ port = {self.http}
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
 
-    def settled(self, before: Resources, seconds: float = 30.0) -> Resources:
+    def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
         """What the process has when it has as few descriptors as before and has given back its memory, or after some
         time."""
         end = time.monotonic() + seconds
@@ -135,9 +135,9 @@ encrypt_data = true
 class PeakSampler:
     """The largest resources of a node from entry to exit."""
 
-    def __init__(self, victim: Victim) -> None:
-        self._victim = victim
-        self.peak = victim.resources()
+    def __init__(self, attacked: AttackedNode) -> None:
+        self._attacked = attacked
+        self.peak = attacked.resources()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
@@ -152,7 +152,7 @@ class PeakSampler:
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             try:
-                now = self._victim.resources()
+                now = self._attacked.resources()
             except psutil.Error:
                 return
             self.peak = Resources(max(self.peak.rss, now.rss), max(self.peak.descriptors, now.descriptors))
