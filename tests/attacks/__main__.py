@@ -1,4 +1,4 @@
-"""Runs the attacks and prints what each cost: python -m tests.attacks [NAME ...]."""
+"""Runs the attacks and prints the cost of each: python -m tests.attacks [NAME ...]."""
 
 import argparse
 import tempfile

@@ -1,4 +1,4 @@
-"""The node that is attacked: a process, its ports, and what it has of memory and descriptors."""
+"""The node under attack: a process, its ports, its memory and its descriptors."""
 
 import subprocess
 import sys
@@ -83,17 +83,16 @@ port = {self.http}
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and answers, on a busy machine late."""
+        """Whether the process runs and answers; on a busy machine an answer takes long."""
         return self.process.poll() is None and status_page(self.http, timeout=60.0) is not None
 
     def resources(self) -> Resources:
-        """What the process has now."""
+        """The present resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
 
     def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
-        """What the process has when it has as few descriptors as before and has given back its memory, or after some
-        time."""
+        """The resources once descriptors and memory are back at the level of before, or after `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             now = self.resources()
@@ -107,7 +106,7 @@ port = {self.http}
         return metric(self.http, series)
 
     def refused(self, socket: str, reason: str) -> float:
-        """How many connections a limit has ended."""
+        """Number of connections that a limit has ended."""
         return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when it has done its worst."""
+"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when the attack is over."""
 
 import random
 import threading
@@ -15,21 +15,21 @@ Attack = Callable[[AttackedNode, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An attack, and how much memory the node may take while it lasts, in bytes."""
+    """An attack, and the bytes of memory that the node may take meanwhile."""
 
     attack: Attack
     peak: int
 
 
 def pieces(chunk: bytes, total: int) -> Iterator[bytes]:
-    """The chunk again and again, about `total` bytes in all."""
+    """The chunk repeatedly, about `total` bytes in all."""
     for _ in range(max(1, total // len(chunk))):
         yield chunk
 
 
 @contextmanager
 def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
-    """Peers that have shaken hands, as many as the node takes."""
+    """Peers after their handshake, up to the number that the node accepts."""
     with ExitStack() as stack:
         connected = []
         for _ in range(n):
@@ -41,7 +41,7 @@ def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
 
 
 def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) -> None:
-    """Send the chunk over all connections in turn, until the bytes are sent, the time is over or all are cut."""
+    """Send the chunk over all connections in turn, until the bytes, the time or the connections are used up."""
     end = time.monotonic() + seconds
     rest = dict.fromkeys(connected, b"")
     sent = 0
@@ -119,7 +119,7 @@ def unfinished_frames(attacked: AttackedNode, size: float) -> None:
 
 
 def small_frames_after_large_ones(attacked: AttackedNode, size: float) -> None:
-    """Connections that have sent whole frames of 32 MiB go on with empty ones."""
+    """Connections send whole frames of 32 MiB, then empty ones."""
     with peers(attacked.data, b"PUSH", 4) as connected:
         for peer in connected:
             peer.send(frame_header(32 * MIB) + bytes(32 * MIB))
@@ -184,7 +184,7 @@ def subscriptions_to_the_monitor(attacked: AttackedNode, size: float) -> None:
 
 
 def messages_to_a_push_socket(attacked: AttackedNode, size: float) -> None:
-    """A consumer that sends instead of receiving, and goes away."""
+    """A consumer that sends instead of receiving, and disconnects."""
     for _ in range(max(10, int(200 * size))):
         with peers(attacked.events, b"PULL", 1) as connected:
             for peer in connected:
@@ -192,7 +192,7 @@ def messages_to_a_push_socket(attacked: AttackedNode, size: float) -> None:
 
 
 def connections(attacked: AttackedNode, size: float) -> None:
-    """Connections to every socket that say nothing, then ones with half a greeting, and ones that have shaken hands."""
+    """Silent connections to every socket, then ones with half a greeting, then ones after their handshake."""
     n = max(50, int(2000 * size))
     with ExitStack() as stack:
         for port in (attacked.data, attacked.control, attacked.decisions, attacked.events):
@@ -207,7 +207,7 @@ def connections(attacked: AttackedNode, size: float) -> None:
 
 
 def http_clients(attacked: AttackedNode, size: float) -> None:
-    """HTTP clients that do not finish their request, or do not take the answer."""
+    """HTTP clients that do not finish their request, or do not read the answer."""
     n = max(40, int(400 * size))
     with ExitStack() as stack:
         for i in range(n):
@@ -217,7 +217,7 @@ def http_clients(attacked: AttackedNode, size: float) -> None:
 
 
 def malformed_handshakes(attacked: AttackedNode, _size: float) -> None:
-    """Every other mechanism, protocol and property, and what is none of them."""
+    """Every other mechanism, protocol and property, and invalid ones."""
     long_name, long_value = item(b"X" * 255, b"y"), item(b"Identity", b"z" * 255)
     openings = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",

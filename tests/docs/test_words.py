@@ -16,8 +16,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLEAN = (
-    ".github", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md", "SECURITY.md", "benchmarks", "docs",
-    "examples", "library", "mkdocs.yml", "tests/benchmarks", "tests/docs", "tests/examples", "tools",
+    ".github", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md", "SECURITY.md",
+    "benchmarks", "docs", "examples", "library", "mkdocs.yml", "pyproject.toml", "tools",
+    "daemon/machine", "daemon/node", "daemon/output", "daemon/recorder", "daemon/run_control", "daemon/shared_memory",
+    "daemon/storage", "deploy/grafana", "deploy/systemd",
+    "processing/lhcb/offline", "processing/lhcb/primary_vertices", "processing/lhcb/ut", "processing/offline",
+    "protocol/lhcb", "protocol/raw_data",
+    "tests/attacks", "tests/benchmarks", "tests/daemon/common", "tests/daemon/configuration", "tests/daemon/machine",
+    "tests/daemon/recorder", "tests/daemon/run_control", "tests/daemon/shared_memory", "tests/docs", "tests/examples",
+    "tests/processing/algorithms", "tests/processing/offline", "tests/protocol/lhcb", "tests/protocol/raw_data",
+    "tests/protocol/transport", "tests/ptx",
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")
