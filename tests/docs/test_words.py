@@ -22,10 +22,10 @@ CLEAN = (
     "daemon/storage", "deploy/grafana", "deploy/systemd",
     "processing/lhcb/offline", "processing/lhcb/primary_vertices", "processing/lhcb/ut", "processing/offline",
     "protocol/lhcb", "protocol/raw_data",
-    "tests/attacks", "tests/benchmarks", "tests/daemon/common", "tests/daemon/configuration", "tests/daemon/machine",
+    "docker", "tests/alerts", "tests/attacks", "tests/benchmarks", "tests/daemon/common", "tests/daemon/configuration", "tests/daemon/machine",
     "tests/daemon/recorder", "tests/daemon/run_control", "tests/daemon/shared_memory", "tests/docs", "tests/examples",
     "tests/processing/algorithms", "tests/processing/offline", "tests/protocol/lhcb", "tests/protocol/raw_data",
-    "tests/protocol/transport", "tests/ptx",
+    "tests/protocol/transport", "tests/ptx", "tests/soak",
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")
