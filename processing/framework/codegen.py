@@ -1,7 +1,7 @@
 """The C++ side of the declarations: parameter structs, records, enumerations, sizes, the list of kernels.
 
-The headers are committed, so that a build needs no generator; `python tools/generate_device_headers.py` writes them,
-`--check` compares, and an engine refuses to run a sequence whose headers are out of date.
+The headers are committed, so that a build needs no generator; `make headers` writes them,
+`make check` compares, and an engine refuses to run a sequence whose headers are out of date.
 """
 
 from collections.abc import Iterable

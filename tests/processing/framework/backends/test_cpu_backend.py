@@ -142,9 +142,11 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 
 def test_kernels_built_from_other_sources_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "changed.cuh").write_text("// another source")
+    changed = tmp_path / CHAIN.kernels.header
+    changed.parent.mkdir(parents=True)
+    changed.write_text("// another list of kernels")
     with pytest.raises(BackendError, match="built from other sources"):
-        CpuBackend(replace(CHAIN.kernels, folders=(*CHAIN.kernels.folders, tmp_path)))
+        CpuBackend(replace(CHAIN.kernels, folders=(tmp_path, *CHAIN.kernels.folders)))
 
 
 def test_kernels_that_are_not_installed_are_named() -> None:
