@@ -177,7 +177,7 @@ def test_a_feeder_that_was_back_before_the_mep_was_begun_explains_nothing(scene:
 
 
 @pytest.mark.parametrize(("seconds", "explained"), [(5.0, False), (12.0, True)])
-def test_an_outage_of_the_supervisor_explains_what_the_others_lack_if_it_is_longer_than_they_are_waited_for(
+def test_a_long_outage_of_the_supervisor_explains_missing_sources_of_the_others(
     scene: Scene, seconds: float, explained: bool
 ) -> None:
     assert FEEDER != "feeder1"
@@ -217,7 +217,7 @@ def test_a_feeder_whose_process_had_not_come_up_yet_is_away(scene: Scene) -> Non
     assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
 
 
-def test_a_feeder_that_stays_away_for_ever_explains_only_the_time_in_which_it_should_have_returned(
+def test_a_feeder_that_never_returns_explains_only_the_time_until_it_was_due(
     scene: Scene,
 ) -> None:
     scene.lack(2, SOURCE)
@@ -234,7 +234,7 @@ def test_a_feeder_that_is_away_from_one_node_explains_nothing_at_the_other(scene
     assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
 
 
-def test_a_decision_that_came_late_because_its_node_stood_still_is_explained_by_what_was_before(scene: Scene) -> None:
+def test_a_late_decision_of_a_stopped_node_is_explained_by_earlier_faults(scene: Scene) -> None:
     scene.lack(2, SOURCE)
     scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 40.0, DECIDED - 32.0)
     scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 30.5, DECIDED - 0.5)
