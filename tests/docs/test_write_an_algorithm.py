@@ -58,6 +58,7 @@ class Copy:
         self.root = root
         self.package = root / "hltnode"
         ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "library" / "hltnode", self.package, ignore=ignored)
         for name in ("processing", "protocol"):
             shutil.copytree(ROOT / name, self.package / name, ignore=ignored)
         shutil.copytree(ROOT / "tests" / "processing" / "framework", root / "tests" / "processing" / "framework")
