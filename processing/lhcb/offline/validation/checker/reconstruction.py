@@ -23,7 +23,6 @@ from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     vertices_of,
 )
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Hits, Objects
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.tracks.kalman.collections import (
@@ -43,6 +42,7 @@ from hltnode.processing.lhcb.tracks.long.collections import (
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.velo import collections as velo
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.workspace_columns import Hits, Objects
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
