@@ -19,15 +19,15 @@ from hltnode.processing.lhcb.chain import CHAIN
 FILES = {
     "one/generated/chain_kernels.h": '#include "one/search.cuh"\n#if defined(HLT_WITH_CPU_FORMS)\n'
     '#include "one/search_cpu.h"\n#endif\n',
-    "one/search.cuh": '#pragma once\n#include "shared/float3.cuh"\n# include "one/constants.h"  // indented\n',
+    "one/search.cuh": '#pragma once\n#include "common/float3.cuh"\n# include "one/constants.h"  // indented\n',
     "one/search_cpu.h": '#include "beside.h"\n',
     "one/beside.h": "",
     "one/constants.h": '#if 0\n#include "one/only_on_a_gpu.cuh"\n#endif\n',
     "one/only_on_a_gpu.cuh": "#include <cstdint>\n",
     "one/included_by_none.cuh": "",
-    "shared/float3.cuh": '#include "one/constants.h"\n',
+    "common/float3.cuh": '#include "one/constants.h"\n',
     "other/generated/chain_kernels.h": '#include "other/fit.cuh"\n',
-    "other/fit.cuh": '#include "shared/float3.cuh"\n',
+    "other/fit.cuh": '#include "common/float3.cuh"\n',
 }
 
 
@@ -55,7 +55,7 @@ def test_the_files_are_those_that_the_list_and_the_sources_of_the_library_includ
         ("one/search_cpu.h", True),
         ("one/beside.h", True),
         ("one/only_on_a_gpu.cuh", True),
-        ("shared/float3.cuh", True),
+        ("common/float3.cuh", True),
         ("one/included_by_none.cuh", False),
         ("other/fit.cuh", False),
         ("other/generated/chain_kernels.h", False),
