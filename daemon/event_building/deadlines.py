@@ -1,12 +1,16 @@
 """Which open MEPs are to be closed as they are, and why (no I/O, no clock)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.slots import Slot
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, MepRecord
+
+NEVER_NS = 1 << 62
+# While MEPs are open their feeders are looked at this often, and the clock of the deadlines gets its reading.
+LONGEST_LOOK_NS = 25_000_000
 
 _mep_id = attrgetter("mep")
 
@@ -65,3 +69,25 @@ def meps_to_close(
 def _may_be_evicted(now_ns: int, mep: MepRecord, slots: list[Slot], limits: BuilderLimits) -> bool:
     slot = slots[mep.slot]
     return now_ns - mep.last_ns >= limits.evict_ns and slot.open_meps < len(slot.meps)
+
+
+def look_ns(limits: BuilderLimits) -> int:
+    """How often open MEPs are looked at: what has overtaken them is noticed by looking."""
+    shortest = min(limits.mep_timeout_ns, limits.overtaken_ns, limits.evict_ns)
+    return max(1, min(LONGEST_LOOK_NS, shortest // 4))
+
+
+def next_deadline_ns(
+    now_ns: int, filling: Iterable[Slot], opened: Collection[MepRecord], limits: BuilderLimits, *, has_pressure: bool
+) -> int:
+    """The next time at which a slot or an open MEP may be due; what is overdue by now waits for a change."""
+    times = [slot.deadline_ns for slot in filling]
+    if opened:
+        times.append(now_ns + look_ns(limits))
+        last_ns = [mep.last_ns for mep in opened]
+        times += [last + limits.mep_timeout_ns for last in last_ns]
+        if has_pressure:
+            times += [last + limits.evict_ns for last in last_ns]
+        overtaken = (mep.overtaken_ns for mep in opened)
+        times += [since + limits.overtaken_ns for since in overtaken if since is not None]
+    return min((due for due in times if due > now_ns), default=NEVER_NS)
