@@ -12,7 +12,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -20,12 +19,14 @@ from zmq.utils.monitor import parse_monitor_message
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
-from hltnode.daemon.machine.process_memory import ResidentMemory, give_back_free_memory
+from hltnode.daemon.machine.process_memory import ResidentMemory
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules, InputWatch
+from hltnode.daemon.security.memory_growth import GIVE_BACK_BYTES, MemoryGrowth
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.security.tcp_connection import TcpConnection
+from hltnode.daemon.security.watched_socket import WatchedSocket
 
 LOOK_SECONDS = 0.1
 # While nothing comes and nothing is held; what comes ends it at once.
@@ -37,25 +38,6 @@ OUTPUT_LOOK_SECONDS = 0.005
 EVENT_BUDGET = 1000
 LOG_INTERVAL_NS = 60_000_000_000
 STOP_SECONDS = 5.0
-
-# A subscriber sends its handshake (below 1 KiB with CURVE) and a few short topics, and later at most heartbeats. A
-# topic takes up to 2 kB in libzmq for each of its bytes.
-SUBSCRIBER_BYTES = 4096
-SUBSCRIBER_BYTES_PER_SECOND = 64
-
-# What the process may grow by through peers before the largest unfinished message has to end, and the time until it
-# shows whether that was enough.
-GROWTH = 256 << 20
-GROWTH_PAUSE_NS = 500_000_000
-# Below the first of these amounts of what peers have sent, the process is as large as it is without them; above the
-# second it is measured whether it has grown.
-CALM_BELOW = 8 << 20
-MEASURED_ABOVE = 64 << 20
-# Free memory is given back after connections have ended that held this much together: again and again for a while,
-# because what they had queued is dropped by the event loop.
-GIVE_BACK_BYTES = 8 << 20
-GIVE_BACK_EVERY_NS = 3_000_000_000
-GIVE_BACK_FOR_NS = 60_000_000_000
 
 _COUNTED = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
@@ -69,21 +51,6 @@ _TROUBLE = frozenset(_COUNTED.values()) - {ConnectionEvent.CONNECTED, Connection
 _FOLLOWED = sum(_COUNTED) | zmq.EVENT_ACCEPTED | zmq.EVENT_MONITOR_STOPPED
 
 log = get_logger("connection_limiter")
-
-
-@dataclass(slots=True)
-class _Watched:
-    """One socket of the node, and the connections to it by descriptor."""
-
-    socket: zmq.Socket[bytes]
-    monitor: zmq.Socket[bytes]
-    endpoint: Endpoint
-    table: ConnectionTable
-    inputs: InputWatch | None
-    """None for an output, which takes subscriptions only."""
-    connections: dict[int, TcpConnection] = field(default_factory=dict)
-    since_ns: dict[int, int] = field(default_factory=dict)
-    refused: set[int] = field(default_factory=set)
 
 
 class ConnectionLimiter:
@@ -108,20 +75,16 @@ class ConnectionLimiter:
         self._crashed = crashed
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._new: queue.SimpleQueue[_Watched] = queue.SimpleQueue()
+        self._new: queue.SimpleQueue[WatchedSocket] = queue.SimpleQueue()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._stopping = threading.Event()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         """Written to when there is a new socket, and at the end."""
         self._thread: threading.Thread | None = None
         # Of the thread only
-        self._watched: dict[zmq.Socket[bytes], _Watched] = {}
+        self._watched: dict[zmq.Socket[bytes], WatchedSocket] = {}
         self._resident = ResidentMemory()
-        self._calm_memory = self._resident.nbytes()
-        self._next_blame_ns = 0
-        self._ended_bytes = 0
-        self._next_give_back_ns = 0
-        self._give_back_until_ns = 0
+        self._growth = MemoryGrowth(self._resident.nbytes)
         self._read_before: dict[int, int] = {}
         """Bytes that had been read of each connection at the last look."""
         self._read_of_outputs: dict[int, int] = {}
@@ -144,7 +107,7 @@ class ConnectionLimiter:
         monitor.connect(address)
         inputs = None if received is None or rules is None else InputWatch(received, rules, self._clock_ns())
         self._sockets.append(socket)
-        self._new.put(_Watched(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
+        self._new.put(WatchedSocket(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
         os.eventfd_write(self._wake, 1)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="connection-limiter", daemon=True)
@@ -176,7 +139,7 @@ class ConnectionLimiter:
             self._crashed(error)
         finally:
             for watched in (*self._watched.values(), *self._not_taken()):
-                self._forget(watched)
+                watched.close()
             self._close()
 
     def _follow(self) -> None:
@@ -218,7 +181,7 @@ class ConnectionLimiter:
                     os.eventfd_read(self._wake)
                 elif monitor in self._watched and self._drain(self._watched[monitor]):
                     poller.unregister(monitor)
-                    self._forget(self._watched.pop(monitor))
+                    self._watched.pop(monitor).close()
             if self._stopping.is_set():
                 end_ns = end_ns or now_ns + 1_000_000_000
                 if not self._watched or now_ns > end_ns:
@@ -233,30 +196,23 @@ class ConnectionLimiter:
 
     def _is_output(self, ready: object) -> bool:
         """Whether it is the monitor of an output."""
-        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].inputs is None
+        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].is_output
 
     def _descriptors(self, *, of_outputs: bool) -> set[int]:
         return {
             connection.fileno()
             for watched in self._watched.values()
-            if (watched.inputs is None) is of_outputs
-            for descriptor, connection in watched.connections.items()
-            if descriptor not in watched.refused
+            if watched.is_output is of_outputs
+            for _, connection in watched.admitted()
         }
 
-    def _not_taken(self) -> list[_Watched]:
+    def _not_taken(self) -> list[WatchedSocket]:
         taken = []
         while not self._new.empty():
             taken.append(self._new.get())
         return taken
 
-    def _forget(self, watched: _Watched) -> None:
-        for connection in watched.connections.values():
-            connection.close()
-        watched.connections.clear()
-        watched.monitor.close()
-
-    def _drain(self, watched: _Watched) -> bool:
+    def _drain(self, watched: WatchedSocket) -> bool:
         """Handle the events of a socket; True after the last one."""
         for _ in range(EVENT_BUDGET):
             try:
@@ -280,7 +236,7 @@ class ConnectionLimiter:
         if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
             log.warning("connection_trouble", socket=endpoint, trouble=event, value=value, left_out=left_out)
 
-    def _opened(self, watched: _Watched, descriptor: int, endpoint: bytes) -> None:
+    def _opened(self, watched: WatchedSocket, descriptor: int, endpoint: bytes) -> None:
         self._closed(watched, descriptor)
         try:
             connection = TcpConnection(descriptor, _port(endpoint))
@@ -295,7 +251,7 @@ class ConnectionLimiter:
         if (refusal := watched.table.opened(descriptor, connection.address)) is not None:
             self._refuse(watched, *refusal)
 
-    def _closed(self, watched: _Watched, descriptor: int) -> None:
+    def _closed(self, watched: WatchedSocket, descriptor: int) -> None:
         connection = watched.connections.pop(descriptor, None)
         if connection is None:
             return
@@ -305,13 +261,13 @@ class ConnectionLimiter:
         del watched.since_ns[descriptor]
         self._counters.open_connections[watched.endpoint] -= 1
         if watched.inputs is not None:
-            self._ended_bytes += watched.inputs.closed(descriptor)
+            self._growth.ended(watched.inputs.closed(descriptor))
         elif not watched.connections:
             # What the last subscribers had subscribed to is free now.
-            self._ended_bytes += GIVE_BACK_BYTES
+            self._growth.ended(GIVE_BACK_BYTES)
 
     def _refuse(
-        self, watched: _Watched, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
+        self, watched: WatchedSocket, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
     ) -> None:
         connection = watched.connections[descriptor]
         watched.refused.add(descriptor)
@@ -321,7 +277,7 @@ class ConnectionLimiter:
         if watched.inputs is not None:
             details |= watched.inputs.account(descriptor)
             watched.inputs.received.tally.refuse(descriptor)
-            self._ended_bytes += watched.inputs.closed(descriptor)
+            self._growth.ended(watched.inputs.closed(descriptor))
         self._counters.count_refused(watched.endpoint, reason)
         if (left_out := self._limit.due((watched.endpoint, reason))) is not None:
             address = connection.address or "this machine"
@@ -340,15 +296,15 @@ class ConnectionLimiter:
         for watched in self._watched.values():
             if watched.inputs is None:
                 continue
-            read = _bytes_read(watched)
+            read = watched.bytes_read()
             all_read |= read
             for descriptor, reason in watched.inputs.look(now_ns, read):
                 self._refuse(watched, descriptor, reason)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
-        self._look_at_growth(now_ns)
-        self._give_back(now_ns)
-        held = sum(watched.inputs.held for watched in self._watched.values() if watched.inputs is not None)
-        is_calm = all_read == self._read_before and held <= SMALL_BYTES and now_ns >= self._give_back_until_ns
+        self._end_growth(now_ns)
+        may_give_back = self._growth.give_back(now_ns)
+        held = sum(inputs.held for inputs in self._inputs())
+        is_calm = all_read == self._read_before and held <= SMALL_BYTES and not may_give_back
         self._read_before = all_read
         return is_calm
 
@@ -356,57 +312,24 @@ class ConnectionLimiter:
         """End subscribers that send what no subscriber has to; returns the bytes read of each connection."""
         all_read: dict[int, int] = {}
         for watched in self._watched.values():
-            if watched.inputs is not None:
+            if not watched.is_output:
                 continue
-            read = _bytes_read(watched)
+            read = watched.bytes_read()
             all_read |= read
-            for descriptor, nbytes in read.items():
-                seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
-                if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * seconds:
-                    self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
+            for descriptor in watched.flooding_subscribers(now_ns, read):
+                self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
         return all_read
 
-    def _look_at_growth(self, now_ns: int) -> None:
+    def _inputs(self) -> list[InputWatch]:
+        return [watched.inputs for watched in self._watched.values() if watched.inputs is not None]
+
+    def _end_growth(self, now_ns: int) -> None:
         """End the largest unfinished message if the process has grown by more than what peers may take."""
-        if now_ns < self._next_blame_ns:
+        if (excess := self._growth.excess(now_ns, self._inputs())) is None:
             return
-        self._next_blame_ns = now_ns + GROWTH_PAUSE_NS // 5
-        memory = sum(watched.inputs.memory for watched in self._watched.values() if watched.inputs is not None)
-        if memory < CALM_BELOW:
-            self._calm_memory = self._resident.nbytes()
-            return
-        resident = self._resident.nbytes() if memory > MEASURED_ABOVE else None
-        if resident is None or self._calm_memory is None or resident - self._calm_memory < GROWTH:
-            return
-        suspects = [
-            (largest[1], largest[0], watched)
-            for watched in self._watched.values()
-            if watched.inputs is not None and (largest := watched.inputs.largest()) is not None
-        ]
-        if suspects:
-            _, descriptor, watched = max(suspects, key=lambda suspect: suspect[0])
-            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, resident - self._calm_memory)
-            self._next_blame_ns = now_ns + GROWTH_PAUSE_NS
-            self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
-
-    def _give_back(self, now_ns: int) -> None:
-        if self._ended_bytes >= GIVE_BACK_BYTES:
-            self._ended_bytes = 0
-            self._give_back_until_ns = now_ns + GIVE_BACK_FOR_NS
-        if self._next_give_back_ns <= now_ns < self._give_back_until_ns:
-            self._next_give_back_ns = now_ns + GIVE_BACK_EVERY_NS
-            give_back_free_memory()
-
-
-def _bytes_read(watched: _Watched) -> dict[int, int]:
-    read = {}
-    for descriptor, connection in watched.connections.items():
-        if descriptor not in watched.refused:
-            try:
-                read[descriptor] = connection.bytes_read()
-            except OSError:
-                continue  # it has just ended
-    return read
+        owner, descriptor, grown_bytes = excess
+        watched = next(each for each in self._watched.values() if each.inputs is owner)
+        self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, grown_bytes)
 
 
 def _port(endpoint: bytes) -> int | None:
