@@ -61,6 +61,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python tools/generate_device_headers.py --check
 	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python tools/copy_chart_files.py --check
 	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BIN)/python tools/generate_lines_page.py --check
@@ -92,6 +93,7 @@ headers: | $(LINKS)
 
 reference: $(VENV)/.developed
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/copy_chart_files.py
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 	$(BIN)/python tools/generate_lines_page.py
