@@ -30,7 +30,7 @@ class PolicySender:
 
     Args:
         try_send: sends a message, or returns False at once if no consumer can take it.
-        max_wait_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
+        drop_after_ns: with `drop_new`, how long a call of `put_all` waits for a slow consumer before it drops.
         queue: with `drop_old`, how many messages are kept for a slow consumer.
     """
 
@@ -41,7 +41,7 @@ class PolicySender:
         try_send: Callable[[Message], bool],
         counters: OutputCounters,
         *,
-        max_wait_ns: int = 0,
+        drop_after_ns: int = 0,
         queue: int = 1,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -49,7 +49,7 @@ class PolicySender:
         self.policy = policy
         self._send = try_send
         self._counters = counters
-        self._max_wait_ns = max_wait_ns
+        self.drop_after_ns = drop_after_ns
         self._max_queue = queue
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
@@ -62,7 +62,7 @@ class PolicySender:
 
     async def put_all(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> None:
         """Send items in order; `encode` makes a message of an item and its sequence number."""
-        deadline_ns = self._clock_ns() + self._max_wait_ns
+        deadline_ns = self._clock_ns() + self.drop_after_ns
         for item in items:
             message = encode(item, self._sequence)
             self._sequence += 1

@@ -13,7 +13,8 @@ from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, Endpoint, LoginFailure, Role
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, largest_frame
-from hltnode.daemon.configuration.model import NodeConfig, SecuritySection
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.node_sections import SecuritySection
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_limiter import ConnectionLimiter
 from hltnode.daemon.security.connection_table import ConnectionLimits
