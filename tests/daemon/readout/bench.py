@@ -9,6 +9,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import Batch, BuilderLimi
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
@@ -69,24 +70,32 @@ class Bench:
             self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now
         )
         self.carry_out = executor.carry_out
-        self.protocol = FeederProtocol(
+        self.control = BuilderControl(
             self.builder,
             self.registry,
             self.acknowledgements,
             self.connections,
             self.counters,
             executor.carry_out,
-            lambda: self.state,
             lambda summary, over: self.summaries.append((summary, over)),
-            self.revoked.append,
             lambda run, below: self.confirmed.append((run, below)),
+            node="n",
+            session="s",
+            clock_ns=lambda: self.now,
+        )
+        self.protocol = FeederProtocol(
+            self.control,
+            self.connections,
+            self.counters,
+            lambda: self.state,
+            self.revoked.append,
             self.supervised.append,
             node="n",
             session="s",
             max_fragment_bytes=1000,
             clock_ns=lambda: self.now,
         )
-        self.protocol.remember(journal or {}, of_other_tck or {})
+        self.control.remember(journal or {}, of_other_tck or {})
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:
@@ -145,18 +154,18 @@ class Bench:
     def pass_time(self, ns: int) -> None:
         """Let time pass at once."""
         self.now += ns
-        self.protocol.tick(self.now)
+        self.control.tick(self.now)
 
     def finish_batches(self) -> None:
         """Compute and write what was sealed."""
         batches = self.batches.copy()
         self.batches.clear()
         for batch in batches:
-            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
-            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
+            self.control.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
+            self.control.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
             self.written += [(batch.run, mep.mep) for mep in batch.meps]
-            self.protocol.slot_freed(batch)
-            self.protocol.batch_done(batch)
+            self.control.slot_freed(batch)
+            self.control.batch_done(batch)
 
     def work(self) -> None:
         """Let the open MEPs be closed, computed and acknowledged."""

@@ -271,18 +271,18 @@ class HostileInput:
         bench, what = self._bench, self._rng.randrange(4)
         if what == 0:
             bench.state = RunState.PAUSED
-            bench.protocol.pause()
+            bench.control.pause()
         elif what == 1:
             bench.state = RunState.RUNNING
-            bench.protocol.resume()
+            bench.control.resume()
         elif what == 2:
             with contextlib.suppress(RunNotClosedError):
-                bench.protocol.close(self._rng.choice((None, self._run, self._run + 1)))
+                bench.control.close(self._rng.choice((None, self._run, self._run + 1)))
         else:
-            bench.protocol.close_open()
+            bench.control.close_open()
             self._drain()
-            bench.protocol.leave_run()
-            bench.protocol.open_runs(None)
+            bench.control.leave_run()
+            bench.control.open_runs(None)
             bench.state = RunState.RUNNING
 
     def _connections_change(self) -> None:
@@ -296,15 +296,15 @@ class HostileInput:
         """All feeders were away for long, and take up this run or another one."""
         bench = self._bench
         bench.state = RunState.RUNNING
-        bench.protocol.resume()
+        bench.control.resume()
         for _ in range(4):
             bench.pass_time(61 * SECOND)
             self._drain()
         self._files_are_rewritten()
         self._run = RUN + self._rng.randrange(4)
         self._life += 1
-        bench.protocol.open_runs(self._run)
-        bench.protocol.open_runs(0)
+        bench.control.open_runs(self._run)
+        bench.control.open_runs(0)
         self._feeders_confirm()
         self._queue.clear()
         done = bench.acknowledgements.ranges(self._run)

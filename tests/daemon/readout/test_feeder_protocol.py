@@ -3,8 +3,6 @@
 import pytest
 import structlog
 
-from hltnode.daemon.common.vocabulary import SlotState
-from hltnode.daemon.event_building.stimuli_and_effects import SlotAdvanced
 from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
 from hltnode.protocol.transport.control_messages import ControlMessage
@@ -55,31 +53,6 @@ def test_a_second_process_is_refused_while_the_connection_of_the_first_is_there(
     assert not errors(bench.hello(session="f2", identity=b"b"))
 
 
-def test_slots_change_state_only_by_what_the_pipeline_reports_to_the_builder(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    [batch] = bench.batches
-    slots = bench.builder.pool.slots
-    assert slots[batch.slot].state is SlotState.SEALED
-    bench.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
-    assert slots[batch.slot].state is SlotState.RUN
-    bench.finish_batches()
-    assert slots[batch.slot].state is SlotState.FREE
-    assert bench.builder.is_idle
-
-
-def test_a_finished_batch_is_acknowledged_after_the_credits_that_its_slot_gives(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    bench.connections.take()
-    bench.finish_batches()
-    # The slot can fill again before its MEP is acknowledged; with the acknowledgement the limit falls.
-    assert bench.connections.take() == [Credit(RUN, 9), Credit(RUN, 8), Ack(RUN, ((0, 0),))]
-    assert bench.counters.meps_acknowledged == 1
-
-
 def test_a_run_ends_when_its_feeders_have_confirmed_everything_and_left(bench: Bench) -> None:
     bench.hello()
     bench.send_mep(0)
@@ -96,21 +69,6 @@ def test_a_run_ends_when_its_feeders_have_confirmed_everything_and_left(bench: B
     assert summary["ended"] == "confirmed"
     assert summary["accounting_closes"]
     assert "history" not in summary
-
-
-def test_a_broken_identity_is_counted_and_the_summary_explains_it_with_the_history(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    bench.finish_batches()
-    bench.counters.fragments_received += 1
-    bench.protocol.leave_run()
-    [(summary, _)] = bench.summaries
-    assert not summary["accounting_closes"]
-    assert "MEP 0 is complete" in summary["history"]
-    assert bench.counters.accounting_broken == 1
-    assert not bench.protocol.check_accounts()
-    assert bench.counters.accounting_broken == 2
 
 
 def test_revoked_meps_are_dropped_and_the_outputs_know_which_are_still_in_slots(bench: Bench) -> None:

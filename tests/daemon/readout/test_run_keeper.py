@@ -208,7 +208,7 @@ def test_a_run_goes_on_under_its_trigger_configuration_only_until_it_is_closed()
         assert isinstance(refused, Error)
         assert (refused.reason, "TCK 0x1234ABCD" in refused.text) == ("run_cannot_start", True)
     assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == []
-    assert bench.protocol.close(RUN) == f"run {RUN} is closed"
+    assert bench.control.close(RUN) == f"run {RUN} is closed"
 
 
 def test_the_files_of_a_run_are_finished_when_its_feeders_have_been_away_for_a_minute(bench: Bench) -> None:
@@ -233,12 +233,12 @@ def test_a_stopped_run_is_kept_and_its_feeders_start_anew(bench: Bench) -> None:
     [before] = welcomes(bench.hello())
     feed(bench, 0)
     bench.connections.take()
-    bench.protocol.leave_run()
+    bench.control.leave_run()
     assert bench.connections.take() == [Goodbye("session ends")]
     bench.state = RunState.READY
     assert bench.hello() == [Goodbye("node is ready")]
     bench.state = RunState.RUNNING
-    bench.protocol.open_runs(None)
+    bench.control.open_runs(None)
     answers = bench.hello()
     [after] = welcomes(answers)
     assert after != before
@@ -270,15 +270,15 @@ def test_a_run_that_is_closed_is_built_with_what_is_there_and_its_feeders_are_to
     pair.hello("b")
     pair.send_mep(0, "a")
     pair.connections.take()
-    assert pair.protocol.close(None) == "run 7 is closed; 1 MEPs that were open are built with what is there"
-    assert pair.protocol.closing == RUN
+    assert pair.control.close(None) == "run 7 is closed; 1 MEPs that were open are built with what is there"
+    assert pair.control.closing == RUN
     assert not pair.ends
     assert errors(pair.hello("c", run=OTHER)) == ["run_active"]
     pair.finish_batches()
     assert pair.written == [(RUN, 0)]
     pair.connections.sent.clear()
     pair.pass_time(MS)
-    assert pair.protocol.closing is None
+    assert pair.control.closing is None
     assert pair.connections.sent == [((b"a", b"b"), RunClosed(RUN))]
     assert pair.ends == [(RUN, "closed", True)]
     assert pair.acknowledgements.runs() == []
@@ -288,7 +288,7 @@ def test_a_feeder_that_comes_late_to_a_closed_run_is_told_so_and_builds_nothing_
     pair.hello("a")
     pair.hello("b")
     feed(pair, 0, names=("a", "b"))
-    pair.protocol.close(RUN)
+    pair.control.close(RUN)
     pair.pass_time(MS)
     assert pair.hello("b", session="f2", identity=b"b2") == [RunClosed(RUN)]
     pair.send_mep(1, "a", "b")
@@ -298,10 +298,10 @@ def test_a_feeder_that_comes_late_to_a_closed_run_is_told_so_and_builds_nothing_
 
 def test_a_closed_run_may_be_started_anew_by_its_number(bench: Bench) -> None:
     bench.hello()
-    bench.protocol.close(RUN)
-    bench.protocol.open_runs(None)
+    bench.control.close(RUN)
+    bench.control.open_runs(None)
     assert bench.hello(session="f2", identity=b"a2") == [RunClosed(RUN)]
-    bench.protocol.open_runs(RUN)
+    bench.control.open_runs(RUN)
     assert Credit(RUN, bench.builder.window.limit) in bench.hello(session="f2", identity=b"a2")
 
 
@@ -309,7 +309,7 @@ def test_a_feeder_that_waits_for_others_that_never_come_is_told_that_its_run_is_
     bench = Bench(feeders=2, journal={RUN: ((0, 4),)})
     bench.hello("a", first_mep=5)
     bench.connections.take()
-    assert bench.protocol.close(RUN) == "run 7 is closed"
+    assert bench.control.close(RUN) == "run 7 is closed"
     assert bench.connections.take(b"a") == [RunClosed(RUN)]
     assert bench.ends == [(RUN, "closed", True)]
     assert bench.hello("b", run=OTHER)[0] == Welcome("n", "s.1", OTHER, 1000)
@@ -319,7 +319,7 @@ def test_a_kept_run_is_closed_while_another_one_goes_on() -> None:
     bench = Bench(journal={RUN: ((0, 4),), 5: ((1, 1),)})
     bench.hello(run=OTHER)
     feed(bench, 0, run=OTHER)
-    assert bench.protocol.close(RUN) == "run 7 is closed"
+    assert bench.control.close(RUN) == "run 7 is closed"
     assert bench.ends == [(RUN, "closed", True)]
     assert bench.builder.run == OTHER
     assert acked(bench.hello(run=OTHER)) == ((0, 0),)
@@ -329,13 +329,13 @@ def test_a_kept_run_is_closed_while_another_one_goes_on() -> None:
 def test_without_a_number_the_current_run_is_closed_else_the_only_one_that_is_kept() -> None:
     bench = Bench(journal={RUN: ((0, 4),), 5: ((1, 1),)})
     with pytest.raises(RunNotClosedError, match="name the run to close: known are 7, 5"):
-        bench.protocol.close(None)
+        bench.control.close(None)
     with pytest.raises(RunNotClosedError, match="run 6 is not known: known are 7, 5"):
-        bench.protocol.close(6)
-    bench.protocol.close(5)
-    assert bench.protocol.close(None) == "run 7 is closed"
+        bench.control.close(6)
+    bench.control.close(5)
+    assert bench.control.close(None) == "run 7 is closed"
     with pytest.raises(RunNotClosedError, match="no run is known"):
-        bench.protocol.close(None)
+        bench.control.close(None)
 
 
 # What an operator sees
@@ -348,12 +348,12 @@ def test_the_status_says_how_far_each_feeder_has_confirmed_and_which_runs_are_ke
     feed(bench, 3, names=("a", "b"))
     bench.end("a", last_mep=9)
     bench.pass_time(6 * SECOND)
-    a, _ = bench.protocol.feeders(bench.now)
+    a, _ = bench.control.feeders(bench.now)
     assert a["confirmed_below"] == 3
     assert a["last_mep"] == 9
     assert a["silent_seconds"] == 6.0
     bench.hello("c", run=OTHER)
-    five, seven = bench.protocol.kept_runs(bench.now)
+    five, seven = bench.control.kept_runs(bench.now)
     assert (five["run"], five["reason"]) == (5, "0 of 2 feeders have come back")
     assert seven["run"] == RUN
     assert seven["reason"] == "feeder a has confirmed below MEP 3, last MEP 9; silent"
