@@ -1,4 +1,4 @@
-"""The state of the event builder, and questions about it. Only `EventBuilder` changes this state (no I/O, no clock)."""
+"""The state of the event builder and queries on it. Only `EventBuilder` changes the state (no I/O, no clock)."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.mep_ranges import as_ranges
 
-# Open MEPs in the text of the history: a full node may have thousands.
+# Most open MEPs in the text of the history: a full node may have thousands.
 SHOWN_OPEN = 64
 _PADDING = ALIGNMENT - 1
 _WHOLE = -ALIGNMENT
@@ -28,7 +28,7 @@ class BuilderState:
         self.counters = counters
         self.run: int | None = None
         self.starts = 0
-        """Runs that were started, those counted again that were taken up again."""
+        """Number of run starts; a run that is resumed counts again."""
         self.sources: tuple[int, ...] = ()
         self.open: dict[int, MepRecord] = {}
         self.window = CreditWindow(pool)
@@ -50,49 +50,52 @@ class BuilderState:
 
     @property
     def span(self) -> int:
-        """Number of MEP ids, from the floor on, that are taken."""
+        """Number of MEP ids, counted from the floor, that are accepted."""
         return self._closed_meps.span
 
     @property
     def floor(self) -> int:
-        """Every MEP id below it is acknowledged to the feeders."""
+        """All MEP ids below this one are acknowledged to the feeders."""
         return self._closed_meps.floor
 
     @property
     def is_idle(self) -> bool:
-        """True when no MEP is open, every slot is free and everything is acknowledged."""
+        """True when no MEP is open, every slot is free and every MEP is acknowledged."""
         return not self.open and not self._gathered and all(slot.state is SlotState.FREE for slot in self._slots)
 
     @property
     def is_computing(self) -> bool:
-        """True when slots are with the pipeline, or wait until they are gathered."""
+        """True when a slot is sealed, in the pipeline, or waits to be gathered."""
         return any(slot.state is not SlotState.FREE and slot.state is not SlotState.FILLING for slot in self._slots)
 
     @property
     def awaits_acknowledgement(self) -> bool:
-        """True when built MEPs are with the pipeline or the outputs."""
+        """True when built MEPs are in the pipeline or the outputs."""
         return bool(self._gathered) or self.is_computing
 
     @property
     def fragments_in_build(self) -> int:
-        """Fragments of the MEPs that are open."""
+        """Number of fragments in open MEPs."""
         return sum(mep.n_fragments for mep in self.open.values())
 
     def missing(self, mep: MepRecord) -> tuple[int, ...]:
-        """The sources of the run that a MEP lacks."""
+        """The sources of the run whose fragments a MEP lacks."""
         return tuple(source for source, column in self._column_of.items() if not mep.arrived.has(column))
 
     def recent_history(self) -> list[str]:
-        """The last stimuli and effects as text, and the MEPs that are open; what explains a broken identity."""
+        """The last stimuli and effects and the open MEPs, as text that explains a broken identity."""
         return [*self.history.lines(), *(f"open: {mep!r}" for mep in list(self.open.values())[:SHOWN_OPEN])]
 
     def unacknowledged_meps(self) -> set[int]:
-        """The closed MEPs that are in slots or with the outputs: built, and not acknowledged yet."""
+        """The built MEPs that are not acknowledged yet: they are in slots or in the outputs."""
         return self._gathered | {mep.mep for slot in self._slots for mep in slot.meps if mep.mep not in self.open}
 
     def held(self, sources: Iterable[int], until_ns: int) -> list[tuple[int, int]]:
-        """The (first, last) ranges of the MEPs of which nothing more is needed from the feeder of some sources: those
-        that were opened at this time or before and have all of them, or are closed and not acknowledged yet."""
+        """The (first, last) ranges of MEPs for which a feeder of these sources need not send anything more.
+
+        These are the closed MEPs that are not acknowledged yet, and the open MEPs that have a fragment of each of the
+        sources. MEPs that were opened after `until_ns` are left out.
+        """
         columns = {self._column_of[source] for source in sources if source in self._column_of}
         mask = sum(1 << column for column in columns)
         closed, held = list(self._gathered), []
@@ -104,18 +107,18 @@ class BuilderState:
                     closed.append(mep.mep)
                 elif mep.sources & mask == mask:
                     held.append(mep.mep)
-        # What was revoked is not: it is dropped when it has been computed.
+        # Revoked MEPs are left out: they are dropped after they were computed.
         held += [mep for mep in closed if self._closed_meps.is_closed(mep)]
         return as_ranges(sorted(held))
 
     def place_for(
         self, now_ns: int, run: int, source: int, mep_id: int, size: int, first_event: int, n_events: int
     ) -> Place | RejectReason:
-        """Where the MFP of a fragment goes, or why the fragment is refused; nothing changes. Sizes in bytes.
+        """The place of a fragment's MFP, or the reason to refuse the fragment. Sizes are in bytes.
 
-        Compiled code places most fragments of open MEPs, by the same rules (`OpenMeps.find`). The place is free until
-        `fragment_copied` is called for it, or another stimulus comes. If neither follows, because the bytes were
-        damaged, no trace is left.
+        Compiled code places most fragments of open MEPs by the same rules (`OpenMeps.find`). The place is valid until
+        `fragment_copied` is called for it or another stimulus is handled. The state does not change, so a fragment
+        whose bytes turn out to be damaged leaves no trace.
         """
         column = self._column_of.get(source)
         if column is None or run != self.run:
@@ -147,13 +150,13 @@ class BuilderState:
         return Place(mep.slot, self.pool.meps.cursor(mep.slot), size, source, mep)
 
     def _foreign(self, run: int) -> RejectReason:
-        """Why a fragment of another run, or of a source that is not expected, is refused."""
+        """The reason to refuse a fragment of another run or of an unknown source."""
         if self.run is None:
             return RejectReason.NO_CREDIT
         return RejectReason.UNKNOWN_SOURCE if run == self.run else RejectReason.FOREIGN_RUN
 
     def _refusal(self, mep_id: int, bit: int, n_events: int, needed: int) -> RejectReason | None:
-        """Why a MEP that is not open cannot be opened, or None."""
+        """The reason why a MEP cannot be opened, or None."""
         refusal = self._closed_meps.refusal(mep_id, bit)
         if refusal is not None:
             return refusal
@@ -164,11 +167,11 @@ class BuilderState:
         return None
 
     def _has_slot_pressure(self) -> bool:
-        """No place is left for another MEP, and no slot is with the pipeline, from where it would come back."""
+        """True when no place for a MEP is left and the pipeline has no slot that could come back."""
         return not self.is_computing and self.window.places <= 0
 
     def _is_full(self, slot: Slot) -> bool:
-        """Nothing more fits, and all its MEPs are closed."""
+        """True when no further MEP fits and all MEPs of the slot are closed."""
         return slot.open_meps == 0 and slot.places(self._events_per_mep) == 0
 
     def _waits_for_credits(self, slot: Slot) -> bool:

@@ -1,11 +1,11 @@
-"""The event builder: fragments become MEPs in slots. A state machine without I/O and without a clock.
+"""The event builder: it builds MEPs from fragments, in slots. A state machine without I/O and without a clock.
 
-`EventBuilder.handle(now_ns, stimulus)` returns the effects, which the caller carries out in their order. State changes
-nowhere else. Counts go to the plain integers of `Counters`; `accounting` says whether every fragment has ended in
+`EventBuilder.handle(now_ns, stimulus)` returns effects, which the caller carries out in order. Only stimuli change the
+state. The builder counts in the plain integers of `Counters`; `accounting` checks that every fragment is counted in
 exactly one class.
 
-`wake_ns` is when the next tick is needed: the caller sleeps until then, unless something comes. Any stimulus may lower
-it, and only a tick raises it.
+`wake_ns` is the time of the next tick: the caller sleeps until then or until input comes. Any stimulus may lower it,
+and only a tick raises it.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,11 +51,11 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.mep_ranges import MepRanges
 
-# What changes with a MEP and is in no hurry (small grants, the end of a run, dead time) is looked at this much later,
-# so that a burst of MEPs costs one tick.
+# Delay of the tick for changes that are not urgent: small credit grants, the end of a run, dead time. With the delay a
+# burst of MEPs costs one tick.
 SOON_NS = 5_000_000
-# Reasons that pass: there will be a place; a feeder that does not know of a revocation will get to know it, or the MEP
-# has just been assigned to this node again.
+# Refusals after which the feeder sends the fragment again. NO_CREDIT: a place becomes free. REVOKED: either the feeder
+# does not know of the revocation yet, or the MEP has just been assigned to this node again.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 
 
@@ -64,9 +64,9 @@ class EventBuilder(BuilderState):
 
     def __init__(self, pool: SlotPool, limits: BuilderLimits, counters: Counters) -> None:
         self.wake_ns = NEVER_NS
-        """When a tick is needed if nothing else comes."""
+        """Time of the next tick if no other stimulus comes."""
         self.wake_lowered: Callable[[], None] = lambda: None
-        """Called when `wake_ns` has become earlier, other than by a tick."""
+        """Called when a stimulus other than a tick has lowered `wake_ns`."""
         super().__init__(pool, limits, counters)
         self._look_ns = look_ns(limits)
         self._handlers: dict[type, Callable[[int, Any], list[Effect]]] = {
@@ -90,7 +90,7 @@ class EventBuilder(BuilderState):
         }
 
     def handle(self, now_ns: int, stimulus: Stimulus) -> list[Effect]:
-        """Take one stimulus; returns the effects in the order in which they must be carried out."""
+        """Handle one stimulus. Returns the effects, which must be carried out in this order."""
         kind = type(stimulus)
         effects = self._handlers[kind](now_ns, stimulus)
         if kind is Tick:
@@ -103,7 +103,7 @@ class EventBuilder(BuilderState):
         return effects
 
     def wake_by(self, wake_ns: int) -> None:
-        """Ask for a tick at this time or before."""
+        """Request a tick at this time or earlier."""
         if wake_ns < self.wake_ns:
             self.wake_ns = wake_ns
             self.wake_lowered()
@@ -111,7 +111,7 @@ class EventBuilder(BuilderState):
     # Stimuli
 
     def _start_run(self, _now_ns: int, start: StartRun) -> list[Effect]:
-        """Raises ValueError when a slot is in use or cannot hold a MEP of this run: the caller has to check first."""
+        """Raises ValueError if a slot is in use or cannot hold a MEP of this run."""
         if self.open or self.pool.filling:
             raise ValueError(f"run {start.run} cannot start: {len(self.open)} MEPs of run {self.run} are open")
         if not 0 < start.events_per_mep <= self.pool.limits.events:
@@ -144,7 +144,7 @@ class EventBuilder(BuilderState):
         return []
 
     def fragment_copied(self, now_ns: int, place: Place) -> Sequence[Effect]:
-        """The MFP of a sound fragment lies at the place that `place_for` gave for it just before."""
+        """Note that a valid MFP was copied to the place that `place_for` has just returned for it."""
         mep = place.record
         if not mep.n_fragments:
             self._open(now_ns, self._slots[place.slot], mep)
@@ -152,7 +152,7 @@ class EventBuilder(BuilderState):
         return self.mep_complete(now_ns, mep.mep) if is_complete else ()
 
     def mep_complete(self, now_ns: int, mep_id: int) -> list[Effect]:
-        """The last fragment of an open MEP lies at its place."""
+        """Close a MEP whose last fragment was copied to its place."""
         mep = self.open[mep_id]
         effects: list[Effect] = []
         self._close(mep, CloseReason.COMPLETE, effects)
@@ -166,17 +166,17 @@ class EventBuilder(BuilderState):
         return effects
 
     def reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
-        """Refuse a sound fragment for the reason that `place_for` gave."""
+        """Refuse a valid fragment for the reason that `place_for` returned."""
         self.counters.fragments_rejected[reason] += 1
         if reason is RejectReason.NO_CREDIT and run == self.run and mep < self._closed_meps.floor + self.span:
-            # Its feeder sends it again behind others.
+            # Its feeder sends it again after other MEPs, out of the order of ids.
             self._refused_up_to = max(self._refused_up_to, mep)
         effects: list[Effect] = [Reject(run, reason, source, mep, reason in _PASSING)]
         self.history.note(now_ns, None, effects)
         return effects
 
     def _fragment_arrived(self, now_ns: int, fragment: FragmentArrived) -> list[Effect]:
-        """The two steps as one stimulus, for callers without bytes."""
+        """`place_for` and `fragment_copied` as one stimulus, for callers without bytes."""
         place = self.place_for(now_ns, *fragment)
         if isinstance(place, RejectReason):
             return self.reject(now_ns, place, fragment.run, fragment.source, fragment.mep)
@@ -195,7 +195,7 @@ class EventBuilder(BuilderState):
                 self._close(mep, reason, effects)
             for slot in list(self.pool.filling):
                 self._seal_if_due(now_ns, slot, effects)
-            # Others may be evicted now: of the slot of a MEP that is closed, or because a slot takes no more.
+            # A closed MEP or a slot that accepts no more MEPs may make further MEPs due.
             if not due and self._has_slot_pressure() == has_pressure:
                 break
         self._is_pressure_known = has_pressure
@@ -286,7 +286,7 @@ class EventBuilder(BuilderState):
         self._closed_meps.give_back(returned.meps)
         return []
 
-    # What they share
+    # Shared by the handlers
 
     def _drop(self, mep: MepRecord) -> None:
         self._is_pressure_known = False
@@ -300,8 +300,8 @@ class EventBuilder(BuilderState):
             slot.deadline_ns = now_ns + self._limits.flush_deadline_ns
         self.pool.open_mep(mep)
         if mep.mep < self._last_opened:
-            # Feeders that keep to the order of ids open none too early: one that has strayed must not wait until all
-            # have come to its id.
+            # In-order feeders open no MEP early. One that was opened out of order must not wait for every feeder to
+            # reach its id.
             for other in self.open.values():
                 other.ahead |= other.mep > mep.mep
         self._last_opened = mep.mep
@@ -316,7 +316,7 @@ class EventBuilder(BuilderState):
         self._closed_meps.close(mep.mep, mep.sources)
         slot = self._slots[mep.slot]
         if slot.open_meps == len(slot.meps):
-            # Those that are open beside it keep a closed one from being computed now.
+            # This first closed MEP of the slot now waits for the open ones, which may therefore be evicted.
             self._is_pressure_known = False
         self.pool.close_mep(mep)
         mep.close_reason = reason
@@ -332,11 +332,11 @@ class EventBuilder(BuilderState):
         effects.append(CloseMep(mep))
 
     def _seal_if_due(self, now_ns: int, slot: Slot, effects: list[Effect]) -> None:
-        """Seal a slot whose MEPs are all closed when nothing more fits, or when its deadline has passed.
+        """Seal a slot whose MEPs are all closed when no MEP fits any more, or when its deadline has passed.
 
-        A deadline waits while credits are out that only this slot backs: else MEPs that the feeders may send would
-        find no place. Another slot that comes back, or this one being filled, ends the wait. When no MEP is
-        open and no slot is with the pipeline, neither may ever happen: then one is sealed, and comes back soon.
+        A deadline is postponed while only this slot backs outstanding credits: otherwise MEPs that feeders may send
+        would find no place. The delay ends when another slot comes back or this one is full. Neither may happen while
+        no MEP is open and the pipeline has no slot: then the slot is sealed, and comes back soon.
         """
         if slot.open_meps and slot.closing:
             return
@@ -349,18 +349,18 @@ class EventBuilder(BuilderState):
         self._seal(slot, effects)
 
     def _look_soon(self, now_ns: int) -> None:
-        """MEPs, slots or credits have changed; a slot that had to wait for that may be due at once."""
+        """Lower `wake_ns` after a change of MEPs, slots or credits: a postponed slot may be due at once."""
         for slot in self.pool.filling:
             overdue = slot.deadline_ns <= now_ns and not slot.closing and not self._waits_for_credits(slot)
             if overdue or self._is_full(slot):
                 self.wake_by(now_ns)
         if self.open and not self._is_pressure_known and self._has_slot_pressure():
-            # MEPs may be evicted that a tick has not looked at; it says when.
+            # Only a tick finds the MEPs that may be evicted, and the time of their eviction.
             self.wake_by(now_ns)
         self.wake_by(now_ns + SOON_NS)
 
     def _next_wake_ns(self, now_ns: int) -> int:
-        """When the next tick is needed, after one."""
+        """The time of the next tick, computed after a tick."""
         has_pressure = bool(self.open) and self._has_slot_pressure()
         return next_deadline_ns(now_ns, self.pool.filling, self.open.values(), self._limits, has_pressure=has_pressure)
 
