@@ -1,8 +1,8 @@
-"""Bounds what the peers of the sockets can take of the node: connections, descriptors, memory.
+"""Limits the connections, descriptors and memory that peers of the sockets can take.
 
-libzmq accepts every connection, reads whatever comes, and keeps unfinished messages and subscriptions without a total
-limit. The limiter follows the monitor of each socket in a thread of its own, so that it works while the event loop is
-busy; it ends what is above a limit by shutting down the TCP connection, after which libzmq frees what belongs to it.
+libzmq accepts every connection, reads all input, and has no total limit on unfinished messages and subscriptions. The
+limiter follows the monitor of each socket in its own thread, so that it works while the event loop is busy. To end a
+connection it shuts down TCP; libzmq then frees the memory of the connection.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from hltnode.daemon.security.tcp_connection import TcpConnection
 from hltnode.daemon.security.watched_socket import WatchedSocket
 
 LOOK_SECONDS = 0.1
-# While nothing comes and nothing is held; what comes ends it at once.
+# Interval while connections are quiet and hold no bytes. New input ends it at once.
 CALM_LOOK_SECONDS = 1.0
-# While bytes come on an output, from the handshake of a connection on: libzmq hands the event loop all subscriptions
-# that it has read in one call, which takes some microseconds for each.
+# Interval while peers of an output send bytes, from the handshake on. libzmq passes all subscriptions that it has read
+# to the event loop in one call, at some microseconds each, so a flood must end early.
 OUTPUT_LOOK_SECONDS = 0.005
-# Monitor events handled before connections are looked at again.
+# Monitor events that are handled before the next check of connections.
 EVENT_BUDGET = 1000
 LOG_INTERVAL_NS = 60_000_000_000
 STOP_SECONDS = 5.0
@@ -54,10 +54,10 @@ log = get_logger("connection_limiter")
 
 
 class ConnectionLimiter:
-    """Runs from the first `watch` to `close`.
+    """Limits the connections of all watched sockets, from the first `watch` to `close`.
 
     Args:
-        crashed: called from the limiter's thread when it cannot go on.
+        crashed: called from the limiter's thread when it has failed.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class ConnectionLimiter:
         self._sockets: list[zmq.Socket[bytes]] = []
         self._stopping = threading.Event()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        """Written to when there is a new socket, and at the end."""
+        """Wakes the thread for a new socket and for the end."""
         self._thread: threading.Thread | None = None
-        # Of the thread only
+        # Used by the thread only
         self._watched: dict[zmq.Socket[bytes], WatchedSocket] = {}
         self._resident = ResidentMemory()
         self._growth = MemoryGrowth(self._resident.nbytes)
         self._read_before: dict[int, int] = {}
-        """Bytes that had been read of each connection at the last look."""
+        """Bytes read from each connection at the last check."""
         self._read_of_outputs: dict[int, int] = {}
-        """The same of connections to outputs, at the last look at these alone."""
+        """The same for connections to outputs, at the last check of outputs alone."""
 
     def watch(
         self,
@@ -97,12 +97,12 @@ class ConnectionLimiter:
         received: ReceivedInput | None = None,
         rules: InputRules | None = None,
     ) -> None:
-        """Follow a socket that is about to be bound; with `received` and `rules` its peers may send messages."""
+        """Limit a socket that is about to be bound. Its peers may send messages if `received` and `rules` are given."""
         address = f"inproc://monitor-{id(self)}-{len(self._sockets)}"
         socket.monitor(address, _FOLLOWED)
         monitor: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
         monitor.setsockopt(zmq.LINGER, 0)
-        # Without a limit libzmq never waits for this thread, and no event is lost.
+        # Without a high-water mark libzmq never waits for this thread, and no event is lost.
         monitor.setsockopt(zmq.RCVHWM, 0)
         monitor.connect(address)
         inputs = None if received is None or rules is None else InputWatch(received, rules, self._clock_ns())
@@ -114,7 +114,7 @@ class ConnectionLimiter:
             self._thread.start()
 
     def close(self) -> None:
-        """Follow no socket any more; before or after the sockets are closed."""
+        """Stop the limiter, before or after the sockets are closed."""
         self._stopping.set()
         os.eventfd_write(self._wake, 1)
         for socket in self._sockets:
@@ -150,10 +150,10 @@ class ConnectionLimiter:
         )
         next_look_ns = self._clock_ns() + look_ns
         next_output_look_ns: int | None = None
-        """None while nothing comes on an output."""
+        """None while no peer of an output sends bytes."""
         is_calm = False
         heard: set[int] = set()
-        """Descriptors of the connections whose first byte is waited for."""
+        """Descriptors polled for new bytes."""
         end_ns: int | None = None
         while True:
             for watched in self._not_taken():
@@ -171,7 +171,7 @@ class ConnectionLimiter:
             ready = [each for each, _ in poller.poll(wait_ms)]
             now_ns = self._clock_ns()
             if ready:
-                # At once if the last look is long ago: what is there by now has to be seen.
+                # Check at once if the last check is long ago.
                 next_look_ns = min(next_look_ns, now_ns + look_ns)
                 is_calm = False
                 if next_output_look_ns is None and any(each in outputs or self._is_output(each) for each in ready):
@@ -187,15 +187,15 @@ class ConnectionLimiter:
                 if not self._watched or now_ns > end_ns:
                     return
             if next_output_look_ns is not None and now_ns >= next_output_look_ns:
-                read_before, self._read_of_outputs = self._read_of_outputs, self._look_at_outputs(now_ns)
+                read_before, self._read_of_outputs = self._read_of_outputs, self._check_outputs(now_ns)
                 has_more = self._read_of_outputs != read_before
                 next_output_look_ns = self._clock_ns() + output_look_ns if has_more else None
             if now_ns >= next_look_ns:
-                is_calm = self._look(now_ns)
+                is_calm = self._check(now_ns)
                 next_look_ns = self._clock_ns() + (calm_look_ns if is_calm else look_ns)
 
     def _is_output(self, ready: object) -> bool:
-        """Whether it is the monitor of an output."""
+        """Whether a poll result is the monitor of an output."""
         return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].is_output
 
     def _descriptors(self, *, of_outputs: bool) -> set[int]:
@@ -213,7 +213,7 @@ class ConnectionLimiter:
         return taken
 
     def _drain(self, watched: WatchedSocket) -> bool:
-        """Handle the events of a socket; True after the last one."""
+        """Handle the monitor events of a socket; True after the last event of its life."""
         for _ in range(EVENT_BUDGET):
             try:
                 parts = watched.monitor.recv_multipart(zmq.NOBLOCK)
@@ -241,7 +241,7 @@ class ConnectionLimiter:
         try:
             connection = TcpConnection(descriptor, _port(endpoint))
         except OSError:
-            return  # it has ended, and its number may have a new owner
+            return  # the connection has ended, and its descriptor may belong to another one
         now_ns = self._clock_ns()
         watched.connections[descriptor] = connection
         watched.since_ns[descriptor] = now_ns
@@ -263,7 +263,7 @@ class ConnectionLimiter:
         if watched.inputs is not None:
             self._growth.ended(watched.inputs.closed(descriptor))
         elif not watched.connections:
-            # What the last subscribers had subscribed to is free now.
+            # The subscriptions of the last subscribers are free memory now.
             self._growth.ended(GIVE_BACK_BYTES)
 
     def _refuse(
@@ -290,9 +290,9 @@ class ConnectionLimiter:
                 **details,
             )
 
-    def _look(self, now_ns: int) -> bool:
-        """Judge all connections; returns whether nothing has come of them since the last look, and nothing is held."""
-        all_read = self._look_at_outputs(now_ns)
+    def _check(self, now_ns: int) -> bool:
+        """Check all connections. Returns True if they sent no bytes since the last check and hold none."""
+        all_read = self._check_outputs(now_ns)
         for watched in self._watched.values():
             if watched.inputs is None:
                 continue
@@ -308,8 +308,8 @@ class ConnectionLimiter:
         self._read_before = all_read
         return is_calm
 
-    def _look_at_outputs(self, now_ns: int) -> dict[int, int]:
-        """End subscribers that send what no subscriber has to; returns the bytes read of each connection."""
+    def _check_outputs(self, now_ns: int) -> dict[int, int]:
+        """End subscribers that send too much. Returns the bytes read from each connection to an output."""
         all_read: dict[int, int] = {}
         for watched in self._watched.values():
             if not watched.is_output:
@@ -324,7 +324,7 @@ class ConnectionLimiter:
         return [watched.inputs for watched in self._watched.values() if watched.inputs is not None]
 
     def _end_growth(self, now_ns: int) -> None:
-        """End the largest unfinished message if the process has grown by more than what peers may take."""
+        """End the connection with the largest unfinished message if the process has grown too much."""
         if (excess := self._growth.excess(now_ns, self._inputs())) is None:
             return
         owner, descriptor, grown_bytes = excess
@@ -333,6 +333,6 @@ class ConnectionLimiter:
 
 
 def _port(endpoint: bytes) -> int | None:
-    """The port that a monitor event names; None for a socket that is not TCP."""
+    """The port in the endpoint of a monitor event; None if it is not TCP."""
     text = endpoint.decode("ascii", "replace")
     return int(text.rpartition(":")[2]) if text.startswith("tcp://") else None

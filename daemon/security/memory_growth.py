@@ -1,30 +1,31 @@
-"""Growth of the process by what peers send: when the largest unfinished message has to end, and what is given back."""
+"""Growth of the process by input of peers: when a connection must end, and when free memory is returned."""
 
 from collections.abc import Callable, Collection
 
 from hltnode.daemon.machine.process_memory import give_back_free_memory
 from hltnode.daemon.security.input_watch import InputWatch
 
-# What the process may grow by through peers before the largest unfinished message has to end, and the time until it
-# shows whether that was enough.
+# The process may grow by this much by input of peers before the connection with the largest unfinished message ends.
+# The pause is the time until the effect of that shows.
 GROWTH = 256 << 20
 GROWTH_PAUSE_NS = 500_000_000
-# Below the first of these amounts of what peers have sent, the process is as large as it is without them; above the
-# second it is measured whether it has grown.
+# With fewer undelivered bytes than the first number, the size of the process is the reference. With more than the
+# second number, growth above the reference is checked.
 CALM_BELOW = 8 << 20
 MEASURED_ABOVE = 64 << 20
-# Free memory is given back after connections have ended that held this much together: again and again for a while,
-# because what they had queued is dropped by the event loop.
+# Free memory is returned to the system after the end of connections that held this much in total. It is returned
+# repeatedly for a while, because the event loop drops their queued messages only later.
 GIVE_BACK_BYTES = 8 << 20
 GIVE_BACK_EVERY_NS = 3_000_000_000
 GIVE_BACK_FOR_NS = 60_000_000_000
 
 
 class MemoryGrowth:
-    """The memory of the process, and what connections that have ended held of it. One thread; times in ns.
+    """Watches the size of the process. All calls from one thread; times in ns.
 
     Args:
-        resident: bytes of the process; None if they cannot be read.
+        resident: returns the resident bytes of the process; None if they cannot be read.
+        give_back: returns free memory to the system.
     """
 
     def __init__(
@@ -39,13 +40,13 @@ class MemoryGrowth:
         self._give_back_until_ns = 0
 
     def ended(self, nbytes: int) -> None:
-        """Connections have ended that held this number of bytes."""
+        """Note the end of connections that held this number of bytes."""
         self._ended_bytes += nbytes
 
     def excess(self, now_ns: int, inputs: Collection[InputWatch]) -> tuple[InputWatch, int, int] | None:
-        """The connection that has to end because the process has grown too much by what peers send.
+        """The connection that must end because the process has grown too much.
 
-        Returns its socket, its descriptor and the growth in bytes; None if there is none.
+        Returns the `InputWatch` of its socket, its descriptor, and the growth in bytes; None if no connection must end.
         """
         if now_ns < self._next_check_ns:
             return None
@@ -66,7 +67,7 @@ class MemoryGrowth:
         return owner, descriptor, resident - self._calm_bytes
 
     def give_back(self, now_ns: int) -> bool:
-        """Give free memory back to the system when it is time; True while that may be needed again."""
+        """Return free memory to the system if it is time; True while that may be necessary again."""
         if self._ended_bytes >= GIVE_BACK_BYTES:
             self._ended_bytes = 0
             self._give_back_until_ns = now_ns + GIVE_BACK_FOR_NS
