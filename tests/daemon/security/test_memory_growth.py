@@ -1,4 +1,4 @@
-"""When the growth of the process ends a connection, and when free memory is given back."""
+"""When the growth of the process ends a connection, and when free memory is returned."""
 
 from typing import cast
 
@@ -20,7 +20,7 @@ CHECK_NS = GROWTH_PAUSE_NS // 5
 
 
 class FakeInputs:
-    """A socket whose peers have sent some bytes; `largest` is what its `InputWatch` would answer."""
+    """A socket whose peers have sent some bytes; `largest` returns the result of its `InputWatch`."""
 
     def __init__(self, memory: int, largest: tuple[int, int] | None = None) -> None:
         self.memory = memory
@@ -35,7 +35,7 @@ def inputs(*sockets: FakeInputs) -> list[InputWatch]:
 
 
 class Process:
-    """A process with a size that is set by hand."""
+    """A process whose size the test sets."""
 
     def __init__(self) -> None:
         self.nbytes: int | None = 100 << 20

@@ -1,4 +1,4 @@
-"""What the limiter knows of the connections of one socket."""
+"""The connections of one socket under the limiter."""
 
 from typing import Any, cast
 
@@ -34,7 +34,7 @@ def watched(connections: dict[int, FakeConnection]) -> WatchedSocket:
     return socket
 
 
-def test_bytes_are_read_of_the_connections_that_are_open_and_not_refused() -> None:
+def test_bytes_are_counted_for_open_connections_that_are_not_refused() -> None:
     socket = watched({3: FakeConnection(100), 4: FakeConnection(200), 5: FakeConnection(None)})
     socket.refused.add(4)
     assert socket.bytes_read() == {3: 100}
@@ -49,7 +49,7 @@ def test_a_subscriber_may_send_a_handshake_and_then_a_little_each_second() -> No
     assert socket.flooding_subscribers(10 * SECOND, {3: allowed + 1}) == [3]
 
 
-def test_closing_lets_go_of_the_monitor_and_of_all_connections() -> None:
+def test_close_closes_the_monitor_and_all_connections() -> None:
     connections = {3: FakeConnection(0), 4: FakeConnection(0)}
     socket = watched(connections)
     socket.refused.add(4)
