@@ -1,6 +1,6 @@
-"""Control of the event builder by the rest of the node: pipeline, time and run control.
+"""Control of the event builder by pipeline, time and run control.
 
-No sockets and no clock of its own. The effects of the builder are carried out by the `EffectExecutor`, and the
+It has no sockets and no clock of its own. The `EffectExecutor` carries out the effects of the builder, and the
 `RunKeeper` decides when a run ends. All calls come from the event loop.
 """
 
@@ -37,7 +37,7 @@ from hltnode.daemon.readout.run_keeper import RunKeeper
 from hltnode.protocol.transport.feeder_messages import Goodbye, split_ack
 from hltnode.protocol.transport.mep_ranges import as_ranges
 
-# Runs and feeders that a status page shows.
+# Most runs and feeders on the status page.
 SHOWN_RUNS = 32
 SHOWN_FEEDERS = 64
 
@@ -49,9 +49,9 @@ class BuilderControl:
 
     Args:
         carry_out: carries out effects of the builder.
-        finish_run: called with the summary of a run when it is over (True), or when it is left and kept (False).
-        confirm: called with a run and an id when every feeder has confirmed every MEP below it: nothing below it can be
-            revoked any more.
+        finish_run: called with the summary of a run, and True if the run is over or False if it is left and kept.
+        confirm: called with a run and an id when every feeder has confirmed all MEPs below the id. These MEPs can no
+            longer be revoked.
     """
 
     def __init__(
@@ -91,51 +91,51 @@ class BuilderControl:
         self._clock_ns = clock_ns
         self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
         self._silent_from_ns = 0
-        """When the next feeder is silent if no message comes."""
+        """Time at which the next feeder counts as silent if no message comes."""
 
     def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
-        """What earlier sessions of the node have finished, as (first, last) ranges of each run; before any message.
+        """Add the MEPs that earlier sessions have finished, as (first, last) ranges of each run. Call it first.
 
-        of_other_tck: the runs among them that another trigger configuration decides on, with its key.
+        of_other_tck: runs among them that were decided with another trigger configuration, with its key.
         """
         self.runs.remember(done, of_other_tck)
 
     def handle(self, stimulus: Stimulus) -> None:
-        """Give the builder a stimulus now, and carry out the effects."""
+        """Have the builder handle a stimulus, and carry out the effects."""
         self._carry_out(self.builder.handle(self._clock_ns(), stimulus))
 
     def feeder_spoke(self, now_ns: int) -> None:
-        """A message of a feeder came: which feeders are there, or whether the run goes on, may change with it."""
+        """Note a message of a feeder: it may change the awaited feeders or the state of the run."""
         self._silent_from_ns = 0
         self.builder.wake_by(now_ns + SOON_NS)
 
-    # The pipeline and time
+    # Pipeline and time
 
     def slot_advanced(self, advanced: SlotAdvanced) -> None:
-        """The pipeline is further with a slot."""
+        """Note that the pipeline has moved a slot to another state."""
         self.handle(advanced)
 
     def slot_freed(self, batch: Batch) -> None:
-        """What is kept of a batch is gathered."""
+        """Free the slot of a batch whose kept data are gathered."""
         self.handle(SlotFreed(batch.slot))
 
     def batch_done(self, batch: Batch) -> None:
-        """Decisions are out and events are safe: acknowledge."""
+        """Acknowledge a batch whose decisions are sent and whose events are stored."""
         built = [mep.mep for mep in batch.meps]
         meps = self.acknowledgements.finish(batch.run, built)
         self._counters.meps_acknowledged += len(meps)
-        # The credits go first: an acknowledgement takes its MEP from what a feeder counts against them.
+        # Credits are sent first: with an acknowledgement a feeder stops counting the MEP against its credits.
         self.handle(MepsAcknowledged(tuple(built)))
         for ack in split_ack(batch.run, as_ranges(meps)):
             self._connections.send(self.registry.identities(batch.run), ack)
 
     def tick(self, now_ns: int) -> None:
-        """Check deadlines, feeders and the end of the run; to be called when the sockets have been read."""
+        """Check deadlines, feeders and the end of the run. Read the sockets before the call."""
         current = self.registry.current
         if now_ns >= self._silent_from_ns or self.builder.starts != self._awaited[0]:
             self._silent_from_ns = NEVER_NS if current is None else current.silent_from_ns(now_ns)
             if current is not None and current.started:
-                # A run that starts knows of none.
+                # The builder forgets the awaited feeders at the start of a run.
                 awaited = self.builder.starts, current.awaited(now_ns)
                 if awaited != self._awaited:
                     self._awaited = awaited
@@ -147,40 +147,40 @@ class BuilderControl:
     # Run control
 
     def open_runs(self, run: int | None) -> int:
-        """Take feeders from now on: of this run, or as configured. Returns the run, 0 for that of the first feeder."""
+        """Accept feeders of this run, or as configured. Returns the run; 0 stands for the run of the first feeder."""
         taken = self._configured_run if run is None else run
         self.runs.reopen(taken)
         self.registry.configured_run = taken
         return taken
 
     def close(self, run: int | None) -> str:
-        """An operator closes a run, see `RunKeeper.close`. Raises RunNotClosedError."""
+        """Close a run on the command of an operator, see `RunKeeper.close`. Raises RunNotClosedError."""
         return self.runs.close(run)
 
     @property
     def closing(self) -> int | None:
-        """The run that is being closed: its last MEPs are computed."""
+        """The run that is being closed while its last MEPs are computed; None if there is none."""
         return self.runs.closing
 
     def pause(self) -> None:
-        """Grant no more until `resume`; what was granted may still come."""
+        """Grant no credits until `resume`. MEPs for granted credits may still come."""
         self.handle(Drain())
 
     def resume(self) -> None:
-        """Grant again."""
+        """Grant credits again."""
         self.handle(Resume())
 
     def set_times(self, times: SetTimes) -> None:
-        """Other deadlines from now on."""
+        """Set other deadlines."""
         self.handle(times)
 
     def leave_run(self) -> None:
-        """The drain is over: leave the run, if there is one; its feeders wait for the next session."""
+        """Leave the current run, if any, after a drain. Its feeders wait for the next session."""
         self.say_goodbye()
         self.runs.leave()
 
     def abandon(self) -> None:
-        """Drop MEPs that are open, and do not wait for what is in the pipeline."""
+        """Drop the open MEPs, and do not wait for those in the pipeline."""
         self.handle(EndRun())
         self.handle(Abandon())
         unacknowledged = len(self.builder.unacknowledged_meps())
@@ -193,12 +193,12 @@ class BuilderControl:
         )
 
     def close_open(self) -> None:
-        """Build what is there and open nothing more: the drain is over."""
+        """Close the open MEPs at the end of a drain, and open no more."""
         self.handle(EndRun())
         self.handle(CloseOpen())
 
     def say_goodbye(self) -> None:
-        """Announce to the feeders that this session ends; they wait for the next one."""
+        """Tell the feeders that this session ends. They wait for the next one."""
         current = self.registry.current
         if current is not None:
             self._connections.send(current.identities(), Goodbye("session ends"))
@@ -206,7 +206,7 @@ class BuilderControl:
     # Status
 
     def check_accounts(self) -> bool:
-        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
+        """Log the accounts. False, with a critical log line and a count, if a fragment or MEP is in no class."""
         return self.runs.check_accounts()
 
     def feeders(self, now_ns: int) -> list[dict[str, object]]:
@@ -215,7 +215,7 @@ class BuilderControl:
         return [] if current is None else [feeder.describe(now_ns) for feeder in current.feeders()]
 
     def kept_runs(self, now_ns: int) -> list[dict[str, object]]:
-        """The runs that are not over beside the current one, why, and their feeders, for /status."""
+        """The kept runs, why each is kept, and their feeders, for /status."""
         return [
             {
                 "run": run.run,

@@ -1,8 +1,8 @@
 """The conversation with the feeders: hellos, credits, acknowledgements, revocations.
 
-No sockets and no clock of its own: messages come in by calls, and answers leave through `FeederConnections`. The
-`BuilderControl` carries out what they change, and the `RunKeeper` decides which run is taken. All calls come from the
-event loop.
+It has no sockets and no clock of its own: messages arrive as calls, answers leave through `FeederConnections`. The
+`BuilderControl` applies their changes, and the `RunKeeper` decides which run is accepted. All calls come from the event
+loop.
 """
 
 from collections.abc import Callable
@@ -36,31 +36,31 @@ from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# Acknowledgements in the answer to one hello, of up to 1024 ranges each: what is left follows with the next hello,
-# because `first_mep` has gone on by then.
+# Most acknowledgements in the answer to one hello, with up to 1024 ranges each. The rest follows after the next hello,
+# whose `first_mep` is higher.
 MAX_ACKS_OF_A_HELLO = 64
-# The same for MEPs that were closed without the feeder, which need one message as long as the same source is missing.
+# The same for MEPs closed without fragments of the feeder. They need one message for each missing source.
 MAX_MISSED_OF_A_HELLO = 64
 # The same for MEPs that the node holds.
 MAX_HELD_OF_A_HELLO = 64
-# Feeders are told of MEPs that were opened this long ago: at an ordinary rate they are acknowledged before, and there
-# is nothing to say. Well below the time after which a feeder takes something as lost of which it hears nothing.
+# Feeders are told which MEPs the node holds after this time from opening. At ordinary rates MEPs are acknowledged
+# earlier, and no message is necessary. A feeder assumes a loss much later than this.
 HELD_AFTER_NS = 500_000_000
 LOG_INTERVAL_NS = 10_000_000_000
-# Ranges of MEPs in one log line.
+# Most ranges of MEPs in one log line.
 LOGGED_RANGES = 32
 
 log = get_logger("feeder_protocol")
 
 
 class FeederProtocol:
-    """What the node answers to feeders.
+    """Answers the messages of feeders.
 
     Args:
         control: the builder, its runs and its feeders.
-        node_state: state of the run control; feeders are taken while it is running or paused.
-        revoke_events: hands the MEPs that went to another node to the outputs.
-        supervise: called with a run before its first feeder that may revoke MEPs is welcomed.
+        node_state: state of the run control. Feeders are accepted while it is running or paused.
+        revoke_events: tells the outputs which MEPs another node gets.
+        supervise: called with a run before the welcome of its first feeder that may revoke MEPs.
     """
 
     def __init__(
@@ -95,14 +95,14 @@ class FeederProtocol:
         self._revoking = 0
 
     def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
-        """Take one message of a feeder."""
+        """Handle one message of a feeder."""
         now_ns = self._clock_ns()
         self._control.feeder_spoke(now_ns)
         known = self._registry.message_came(now_ns, identity)
         if isinstance(message, Hello):
             self._hello(now_ns, identity, message)
         elif known is None:
-            self._refuse(identity, MessageRefusal.UNKNOWN_FEEDER, "say hello first")
+            self._refuse(identity, MessageRefusal.UNKNOWN_FEEDER, "expected a hello first")
         elif isinstance(message, EndOfRun) and message.run == known[0].run:
             if known[0].end_of_run(known[1], message):
                 self._log_feeder("feeder_ended_run", known[1], last_mep=message.last_mep)
@@ -112,7 +112,7 @@ class FeederProtocol:
             known[1].gone = True
             self._log_feeder("feeder_left", known[1], reason=message.reason)
         else:
-            text = f"{type(message).__name__} is not for the node now"
+            text = f"the node does not expect {type(message).__name__} now"
             self._refuse(identity, MessageRefusal.UNEXPECTED, text)
 
     def _refuse(self, identity: bytes, reason: MessageRefusal, text: str) -> None:
@@ -121,7 +121,7 @@ class FeederProtocol:
         self._connections.send((identity,), Error(reason, as_remark(text)))
 
     def _log_feeder(self, event: str, feeder: Feeder, **details: object) -> None:
-        """One line per feeder and ten seconds: a feeder may repeat what it says as often as it likes."""
+        """Log at most one line for each feeder and event in ten seconds: a feeder may repeat a message at any rate."""
         name = feeder.hello.feeder
         if (left_out := self._limit.due((event, name, feeder.hello.run))) is not None:
             log.info(event, feeder=name, run=feeder.hello.run, left_out=left_out, **details)
@@ -137,7 +137,7 @@ class FeederProtocol:
             if state in (RunState.RUNNING, RunState.PAUSED):
                 run = self._runs.place(now_ns, hello, begins=state is RunState.RUNNING)
             if run is None:
-                # No error: the feeder repeats its hello until the node is started.
+                # Not an error: the feeder repeats its hello until the node is started.
                 self._connections.send((identity,), Goodbye(f"node is {state}"))
                 return
             self._refuse_double(now_ns, run, hello)
@@ -149,11 +149,11 @@ class FeederProtocol:
         except HelloRefusedError as error:
             self._refuse_hello(identity, hello, error)
             return
-        # Before the acknowledgements: with them the feeder forgets its fragments.
+        # Sent before the acknowledgements, after which the feeder forgets its fragments.
         missed = (split_missed(run.run, source, meps.ranges()) for source, meps in feeder.missed.items())
         for message in islice(chain.from_iterable(missed), MAX_MISSED_OF_A_HELLO):
             self._connections.send((identity,), message)
-        # Before the welcome: a feeder that is welcomed knows what is acknowledged.
+        # Sent before the welcome: a welcomed feeder knows which MEPs are acknowledged.
         acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
         for ack in islice(acks, MAX_ACKS_OF_A_HELLO):
             self._connections.send((identity,), ack)
@@ -174,27 +174,27 @@ class FeederProtocol:
         self._connections.send((identity,), Error(error.reason, as_remark(str(error))))
 
     def _welcome(self, run: RunFeeders) -> Welcome:
-        # Feeders send what they kept only to a session that they do not know.
+        # Feeders send their kept MEPs again only to a session that they do not know.
         session = f"{self._session}.{run.epoch}" if run.epoch else self._session
         return Welcome(self._node, session, run.run, self._max_fragment_bytes)
 
     def _refuse_double(self, now_ns: int, run: RunFeeders, hello: Hello) -> None:
-        """A process that was restarted takes its place, one that is started a second time does not.
+        """Refuse a second process under the name of a running feeder. A restarted process is accepted.
 
-        They differ in the connection of the first one, which ends with its process. The welcome that probes for it
-        contains nothing new for a feeder of this run.
+        After a restart the connection of the first process has ended. A welcome probes that connection: it tells a
+        feeder of this run nothing new. Raises HelloRefusedError.
         """
         rival = run.rival(now_ns, hello)
         if rival is not None and self._connections.reaches(rival.identity, self._welcome(run)):
             raise HelloRefusedError(
                 HelloRefusal.NAME_TAKEN,
-                # Not its session: with that, the receiver of this answer could send a hello in its place.
+                # Without its session id: with it, the receiver of this answer could send hellos in its name.
                 f"another process feeds as {hello.feeder}, "
                 f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
             )
 
     def _moved(self, identity: bytes, run: RunFeeders, feeder: Feeder, message: Revoked | Returned) -> None:
-        """MEPs went to another node, or have come back."""
+        """Handle MEPs that went to another node (Revoked) or came back (Returned)."""
         forbidden = self._why_forbidden(run, feeder, message)
         if forbidden is not None:
             if (left_out := self._limit.due("forbidden")) is not None:
@@ -215,8 +215,8 @@ class FeederProtocol:
             self._control.handle(ReturnMeps(message.meps))
 
     def _revoke(self, identity: bytes, run: RunFeeders, message: Revoked) -> None:
-        """Drop MEPs that went to another node while this one was lost: none of their events may stay here."""
-        # Only what the node has of them costs anything.
+        """Drop MEPs that another node gets: none of their events may stay here."""
+        # Work is done only for those MEPs that the node has.
         asked = MepRanges(message.meps)
         is_current = run.started
         before = run.revoked.count
@@ -240,7 +240,7 @@ class FeederProtocol:
         if not written and not self._revoking:
             self._connections.send((identity,), message)
             return
-        # Behind the revocations that are being carried out: this one may repeat one of them.
+        # Queued behind the revocations in progress: this one may repeat one of them.
         self._revoking += 1
         self._revoke_events(RevokeEvents(run.run, tuple(written.ranges()), frozenset(in_node), (identity, message)))
 
@@ -255,7 +255,7 @@ class FeederProtocol:
                 return f"MEP {first}: every MEP below {below} is confirmed"
             if feeder.done_before.overlap(first, last):
                 return f"MEPs {first} to {last}: some were acknowledged to an earlier session"
-        # More than the ids that are taken cannot be with another node.
+        # Another node cannot have more MEPs than this node accepts ids.
         asked = sum(last - first + 1 for first, last in message.meps)
         known = sum(end - begin + 1 for span in message.meps for begin, end in run.revoked.overlap(*span))
         if isinstance(message, Revoked) and run.revoked.count + asked - known > self._builder.span:
@@ -263,7 +263,7 @@ class FeederProtocol:
         return None
 
     def events_revoked(self, receipt: tuple[bytes, Revoked]) -> None:
-        """The files hold nothing of revoked MEPs any more: confirm it to the feeder that asked for it."""
+        """Confirm to the feeder that the files hold no events of its revoked MEPs."""
         identity, message = receipt
         self._revoking -= 1
         self._connections.send((identity,), message)
