@@ -19,8 +19,9 @@ from hltnode.daemon.commands.common import (
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import event_name
-from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary, comparison
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Distribution
+from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
+from hltnode.processing.offline.likeness import comparison
+from hltnode.processing.offline.likeness.distribution import Distribution
 from hltnode.protocol.errors import ProtocolError
 
 
@@ -39,7 +40,7 @@ def compare(
         require_packages("an HTML report", "matplotlib")
         require_writable(output, json, reads=(reference, other))
         # Only reports need matplotlib, an extra.
-        from hltnode.processing.lhcb.offline.validation.likeness.html_report import likeness_page
+        from hltnode.processing.offline.likeness.page import likeness_page
 
         detector = Detector.builtin() if geometry is None else Detector.load(geometry)
         samples = (_summary(reference, detector), _summary(other, detector))

@@ -32,9 +32,9 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults
 from hltnode.processing.lhcb.offline.validation.selections.sample import efficiencies_of
 from hltnode.processing.lhcb.offline.validation.selections.tables import efficiency_text
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import lines_of
 

@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     COLUMN_MASK,
     COLUMN_SHIFT,
@@ -19,6 +18,7 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     superpixel_ids,
 )
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels
+from hltnode.processing.offline.arrays import Int64Array
 from hltnode.protocol.lhcb.banks.velo import (
     encode_retina_clusters,
     encode_superpixels,
@@ -29,7 +29,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 VeloEncoding = Literal["retina", "superpixel"]
 
 DEFAULT_VERSIONS: dict[VeloEncoding, int] = {"retina": 3, "superpixel": 2}
-# Versions that can be written; 4 is that of data taking, the others are simulated.
+# Versions that can be written; data taking uses 4, simulated samples use the others.
 VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {"retina": (3, 4), "superpixel": (2, 3, 4)}
 
 

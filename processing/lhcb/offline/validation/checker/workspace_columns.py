@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.framework.engine import Workspace
-from hltnode.processing.lhcb.offline.validation.checker.particles import Int64Array, Mask
+from hltnode.processing.offline.arrays import Int64Array, Mask
 
 
 @dataclass(frozen=True, slots=True)
