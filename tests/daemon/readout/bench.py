@@ -1,4 +1,4 @@
-"""A node's readout without sockets and threads, with a clock that is set by hand."""
+"""A node's readout without sockets and threads, with a clock that the test sets."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ class Bench:
         return [(summary["run"], str(summary["ended"]), over) for summary, over in self.summaries]
 
     def arrive(self, identity: bytes, message: ControlMessage) -> list[ControlMessage]:
-        """A message arrives; returns what is sent to its sender."""
+        """Have a message arrive; returns the answers to its sender."""
         self.connections.sent.clear()
         self.protocol.message_arrived(identity, message)
         return self.connections.take(identity)
@@ -132,7 +132,7 @@ class Bench:
         self.arrive(identity or name.encode(), Goodbye("feeder ends"))
 
     def confirm_and_leave(self, name: str = "a", *, last_mep: int, run: int = RUN, session: str = "f1") -> None:
-        """What a feeder says at the end when everything is acknowledged."""
+        """Send the last messages of a feeder after all its MEPs are acknowledged."""
         self.end(name, last_mep=last_mep, run=run)
         self.hello(name, first_mep=last_mep + 1, run=run, session=session)
         self.leave(name)
@@ -142,7 +142,7 @@ class Bench:
         return self.arrive(name.encode(), Revoked(run, meps))
 
     def send_mep(self, mep: int, *names: str, run: int = RUN) -> list[ControlMessage]:
-        """Fragments of some feeders arrive; returns what is sent meanwhile."""
+        """Have fragments of some feeders arrive; returns the messages that are sent meanwhile."""
         self.connections.sent.clear()
         for name in names or ("a",):
             self.counters.fragments_received += 1
@@ -157,7 +157,7 @@ class Bench:
         self.control.tick(self.now)
 
     def finish_batches(self) -> None:
-        """Compute and write what was sealed."""
+        """Compute and write the sealed batches."""
         batches = self.batches.copy()
         self.batches.clear()
         for batch in batches:

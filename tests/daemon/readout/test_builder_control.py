@@ -13,7 +13,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_slots_change_state_only_by_what_the_pipeline_reports_to_the_builder(bench: Bench) -> None:
+def test_slots_change_state_only_by_reports_of_the_pipeline(bench: Bench) -> None:
     bench.hello()
     bench.send_mep(0)
     bench.pass_time(20 * MS)
@@ -27,7 +27,7 @@ def test_slots_change_state_only_by_what_the_pipeline_reports_to_the_builder(ben
     assert bench.builder.is_idle
 
 
-def test_a_finished_batch_is_acknowledged_after_the_credits_that_its_slot_gives(bench: Bench) -> None:
+def test_a_finished_batch_is_acknowledged_after_the_credits_of_its_slot(bench: Bench) -> None:
     bench.hello()
     bench.send_mep(0)
     bench.pass_time(20 * MS)
@@ -38,7 +38,7 @@ def test_a_finished_batch_is_acknowledged_after_the_credits_that_its_slot_gives(
     assert bench.counters.meps_acknowledged == 1
 
 
-def test_a_broken_identity_is_counted_and_the_summary_explains_it_with_the_history(bench: Bench) -> None:
+def test_a_broken_identity_is_counted_and_explained_by_the_history_in_the_summary(bench: Bench) -> None:
     bench.hello()
     bench.send_mep(0)
     bench.pass_time(20 * MS)
