@@ -1,7 +1,7 @@
-"""What a feeder and its node say to each other: hellos go out, answers come in (no I/O).
+"""The conversation of a feeder with its node: it makes hellos and handles answers (no I/O).
 
-After a lost connection, or when the node is a new session, everything that is not acknowledged goes again; the node
-knows what it has already.
+After a lost connection or in a new session of the node, all unacknowledged MEPs are sent again. The node knows which of
+them it already has.
 """
 
 import secrets
@@ -48,7 +48,7 @@ class FeederRefusedError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeederIdentity:
-    """What the hello of a feeder contains."""
+    """The content of a feeder's hello."""
 
     name: str
     run: int
@@ -60,10 +60,10 @@ class FeederIdentity:
 
 
 class FeederConversation:
-    """One side of the control connection, and the MEPs that it is about.
+    """The feeder's side of the control connection, and its window of MEPs.
 
     Args:
-        report: takes note of what happens between feeder and node.
+        report: called with each event between feeder and node.
     """
 
     def __init__(self, identity: FeederIdentity, clock: Clock, report: Report) -> None:

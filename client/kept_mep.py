@@ -1,4 +1,4 @@
-"""A MEP that a feeder keeps until it is acknowledged: its frames, and which of them are still to be sent."""
+"""A MEP that a feeder keeps until its acknowledgement: its frames, and which of them must still be sent."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from hltnode.protocol.errors import RejectReason
 
 
 class KeptMep:
-    """The frames of a MEP by source, and how far they are."""
+    """The frames of a MEP by source, and the state of their delivery."""
 
     __slots__ = ("active", "at_node", "attempts", "frames", "held", "last_turn", "nacked", "turns", "waiting")
 

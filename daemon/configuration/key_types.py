@@ -25,7 +25,7 @@ class Section(BaseModel):
 
 def _check_file_policy(policy: SlowConsumerPolicy) -> SlowConsumerPolicy:
     if policy is SlowConsumerPolicy.DROP_OLD:
-        raise ValueError("expected wait or drop_new: what is in a file stays there")
+        raise ValueError("expected wait or drop_new: events in a file cannot be dropped")
     return policy
 
 
@@ -36,7 +36,7 @@ def _check_unix_path(path: Path) -> Path:
 
 
 def _check_path(value: object) -> object:
-    """An empty text would be the current folder."""
+    """Refuse an empty text, which would be the current folder."""
     if value == "":
         raise ValueError("expected a path")
     return value
@@ -57,7 +57,7 @@ SourceIds = Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(
 
 
 def _expand_credentials(value: object) -> object:
-    """systemd puts the secrets of a service in a directory of its own, named by this variable."""
+    """Replace $CREDENTIALS_DIRECTORY/, the directory of the secrets of a service under systemd."""
     _check_path(value)
     if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
         return value

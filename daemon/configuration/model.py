@@ -88,7 +88,7 @@ class NodeConfig(BaseSettings):
 
     @property
     def n_sockets(self) -> int:
-        """Number of sockets that peers may connect to, HTTP aside."""
+        """Number of sockets to which peers may connect, without HTTP."""
         return len(self.endpoints())
 
     def endpoints(self) -> dict[str, str]:
@@ -130,7 +130,7 @@ class NodeConfig(BaseSettings):
     def _keys(self) -> Iterator[str]:
         security = self.security
         if security.server_key is not None and security.feeders is None:
-            yield "security.feeders: expected with security.server_key: without it nobody can feed"
+            yield "security.feeders: expected with security.server_key: without it no feeder can connect"
         need_one = [key for key in ("feeders", "operators", "consumers", "encrypt_data") if getattr(security, key)]
         if security.server_key is None and need_one:
             yield f"security.server_key: expected with {' and '.join(f'security.{key}' for key in need_one)}"

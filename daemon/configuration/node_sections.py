@@ -13,18 +13,18 @@ from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, SecretPat
 
 
 class NodeSection(Section):
-    """Who this node is."""
+    """Identity and start of the node."""
 
     name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
     run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
-    """Run number; 0 takes the run of the first hello. A start command may name another one."""
+    """Run number; 0 accepts the run of the first hello. A start command may name another run."""
     autostart: bool = True
-    """Configure and start at once; if false, the node waits in state idle for `hltnode ctl configure` and `start`."""
+    """Configure and start at once. If false, the node waits in state idle for `hltnode ctl configure` and `start`."""
 
     unhealthy_after_ms: int = Field(default=30_000, ge=100, le=3_600_000)
-    """Time in milliseconds after which /healthz answers 503 when the disk refuses, or when MEPs are built and none is
-    acknowledged. The node goes on trying."""
+    """Time in milliseconds after which /healthz answers 503 if the disk refuses writes, or if built MEPs are not
+    acknowledged. The node continues to retry."""
 
 
 class PipelineSection(Section):
@@ -35,32 +35,32 @@ class PipelineSection(Section):
     slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
-    """Most events in one batch; also the most events that a MEP may carry."""
+    """Most events of a batch, and of a MEP."""
     flush_deadline_us: int = Field(default=20_000, ge=50, le=60_000_000)
-    """Time in microseconds from the first fragment in a slot until the slot is sealed even if it is not full; it is
-    kept to the resolution of the kernel's timers."""
+    """Time in microseconds from the first fragment in a slot until the slot is sealed, even if it is not full. Its
+    precision is that of the kernel's timers."""
     backend: BackendChoice = BackendChoice.AUTO
-    """auto takes CUDA, or the CPU where CuPy, the driver or a GPU is not there. A GPU that is there and cannot be used
-    ends the start."""
+    """auto uses CUDA, or the CPU if CuPy, the driver or a GPU is missing. If a present GPU cannot be used, the start
+    fails."""
     device: int = Field(default=0, ge=0, le=1023)
-    """Which of several GPUs computes: its number in nvidia-smi, counted from 0 among those that CUDA_VISIBLE_DEVICES
-    leaves. A node uses one GPU; several GPUs need a node each."""
+    """Number of the GPU in nvidia-smi, counted from 0 among those in CUDA_VISIBLE_DEVICES. A node uses one GPU; several
+    GPUs need a node each."""
     threads: int = Field(default=0, ge=0, le=1024)
-    """Threads of the CPU back end; 0 takes one per core that the process may use."""
+    """Threads of the CPU back end; 0 uses one per core of the process."""
 
 
 class GeometrySection(Section):
     """Description of the detector."""
 
     directory: FilePath | None = None
-    """Directory with the geometry files of the chain; default: the description that is built into it."""
+    """Directory with the geometry files of the chain; default: its built-in geometry."""
 
 
 class TriggerSection(Section):
-    """What is computed and selected."""
+    """The chain, and its trigger configuration."""
 
     chain: str = Field(default="lhcb", min_length=1)
-    """Which of the installed chains runs (entry points of the group `hltnode.chains`)."""
+    """Name of the installed chain that runs (an entry point of the group `hltnode.chains`)."""
     file: FilePath | None = None
     """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
 
@@ -73,18 +73,18 @@ class HttpSection(Section):
     port: int = Field(default=9105, ge=0, le=65_535)
     """TCP port; 0 takes a free one."""
     host_names: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-    """Names besides localhost and addresses to which the pages answer, if a proxy passes on the name by which it was
-    asked. If none is set, all names are answered to unless the node listens on this machine only."""
+    """Host names under which the pages answer, in addition to localhost and addresses. Set them if a proxy passes on
+    its own name. If not set, the pages answer under all names, unless the node listens only on this machine."""
     event_picture_s: float = Field(default=10.0, ge=0.0, le=3600.0)
-    """Time in seconds from one accepted event that is drawn for the status page, while somebody looks at it, to the
-    next one; 0: no event is drawn."""
+    """Time in seconds between two accepted events that are drawn for the status page while it is open; 0: no event is
+    drawn."""
 
 
 class SecuritySection(Section):
     """Keys and tokens, always in files. A path may begin with $CREDENTIALS_DIRECTORY/ (systemd's LoadCredential=)."""
 
     server_key: SecretPath | None = None
-    """Secret key file of this node (`hltnode keys create`). If set, all sockets but data speak CURVE only."""
+    """Secret key file of this node (`hltnode keys create`). If set, all sockets except data accept only CURVE."""
     feeders: SecretPath | None = None
     """Directory with the public keys (*.key) of the feeders: they may connect to control and data, and send data."""
     operators: SecretPath | None = None
@@ -94,7 +94,7 @@ class SecuritySection(Section):
     encrypt_data: bool = False
     """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
     http_token_file: SecretPath | None = None
-    """File with the token that POST /control/... needs; without it HTTP takes no commands."""
+    """File with the token that POST /control/... needs. Without it HTTP accepts no commands."""
 
 
 class LogSection(Section):

@@ -15,13 +15,13 @@ class OutputSection(Section):
     """Files of accepted events and of the error stream."""
 
     directory: FilePath = Path("output")
-    """Directory of the MDF files; it is created if its parent exists."""
+    """Directory of the MDF files. It is created if its parent exists."""
     max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
-    """A file is closed before it grows beyond this size in bytes; it becomes *.mdf when it cannot change any more."""
+    """Largest size of a file in bytes. A closed file becomes *.mdf when it can no longer change."""
     max_file_events: int = Field(default=1_000_000, ge=1)
-    """A file is closed after this many events."""
+    """Most events of a file."""
     fsync: FsyncPolicy = FsyncPolicy.FILE
-    """When events and journal are forced to the disk; what a power cut may cost follows from it, a kill costs nothing.
+    """When events and journal are forced to the disk. It decides which events a power cut may cost; a kill costs none.
 
     flush: before each acknowledgement; a power cut costs no acknowledged event. file: before a file gets its final
     name; a power cut may cost acknowledged events of the files that are *.mdf.part. never: the kernel decides; a power
@@ -32,10 +32,10 @@ class OutputSection(Section):
     error_policy: FilePolicy = SlowConsumerPolicy.WAIT
     """The same for the error stream."""
     checksums: bool = False
-    """Whether MDF records have a checksum; LHCb's own files have none."""
+    """Write a checksum into MDF records; LHCb's own files have none."""
     queue_bytes: int = Field(default=256 * MIB, ge=MIB)
-    """Kept events and decisions, in bytes, that may wait for the disk and the consumers; above it batches stay in their
-    slots and the credits are held back."""
+    """Most bytes of kept events and decisions that wait for the disk and the consumers. Above it batches stay in their
+    slots and no credits are granted."""
 
 
 class DecisionsSection(Section):
@@ -49,8 +49,8 @@ class DecisionsSection(Section):
     dropped. The slots wait as long. The default is more than twice the default flush deadline, which is longer than a
     working subscriber needs."""
     queue: int = Field(default=1000, ge=1, le=1_000_000)
-    """Decisions kept per subscriber; with drop_old twice this number. One takes 4 bytes per event, and 4 more for each
-    32 lines."""
+    """Most decisions queued per subscriber; with drop_old twice this number. A decision takes 4 bytes per event, and 4
+    more for each 32 lines."""
 
 
 class EventSocketSection(Section):
@@ -64,7 +64,7 @@ class EventSocketSection(Section):
     """Slow consumer policy: wait (a slow consumer holds back the node), drop_new (new events are dropped) or drop_old
     (the oldest are dropped)."""
     queue: int = Field(default=64, ge=1, le=1_000_000)
-    """Events kept per consumer; with drop_old twice this number."""
+    """Most events queued per consumer; with drop_old twice this number."""
 
 
 class EventsSection(EventSocketSection):
@@ -76,7 +76,7 @@ class ErrorsSection(EventSocketSection):
 
 
 class MonitorSection(Section):
-    """A sample for monitoring on a PUB socket; what a monitor cannot take at once is dropped."""
+    """A sample for monitoring on a PUB socket. Messages that a monitor cannot receive at once are dropped."""
 
     endpoint: Endpoint | None = None
     """Socket that sends the sample; off if not set."""
@@ -89,10 +89,10 @@ class MonitorSection(Section):
 
 
 class HistogramsSection(Section):
-    """Monitoring histograms: what the node does with those that the trigger configuration declares."""
+    """Monitoring histograms, which the trigger configuration declares: their metrics and files."""
 
     buckets: int = Field(default=50, ge=0, le=100)
-    """The most buckets that a histogram has in /metrics, adjacent bins together; 0 leaves histograms out of it.
-    /histograms and files have all bins."""
+    """Most buckets of a histogram in /metrics, where adjacent bins are merged; 0 leaves histograms out. /histograms and
+    files have all bins."""
     file_period_s: float = Field(default=60.0, ge=0.0, le=86_400.0)
-    """Time in seconds from one file of a run that goes on to the next; 0: a file at the end of the run alone."""
+    """Time in seconds between two files of an active run; 0: only one file, at the end of the run."""
