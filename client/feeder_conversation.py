@@ -57,6 +57,8 @@ class FeederIdentity:
     max_fragment_bytes: int
     feeders: int = 1
     """How many feeders share the sources of the run, this one included; the node starts the run when they are there."""
+    chain: str = ""
+    """The chain of the data: a node of another chain refuses them. Empty: a node of any chain accepts them."""
 
 
 class FeederConversation:
@@ -104,6 +106,7 @@ class FeederConversation:
             max_fragment_bytes=identity.max_fragment_bytes,
             supervises=self.supervising,
             feeders=identity.feeders,
+            chain=identity.chain,
         )
 
     def take(self, message: ControlMessage) -> None:

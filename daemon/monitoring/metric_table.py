@@ -224,7 +224,7 @@ TABLE = (
         "events_flagged",
         "Events that carry the flag.",
         "flag",
-        lambda r: [((flag.name or "").lower(), count) for flag, count in r.counters.events_flagged.items()],
+        lambda r: r.counters.events_flagged.items(),
     ),
     counters(
         "line_accepts",

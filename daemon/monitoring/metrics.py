@@ -30,6 +30,7 @@ class BuildInfo:
     version: str
     node: str
     backend: str
+    chain: str
     tck: str
 
 

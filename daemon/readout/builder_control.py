@@ -81,7 +81,7 @@ class BuilderControl:
             acknowledgements,
             connections,
             counters,
-            RunSummary(counters, builder, node=node, session=session),
+            RunSummary(counters, builder, node=node, session=session, chain=registry.chain),
             carry_out,
             finish_run,
             confirm,

@@ -15,6 +15,7 @@ class FeederRegistry:
     """The current run, the kept ones, and their feeders.
 
     Args:
+        node, chain: name of the node, and of the chain that it runs.
         run: the run to accept; 0 accepts the run of the first hello.
         min_feeders: number of feeders that a run needs to start, unless the feeders announce more.
         max_feeders: most feeders of a run.
@@ -25,16 +26,21 @@ class FeederRegistry:
     def __init__(
         self,
         *,
+        node: str,
+        chain: str,
         run: int,
         min_feeders: int,
         max_feeders: int,
         sources: tuple[int, ...] | None,
         max_events_per_mep: int,
     ) -> None:
+        self.chain = chain
+        """The chain that the node runs; feeders of another chain are refused."""
         self.configured_run = run
         """The only accepted run; 0 for any run."""
         self.current: RunFeeders | None = None
         self.kept: dict[int, RunFeeders] = {}
+        self._node = node
         self._least, self._most = min_feeders, max_feeders
         self._configured_sources = sources
         self._max_events_per_mep = max_events_per_mep
@@ -90,6 +96,11 @@ class FeederRegistry:
 
     def check(self, hello: Hello) -> None:
         """Check a hello against rules of all runs. Raises HelloRefusedError."""
+        if hello.chain and hello.chain != self.chain:
+            raise HelloRefusedError(
+                HelloRefusal.FOREIGN_CHAIN,
+                f"node {self._node} runs chain {self.chain}; this feeder sends data of chain {hello.chain}",
+            )
         if not hello.sources:
             raise HelloRefusedError(HelloRefusal.NO_SOURCES, f"feeder {hello.feeder} announces no sources")
         if not 0 < hello.events_per_mep <= self._max_events_per_mep:

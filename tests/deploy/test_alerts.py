@@ -51,7 +51,7 @@ def exported_names() -> set[str]:
     collector = NodeCollector(
         Counters(),
         Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
-        BuildInfo(version="", node="", backend="", tck=""),
+        BuildInfo(version="", node="", backend="", chain="", tck=""),
         NodeState(),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,
@@ -149,4 +149,6 @@ def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() 
 
 
 def test_no_alert_has_a_label_for_each_source() -> None:
-    assert not [name for name, rule in alerts().items() if re.search(r"\bhltnode_source_|by \([^)]*source", rule["expr"])]
+    assert not [
+        name for name, rule in alerts().items() if re.search(r"\bhltnode_source_|by \([^)]*source", rule["expr"])
+    ]

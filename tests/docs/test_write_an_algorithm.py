@@ -115,7 +115,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         copy.write(name, FILES[name])
     for diff in DIFFS:
         copy.apply(diff)
-    copy.check(RUN_FILE, "tools/generate_device_headers.py")
+    copy.check(RUN_MODULE, "tools.generate_device_headers")
     return copy
 
 
