@@ -65,7 +65,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(LINT_IMPORTS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python -m tools.generate_device_headers --check
-	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python -m tools.generate_reference --check
 	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page --check
@@ -100,7 +100,7 @@ headers: | $(LINKS)
 	PYTHONPATH=build/typecheck $(BIN)/python -m tools.generate_device_headers
 
 reference: $(VENV)/.developed
-	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python -m tools.generate_reference
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page

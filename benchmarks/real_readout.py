@@ -31,9 +31,10 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, encode_bank
+from hltnode.protocol.raw_data.raw_bank import encode_bank
 
 FIGURES = "node"
 EVENTS_PER_MEP = (100, 1000)

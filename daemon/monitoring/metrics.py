@@ -226,8 +226,7 @@ class NodeCollector(Collector):
         c = self._counters
         yield _counter("events_processed", "Events with a decision.", c.events_processed)
         yield _counter("events_accepted", "Events that at least one line accepted.", c.events_accepted)
-        flagged = [((flag.name or "").lower(), count) for flag, count in c.events_flagged.items()]
-        yield _counters("events_flagged", "Events that carry the flag.", "flag", flagged)
+        yield _counters("events_flagged", "Events that carry the flag.", "flag", c.events_flagged.items())
         yield _counters(
             "line_accepts", "Events that the line accepted.", "line", zip(c.lines, c.line_accepts, strict=True)
         )

@@ -117,10 +117,13 @@ class BatchPath:
             self._crashed,
             clock_ns=core.clock_ns,
         )
-        encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
+        encoder = EventEncoder(
+            engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
+        )
         gatherer = EventGatherer(
             core.buffers,
             encoder,
+            engine.flags,
             node=config.node.name,
             chain=core.info.chain,
             tck=engine.tck,

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.soak.absences import RETURN_SECONDS, Absences, FeederRecords
 from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, ODIN_SOURCE, SOURCES, odin_payload, payload
 from tests.soak.decision_log import Decision, DecisionLog
@@ -288,7 +290,7 @@ def record(run: int, event: int, *, file_run: int | None = None, left_out: int |
     banks = [
         RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))
         if source == ODIN_SOURCE
-        else RawBank(BankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
+        else RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
         for source in SOURCES
         if source != left_out
     ]

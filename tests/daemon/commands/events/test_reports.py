@@ -12,10 +12,12 @@ from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.protocol import BankType, decode_odin, encode_banks, encode_record
+from hltnode.protocol import decode_odin, encode_banks, encode_record
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports, encode_dec_reports
+from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
+from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
 runner = CliRunner()
 

@@ -15,7 +15,7 @@ from hltnode.processing.framework.backends.cpu import ALIGNMENT, CpuBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
-from hltnode.processing.framework.batch import BATCH_HEADER, MepInBatch
+from hltnode.processing.framework.batch import BATCH_HEADER, BROKEN_BANK, MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence, Grid
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
@@ -84,7 +84,7 @@ def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
     workspace.wait()
     rows = workspace.fetch("fragments.rows")[:3]
     assert rows["size"].tolist() == [4, 0, 0]
-    assert rows["type"].tolist() == [73, 254, 254]
+    assert rows["type"].tolist() == [73, BROKEN_BANK, BROKEN_BANK]
     backend.close()
 
 

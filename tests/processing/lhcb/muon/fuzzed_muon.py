@@ -10,7 +10,7 @@ import numpy as np
 
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.protocol.lhcb.banks.muon import decode_muon
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.chains.damage import Damage
 from tests.processing.chains.fuzzed_detector import FuzzedDetector, FuzzedSample, StuckValues
 from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep

@@ -11,7 +11,7 @@ import numpy as np
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.chains.damage import Damage
 from tests.processing.chains.fuzzed_detector import FuzzedDetector, FuzzedSample, StuckValues
 from tests.processing.lhcb.scifi.scifi_banks import as_version, simulated_events

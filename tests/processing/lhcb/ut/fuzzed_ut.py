@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.chains.damage import Damage
 from tests.processing.chains.fuzzed_detector import FuzzedDetector, FuzzedSample, StuckValues
 from tests.processing.lhcb.ut.test_decoding import simulated

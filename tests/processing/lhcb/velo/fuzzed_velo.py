@@ -12,7 +12,7 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.chains.damage import Damage
 from tests.processing.chains.fuzzed_detector import FuzzedDetector, FuzzedSample, StuckValues
 from tests.processing.lhcb.velo.velo_chain import VeloChain, VeloEvent, limits_of
