@@ -106,7 +106,7 @@ def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
         feeder = feeder or site.start(
             *("tests.daemon.processes.command_of_chain", str(chain), "replay", str(site.input), "--chain", "tiny"),
-            *("--to", site.data, "--control", site.control, "--run", str(RUN), "--rate", str(RATE)),
+            *("--to", site.data, "--control", site.control, "--run", str(RUN), "--rate", str(RATE), "--wait"),
         )
         assert site.wait(node, 150.0) != 0, site.logs()
     node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))

@@ -22,7 +22,7 @@ VARIANTS = [(of, variant) for of in DETECTORS.values() for variant in of.variant
 VARIANT_IDS = [f"{name}-{variant}" for name, of in DETECTORS.items() for variant in of.variants]
 
 
-@pytest.fixture(params=DETECTORS.values(), ids=DETECTORS)
+@pytest.fixture(params=DETECTORS.values(), ids=list(DETECTORS))
 def detector(request: pytest.FixtureRequest) -> FuzzedDetector:
     """Each detector of each chain."""
     assert isinstance(request.param, FuzzedDetector)
@@ -70,7 +70,8 @@ def test_damaged_headers_types_sizes_and_versions_are_survived(detector: FuzzedD
         data = sample.mep.data.copy()
         mfps = detector.mfps(sample.mep)
         for index in rng.integers(0, len(mfps), rng.integers(1, detector.headers)):
-            detector.damage.damage_a_header(sample.mep, data, *mfps[index], rng)
+            offset, size = mfps[index]
+            detector.damage.damage_a_header(sample.mep, data, offset, size, rng)
         detector.check(sample.run(replace(sample.mep, data=data)))
 
     damage_headers()
