@@ -63,7 +63,7 @@ PIPELINE = Board(
                 "Load",
                 "percentunit",
                 (gauge("hltnode_gpu_utilization_ratio"),),
-                "Part of the time in which a kernel runs.",
+                "Fraction of the time in which a kernel runs.",
             ),
             Panel(
                 "Memory",
