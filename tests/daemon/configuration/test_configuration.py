@@ -112,7 +112,7 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
         (
             '[network]\ncontrol = "tcp://127.0.0.1:5555"',
             "network.control",
-            "expected another endpoint than that of network.data",
+            "expected an endpoint different from network.data",
         ),
         ('[output]\ndirectory = ""', "output.directory", "expected a path"),
         ('[trigger]\nfile = ""', "trigger.file", "expected a path"),
@@ -169,7 +169,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         # Checks of several keys together.
         ("HLTNODE_NETWORK__MAX_FRAME_BYTES", "67108864", "network.max_frame_bytes: expected at most builder.max_mep"),
         ("HLTNODE_BUILDER__MAX_FEEDERS", "1", "builder.max_feeders: expected at least builder.min_feeders"),
-        ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected another endpoint than that of"),
+        ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected an endpoint different from"),
         ("HLTNODE_SECURITY__ENCRYPT_DATA", "1", "security.server_key: expected with security.encrypt_data"),
     ],
 )
@@ -223,10 +223,10 @@ def test_a_key_of_an_earlier_version_is_answered_with_its_new_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = refusal(write(tmp_path, "[builder]\nfeeders = 4\n"))
-    assert "builder.feeders: it is two keys now: builder.min_feeders" in message
+    assert "builder.feeders: replaced by two keys: builder.min_feeders" in message
     assert "builder.max_feeders" in message
     monkeypatch.setenv("HLTNODE_BUILDER__FEEDERS", "4")
-    assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: it is two keys now")
+    assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: replaced by two keys")
 
 
 def test_the_feeders_that_are_needed_fit_those_that_are_allowed(tmp_path: Path) -> None:
