@@ -63,7 +63,7 @@ class Health:
             problems[Condition.LOOP] = f"event loop has not ticked for {age / 1e9:.1f} s"
         if self.warmed_up and (age := now_ns - self.pipeline_tick_ns) > PIPELINE_STALL_NS:
             problems[Condition.PIPELINE] = (
-                f"the back end has made no progress on its oldest batch for {age / 1e9:.1f} s"
+                f"the back end has made no progress with its oldest batch for {age / 1e9:.1f} s"
             )
         return problems
 

@@ -85,7 +85,7 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
     of_tiny, of_default = run("simulate", "--help", "--chain", "tiny"), run("simulate", "--help")
     assert of_tiny[0] == of_default[0] == 0
     assert "--most-hits" in of_tiny[1]
-    assert "Options that chain tiny adds: --most-hits." in of_tiny[1]
+    assert "Options added by chain tiny: --most-hits." in of_tiny[1]
     assert "--velo-banks" not in of_tiny[1]
     assert "--velo-banks" in of_default[1]
     assert "--most-hits" not in of_default[1]
@@ -102,7 +102,7 @@ def test_an_option_that_the_command_has_is_refused(
     monkeypatch.setattr(tiny_tools.TinySimulation, "options", options)
     code, output = run("simulate", "--chain", "tiny", "-n", "1", "-o", with_tools / "x.mdf")
     assert code == 2
-    assert f"chain 'tiny': its tool declares {word}, which the command has already" in output
+    assert f"chain 'tiny': its tool declares {word}, which is already an option of the command" in output
 
 
 def test_a_tool_that_cannot_be_imported_is_named(with_tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -285,4 +285,4 @@ def test_a_built_in_configuration_is_found_by_its_key(folder: Path, monkeypatch:
     assert run("tck", "diff", tck, f"{tck}.json") == ""
     assert "no such folder" in " ".join(run("tck", "list", folder / "none", code=2).split())
     assert "no built-in configuration" in " ".join(run("tck", "show", "0x12345678", code=2).split())
-    assert "neither a key" in " ".join(run("tck", "show", "what", code=2).split())
+    assert "expected a key" in " ".join(run("tck", "show", "what", code=2).split())

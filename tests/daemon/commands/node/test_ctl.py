@@ -66,7 +66,7 @@ def test_where_the_connection_is_closed_it_says_so_at_once() -> None:
     with listener(closes=True) as endpoint:
         code, output, seconds = ctl("status", "--to", endpoint)
     assert code == 2
-    assert "is the node running?" in output or "CURVE on one side alone" in output or "was lost" in output
+    assert "is the node running?" in output or "CURVE on one side only" in output or "was lost" in output
     assert seconds < 10
 
 
