@@ -105,7 +105,7 @@ async def test_a_node_without_histograms_writes_no_file(tmp_path: Path, context:
 def test_a_name_that_is_none_and_a_node_that_is_none_are_said(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["histograms", "http://127.0.0.1:9"])
     assert wrong.exit_code == 2
-    assert "127.0.0.1:9/histograms: no histograms can be read" in " ".join(wrong.output.split())
+    assert "127.0.0.1:9/histograms: cannot read histograms" in " ".join(wrong.output.split())
     wrong = CliRunner().invoke(app, ["histograms", str(tmp_path / "none.root")])
     assert (
         wrong.exit_code,

@@ -94,7 +94,7 @@ def test_a_port_of_the_node_that_is_no_tap_is_an_error_and_a_tap_without_input_i
         return result.exit_code, result.output
 
     code, printed = record(node.endpoint(DECISIONS))
-    assert (code, "not the tap of a node (tap.endpoint)" in " ".join(printed.split())) == (2, True), printed
+    assert (code, "expected the tap of a node (tap.endpoint)" in " ".join(printed.split())) == (2, True), printed
     # Longer than a recorder waits for the answer of a tap.
     code, printed = record(tap, "--seconds", "4")
     assert (code, "0 MEPs, 0 events" in printed) == (0, True), printed
@@ -107,7 +107,7 @@ def test_a_recorder_ends_with_whole_files_when_it_is_interrupted(tap: str, tmp_p
     )  # fmt: skip
     with recorder:
         assert recorder.stderr is not None
-        assert recorder.stderr.readline().startswith("records what comes from")
+        assert recorder.stderr.readline().startswith("recording from")
         recorder.send_signal(signal.SIGINT)
         printed, _ = recorder.communicate(timeout=30.0)
     assert recorder.returncode == 0

@@ -178,10 +178,10 @@ def test_ctrl_c_ends_the_work_and_leaves_neither_processes_nor_unfinished_files(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tck": 1}, r"worker tcp://w:1 on .* has another TCK, 0x\w{8} instead of 0x00000001"),
-        ({"geometry": "0"}, "has another geometry"),
-        ({"version": "9.9"}, r"has another hltnode, .* instead of 9\.9"),
-        ({"histograms": ()}, "has another histograms"),
+        ({"tck": 1}, r"worker tcp://w:1 on .*: different TCK, 0x\w{8} instead of 0x00000001"),
+        ({"geometry": "0"}, "different geometry"),
+        ({"version": "9.9"}, r"different hltnode, .* instead of 9\.9"),
+        ({"histograms": ()}, "different histograms"),
     ],
 )
 def test_a_worker_that_has_something_else_than_this_machine_is_named(change: dict[str, Any], message: str) -> None:
@@ -214,11 +214,11 @@ def test_parts_of_different_back_ends_are_not_merged() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--dask", "local:0"), "local:N needs the number of worker processes"),
-        (("--dask", "local:many"), "local:N needs the number of worker processes"),
-        (("--dask", "local:2", "--repeat", "2"), "--repeat measures this process"),
-        (("--dask", "tcp://127.0.0.1:1"), "no Dask scheduler answers there"),
-        (("--dask", "nonsense://x"), "no Dask scheduler answers there"),
+        (("--dask", "local:0"), "expected local:N with the number of worker processes"),
+        (("--dask", "local:many"), "expected local:N with the number of worker processes"),
+        (("--dask", "local:2", "--repeat", "2"), "expected only one of --repeat"),
+        (("--dask", "tcp://127.0.0.1:1"), "no Dask scheduler answers"),
+        (("--dask", "nonsense://x"), "no Dask scheduler answers"),
     ],
 )
 def test_what_is_no_scheduler_is_refused(

@@ -65,11 +65,11 @@ def test_a_png_is_one(sample: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--event", 3], "no event 3: it has 3, counted from 0"),
+        (["--event", 3], "no event 3: the file has 3 events, counted from 0"),
         (["--event-number", 77], "none of its 3 events has number 77"),
         (["--event-number", 2, "--run", 8], "none of its 3 events has number 2 of run 8"),
-        (["--run", 1], "--run belongs to --event-number"),
-        (["--event", 1, "--event-number", 1], "give one of them"),
+        (["--run", 1], "expected --event-number with --run"),
+        (["--event", 1, "--event-number", 1], "expected only one of --event"),
     ],
 )
 def test_an_event_that_is_not_there_is_an_error(

@@ -191,9 +191,9 @@ def test_inspect_plans_for_the_limits_that_are_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give a FILE, or --plan"),
-        (["events.mdf", "--plan"], "--plan takes no FILE"),
-        (["events.mdf", "--max-events", "5"], "--slot-bytes, --max-events and --config belong to --plan"),
+        ([], "expected a FILE, or --plan"),
+        (["events.mdf", "--plan"], "expected no FILE with --plan"),
+        (["events.mdf", "--max-events", "5"], "expected --plan with --slot-bytes, --max-events and --config"),
     ],
 )
 def test_inspect_refuses_options_that_contradict_one_another(arguments: list[str], message: str) -> None:

@@ -106,9 +106,9 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(folder: Path, tmp_path:
     assert "Hlt1MicroBios: no line of this name; the nearest are Hlt1MicroBias" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBios.min_tracks=1,2")
     )
-    assert "is given twice" in error_of(run(sample, sample, "--trigger", trigger))
+    assert "given twice" in error_of(run(sample, sample, "--trigger", trigger))
     assert "2 to 1000 finite values" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias.min_tracks=1:2:1")
     )
-    assert "a rate above 0 is expected" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
+    assert "expected a rate above 0" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
     assert "there is no folder" in error_of(run(sample, "--trigger", trigger, "--json", tmp_path / "no" / "out.json"))
