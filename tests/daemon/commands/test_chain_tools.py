@@ -49,7 +49,7 @@ def with_tools(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.usefixtures("tiny")
-def test_a_tool_that_a_chain_has_not_is_named_in_one_line(command: str) -> None:
+def test_a_missing_tool_of_a_chain_is_one_line(command: str) -> None:
     tool, arguments = COMMANDS[command]
     result = CliRunner().invoke(app, [command, *arguments, "--chain", "tiny"])
     assert result.exit_code == 2
@@ -59,7 +59,7 @@ def test_a_tool_that_a_chain_has_not_is_named_in_one_line(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_chain_that_is_not_installed_is_named(command: str) -> None:
+def test_an_unknown_chain_is_reported_by_name(command: str) -> None:
     code, output = run(command, *COMMANDS[command][1], "--chain=nowhere")
     assert (code, output.count("error:")) == (2, 1)
     assert "no chain named 'nowhere': installed are" in output
@@ -96,7 +96,7 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"), [(tiny_tools.ClashingField, "seed"), (tiny_tools.ClashingOption, "--jobs")]
 )
-def test_an_option_that_the_command_has_is_refused(
+def test_a_chain_option_with_the_name_of_a_command_option_is_refused(
     options: type, word: str, with_tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiny_tools.TinySimulation, "options", options)
@@ -172,7 +172,7 @@ def test_a_node_imports_no_tools_of_a_chain() -> None:
     assert printed.strip() == "[]"
 
 
-def test_a_node_that_draws_events_imports_the_display_alone() -> None:
+def test_a_node_that_draws_events_imports_only_the_display() -> None:
     code = (
         "import sys; from importlib import import_module; "
         "from hltnode.processing.selection.trigger_chain import installed_chain; "

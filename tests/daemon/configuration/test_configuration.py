@@ -185,9 +185,7 @@ def test_a_bad_variable_is_named_once_and_the_file_is_not(
     assert str(path) not in message
 
 
-def test_problems_of_file_and_environment_are_each_given_to_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_problems_of_file_and_environment_name_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__THREADS", "-1")
     path = write(tmp_path, "[pipeline]\nslots = 0\n[http]\nport = -1\n")
     assert sorted(line.partition(": expected")[0] for line in refusal(path).splitlines()) == [
@@ -229,12 +227,12 @@ def test_a_key_of_an_earlier_version_is_answered_with_its_new_names(
     assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: replaced by two keys")
 
 
-def test_the_feeders_that_are_needed_fit_those_that_are_allowed(tmp_path: Path) -> None:
+def test_min_feeders_is_at_most_max_feeders(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "[builder]\nmin_feeders = 4\nmax_feeders = 3\n"))
     assert "builder.max_feeders: expected at least builder.min_feeders" in message
 
 
-def test_variables_that_are_like_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_resemble_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
     # What Kubernetes sets for a service.
     monkeypatch.setenv("HLTNODE_SERVICE_HOST", "10.0.0.1")

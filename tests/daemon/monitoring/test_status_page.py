@@ -103,7 +103,7 @@ class Elements(HTMLParser):
         self.text += data
 
 
-def test_strings_of_others_are_text_wherever_they_are_shown() -> None:
+def test_strings_from_the_network_are_escaped_everywhere() -> None:
     plain, hostile = (Elements(status_page(content(text=text))) for text in ("plain", HOSTILE))
     assert hostile.tags == plain.tags
     shown = plain.text.count("plain")
@@ -209,7 +209,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_times_have_a_unit_that_suits_them() -> None:
+def test_times_have_a_suitable_unit() -> None:
     times = {None: "never", 0.0123: "12 ms", 5.0: "5.0 s", 600.0: "10 min", 7200.0: "2 h"}
     assert {value: seconds(value) for value in times} == times
 
@@ -217,7 +217,7 @@ def test_times_have_a_unit_that_suits_them() -> None:
 @pytest.mark.slow
 @pytest.mark.loopback
 @needs_chromium
-async def test_a_browser_shows_the_page_and_refreshes_it_and_runs_nothing_of_others(tmp_path: Path) -> None:
+async def test_a_browser_shows_and_refreshes_the_page_and_runs_no_foreign_script(tmp_path: Path) -> None:
     served: list[int] = []
 
     def page() -> bytes:

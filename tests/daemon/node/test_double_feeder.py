@@ -91,7 +91,7 @@ async def test_a_process_that_is_restarted_takes_its_place(tmp_path: Path) -> No
     assert len(kept(tmp_path)) == 20 * 8 // 2
 
 
-async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
+async def test_a_process_that_returns_after_too_long_a_pause_stops_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.readout.run_feeders.SILENT_NS", 400_000_000)

@@ -122,7 +122,7 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
 
 
 @pytest.mark.parametrize("jump", [1, 7, 10**6, 2**63, -5])
-async def test_a_jump_of_mep_ids_is_refused_or_built_and_the_run_goes_on(
+async def test_a_jump_of_mep_ids_is_refused_or_built_and_the_run_continues(
     tmp_path: Path, context: zmq.asyncio.Context, jump: int
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:

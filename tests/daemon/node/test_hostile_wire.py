@@ -192,7 +192,7 @@ async def test_a_flood_of_garbage_does_not_make_the_memory_grow(
         assert (await feed_meps(synthetic_meps(3), [feeder])).complete
 
 
-async def test_strangers_that_speak_no_zeromq_are_cut_off_and_feeding_goes_on(
+async def test_clients_without_zeromq_are_disconnected_and_feeding_continues(
     node: Node, context: zmq.asyncio.Context
 ) -> None:
     greetings = (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00" * 5000, b"")
@@ -243,7 +243,7 @@ async def http_status(node: Node, request: bytes) -> int:
     return int(line.split()[1])
 
 
-async def test_clients_that_never_read_or_never_ask_do_not_hold_up_the_data(
+async def test_clients_that_never_read_or_never_ask_do_not_delay_the_data(
     node: Node, context: zmq.asyncio.Context
 ) -> None:
     writers = []
@@ -305,7 +305,7 @@ async def test_messages_that_only_a_node_sends_and_strangers_are_refused(
     assert node.builder.run is None
 
 
-async def test_a_second_feeder_cannot_take_the_sources_of_one_that_lives(
+async def test_a_second_feeder_cannot_take_the_sources_of_a_connected_feeder(
     node: Node, context: zmq.asyncio.Context, control: zmq.asyncio.Socket
 ) -> None:
     async with make_feeder(context, node) as feeder:

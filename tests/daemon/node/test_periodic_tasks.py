@@ -218,7 +218,7 @@ def test_a_stop_of_thirty_seconds_closes_nothing_that_its_feeders_have_sent(node
     assert node.health.feeders_connected == 2
 
 
-def test_what_a_feeder_sends_late_after_a_stop_has_time_to_come(node: Node) -> None:
+def test_late_fragments_of_a_feeder_after_a_stop_have_time_to_arrive(node: Node) -> None:
     node.fragment(0, 1)
     node.sleep_until(node.bench.now + 10 * MS)
     node.bench.now += 30 * SECOND
@@ -240,7 +240,7 @@ def test_small_grants_are_sent_soon_without_a_heartbeat(node: Node) -> None:
     assert any(isinstance(message, Credit) for message in node.bench.connections.take())
 
 
-def test_what_comes_after_a_sleep_without_a_socket_is_looked_at_soon_and_not_at_once(node: Node) -> None:
+def test_input_after_a_sleep_without_a_socket_is_processed_soon_and_not_at_once(node: Node) -> None:
     node.sleep_until(node.bench.now + SECOND)
     assert node.alarm.due_ns is not None
     node.bench.now = node.alarm.due_ns - 100 * MS

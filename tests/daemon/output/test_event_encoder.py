@@ -320,7 +320,7 @@ def test_an_object_that_two_lines_select_is_written_once() -> None:
     assert report.objects[3].parts == (4, 5)
 
 
-def test_where_nothing_is_known_of_candidates_lines_select_whole_events() -> None:
+def test_without_candidates_lines_select_whole_events() -> None:
     (record,) = iter_records(encode([event(fired=(0, 2))], [PHYSICS] * 3, with_candidates=False).data)
     assert decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS)).selections == {1: (), 3: ()}
 
@@ -387,7 +387,7 @@ def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
+def test_wrong_words_never_read_out_of_bounds(data: st.DataObject) -> None:
     """One word is overwritten by any number: the encoder refuses, or writes a readable report and all other banks as
     they are without it."""
     of_event = event(fired=(0, 1, 2), selected=data.draw(selected_events(3)))
@@ -408,7 +408,7 @@ def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("kept", [[1, 0], [0, 0], [2], [-1]])
-def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int]) -> None:
+def test_unsorted_or_missing_events_are_refused(kept: list[int]) -> None:
     with pytest.raises(ValueError, match="kept events"):
         encode([event(), event()], [PHYSICS], kept)
 

@@ -55,7 +55,7 @@ def attack(attacked: AttackedNode, name: str, size: float, seconds: float = 90.0
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_node_survives_and_has_its_memory_and_descriptors_back(attacked: AttackedNode, name: str) -> None:
+def test_a_node_survives_an_attack_and_regains_memory_and_descriptors(attacked: AttackedNode, name: str) -> None:
     attack(attacked, name, SMALL)
 
 
@@ -73,7 +73,7 @@ def test_after_all_attacks_the_same_node_takes_a_run(attacked: AttackedNode, tmp
 
 
 @pytest.mark.parametrize("name", ["malformed_handshakes", "mutated_streams", "connections", "unfinished_frames"])
-def test_a_node_with_keys_survives_those_who_have_none(tmp_path: Path, name: str) -> None:
+def test_a_node_with_keys_survives_attackers_without_keys(tmp_path: Path, name: str) -> None:
     attacked = AttackedNode(tmp_path, limits=LIMITS, with_keys=True)
     try:
         attack(attacked, name, SMALL)

@@ -98,7 +98,7 @@ def kept(site: Site, stream: EventStream) -> list[int]:
     )
 
 
-def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_are_processed_once(
+def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_others_are_processed(
     site: Site, chain: Path
 ) -> None:
     feeder = None

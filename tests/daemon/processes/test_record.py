@@ -57,7 +57,7 @@ def replayed(node: RunningNode, decisions: DecisionSubscriber, *arguments: str) 
     return sorted((decisions.receive(10.0) for _ in range(MEPS)), key=lambda decision: decision.mep)
 
 
-def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
+def test_a_recorded_input_equals_the_original_and_gets_the_same_decisions(
     node: RunningNode, tap: str, sample: Path, tmp_path: Path
 ) -> None:
     recording = tmp_path / "incident"
@@ -86,7 +86,7 @@ def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
     assert any(any(decision.accepted) for decision in first)
 
 
-def test_a_port_of_the_node_that_is_no_tap_is_an_error_and_a_tap_without_input_is_none(
+def test_a_port_other_than_the_tap_is_an_error_and_a_silent_tap_is_not(
     node: RunningNode, tap: str, tmp_path: Path
 ) -> None:
     def record(endpoint: str, *options: str) -> tuple[int, str]:

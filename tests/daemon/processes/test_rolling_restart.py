@@ -94,9 +94,7 @@ def drain(node: FarmNode, process: subprocess.Popen[bytes], *, pause_first: bool
     return status
 
 
-def test_three_nodes_are_restarted_one_by_one_and_not_one_event_is_lost_or_doubled(
-    farm: list[FarmNode], tmp_path: Path
-) -> None:
+def test_restarts_of_three_nodes_one_by_one_lose_or_duplicate_no_event(farm: list[FarmNode], tmp_path: Path) -> None:
     a = farm[0]
     events = tmp_path / "events.mdf"
     made = a.start("hltnode.daemon", "simulate", "-n", str(EVENTS), "--detectors", "velo", "-o", str(events))

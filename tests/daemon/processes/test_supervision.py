@@ -44,7 +44,7 @@ def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supe
     supervisor.close()
 
 
-def test_systemd_hears_of_start_life_reload_and_stop(site: Site, supervisor: Supervisor) -> None:
+def test_systemd_is_notified_of_start_life_reload_and_stop(site: Site, supervisor: Supervisor) -> None:
     node = site.start("tests.daemon.node_process", str(site.config))
     assert supervisor.wait_for("READY=1")[-1] == f"READY=1\nSTATUS=data on {site.data}"
     assert site.status() is not None, "READY=1 comes when the node serves"

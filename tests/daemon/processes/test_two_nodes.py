@@ -60,7 +60,7 @@ def stop(*sites: Site) -> None:
 
 
 @pytest.mark.slow
-def test_of_a_killed_node_that_comes_back_at_once_every_event_is_kept_once(sites: tuple[Site, Site]) -> None:
+def test_every_event_of_a_killed_node_that_restarts_at_once_is_kept_once(sites: tuple[Site, Site]) -> None:
     a, b = sites
     killed = a.start_node()
     b.start_node()

@@ -12,7 +12,7 @@ from tests.daemon.replay.distribution_machine import MEPS, DistributionMachine
 
 @pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
 @pytest.mark.parametrize("killed", [True, False])
-def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_lost_costs_nothing(
+def test_an_acknowledgement_seen_by_some_connections_before_the_node_is_lost_costs_nothing(
     arrives: list[bool], killed: bool
 ) -> None:
     machine = DistributionMachine()
@@ -23,7 +23,7 @@ def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_l
     machine.teardown()
 
 
-def test_a_follower_that_was_restarted_has_the_fragments_of_a_mep_of_which_only_it_got_the_acknowledgement() -> None:
+def test_a_restarted_follower_has_the_fragments_of_a_mep_acknowledged_only_to_it() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(4)
@@ -45,7 +45,7 @@ def test_a_follower_that_was_restarted_has_the_fragments_of_a_mep_of_which_only_
     machine.teardown()
 
 
-def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> None:
+def test_late_fragments_of_a_mep_moved_to_another_node_open_no_mep() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(4)
@@ -66,9 +66,7 @@ def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> Non
 
 @pytest.mark.parametrize("follower", [True, False])
 @pytest.mark.parametrize("written", [True, False])
-def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothing(
-    follower: bool, written: bool
-) -> None:
+def test_a_process_restarted_while_meps_are_moved_duplicates_nothing(follower: bool, written: bool) -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(6)
@@ -85,7 +83,7 @@ def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothi
     machine.teardown()
 
 
-def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_what_was_moved() -> None:
+def test_a_supervisor_killed_twice_during_the_absence_of_a_node_revokes_moved_meps() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(6)
@@ -108,7 +106,7 @@ def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_wh
     machine.teardown()
 
 
-def test_a_supervisor_that_is_killed_before_the_node_knows_that_a_mep_comes_back_gives_it_back_again() -> None:
+def test_a_supervisor_killed_before_the_node_knows_of_a_returned_mep_returns_it_again() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.the_supervisor_assigns_a_mep()
@@ -126,7 +124,7 @@ def test_a_supervisor_that_is_killed_before_the_node_knows_that_a_mep_comes_back
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("away", [0, 1])
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5, 8])
-def test_an_older_copy_of_what_a_supervisor_remembers_may_double_meps_and_loses_none(
+def test_an_older_copy_of_the_supervisor_memory_may_duplicate_meps_and_loses_none(
     rounds: int, away: int, moved: bool
 ) -> None:
     machine = DistributionMachine()

@@ -46,7 +46,7 @@ def test_with_the_token_each_command_is_obeyed() -> None:
     assert not desk.failures
 
 
-def test_what_the_node_refuses_is_409() -> None:
+def test_a_command_refused_by_the_node_is_409() -> None:
     desk = Desk()
     desk.ok = False
     assert desk.post() == 409

@@ -203,7 +203,7 @@ THOROUGHLY = pytest.mark.parametrize(
 @pytest.mark.parametrize("supervised", [False, True], ids=["", "supervised"])
 @pytest.mark.parametrize("fsync", FsyncPolicy)
 @THOROUGHLY
-def test_a_kill_at_any_call_neither_loses_nor_doubles_an_event(
+def test_a_kill_at_any_call_neither_loses_nor_duplicates_an_event(
     tmp_path: Path, step: int, fsync: FsyncPolicy, supervised: bool, collect: bool
 ) -> None:
     recording = workload(tmp_path / "recorded", fsync, supervised=supervised, collect=collect)
@@ -223,7 +223,7 @@ def test_a_kill_at_any_call_neither_loses_nor_doubles_an_event(
 @pytest.mark.parametrize("supervised", [False, True], ids=["", "supervised"])
 @pytest.mark.parametrize("fsync", [FsyncPolicy.FLUSH, FsyncPolicy.FILE])
 @THOROUGHLY
-def test_a_power_cut_at_any_call_costs_what_the_fsync_policy_says_and_nothing_else(
+def test_a_power_cut_at_any_call_costs_only_events_that_the_fsync_policy_allows(
     tmp_path: Path, step: int, fsync: FsyncPolicy, supervised: bool
 ) -> None:
     recording = workload(tmp_path / "recorded", fsync, supervised=supervised, collect=False)

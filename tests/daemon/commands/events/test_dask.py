@@ -140,7 +140,7 @@ def test_the_results_of_several_workers_are_those_of_one_machine(
 
 
 @pytest.mark.slow
-def test_the_ranges_of_a_killed_worker_are_done_again(
+def test_the_ranges_of_a_killed_worker_are_processed_again(
     files: list[Path], of_one_machine: dict[str, Any], tmp_path: Path
 ) -> None:
     with cluster(3) as (address, client):
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_work_and_leaves_neither_processes_nor_unfinished_files(
         ({"histograms": ()}, "different histograms"),
     ],
 )
-def test_a_worker_that_has_something_else_than_this_machine_is_named(change: dict[str, Any], message: str) -> None:
+def test_a_worker_that_differs_from_this_machine_is_reported_by_name(change: dict[str, Any], message: str) -> None:
     expected = expected_of(SETUP)
     checked_processor(expected, SETUP, "tcp://w:1").close()
     with pytest.raises(ValueError, match=message):
@@ -221,7 +221,7 @@ def test_parts_of_different_back_ends_are_not_merged() -> None:
         (("--dask", "nonsense://x"), "no Dask scheduler answers"),
     ],
 )
-def test_what_is_no_scheduler_is_refused(
+def test_an_address_without_a_scheduler_is_refused(
     files: list[Path], options: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "CONNECT_SECONDS", 0.5)

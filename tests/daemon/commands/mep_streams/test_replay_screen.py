@@ -25,7 +25,7 @@ def lines_of(*states: ReplayState) -> list[str]:
     return [line for line in printed.getvalue().splitlines() if line.strip()]
 
 
-def test_a_pause_is_said_and_that_it_is_over() -> None:
+def test_the_start_and_the_end_of_a_pause_are_shown() -> None:
     sends = ReplayState(meps=1, events=1, backlog=1, credits=1)
     paused = ReplayState(meps=1, events=1, backlog=1, credits=1, is_paused=True)
     said = lines_of(sends, paused, sends)
