@@ -9,7 +9,7 @@ namespace hlt {
 /// Of numbers that are not negative.
 __device__ uint32_t truncated(float number) { return static_cast<uint32_t>(static_cast<int32_t>(number)); }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 constexpr uint32_t n_lanes = 1;
 using float_lanes = float;
@@ -141,7 +141,7 @@ inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, co
 template <typename Lanes>
 __device__ __forceinline__ Lanes square_root(const Lanes& lanes)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     return sqrtf(lanes);
 #else
     float roots[sizeof lanes / sizeof(float)];

@@ -4,7 +4,7 @@
 
 #include "framework/device/platform.cuh"
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 
 namespace hlt {
 

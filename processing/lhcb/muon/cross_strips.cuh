@@ -49,7 +49,7 @@ __device__ __forceinline__ void prefetch_cells([[maybe_unused]] const muon_geome
                                                [[maybe_unused]] const uint32_t* crossed,
                                                [[maybe_unused]] uint32_t n_words)
 {
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     for (uint32_t word = 0; word < n_words; ++word) {
         for (uint32_t left = lit[word]; left != 0u; left &= left - 1u) {
             const uint32_t i = word * 32u + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;

@@ -36,7 +36,7 @@ enum pv_sum : uint32_t {
     n_pv_sums,
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t pv_lanes_at_once = 1;  // of a thread, in registers
 #else
 constexpr uint32_t pv_lanes_at_once = pv_lanes;  // in vectors
@@ -71,7 +71,7 @@ struct pv_fit_tracks {
     float* __restrict__ scratch;
     uint32_t n;  // with those that fill the lanes
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     __device__ const pv_fit_track& at(uint32_t i) const { return reinterpret_cast<const pv_fit_track*>(scratch)[i]; }
 #else
     pv_fit_track at(uint32_t i) const { return column_values(i, scratch[i]); }
@@ -107,7 +107,7 @@ __device__ float pv_nearness(float chi2) { return exp_negative(-0.5f * chi2); }
 /// seeds: a thread of a GPU finds those first. The CPU takes a seed at a time, in loops without branches.
 __device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds, pv_point beamline)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     for (uint32_t i = threadIdx.x; i < tracks.n; i += blockDim.x) {
         pv_fit_track track = tracks.column_values(i, 0.f);
         for (uint32_t first = 0; first < n_seeds; first += pv_mask_bits) {
@@ -166,7 +166,7 @@ __device__ void pv_add_track(const pv_fit_track& track, const pv_fit& fit, pv_re
 /// the others first. On the CPU a factor in place of a branch lets the loop run in vectors.
 __device__ void pv_add_lanes(const pv_fit_tracks& tracks, uint32_t lane, const pv_fit& fit, pv_lane_sums& sum)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     const pv_fit_track* rows = &tracks.at(lane);
     for (uint32_t n_left = tracks.n / pv_lanes; n_left != 0;) {
         const uint32_t n = min_of(pv_mask_bits, n_left);

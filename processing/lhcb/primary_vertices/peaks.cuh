@@ -101,7 +101,7 @@ __device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p,
 __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
 {
     const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     constexpr uint32_t bins = 6;
     constexpr uint32_t part_bits = 10;
     static_assert(pv_bins / bins < 1u << part_bits);
@@ -159,7 +159,7 @@ __device__ uint32_t pv_min_integral_of(const pv_beamline_peaks_parameters& p, ui
 /// A bit for each bin where a proto-cluster starts. Bin 0 is empty.
 __device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold, uint32_t* starts)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     for (uint32_t group = threadIdx.x; group < pv_bins / pv_bins_at_once; group += blockDim.x) {
         const uint32_t first = group * pv_bins_at_once;
         const uint32_t least = threshold.at(first);  // of all bins of the group

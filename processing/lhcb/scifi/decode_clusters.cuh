@@ -64,7 +64,7 @@ HLT_KERNEL(scifi_decode_clusters)
     hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
 
     uint32_t n_hits = 0, errors = 0;
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     if (blockDim.x == 1u) {
         hlt::scifi_runs runs{};
         n_hits = hlt::write_scifi_codes(p.raw_banks, at, rows, read_out, twice, lossy, codes, bound, runs, errors);

@@ -38,7 +38,7 @@ struct scifi_hit_columns {
         info[at] = static_cast<uint16_t>(index | code >> 10 << 11);
     }
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     /// Eight hits at once.
     void store8(uint32_t at, const uint8x16& codes, const scifi_mat& mat, uint32_t index) const
     {

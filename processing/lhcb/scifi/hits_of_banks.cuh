@@ -5,7 +5,7 @@
 #include "lhcb/scifi/bank.cuh"
 #include "lhcb/scifi/hit_columns.cuh"
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 
 namespace hlt {
 

@@ -66,7 +66,7 @@ struct decoded_ut_hits {
     }
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 /// Order the words of each sector: from `laid_out` to `sorted`, by their rank.
 __device__ void sort_ut_words(event_column<uint32_t> laid_out, event_column<uint32_t> sorted,

@@ -45,7 +45,7 @@ __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, f
                                                       float max_distance)
 {
     uint32_t nearest = __float_as_uint(max_distance) & ~ut_pick_bits;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     for (uint32_t i = 0; i < window.n_hits; ++i) {
         const float distance = fabsf(u + slope * (window.z[i] - z) - window.u[i]);
         nearest = min_of(nearest, (__float_as_uint(distance) & ~ut_pick_bits) | (i + 1u));
@@ -70,7 +70,7 @@ __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, f
 __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_t first, float u, float z,
                                                 const ut_search_limits& limits)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     uint32_t bits = 0;
     for (uint32_t k = 0; k < min_of(window.n_hits - first, ut_stride); ++k) {
         const float dz = window.z[first + k] - z, du = window.u[first + k] - u, distance = fabsf(dz);

@@ -17,7 +17,7 @@ constexpr uint32_t max_ut_window_hits = 24;
 constexpr uint32_t ut_stride = ut_hit_padding;
 static_assert(ut_stride == 8u, "the vectors of the CPU have eight lanes");
 /// A full window takes ut_stride hits more before it gives up the farthest; a CPU reads as many places behind them.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t ut_window_places = max_ut_window_hits + ut_stride;
 #else
 constexpr uint32_t ut_window_places = max_ut_window_hits + 2u * ut_stride;
@@ -82,7 +82,7 @@ struct ut_window_limits {
     float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
 };
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 /// Eight hits that follow one another, and whether they are inside the limits: bit k.
 struct ut_hit_lanes {
     float8 u, z;
@@ -110,7 +110,7 @@ struct ut_hit_lanes {
 __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed, ut_window_limits& limits,
                                             uint32_t begin, uint32_t end, ut_window& window)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     const uint32_t last = min_of(begin + ut_stride, end);
     for (uint32_t i = begin; i < last; ++i) {
         const float z = hits.z[i], dz = z - z_velo_end;

@@ -18,7 +18,7 @@ __device__ velo_point velo_position(const velo_geometry& geometry, uint32_t sens
 {
     const float local_x = geometry.local_x[column] + fraction_x * geometry.x_pitch[column];
     const float local_y = (static_cast<float>(row) + fraction_y + 0.5f) * velo_pixel_pitch;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     alignas(16) float t[12];
     for (uint32_t i = 0; i < 3u; ++i)
         reinterpret_cast<four_of<float>*>(t)[i] =

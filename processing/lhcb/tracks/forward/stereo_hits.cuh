@@ -66,7 +66,7 @@ __device__ void add_layer(const scifi_event& hits, uint32_t layer, uint32_t half
     const uint32_t lowest = max_of(zone.begin() + max_stereo_hits, middle) - max_stereo_hits;
     const uint32_t highest = min_of(zone.end(), middle + max_stereo_hits);
     const float low = expected - window, high = expected + window;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     for (uint32_t i = lowest; i < highest; ++i) {
         const float x = hits.x[i];
         if (x < low || !(x < high)) continue;

@@ -169,7 +169,7 @@ __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const fo
         const uint32_t n_now = min_of(first_end - first, n_lanes);
         for (uint32_t l = 0; l < n_now; ++l) {
             const float low = low_of[l], high = high_of[l];
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
             while (last < end && hits.x[last] < low) ++last;
             for (uint32_t j = last; j < end && hits.x[j] < high; ++j) {
                 pairs.hits[0] = (first + l) << 16u | j;
@@ -194,7 +194,7 @@ __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const fo
 #endif
         }
     }
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     if (pairs.n != 0u) examine(pairs);
 #endif
 }

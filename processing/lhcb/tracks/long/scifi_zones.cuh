@@ -19,7 +19,7 @@ __device__ auto scifi_cell(const Lanes& x)
     return truncated(at > zero ? (at < last ? at : last) : zero);
 }
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 /// Behind a bin without hits stands what the one before it says, eight bins at a time.
 inline void carry_scifi_bins(uint16_t* bins)
 {
@@ -47,7 +47,7 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
                                  const event_column<uint16_t>& bins, uint32_t* cells)
 {
     zero_words(cells, scifi_cell_stride);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     // A hit fills those bins that begin with it; if hits do not ascend some bins stay as they are.
     for (uint32_t i = threadIdx.x; i < n_scifi_zones * scifi_bin_stride; i += blockDim.x) bins[i] = 0;
     block_barrier();
@@ -131,7 +131,7 @@ class scifi_zone {
         const uint32_t cell = scifi_cell(x), bin = cell / scifi_cells_per_bin;
         const uint32_t before = cells_[bin] & ((1u << cell % scifi_cells_per_bin) - 1u), end = this->end();
         uint32_t at = first_[bin] + static_cast<uint32_t>(__popc(before));
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         while (at < end && x_[at] < x) ++at;
         return at;
 #else

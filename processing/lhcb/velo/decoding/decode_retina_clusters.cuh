@@ -77,7 +77,7 @@ struct unsorted_hits {
     }
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 /// The words of a bank, and where the first of them leaves its hit.
 struct retina_words {
@@ -126,7 +126,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     __shared__ hlt::warp_runs<hlt::retina_words> runs[hlt::max_block_size / hlt::warp_size];
 #endif
 
@@ -152,7 +152,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
         }
         uint32_t total;
         const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         broken |=
             hlt::decode_retina_banks(p.raw_banks, runs, {bank.words(p.raw_banks), at}, n_words, *p.velo_geometry, out);
 #else
@@ -172,7 +172,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
         if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
         n_hits += total;
     }
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     // Apart from the loop above so that it runs over full vectors: banks are short.
     for (uint32_t i = first; i < first + n_hits; ++i) out.phi[i] = hlt::velo_phi(out.x[i], out.y[i]);
 #endif

@@ -106,7 +106,7 @@ __device__ bool grow_cluster(const cluster_window& lit, uint32_t c, uint32_t r, 
     const uint32_t start_row = 8u + r;
     cluster.west = c == 0u ? 1ull << (32u + start_row) : 0ull;
     cluster.east = c == 1u ? 1ull << start_row : 0ull;
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     // Most clusters are complete then: a processor would guess the end of the loop wrong for each.
     for (uint32_t i = 0; i < 2u; ++i) cluster = grow_once(lit, cluster);
 #endif

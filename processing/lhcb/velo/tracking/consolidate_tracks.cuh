@@ -17,7 +17,7 @@ namespace hlt {
 /// The hits of a track while others move. On a GPU words in registers: an array that is indexed by a variable would lie
 /// in local memory.
 struct velo_track_row {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     static constexpr uint32_t n_words = max_velo_track_hits * sizeof(uint16_t) / sizeof(uint32_t);
     static_assert(n_words * sizeof(uint32_t) == max_velo_track_hits * sizeof(uint16_t));  // rows are aligned
     uint32_t words[n_words];

@@ -93,12 +93,12 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
         search.hits.used[i] = 0;
         search.bid[i] = 0xffffffffu;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         const uint32_t phi_and_hit = static_cast<uint16_t>(search.hits.phi[i]) | i << 16;
         search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i], __uint_as_float(phi_and_hit)};
 #endif
     }
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     if (threadIdx.x == 0 && n_hits > 0u) search.hits.points[n_hits] = {hlt::not_a_number(), 0.f, 0.f, 0.f};
 #endif
     hlt::block_barrier();

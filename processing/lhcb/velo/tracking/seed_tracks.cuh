@@ -20,7 +20,7 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
         search, scratch, n, [&](uint32_t i) -> uint32_t { return unused[i]; },
         [&](uint32_t i, uint32_t hit) {
             to.hit[half + i] = static_cast<uint16_t>(hit);
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
             to.x[half + i] = hits.x[hit];
             to.y[half + i] = hits.y[hit];
             to.z[half + i] = hits.z[hit];
@@ -43,7 +43,7 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
         if (n > max_partners) {
             const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
             hits.hit[to] = hits.hit[from];
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
             hits.x[to] = hits.x[from];
             hits.y[to] = hits.y[from];
             hits.z[to] = hits.z[from];
@@ -52,7 +52,7 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
         } else {
             const uint32_t place = first_of_few(n) + i;
             if (place >= half && place < half + n) continue;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
             hits.hit[place] = static_cast<uint16_t>(hits.nobody);
 #else
             hits.x[place] = not_a_number();
@@ -61,7 +61,7 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
     }
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 /// Whether the two hits may be on a track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
@@ -236,7 +236,7 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
                             uint32_t n_middle)
 {
     const event_column<uint16_t> middle = search.unused.from(search.hits.module_pair_offset[pair]);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     const uint32_t tile = blockDim.x;
 #else
     constexpr uint32_t tile = middle_tile;

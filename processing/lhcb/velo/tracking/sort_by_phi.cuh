@@ -35,7 +35,7 @@ struct phi_bin_numbers {
     static constexpr uint32_t n_words = n_phi_bins / 2u;
     alignas(16) uint32_t words[n_words];
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     /// Count one hit more in a bin; returns the number before.
     __device__ uint32_t take(uint32_t bin)
     {

@@ -11,7 +11,7 @@ struct kalman_hit {
     float x, y, z;
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t kalman_width = 1;
 
 /// Hits of a track, which has at least one. They are read where they are needed: an array would lie in local memory.
@@ -50,7 +50,7 @@ struct kalman_hits {
 __device__ void kalman_read(kalman_hits& hits, uint32_t t, const uint16_t* indices, const float* x, const float* y,
                             const float* z)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     hits.indices = indices;
     hits.x = x;
     hits.y = y;

@@ -39,7 +39,7 @@ struct velo_hits {
 
     __device__ hit_point operator[](uint32_t hit) const
     {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         return points[hit];
 #else
         return {x[hit], y[hit], z[hit], 0};

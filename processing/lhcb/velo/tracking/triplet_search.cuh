@@ -5,7 +5,7 @@
 #include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/tracking/triplet_lines.cuh"
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 #include "lhcb/velo/tracking/lines_in_registers.cuh"
 #else
 #include "lhcb/velo/tracking/lines_in_tiles.cuh"
@@ -17,7 +17,7 @@ constexpr uint32_t max_partners = 8;  // downstream hits tried with each middle 
 static_assert(max_partners <= velo_hit_padding, "the copy of hits downstream must end before the next event's");
 
 /// Middle hits between two barriers: on a GPU one for each thread.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t middle_tile = max_block_size;
 #else
 constexpr uint32_t middle_tile = 32;
@@ -47,7 +47,7 @@ struct downstream_hits {
 
     __device__ hit_point operator[](uint32_t place) const
     {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         return points[hit[place]];
 #else
         return {x[place], y[place], z[place], __uint_as_float(static_cast<uint32_t>(hit[place]) << 16)};
