@@ -18,15 +18,10 @@ __device__ velo_point velo_position(const velo_geometry& geometry, uint32_t sens
 {
     const float local_x = geometry.local_x[column] + fraction_x * geometry.x_pitch[column];
     const float local_y = (static_cast<float>(row) + fraction_y + 0.5f) * velo_pixel_pitch;
-#if HLT_ON_GPU
     alignas(16) float t[12];
     for (uint32_t i = 0; i < 3u; ++i)
         reinterpret_cast<four_of<float>*>(t)[i] =
             reinterpret_cast<const four_of<float>*>(geometry.local_to_global[sensor])[i];
-#else
-    static_assert(__builtin_offsetof(velo_geometry, local_to_global) % sizeof(four_of<float>) == 0u);  // on a GPU, too
-    const float* t = geometry.local_to_global[sensor];
-#endif
     return {t[0] * local_x + t[1] * local_y + t[9], t[3] * local_x + t[4] * local_y + t[10],
             t[6] * local_x + t[7] * local_y + t[11]};
 }

@@ -63,7 +63,6 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
 
 HLT_CPU_FORM(velo_decode_retina_clusters)
 {
-    if (!hlt::compares_eight_lanes) return velo_decode_retina_clusters(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_unsorted.first(event);
     p.velo_unsorted.count[event] = 0;

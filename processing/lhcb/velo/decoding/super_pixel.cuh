@@ -106,10 +106,6 @@ __device__ bool grow_cluster(const cluster_window& lit, uint32_t c, uint32_t r, 
     const uint32_t start_row = 8u + r;
     cluster.west = c == 0u ? 1ull << (32u + start_row) : 0ull;
     cluster.east = c == 1u ? 1ull << start_row : 0ull;
-#if !HLT_ON_GPU
-    // Most clusters are complete then: a processor would guess the end of the loop wrong for each.
-    for (uint32_t i = 0; i < 2u; ++i) cluster = grow_once(lit, cluster);
-#endif
     for (bool grown = true; grown;) {
         const cluster_window next = grow_once(lit, cluster);
         grown = next.west != cluster.west || next.east != cluster.east;

@@ -5,5 +5,5 @@ search_by_triplet                                           tracks (seed_tracks.
                                                             triplet_lines.cuh, triplet_search.cuh)
 follow_tracks                                               tracks too, in vectors of the CPU (candidates.cuh)
 kill_clones, filter_three_hit_tracks, consolidate_tracks    the tracks that are kept
-kalman_filter                                               their states (track_hits.cuh)
+kalman_filter                                               their states
 """

@@ -35,24 +35,12 @@ struct phi_bin_numbers {
     static constexpr uint32_t n_words = n_phi_bins / 2u;
     alignas(16) uint32_t words[n_words];
 
-#if HLT_ON_GPU
     /// Count one hit more in a bin; returns the number before.
     __device__ uint32_t take(uint32_t bin)
     {
         const uint32_t shift = 16u * (bin & 1u);
         return atomicAdd(&words[bin / 2u], 1u << shift) >> shift & 0xffffu;
     }
-#else
-    uint32_t take(uint32_t bin)
-    {
-        uint16_t number;
-        std::memcpy(&number, half(bin), sizeof number);
-        const uint16_t more = number + 1u;
-        std::memcpy(half(bin), &more, sizeof more);
-        return number;
-    }
-    char* half(uint32_t bin) { return reinterpret_cast<char*>(words) + bin * sizeof(uint16_t); }
-#endif
     __device__ uint32_t operator[](uint32_t bin) const { return words[bin / 2u] >> 16u * (bin & 1u) & 0xffffu; }
 };
 static_assert(n_phi_bins % 8u == 0u && max_velo_clusters_of_event <= 0xffffu);

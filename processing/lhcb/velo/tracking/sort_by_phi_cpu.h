@@ -154,7 +154,6 @@ inline void put_in_order(uint64_t* __restrict__ words, uint32_t n, const float* 
 
 HLT_CPU_FORM(velo_sort_by_phi)
 {
-    if (!hlt::compares_eight_lanes) return velo_sort_by_phi(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_hits.first(event);
     const uint32_t n = p.velo_unsorted.count[event];

@@ -1,11 +1,10 @@
-// One thread decodes an event: bank after bank to codes of hits, 16 bits each, then mat after mat to hits, eight at
-// once. For processors, where what is near in memory costs little and eight lanes compute like one.
+// An event on the CPU: bank after bank to codes of hits, 16 bits each, then mat after mat to hits. Both take eight
+// words or codes in one step, as vectors.
 #pragma once
 
+#include "framework/device/lanes.cuh"
 #include "lhcb/scifi/bank.cuh"
 #include "lhcb/scifi/hit_columns.cuh"
-
-#if !HLT_ON_GPU
 
 namespace hlt {
 
@@ -168,6 +167,20 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
     return writer.n;
 }
 
+/// Write eight hits of mat `index` from place `at` on.
+inline void store_scifi_hits(const scifi_hit_columns& hits, uint32_t at, const uint8x16& codes, const scifi_mat& mat,
+                             uint32_t index)
+{
+    const auto copy = [](void* to, const auto& vector) { std::memcpy(to, &vector, sizeof vector); };
+    const uint8x32 code = widened(codes);
+    float8 u;
+    find_scifi_u(mat, as_float(code & 0xffu), as_float(code >> 7 & 1u), as_float(code >> 8 & 3u), u);
+    copy(hits.x + at, mat.x_first + mat.dx_du * u);
+    copy(hits.z + at, mat.z_first + mat.dz_du * u);
+    copy(hits.id + at, scifi_hit_columns::first_id(index) + (code >> 1 & 0x1ffu));
+    copy(hits.info + at, static_cast<uint16_t>(index) | codes >> 10 << 11);
+}
+
 /// The hits of all mats in their order. What is written behind the last hit of a mat, the next ones overwrite.
 inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __restrict__ mats, const uint16_t* codes,
                              const scifi_runs& runs, const scifi_hit_columns& hits, uint16_t* offset)
@@ -183,7 +196,7 @@ inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __
         for (uint32_t i = 0; i == 0u || i < end - begin; i += 8u) {
             uint8x16 eight;
             load8(eight, mat.falls != 0u ? codes + end - i - 8 : codes + begin + i);
-            hits.store8(to + i, mat.falls != 0u ? reversed8(eight) : eight, mat, index);
+            store_scifi_hits(hits, to + i, mat.falls != 0u ? reversed8(eight) : eight, mat, index);
         }
         to += end - begin;
     }
@@ -191,5 +204,3 @@ inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __
 }
 
 }  // namespace hlt
-
-#endif
