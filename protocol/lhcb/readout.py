@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from hltnode.protocol.lhcb.banks.velo import FIRST_SENSOR_PAIR_VERSION
+from hltnode.protocol.lhcb.bank_versions import DETECTORS, VELO, VeloVersion
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import TYPES_OF_TRIGGER, BankType, RawBank
 from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDetector, source_id
@@ -27,11 +27,7 @@ NOT_READ_WITH: dict[VeloEncoding, BankType] = {"retina": BankType.VP, "superpixe
 
 # Sides (C, A) of the sub-detectors that are read out in two halves.
 _TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
-    BankType.VP: (SubDetector.VELO_C, SubDetector.VELO_A),
-    BankType.VP_RETINA_CLUSTER: (SubDetector.VELO_C, SubDetector.VELO_A),
-    BankType.UT: (SubDetector.UT_C, SubDetector.UT_A),
-    BankType.FT_CLUSTER: (SubDetector.SCIFI_C, SubDetector.SCIFI_A),
-    BankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
+    bank_type: detector.sides for detector in DETECTORS for bank_type in detector.written
 }
 _ONE_SIDED: dict[int, SubDetector] = {
     # Simulated Rich banks have no field for which of the two detectors they belong to.
@@ -42,7 +38,7 @@ _ONE_SIDED: dict[int, SubDetector] = {
     BankType.PLUME: SubDetector.PLUME,
     BankType.MC_TRACKS: SubDetector.TDET,
 }
-_VELO_TYPES = frozenset({BankType.VP, BankType.VP_RETINA_CLUSTER})
+_VELO_TYPES = frozenset(VELO.written)
 
 
 def readout_source_id(bank: RawBank) -> int | None:
@@ -55,7 +51,7 @@ def readout_source_id(bank: RawBank) -> int | None:
     - Truth banks belong to the test detector: particles by their own number, vertices to number 1024.
     - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
     """
-    return _readout_source_id(bank.type, bank.version >= FIRST_SENSOR_PAIR_VERSION, bank.source_id)
+    return _readout_source_id(bank.type, bank.version >= VeloVersion.SENSOR_PAIRS, bank.source_id)
 
 
 @lru_cache(maxsize=16384)
@@ -105,7 +101,7 @@ def mfps_of_events(
     def source_of(bank: RawBank) -> int | None:
         bank_type, version, source, _ = bank
         return (
-            None if bank_type == unread else _readout_source_id(bank_type, version >= FIRST_SENSOR_PAIR_VERSION, source)
+            None if bank_type == unread else _readout_source_id(bank_type, version >= VeloVersion.SENSOR_PAIRS, source)
         )
 
     return group_into_mfps(events, first_event_id, source_of)

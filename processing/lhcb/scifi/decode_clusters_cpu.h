@@ -152,12 +152,12 @@ inline bool write_event_codes(const raw_banks& banks, const event_row& at, const
         uint16_t* const end = event.runs.end + read_out.first_mat[bank.number];
         uint32_t before = event.n;
         bool broken;
-        if (!lossy && bank.version == 5u) {
+        const scifi_rule rule = scifi_rule_of(bank.version, lossy);
+        if (rule == scifi_rule::version_5) {
             broken = event.write_bank(bank, n_mats, end);
         } else {
             scifi_code_writer writer{event.codes(), most_scifi_codes, event.n};
-            broken = lossy || bank.version == 4u ? writer.write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
-                                                 : writer.write_bank<scifi_rule::version_6>(bank, n_mats, end);
+            broken = writer.write_bank(bank, rule, n_mats, end);
             event.n = writer.n;
         }
         if (broken) errors |= bank_error;

@@ -105,6 +105,14 @@ struct scifi_code_writer {
         return true;
     }
 
+    /// The same by a rule that is known at run time only.
+    bool write_bank(const scifi_bank& bank, scifi_rule rule, uint32_t n_mats, uint16_t* __restrict__ end)
+    {
+        return rule == scifi_rule::one_hit_per_word ? write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
+               : rule == scifi_rule::version_5      ? write_bank<scifi_rule::version_5>(bank, n_mats, end)
+                                                    : write_bank<scifi_rule::version_6>(bank, n_mats, end);
+    }
+
   private:
     /// Each word that is kept makes one hit.
     template <scifi_rule rule>
@@ -154,11 +162,7 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
         uint16_t* const begin = runs.begin + read_out.first_mat[bank.number];
         uint16_t* const end = runs.end + read_out.first_mat[bank.number];
         uint32_t before = writer.n;
-        const bool broken = lossy || bank.version == 4u
-                                ? writer.write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
-                            : bank.version == 5u ? writer.write_bank<scifi_rule::version_5>(bank, n_mats, end)
-                                                 : writer.write_bank<scifi_rule::version_6>(bank, n_mats, end);
-        if (broken) errors |= bank_error;
+        if (writer.write_bank(bank, scifi_rule_of(bank.version, lossy), n_mats, end)) errors |= bank_error;
         for (uint32_t mat = 0; mat < n_mats; ++mat) {
             begin[mat] = static_cast<uint16_t>(before);
             before = end[mat];

@@ -123,7 +123,7 @@ __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry,
     uint32_t lane = 0, k = 0;
     for (uint32_t i = 0; i < bank.n_hits; ++i) {
         uint32_t strip, fraction = 0;
-        if (bank.version == 3u) {
+        if (bank.version == ut_version_clusters) {
             const uint32_t cluster = load_u16(bank.payload + ut_header_v3 + 2u * i);
             const uint32_t channel = cluster >> 2 & 0xfffu;
             lane = channel / n_ut_strips;

@@ -21,6 +21,8 @@ from hltnode.processing.framework.collections import (
 from hltnode.processing.framework.declaration import LargeEvents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
+from hltnode.processing.lhcb.readout import version_sizes
+from hltnode.protocol.lhcb.bank_versions import VeloVersion
 
 N_MODULE_PAIRS = N_MODULES // 2
 PHI_BIN_BITS = 7
@@ -71,6 +73,7 @@ velo_types = SharedTypes(
     records=(VELO_GEOMETRY,),
     enums={"seed_fate": SeedFate},
     sizes={
+        **version_sizes("velo", VeloVersion),
         "n_velo_modules": N_MODULES,
         "n_velo_module_pairs": N_MODULE_PAIRS,
         "n_velo_sensors": N_SENSORS,

@@ -53,13 +53,13 @@ struct velo_bank {
 
 __device__ velo_bank velo_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
-    velo_bank bank{velo_bank_kind::broken, row.version, 0, 0, fragment.data, row.version < 4u};
+    velo_bank bank{velo_bank_kind::broken, row.version, 0, 0, fragment.data, row.version < velo_version_sensor_pairs};
     if (fragment.type == no_bank) {
         bank.kind = velo_bank_kind::absent;
         return bank;
     }
     if (fragment.type != retina_bank && fragment.type != super_pixel_bank) return bank;
-    if (row.version < 2u || row.version > 4u) return bank;
+    if (row.version < velo_version_eighths || row.version > velo_version_sensor_pairs) return bank;
     const uint32_t number = row.source_id & 0x1ffu;
     bank.sensor = bank.has_count ? number : 2u * number;
     if (bank.sensor >= n_velo_sensors) return bank;

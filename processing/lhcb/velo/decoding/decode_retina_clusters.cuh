@@ -25,7 +25,8 @@ struct retina_format {
 
 __device__ retina_format retina_format_of(uint32_t version)
 {
-    return {version == 2u ? 3u : 2u, version == 2u ? 0.125f : 0.25f, version == 4u};
+    const bool eighths = version == velo_version_eighths;
+    return {eighths ? 3u : 2u, eighths ? 0.125f : 0.25f, version == velo_version_sensor_pairs};
 }
 
 struct retina_hit {

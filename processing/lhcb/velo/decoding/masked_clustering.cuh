@@ -238,7 +238,8 @@ HLT_KERNEL(velo_masked_clustering)
             const hlt::super_pixel pixels{of.word(p.raw_banks, j)};
             if (!pixels.is_valid()) broken = true;
             if (!pixels.is_valid() || pixels.pattern() == 0u) return;
-            const uint32_t sensor = of.sensor + (of.version < 4u ? 0u : pixels.second_sensor());
+            const uint32_t sensor =
+                of.sensor + (of.version < hlt::velo_version_sensor_pairs ? 0u : pixels.second_sensor());
             hlt::sort_out_super_pixel(p, pixels, sensor, table, &next_place, crowded);
         });
     }

@@ -113,14 +113,15 @@ class event_clustering {
         const uint32_t n = bank.count_words(is_broken_);
         if (n == 0u) return true;
         const uint8_t* const words = p_.raw_banks.bytes + bank.words(p_.raw_banks).offset;
-        for (uint32_t second = 0; second < (bank.version < 4u ? 1u : 2u); ++second) {
+        const bool pairs = bank.version >= velo_version_sensor_pairs;
+        for (uint32_t second = 0; second < (pairs ? 2u : 1u); ++second) {
             const uint32_t sensor = bank.sensor + second;
             if ((seen_[sensor / 64u] >> sensor % 64u & 1u) != 0u || n_words_ + n > most_words) return false;
             seen_[sensor / 64u] |= 1ull << sensor % 64u;
             n_words_ += n;
             transformations_.add(*p_.velo_geometry, sensor);
             const uint32_t begin = n_others_;
-            sort_out(words, n, end, sensor, bank.version < 4u ? 0u : 1u << 23, second << 23);
+            sort_out(words, n, end, sensor, pairs ? 1u << 23 : 0u, second << 23);
             if (!find_windows(begin)) return false;
         }
         return true;

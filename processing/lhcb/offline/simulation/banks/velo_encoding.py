@@ -19,18 +19,21 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     superpixel_ids,
 )
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels
+from hltnode.protocol.lhcb.bank_versions import VELO
 from hltnode.protocol.lhcb.banks.velo import (
     encode_retina_clusters,
     encode_superpixels,
     superpixels_of_pixels,
 )
-from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 
 VeloEncoding = Literal["retina", "superpixel"]
 
-DEFAULT_VERSIONS: dict[VeloEncoding, int] = {"retina": 3, "superpixel": 2}
-# Versions that can be written; 4 is that of data taking, the others are simulated.
-VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {"retina": (3, 4), "superpixel": (2, 3, 4)}
+_TYPES: dict[VeloEncoding, BankType] = {"retina": BankType.VP_RETINA_CLUSTER, "superpixel": BankType.VP}
+VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {
+    encoding: tuple(int(version) for version in VELO.written[bank_type]) for encoding, bank_type in _TYPES.items()
+}
+DEFAULT_VERSIONS: dict[VeloEncoding, int] = {encoding: versions[0] for encoding, versions in VERSIONS.items()}
 
 
 def velo_banks_of(

@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
     links,
     share_charge,
 )
+from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.ut import N_LANES, N_STRIPS, UtCharges, UtHits
 from hltnode.protocol.lhcb.lhcb_id import ut_lhcb_id
 
@@ -69,7 +70,7 @@ class UtResponse:
     """The response of a UT of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: UtGeometry, version: int) -> None:
-        """`version` of the banks, 3 or 4."""
+        """`version` of the banks: UtVersion."""
         self._geometry = geometry
         self._version = version
         self._lane = geometry.lane_of_sector()
@@ -151,7 +152,7 @@ class UtResponse:
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
         )
         return (
-            self._strips_of(clusters, particle, hit) if self._version == 4 else self._clusters(clusters, particle, hit)
+            self._strips_of(clusters, particle, hit) if self._version == UtVersion.STRIPS else self._clusters(clusters, particle, hit)
         )
 
     def _numbers(self, event: Int64Array, sector: Int64Array, strip: Int64Array) -> Int64Array:
