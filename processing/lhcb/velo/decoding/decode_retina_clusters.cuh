@@ -1,12 +1,14 @@
 // Retina clusters (bank type 73) to hits. The clustering was done in the FPGAs; a word holds column, row and centre of
 // one cluster (docs/formats/velo-banks.md).
 //
-// Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
-// is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no
-// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted.{x, y, z, phi, id, module_pair} and
-// velo_unsorted.count [event]; events.flags. One block per event; a thread finds one bank at a time, places come from a
-// prefix sum over the banks, and the lanes of a warp share the words of its banks. Bounds: the words of all banks of
-// the event were counted into velo_clusters.bound; an event of bound 0 is skipped.
+// Hits are written in the order of the banks, not sorted. A word of 0 is a filler, and a word with a column beyond the
+// sensor is broken: both leave a place marked no_module_pair, and a broken word flags the event. A bank whose count
+// exceeds its fragment gives no hits.
+// In:  the fragments of the VELO rows, velo_geometry.
+// Out: velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count [event]; events.flags.
+// One block per event; a thread finds one bank at a time, places come from a prefix sum over the banks, and the lanes
+// of a warp share the words of its banks.
+// Bounds: velo_clusters.bound counts the words of all banks of the event; an event of bound 0 is skipped.
 #pragma once
 
 #include "framework/device/warp_runs.cuh"
@@ -33,7 +35,7 @@ struct retina_hit {
     velo_point point;
     uint32_t id;
     uint32_t module_pair;
-    bool broken;  // if the column does not exist
+    bool broken;  // the column does not exist
 };
 
 __device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const retina_format& format,
@@ -73,13 +75,13 @@ struct unsorted_hits {
     }
 };
 
-/// The words of a bank, and where the first of them leaves its hit.
+/// The words of a bank, and the place of the hit of the first word.
 struct retina_words {
     velo_words words;
     uint32_t first;
 };
 
-/// Decode the banks of the lanes of a warp; that of this lane has `n` words. Returns whether a column does not exist.
+/// Decode the banks of the lanes of a warp; the bank of this lane has `n` words. Returns whether a word is broken.
 __device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_words>* runs, const retina_words& bank,
                                     uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
 {

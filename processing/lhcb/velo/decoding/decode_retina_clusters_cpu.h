@@ -1,4 +1,4 @@
-// Retina clusters on the CPU: eight words of a bank at a time, as the common kernel decodes one.
+// Retina clusters on the CPU: the common kernel for eight words of a bank at once.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// Element k of the transformations of sensors.
+/// Element k of the transformation of the sensor of each lane.
 template <bool sensor_pairs>
 inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geometry, const uint8x32& sensor,
                                                         uint32_t first_sensor, uint32_t k)
@@ -17,7 +17,7 @@ inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geo
     return values_at(all, sensor * 12u + k);
 }
 
-/// Decode n words to place `at`; up to seven places behind are overwritten. `end`: where what may be read ends.
+/// Decode n words into the places from `at` on; up to seven more places are overwritten. Nothing is read from `end` on.
 /// Returns whether a column does not exist.
 template <uint32_t version>
 bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, uint32_t first_sensor,

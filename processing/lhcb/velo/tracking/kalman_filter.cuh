@@ -6,7 +6,7 @@
 //
 // 1. Least-squares line through all hits, equal weights: slopes for the noise, direction of flight.
 // 2. Filter from large to small z, and from small to large z. A forward track gets its beam-line state from the first,
-//    its end-of-VELO state from the second; a backward track the other way round.
+//    its end-of-VELO state from the second; for a backward track the two are exchanged.
 // 3. Move to the closest approach to the beam line, and to z = 770 mm.
 //
 // x and y are filtered independently with the same hit error, noise and start, so their covariances are equal:
@@ -30,10 +30,10 @@ struct kalman_hit {
     float x, y, z;
 };
 
-// Hits are those of a group of `width` tracks: `rows` is the largest `count`, `has(k, t)` whether track t has a hit k,
-// and `at(k, t)` that hit.
+// `Hits`: the hits of a group of `width` tracks. `rows` is the largest `count`, `has(k, t)` tells whether track t has a
+// hit k, and `at(k, t)` is that hit.
 
-/// Hits of one track, which has at least one. They are read where they are needed: an array would lie in local memory.
+/// Hits of one track, at least one. They are read when they are needed, because an array would lie in local memory.
 struct kalman_track_hits {
     static constexpr uint32_t width = 1;
 
@@ -113,7 +113,7 @@ __device__ void kalman_fit_line(const Hits& hits, kalman_line<Hits::width>& line
     }
 }
 
-/// Predict to the hit and update, where `there`; the covariance update never subtracts nearly equal numbers.
+/// Predict to the hit and update, if `there`. The covariance update never subtracts nearly equal numbers.
 template <uint32_t width>
 __device__ void kalman_update(kalman_state<width>& state, const kalman_line<width>& line, kalman_hit hit, uint32_t t,
                               bool there)
@@ -230,7 +230,7 @@ __device__ void kalman_fit(const Hits& hits, float beamline_x, float beamline_y,
     }
 }
 
-/// Write what lane t of a group has found as a track.
+/// Write the states of lane t of a group as those of a track.
 template <uint32_t width, typename Parameters>
 __device__ void kalman_write(const Parameters& p, uint32_t track, const kalman_group<width>& group, uint32_t t)
 {

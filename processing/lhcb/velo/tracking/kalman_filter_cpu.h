@@ -1,6 +1,6 @@
-// Straight-line Kalman fit of the VELO tracks on the CPU: the common kernel, which has the steps, with one track in
-// each lane of a vector register. A group of tracks has as many steps as its longest track, so the tracks of a group
-// have about equal numbers of hits.
+// Straight-line Kalman fit of the VELO tracks on the CPU: the steps of the common kernel with one track in each lane of
+// a vector register. A group of tracks has as many steps as its longest track, so the tracks of a group have about
+// equal numbers of hits.
 #pragma once
 
 #include "lhcb/velo/tracking/kalman_filter.cuh"
@@ -20,7 +20,8 @@ struct kalman_group_hits {
     bool has(uint32_t k, uint32_t t) const { return k < count[t]; }
     kalman_hit at(uint32_t k, uint32_t t) const { return {x[k][t], y[k][t], z[k][t]}; }
 
-    /// Fill track t, whose count is set. `indices`: of its hits among all, which lie at `from_x` and so on.
+    /// Fill track t, whose count is set. `indices` are places of its hits in the columns `from_x`, `from_y` and
+    /// `from_z`.
     void fill(uint32_t t, const uint16_t* indices, const float* from_x, const float* from_y, const float* from_z)
     {
         for (uint32_t k = 0; k < count[t]; ++k) {
@@ -33,7 +34,7 @@ struct kalman_group_hits {
     }
 };
 
-/// Tracks that are put in the order of their numbers of hits at once.
+/// Tracks that are sorted by their numbers of hits at once.
 constexpr uint32_t kalman_sorted_tracks = 1024;
 
 /// Numbers of n tracks in the order of their `hit_count`.

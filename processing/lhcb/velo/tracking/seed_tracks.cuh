@@ -1,15 +1,14 @@
 // Seeding: triplets of unused hits in three neighbouring module pairs, at most one for every middle hit.
 //
-// The first two hits must be near in phi: of the hits downstream the max_partners nearest are tried. Of all lines
-// through a middle hit the one with the closest third hit wins.
+// The first two hits must be near in phi: the max_partners nearest hits downstream are tried. The line through a middle
+// hit that has the closest third hit becomes the triplet.
 #pragma once
 
 #include "lhcb/velo/tracking/triplet_search.cuh"
 
 namespace hlt {
 
-/// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for.
-/// Returns how many there are.
+/// Copy those of the n hits downstream in `unused` that are still unused to the list of partners. Returns their number.
 __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch,
                                       const event_column<uint16_t>& unused, uint32_t n)
 {
@@ -66,7 +65,7 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
     return nearest;
 }
 
-/// List the lines of those of the n middle hits that are the warp's. Returns how many.
+/// List the lines of the warp's part of the n middle hits. Returns the number of lines.
 __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch,
                                const event_column<uint16_t>& middle, uint32_t n, uint32_t n_downstream,
                                uint32_t& nearest)
@@ -94,8 +93,8 @@ __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& sc
     return end - first_line;
 }
 
-/// Find the third hits of the warp's n lines, and of the lines of each middle hit the best. The third hit of that waits
-/// where the middle hit's open track would be if all had one.
+/// Find the third hits of the warp's n lines, and the best line of each middle hit. Its third hit is kept in the place
+/// that the open track of the middle hit would have if every middle hit had one.
 __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;

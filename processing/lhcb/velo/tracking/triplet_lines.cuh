@@ -13,7 +13,7 @@ static_assert(no_hit >= max_velo_clusters_of_event);
 /// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
 constexpr float phi_margin = 16.f;
 
-/// Where a hit is, and 32 bits more: phi, and above it the number of the hit. One access loads all four.
+/// Position of a hit, and in 32 bits phi and above it the number of the hit. One access loads all four.
 struct alignas(16) hit_point {
     float x, y, z;
     float phi_and_hit;  // the bits of an integer: all four are loaded as numbers of one type
@@ -22,7 +22,7 @@ struct alignas(16) hit_point {
     __device__ uint32_t hit() const { return __float_as_uint(phi_and_hit) >> 16; }
 };
 
-/// No distance from it is below any limit.
+/// A NaN: no distance from it is below any limit.
 __device__ float not_a_number() { return __uint_as_float(0x7fc00000u); }
 
 /// Hits of one event, sorted by phi in each module pair.
@@ -47,14 +47,14 @@ struct two_hits {
 struct line_in_pair {
     float x, y;  // at z = 0
     float tx, ty;
-    int32_t first_bin, last_bin;  // of the pair's, that the window touches
+    int32_t first_bin, last_bin;  // of the pair, touched by the window
 };
 
 /// The module pair that lines are followed to.
 struct line_target {
     event_column<const uint16_t> bins;  // its phi_bin_offset
     uint32_t begin, end;                // its hits
-    float max_scatter;                  // mm^2: as far away a hit may be
+    float max_scatter;                  // mm^2, largest squared distance of a hit
     float phi_tolerance;                // limits the window near the beam, in units of 2 pi / 2^16
 
     __device__ line_target(const velo_hits& hits, uint32_t pair, float max_scatter, float phi_tolerance)
@@ -81,7 +81,7 @@ __device__ line_in_pair line_through(const two_hits& hits, const line_target& ta
             phi_bin(0, phi - tolerance), phi_bin(0, phi + tolerance)};
 }
 
-/// The lowest bits of a scatter do not count: of equal ones the first hit of the window is the closest.
+/// These lowest bits of a scatter do not count: among equal ones the first hit of the window is the closest.
 constexpr uint32_t rank_bits = 7;
 constexpr uint32_t no_rank = 0xffffffffu;
 
@@ -91,7 +91,7 @@ struct closest_hit {
     uint32_t scatter_bits;
 };
 
-/// Which lines the threads of a warp take: 32 from the first on, and again after as many as there are threads.
+/// Lines of the threads of a warp: 32 from the first one on, then 32 after each step of `threads` lines.
 struct line_share {
     uint32_t first_of_warp;
     uint32_t threads;
@@ -106,11 +106,11 @@ __device__ closest_hit find_closest_hit(const line_in_pair& line, const velo_hit
     const hit_point* const pair_begin = &hits.points[target.begin];
     const hit_point* const pair_end = &hits.points[target.end];
     const hit_point* point = &hits.points[begin];
-    // Of numbers that are not negative the bits compare as they do. What is below a limit without rank_bits is so
-    // without its own, too.
+    // The bits of non-negative numbers compare like the numbers. A scatter below a limit without rank_bits is also
+    // below it without its own rank_bits.
     uint32_t limit = __float_as_uint(target.max_scatter);
     float closest = __uint_as_float(no_hit << 16);
-#pragma unroll 1  // the lanes of a warp would part
+#pragma unroll 1  // unrolled, the lanes of a warp would diverge
     for (uint32_t n = end - begin + (wraps ? target.end - target.begin : 0u); n > 0u; --n) {
         if (point == pair_end) point = pair_begin;
         const hit_point hit = *point++;
@@ -125,8 +125,8 @@ __device__ closest_hit find_closest_hit(const line_in_pair& line, const velo_hit
     return {__float_as_uint(closest) >> 16, limit};
 }
 
-/// Find the hit closest to each of n lines. `line_at(i)` gives the two hits of line i and `take(i, found)` gets what is
-/// found; for i >= n, too, something that does not count: all lanes of a warp call it together.
+/// Find the hit closest to each of n lines. `line_at(i)` returns the two hits of line i; `take(i, closest)` is called
+/// with the result. All lanes of a warp call it together, so it is also called for i >= n, with a result to be ignored.
 template <bool only_unused, typename LineAt, typename Take>
 __device__ void follow_lines(const velo_hits& hits, const line_target& target, const line_share& share, uint32_t n,
                              LineAt line_at, Take take)

@@ -1,4 +1,4 @@
-// State of search by triplet while it goes through the module pairs of one event.
+// State of search by triplet for one event.
 #pragma once
 
 #include "framework/generated/launch_types.h"
@@ -46,7 +46,7 @@ struct triplet_cuts {
     uint32_t max_skipped_pairs;
 };
 
-/// Everything that forwarding and seeding of one event work on.
+/// The data of forwarding and seeding of one event.
 struct triplet_search {
     triplet_cuts cuts;
     velo_hits hits;
@@ -55,9 +55,9 @@ struct triplet_search {
     event_column<uint8_t> track_hit_count;
     event_column<uint16_t> seed_hits;
     event_column<open_track> open;
-    event_column<uint32_t> open_found;  // hit that it would take; above the scatter, coarsely
+    event_column<uint32_t> open_found;  // hit that it would take; above it the upper bits of the scatter
     event_column<uint32_t> bid;         // lowest for each hit
-    event_column<uint16_t> unused;      // in the place of each pair its unused hits
+    event_column<uint16_t> unused;      // of each pair, in the places of its hits
     downstream_hits downstream;
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
@@ -73,8 +73,7 @@ struct triplet_scratch {
     uint8_t lines[max_block_size * max_partners];  // of each warp, one behind the other: middle hit and partner
 };
 
-/// Give, in order, those of n hits that no track uses to `keep(i, hit)`, i being how many are before. Returns how many
-/// they are.
+/// Call `keep(i, hit)` for each of n hits that no track uses, in order, with i counting from 0. Returns their number.
 template <typename Hit, typename Keep>
 __device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& scratch, uint32_t n, Hit hit_at,
                                 Keep keep)
