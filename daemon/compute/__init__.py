@@ -1,1 +1,1 @@
-"""The compute thread: sealed slots through the workspaces of the engine."""
+"""The compute thread, which sends sealed slots through the workspaces of the engine."""

@@ -1,4 +1,4 @@
-"""What the daemon needs of an engine. `hltnode.processing.framework.engine` offers it; tests bring their own."""
+"""The interface of an engine, as the daemon needs it. `hltnode.processing.framework.engine` implements it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -12,11 +12,11 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 
 
 class Output(Protocol):
-    """Results of one batch, one row per event: accepted u8[n], lines u32[n, words], flags u32[n], selected u32[n,
-    words]: what the lines selected in accepted events (processing.selection.selected); other rows mean nothing.
+    """Results of one batch, one row per event.
 
-    Line i is bit i % 32 of word i // 32; bits beyond the last line are 0.
-    counts: what was found in each event, u32[n], by the names of the engine's collections.
+    accepted: u8[n]. lines: u32[n, words]; line i is bit i % 32 of word i // 32, and bits after the last line are 0.
+    flags: u32[n]. selected: u32[n, words], the candidates of the lines in accepted events
+    (processing.selection.selected); rows of other events are undefined. counts: u32[n] per collection name.
     """
 
     @property
@@ -32,7 +32,7 @@ class Output(Protocol):
 
 
 class StageTimings(Protocol):
-    """Seconds that the stages of a batch took."""
+    """Durations of the stages of a batch in seconds."""
 
     @property
     def h2d(self) -> float: ...
@@ -43,8 +43,11 @@ class StageTimings(Protocol):
 
 
 class Workspace(Protocol):
-    """What one batch needs; `submit` returns at once, and `ended` is called in any thread when `poll` has news. All
-    methods may raise `BackendError`; after a `DeviceLostError` every batch would."""
+    """Buffers and state of one batch.
+
+    `submit` returns immediately; `ended` is called in any thread when `poll` has news. All methods may raise
+    `BackendError`; after a `DeviceLostError`, every later call fails.
+    """
 
     @property
     def input_data(self) -> NDArray[np.uint8]: ...
@@ -54,7 +57,7 @@ class Workspace(Protocol):
     def timings(self) -> StageTimings: ...
     @property
     def progress(self) -> int:
-        """Steps of its batches that the back end has done, as of the last poll; only rises."""
+        """Number of finished steps of its batches at the last poll; never decreases."""
 
     def seal(self, meps: Sequence[MepInBatch], /) -> None: ...
     def submit(self, ended: Callable[[], None], /) -> None: ...
@@ -63,9 +66,8 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Makes workspaces; knows the lines, the routing words that each one sets (u32[lines, 3]), the collections whose
-    objects are counted, the histograms, the words of each event in Output.selected, and the trigger configuration key
-    (TCK)."""
+    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the
+    histograms, the number of words per event in `Output.selected`, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...

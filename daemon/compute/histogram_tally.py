@@ -1,8 +1,8 @@
-"""What the histograms of a node hold: gathered from its workspaces, by run and since its start.
+"""Histogram contents of a node, summed over its workspaces, by run and since its start.
 
-A workspace counts from batch to batch. Its counters are taken about once a second, before it gets a batch of another
-run, and when somebody asks for the counts while it has no batch; so each count belongs to the run of its event. A batch
-that the back end could not finish may be counted in part.
+A workspace counts over several batches. Its counters are collected about once a second, before it gets a batch of
+another run, and at a request while it has no batch. So each count belongs to the run of its event. A batch that the
+back end did not finish may be counted in part.
 """
 
 import threading
@@ -16,14 +16,14 @@ from hltnode.processing.framework.histograms import HistogramContent, HistogramS
 
 PERIOD_NS = 1_000_000_000
 MAX_RUNS = 8
-"""Runs whose counts are kept; when there are more, those of the oldest are left out."""
+"""Largest number of runs with counts; above it, the counts of the oldest run are dropped."""
 
 
 class Counting(Protocol):
     """A workspace."""
 
     def take_histogram_counts(self) -> NDArray[np.uint32]:
-        """What was counted since the last call; while it has no batch."""
+        """Counts since the last call; only called while the workspace has no batch."""
 
 
 class HistogramTally:
@@ -38,7 +38,7 @@ class HistogramTally:
         self._lock = threading.Lock()
         self._computing: set[int] = set()
         self._untaken: dict[int, int] = {}
-        """Run whose events a slot has counted since it was asked."""
+        """Run of the uncollected counts of each slot."""
         self._taken_ns = dict.fromkeys(range(len(workspaces)), clock_ns())
         self._total = np.zeros(n_counts(self.shapes), np.uint64)
         self._runs: dict[int, NDArray[np.uint64]] = {}
@@ -46,7 +46,7 @@ class HistogramTally:
         """The run of the last batch."""
 
     def begin(self, slot: int, run: int) -> None:
-        """A slot is about to get a batch."""
+        """Called before a slot gets a batch."""
         if not self.shapes:
             return
         with self._lock:
@@ -55,7 +55,7 @@ class HistogramTally:
             self._computing.add(slot)
 
     def end(self, slot: int, run: int) -> None:
-        """A slot has no batch any more."""
+        """Called after the batch of a slot ended."""
         if not self.shapes:
             return
         with self._lock:
@@ -71,7 +71,7 @@ class HistogramTally:
             return list(contents(self.shapes, self._total))
 
     def of_run(self, run: int) -> list[HistogramContent] | None:
-        """Counts of a run, None if there are none."""
+        """Counts of a run; None if it has none."""
         with self._lock:
             self._take_idle()
             counts = self._runs.get(run)
@@ -79,7 +79,7 @@ class HistogramTally:
 
     @property
     def runs(self) -> tuple[int, ...]:
-        """Runs that have counts."""
+        """Runs with counts."""
         with self._lock:
             self._take_idle()
             return tuple(self._runs)

@@ -1,9 +1,9 @@
-"""What becomes of MEPs that were being computed when an earlier session of the node ended.
+"""Handling of MEPs that were being computed when an earlier session of the node ended.
 
-A MEP that ends the node (a kernel crashes on it, or hangs until the watchdog acts) is not acknowledged, so its feeders
-send it again to the next session. Without a memory of it the node would never get past it. The journal notes which MEPs
-the back end has: those that it had when a session ended are suspects. A suspect is computed alone, so that if the node
-ends again it is known which MEP did it. After MAX_INTERRUPTIONS it is not computed any more.
+A MEP can end the node: a kernel crashes on it, or hangs until the watchdog acts. Such a MEP is not acknowledged, so its
+feeders send it again to the next session, which would end in the same way. The journal records the MEPs that the back
+end has. MEPs that it had when a session ended count as interrupted. An interrupted MEP is computed alone: if the node
+ends again, this MEP was the cause. After MAX_INTERRUPTIONS it is not computed any more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,23 +15,25 @@ from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
 from hltnode.protocol.transport.mep_ranges import as_ranges
 
 MAX_INTERRUPTIONS = 2
-"""Sessions that may end on a MEP. The first may have ended on any MEP that the back end had; the second was alone."""
+"""Largest number of sessions that may end on a MEP. The first may have another cause; in the second it was alone."""
 
 log = get_logger("interruptions")
 
 
 class ComputingLog(Protocol):
-    """Notes for the next session what the back end has (`hltnode.daemon.storage.journal.Journal`). Any thread; nothing
-    is raised."""
+    """Records the MEPs of the back end for the next session (`hltnode.daemon.storage.journal.Journal`).
+
+    Called from any thread; never raises.
+    """
 
     def begin_batch(self, run: int, meps: Sequence[tuple[int, int]], /) -> None:
-        """The back end gets these MEPs, (first, last) ranges."""
+        """The back end gets these MEPs, inclusive ranges."""
 
     def end_batch(self, run: int, meps: Sequence[tuple[int, int]], /) -> None:
         """The back end has returned these MEPs."""
 
     def interrupted(self, run: int, /) -> Mapping[int, int]:
-        """MEPs with the number of sessions that ended while the back end had them."""
+        """MEP id -> number of sessions that ended while the back end had the MEP."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +46,7 @@ class Part:
 
 
 class Interruptions:
-    """Divides batches by what has become of their MEPs before, and notes what is computed."""
+    """Divides batches by the earlier interruptions of their MEPs, and records the MEPs being computed."""
 
     def __init__(self, computing: ComputingLog) -> None:
         self._computing = computing
@@ -52,7 +54,7 @@ class Interruptions:
         self._interrupted: Mapping[int, int] = {}
 
     def divide(self, batch: Batch) -> tuple[list[Part], tuple[MepRecord, ...]]:
-        """The parts of a batch in the order in which they are computed, and the MEPs that are not computed."""
+        """The parts of a batch in order of computation, and the MEPs that must not be computed."""
         if batch.run != self._run:
             self._run = batch.run
             self._interrupted = self._computing.interrupted(batch.run)
@@ -70,11 +72,11 @@ class Interruptions:
         return [*parts, *(Part(batch, (mep,), alone=True) for mep in suspects)], left_out
 
     def begin(self, part: Part) -> None:
-        """The back end is about to get a part."""
+        """Called before the back end gets a part."""
         self._computing.begin_batch(part.batch.run, _ranges(part))
 
     def end(self, part: Part) -> None:
-        """The back end has returned a part."""
+        """Called after the back end returned a part."""
         self._computing.end_batch(part.batch.run, _ranges(part))
 
 

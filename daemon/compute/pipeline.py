@@ -1,10 +1,10 @@
-"""The compute thread: sealed slots go through their workspaces, so that transfers and kernels of several overlap.
+"""The compute thread: sends sealed slots through their workspaces; transfers and kernels of several slots overlap.
 
-One thread submits, and takes what has ended; it sleeps until there is a batch, or the back end says that one has ended.
-It never blocks on one batch while another one could start. A back end that fails costs no event: the batch goes on with
-an error instead of results. When the device is lost the thread ends: what it had stays in its slots, unacknowledged,
-and in the journal as being computed, so that the next session of the node takes it for suspect (interruptions.py). The
-thread changes no slot: it reports its progress, and the event builder applies it.
+One thread submits batches and collects finished ones. It sleeps until a batch arrives or the back end reports an end.
+It never blocks on one batch while another could start. A failure of the back end loses no event: the batch continues
+with an error instead of results. If the device is lost, the thread ends. Its batches stay in their slots,
+unacknowledged, and in the journal as being computed, so the next session treats them as interrupted (interruptions.py).
+The thread changes no slot: it reports its progress, and the event builder applies it.
 """
 
 import queue
@@ -25,9 +25,9 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
 
-# How often it is looked whether a batch gets on that has not ended, for the watchdog.
+# Period of the progress check of unfinished batches, for the watchdog.
 LOOK_SECONDS = 0.1
-# How often an idle thread updates `tick_ns`.
+# Period of the updates of `tick_ns` by an idle thread.
 IDLE_SECONDS = 0.5
 
 
@@ -35,8 +35,8 @@ IDLE_SECONDS = 0.5
 class ComputedBatch:
     """A batch that the back end has finished.
 
-    timings: of each of its parts; error: why there are no results of some MEPs; not_processed: MEPs that were not
-    given to the back end, because earlier sessions of the node have ended on them.
+    timings: one entry per part. error: why some MEPs have no results. not_processed: MEPs withheld from the back end,
+    because earlier sessions of the node ended on them.
     """
 
     batch: Batch
@@ -48,7 +48,7 @@ class ComputedBatch:
 
 @dataclass(slots=True)
 class _Job:
-    """A batch on its way: the parts that are not computed yet, and what became of the others."""
+    """A batch in progress: its uncomputed parts, and the results of the others."""
 
     batch: Batch
     results: BatchResults
@@ -59,24 +59,24 @@ class _Job:
 
 
 class _Ended:
-    """In the queue of the thread: the back end may have finished a batch."""
+    """Queue item: the back end may have finished a batch."""
 
 
 _ENDED = _Ended()
 
 
 class Pipeline:
-    """Moves batches through the workspaces of their slots.
+    """Sends batches through the workspaces of their slots.
 
     Args:
-        n_lines: selection lines of the engine. selected_words: words of each event that say what they selected.
-        collections: what the engine counts in each event.
-        histograms: gathers what the workspaces count.
-        computing: where it is noted which MEPs the back end has, and which ones earlier sessions have ended on.
-        progress: called in the compute thread, twice per batch: RUN when the back end has it, DONE before `done`.
-        done: called in the compute thread with each batch that is finished.
-        lost: called in the compute thread with the reason when the device is lost; nothing moves afterwards.
-        crashed: called in the compute thread with an exception that is a defect; nothing moves afterwards.
+        n_lines: number of selection lines. selected_words: words per event for the selected candidates.
+        collections: names of the counted collections.
+        histograms: collects the counts of the workspaces.
+        computing: records the MEPs of the back end; knows the MEPs that earlier sessions ended on.
+        progress: called in the compute thread, twice per batch: RUN when the back end gets it, DONE before `done`.
+        done: called in the compute thread with each finished batch.
+        lost: called in the compute thread with the reason when the device is lost; the thread then ends.
+        crashed: called in the compute thread with an unexpected exception; the thread then ends.
     """
 
     def __init__(
@@ -112,10 +112,12 @@ class Pipeline:
         self._seen: tuple[Part, int] | None = None
         self._thread = threading.Thread(target=self._run, name="hltnode-pipeline", daemon=True)
         self.tick_ns = clock_ns()
-        """Last time when the thread was idle, or when the oldest batch of the back end got on. A back end that hangs
-        on one batch stops this clock, even if it computes others."""
+        """Last time when the thread was idle or the oldest batch of the back end made progress.
+
+        A back end that hangs on one batch stops this clock, even if it computes others.
+        """
         self.advanced_ns = self.tick_ns
-        """Last time when the oldest batch of the back end got on; an idle thread stops this clock."""
+        """Last time when the oldest batch of the back end made progress; an idle thread stops this clock."""
 
     def warm_up(self) -> None:
         """Run an empty batch through each workspace, before the thread starts.
@@ -139,7 +141,7 @@ class Pipeline:
         self._queue.put(batch)
 
     def stop(self, timeout_s: float) -> bool:
-        """End the thread after what is in flight; False if it did not end in time (a hanging back end)."""
+        """End the thread after its batches in flight; False on timeout (a hanging back end)."""
         return end_thread(self._thread, self._queue, timeout_s)
 
     def _run(self) -> None:
@@ -166,7 +168,7 @@ class Pipeline:
         return True
 
     def _next(self) -> Batch | _Ended | None:
-        """The next item; after some time it is looked at the back end all the same."""
+        """The next item of the queue; after a timeout, the back end is polled anyway."""
         try:
             return self._queue.get(timeout=LOOK_SECONDS if self._in_flight else IDLE_SECONDS)
         except queue.Empty:
@@ -176,7 +178,7 @@ class Pipeline:
         self._queue.put(_ENDED)
 
     def _move(self) -> None:
-        """Take from the back end what it has finished, and give it what it may have now."""
+        """Collect finished parts from the back end, and submit the next parts."""
         self._poll()
         while self._waiting and self._may_start(self._waiting[0]):
             self._start(self._waiting.popleft())
@@ -193,7 +195,7 @@ class Pipeline:
             self._finish(job)
 
     def _may_start(self, part: Part) -> bool:
-        """A part that is to be alone waits for all others, and they for it."""
+        """Whether a part may start: a part to be computed alone waits for all others, and they wait for it."""
         return not self._in_flight or not (part.alone or self._in_flight[-1].alone)
 
     def _start(self, part: Part) -> None:
@@ -210,7 +212,7 @@ class Pipeline:
         except BackendError as error:
             self._end(part, str(error))
         else:
-            # Copy, kernels and copy back are one asynchronous job; from here on the host cannot tell them apart.
+            # Copy, kernels and copy back are one asynchronous job, which the host cannot divide.
             self._progress(SlotAdvanced(batch.slot, SlotState.RUN))
             self._in_flight.append(part)
 
@@ -228,7 +230,10 @@ class Pipeline:
             self._end(part, error)
 
     def _note_progress(self) -> None:
-        """Batches are computed in their order, so the oldest one gets on as long as nothing hangs."""
+        """Update the progress clocks.
+
+        Batches run in order, so the oldest one makes progress unless the back end hangs.
+        """
         oldest = self._in_flight[0] if self._in_flight else None
         seen = None if oldest is None else (oldest, self._workspaces[oldest.batch.slot].progress)
         if seen is None or seen != self._seen:
@@ -238,7 +243,7 @@ class Pipeline:
         self._seen = seen
 
     def _end(self, part: Part, error: str | None) -> None:
-        """The back end is done with a part."""
+        """The back end finished a part."""
         self._interruptions.end(part)
         self._histograms.end(part.batch.slot, part.batch.run)
         job, workspace = self._jobs[part.batch.slot], self._workspaces[part.batch.slot]

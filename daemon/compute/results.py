@@ -1,4 +1,4 @@
-"""The results of a batch: one row per event, whatever became of its MEPs."""
+"""The results of a batch: one row per event, also for MEPs without results."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Results:
     """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], selected u32[n, words], counts u32[n,
     collections].
 
-    Line i is bit i % 32 of word i // 32. What the lines selected is 0 in events that they do not accept.
+    Line i is bit i % 32 of word i // 32. `selected` is 0 in events that no line accepts.
     """
 
     accepted: NDArray[np.uint8]
@@ -25,17 +25,17 @@ class Results:
     flags: NDArray[np.uint32]
     selected: NDArray[np.uint32]
     counts: NDArray[np.uint32]
-    """What was found in each event, 0 where there are no results."""
+    """Sizes of the collections per event; 0 without results."""
     collections: tuple[str, ...]
-    """What the columns of `counts` count."""
+    """Names of the columns of `counts`."""
 
     @property
     def objects(self) -> dict[str, int]:
-        """What was found in all events together, by collection."""
+        """Sum of `counts` over all events, by collection."""
         return dict(zip(self.collections, self.counts.sum(axis=0, dtype=np.uint64).tolist(), strict=True))
 
     def of_events(self, rows: slice) -> "Results":
-        """The rows of some events."""
+        """The rows of a slice of events."""
         return Results(
             self.accepted[rows],
             self.lines[rows],
@@ -47,14 +47,14 @@ class Results:
 
 
 def flags_of(mep: MepRecord) -> EventFlag:
-    """What is known of all events of a MEP before they are computed."""
+    """The initial rows of all events of a MEP, before computation."""
     return EventFlag.INCOMPLETE if mep.missing else EventFlag(0)
 
 
 class BatchResults:
-    """Gathers the results of the MEPs of a batch, some of them after the others.
+    """Collects the results of the MEPs of a batch, part by part.
 
-    As long as a MEP has none its events are accepted by no line and carry `not_computed`.
+    Until a MEP has results, no line accepts its events, and they carry the flag `not_computed`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BatchResults:
             accepted=np.zeros(n, dtype=np.uint8),
             lines=np.zeros((n, line_words(n_lines)), dtype=np.uint32),
             flags=np.zeros(n, dtype=np.uint32),
-            # Memory comes with the first write: the rows of most events are never touched.
+            # The system allocates pages at the first write, and the rows of most events are never written.
             selected=np.zeros((n, selected_words), dtype=np.uint32),
             counts=np.zeros((n, len(collections)), dtype=np.uint32),
             collections=collections,
@@ -80,7 +80,7 @@ class BatchResults:
             self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_computed
 
     def add(self, meps: Sequence[MepRecord], output: Output) -> None:
-        """Some MEPs were computed together; the rows of `output` are theirs."""
+        """Add the rows of `output`, of MEPs that were computed together."""
         for mep, rows in _rows(meps):
             own = self._rows[mep]
             self._all.accepted[own] = output.accepted[rows]
@@ -92,7 +92,7 @@ class BatchResults:
                 self._all.counts[own, i] = counts[rows]
 
     def fail(self, meps: Sequence[MepRecord]) -> None:
-        """The back end failed on some MEPs: all their events are kept, so that none is lost to a broken back end."""
+        """Mark MEPs on which the back end failed: all their events are kept, so a broken back end loses none."""
         for mep in meps:
             own = self._rows[mep.mep]
             self._all.accepted[own] = 1
@@ -104,7 +104,7 @@ class BatchResults:
 
 
 def _rows(meps: Sequence[MepRecord]) -> Iterator[tuple[int, slice]]:
-    """Id and rows of each MEP where the events of several stand one behind the other."""
+    """Yield id and row slice of each MEP, for MEPs with consecutive rows."""
     first = 0
     for mep in meps:
         yield mep.mep, slice(first, first + mep.n_events)

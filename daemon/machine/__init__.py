@@ -1,1 +1,1 @@
-"""What a node reads of the machine it runs on, and asks of it."""
+"""Access to the machine: GPU, memory, free space, systemd."""

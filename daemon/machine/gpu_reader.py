@@ -1,7 +1,7 @@
-"""What the driver says of the GPU that computes; read in a thread, because a broken driver may hang.
+"""State of the GPU, read from the driver in a thread because a broken driver may hang.
 
-NVML is used through nvidia-ml-py, which the extras `cuda12` and `cuda13` install. Without it, or without a GPU, nothing
-is read, and the node runs all the same.
+It uses NVML through nvidia-ml-py, which the extras `cuda12` and `cuda13` install. Without that package or without a GPU
+it reads nothing, and the node runs normally.
 """
 
 import importlib
@@ -13,14 +13,14 @@ from typing import Any
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
 
-# Temperature and power change within seconds, and a reading takes a millisecond or two of the driver.
+# Temperature and power change within seconds; a reading costs the driver one or two milliseconds.
 PERIOD_SECONDS = 2.0
 
 log = get_logger("gpu_reader")
 
 
 class GpuReader:
-    """Reads from `start` to `stop`.
+    """Reads periodically from `start` to `stop`.
 
     Args:
         device: ordinal of the GPU among those that CUDA_VISIBLE_DEVICES leaves; None for a node without one.
@@ -31,15 +31,15 @@ class GpuReader:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hltnode-gpu-reader", daemon=True)
         self.readings: GpuReadings | None = None
-        """The last ones; None before the first, and while they cannot be read."""
+        """The last readings; None before the first one and while reading fails."""
 
     def start(self) -> None:
-        """Read for the first time, if there is a GPU."""
+        """Start the thread, which reads immediately, if there is a GPU."""
         if self._device is not None:
             self._thread.start()
 
     def stop(self) -> None:
-        """Read no more; does not wait for a driver that hangs."""
+        """Stop reading; does not wait for a hanging driver."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(0.1)
@@ -71,7 +71,7 @@ class GpuReader:
 
 
 def handle_of(nvml: Any, device: int, visible: str | None) -> Any:
-    """NVML's handle of a GPU. Raises NVMLError, also for one that `visible` (CUDA_VISIBLE_DEVICES) does not name."""
+    """NVML's handle of a GPU. Raises NVMLError, also if `visible` (CUDA_VISIBLE_DEVICES) does not contain it."""
     if visible is None:
         return nvml.nvmlDeviceGetHandleByIndex(device)
     names = [name.strip() for name in visible.split(",")]
@@ -84,7 +84,7 @@ def handle_of(nvml: Any, device: int, visible: str | None) -> Any:
 
 
 def read(nvml: Any, handle: Any) -> GpuReadings:
-    """Read what the GPU reports. Raises NVMLError if it is gone."""
+    """Read the state of the GPU. Raises NVMLError if the GPU is lost."""
 
     def optional(call: Callable[[], Any]) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""The C library's heap, tuned for a process that takes megabytes from the network all the time."""
+"""Heap settings of the C library for a process that constantly receives megabytes from the network."""
 
 import ctypes
 import sys
@@ -10,16 +10,16 @@ _M_MMAP_THRESHOLD = -3
 
 # Frames below this size (the largest that glibc allows) come from the heap.
 _MMAP_THRESHOLD = 32 << 20
-# What the heap may keep free before it is given back, and what it grows by.
+# Free memory that the heap keeps before it returns pages to the system, and its growth step.
 _TRIM_THRESHOLD = 512 << 20
 _TOP_PAD = 64 << 20
 
 
 def keep_heap() -> bool:
-    """Let freed memory stay in the heap; False where the C library has no mallopt.
+    """Keep freed memory in the heap; False if the C library has no mallopt.
 
-    ZeroMQ allocates each frame that it receives. By default glibc maps large blocks anew and gives them back when they
-    are freed, so that every frame is paid with page faults: with frames of 256 KiB the receiving thread of ZeroMQ took
+    ZeroMQ allocates each received frame. By default glibc maps each large block and unmaps it when it is freed, so
+    every frame costs page faults: with frames of 256 KiB the receiving thread of ZeroMQ took
     twice as long (benchmarks/README.md).
     """
     if not sys.platform.startswith("linux"):

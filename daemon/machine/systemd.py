@@ -1,4 +1,4 @@
-"""Status messages to systemd (sd_notify(3)); does nothing where systemd did not start the process."""
+"""Status messages to systemd (sd_notify(3)); without effect if systemd did not start the process."""
 
 import os
 import socket
@@ -21,31 +21,31 @@ class Notifier:
         microseconds = environment.get("WATCHDOG_USEC", "") if mine else ""
         # Half of the limit, as systemd asks.
         self.watchdog_interval = int(microseconds) / 2e6 if microseconds.isdigit() and int(microseconds) else None
-        """Seconds between two calls of `watchdog`, None if systemd does not watch."""
+        """Seconds between two calls of `watchdog`; None if the systemd watchdog is off."""
 
     def ready(self, status: str) -> None:
-        """The start is over: sockets bound, back end warmed up."""
+        """Report the end of the start: sockets bound, back end warmed up."""
         self._send(f"READY=1\nSTATUS={status}")
 
     def status(self, text: str) -> None:
-        """One line for `systemctl status`."""
+        """Set the line shown by `systemctl status`."""
         self._send(f"STATUS={text}")
 
     def stopping(self, status: str) -> None:
-        """The stop has begun; draining may take until TimeoutStopSec."""
+        """Report that the stop started; draining may take until TimeoutStopSec."""
         self._send(f"STOPPING=1\nSTATUS={status}")
 
     def reloading(self) -> None:
-        """The configuration is being read again; `ready` ends it."""
-        # systemd needs the time of the begin to distinguish this reload from an older one.
+        """Report a reload of the configuration; `ready` ends it."""
+        # systemd needs the start time to distinguish this reload from an older one.
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def watchdog(self) -> None:
-        """Feed the watchdog: to be called only when the loop and the pipeline thread have ticked."""
+        """Feed the watchdog; called only after both the event loop and the pipeline thread made progress."""
         self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Release the socket."""
+        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

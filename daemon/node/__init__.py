@@ -1,1 +1,1 @@
-"""One node: its parts put together, its periodic work, its sizes."""
+"""One node: assembly of its parts, periodic work, sizes."""

@@ -1,4 +1,4 @@
-"""The last step of a batch: decisions and events leave, it is counted, and the feeders get their acknowledgement."""
+"""The last step of a batch: send decisions and events, count the batch, acknowledge its MEPs to the feeders."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 
 
 class BatchDelivery:
-    """Takes written batches one after the other, from `start` to `stop`; all calls in the event loop.
+    """Delivers written batches in order, from `start` to `stop`. All calls come from the event loop.
 
     Args:
-        failed: called with the reason when it cannot go on: nothing would be acknowledged any more.
-        pictures: draws accepted events when it is asked to.
+        failed: called with the reason when delivery cannot continue, so no MEP would be acknowledged.
+        pictures: draws accepted events on request.
     """
 
     def __init__(
@@ -42,18 +42,18 @@ class BatchDelivery:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to deliver."""
+        """Start to deliver."""
         self._task = loop.create_task(self._deliver_all())
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Deliver no more; what is still queued is not acknowledged."""
+        """Stop to deliver; queued batches are not acknowledged."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def put(self, written: GatheredBatch) -> None:
-        """Deliver this batch after those that came before."""
+        """Queue a batch for delivery."""
         self._written.put_nowait(written)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

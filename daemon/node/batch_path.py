@@ -1,6 +1,6 @@
-"""The way of a batch through a node: computed, gathered, written; and the output directory, where that ends.
+"""The path of a batch through a node: compute, gather and write, and the output directory at its end.
 
-Every stage has a thread of its own. What a stage has to say to the parts that live in the event loop is called there.
+Every stage has its own thread. Callbacks to parts of the event loop are called in the event loop.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.processing.selection.configuration.tck import TckDocument
 
-# A batch that fails may be a bad batch; this many in a row are a broken back end, and only a restart can help.
+# One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
 MAX_FAILED_BATCHES = 3
 
 log = get_logger("batch_path")
 
 
 class BatchPath:
-    """Pipeline, gather stage and output stage, and the files that they write. `open` first, then `start`.
+    """Pipeline, gather stage and output stage, and the files that they write. Call `open` first, then `start`.
 
     Args:
-        trigger: put beside the events that its lines accept.
-        failed: called in the loop with the reason when the node cannot go on.
-        crashed: called from a thread that cannot go on.
+        trigger: the trigger configuration, written beside the events that its lines accept.
+        failed: called in the loop with the reason when the node cannot continue.
+        crashed: called from a thread that cannot continue.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class BatchPath:
         protocol: FeederProtocol,
         deliver: Callable[[GatheredBatch], None],
     ) -> None:
-        """Lock the output directory, take over its files, and make the parts that write there.
+        """Lock the output directory, recover its files, and create the stages that write there.
 
         Args:
-            deliver: called in the loop with each batch that is written.
+            deliver: called in the loop with each written batch.
 
         Raises:
             OSError: the output directory cannot be written.
@@ -131,7 +131,7 @@ class BatchPath:
         )
 
     def start(self) -> None:
-        """Start the threads; the pipeline is warm."""
+        """Start the threads; the back end is already warm."""
         self.pipeline.start()
         self.gather.start()
         self.output.start()
@@ -139,18 +139,18 @@ class BatchPath:
             self.histogram_files.start()
 
     def release(self) -> None:
-        """Let another node have the output directory."""
+        """Release the lock of the output directory."""
         if self._lock is not None:
             self._lock.release()
 
-    # What the event builder and the feeders ask for
+    # Requests of the event builder and the feeders
 
     def submit(self, batch: Batch) -> None:
         """Compute a sealed slot."""
         self.pipeline.submit(batch)
 
     def finish_files(self, summary: dict[str, Any], over: bool) -> None:
-        """Give the files of a run their final names, behind the batches that came before; `over`: the run has ended."""
+        """Give the files of a run their final names, after all earlier batches; `over`: the run has ended."""
         self.gather.submit(FinishFiles(summary, over))
         if self.histogram_files is not None:
             self.histogram_files.finish(summary["run"])
@@ -187,9 +187,9 @@ class BatchPath:
         self._failed_batches += 1
         log.error("batch_failed", error=error, in_a_row=self._failed_batches)
         if self._failed_batches >= MAX_FAILED_BATCHES:
-            self._failed("the back end fails on every batch", error=error)
+            self._failed("the back end failed on every recent batch", error=error)
 
     def _device_lost(self, error: str) -> None:
-        """No batch can be computed in this process. What the back end had is computed by the next session."""
+        """Stop: this process cannot compute any batch. The next session computes the batches that the back end had."""
         self._core.counters.backend_errors += 1
         self._failed("the device is lost", error=error)

@@ -1,4 +1,4 @@
-"""What the other parts of a node stand on: no socket, no file, no thread."""
+"""The base of a node, which its other parts use: no socket, no file, no thread."""
 
 import secrets
 import time
@@ -25,7 +25,7 @@ from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 
 
 class NodeCore:
-    """Configuration, engine and workspaces, counters and clocks, event builder and slots, who feeds."""
+    """Configuration, engine and workspaces, counters, clocks, event builder, slots, and the registry of feeders."""
 
     def __init__(
         self, config: NodeConfig, engine: Engine, *, backend: str, version: str, clock_ns: Callable[[], int]
@@ -51,7 +51,7 @@ class NodeCore:
         self.builder = EventBuilder(pool, builder_limits(config), self.counters)
         self.info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
         self.about = {"node": config.node.name, "session": self.session, "tck": self.info.tck}
-        """What a page or a file of histograms says of the node."""
+        """Description of the node in histogram pages and files."""
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
         self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns)

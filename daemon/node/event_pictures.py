@@ -1,7 +1,7 @@
 """The picture of an accepted event on the status page.
 
-It costs nothing while nobody looks at the page: a look asks for the next accepted event, of which one record is copied,
-and a thread draws it. The next one is drawn after the period that is configured, if somebody still looks.
+It costs no time while the page is not requested. A request of the page makes the next accepted event be copied, and a
+thread draws it. The next picture follows after the configured period, if the page is still requested.
 """
 
 import threading
@@ -19,12 +19,12 @@ from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 
-# Larger events take too long to be drawn beside a running node: those of proton collisions have 0.2 MB.
+# Drawing larger events takes too long beside a running node; events of proton collisions have 0.2 MB.
 MAX_RECORD_BYTES = 2 << 20
 LOG_INTERVAL_NS = 60_000_000_000
 
 Draw = Callable[[Sequence[RawBank]], str]
-"""The drawing of an event as SVG. What it raises is contained."""
+"""Draws an event as SVG. Its exceptions are caught by the caller."""
 
 log = get_logger("event_pictures")
 
@@ -38,10 +38,10 @@ class _Drawn:
 
 
 class EventPictures:
-    """Draws from time to time; calls from the event loop, but for `stop`.
+    """Draws pictures on request. Calls come from the event loop, except `stop`.
 
     Args:
-        load: makes what draws, in the thread, when the first picture is asked for.
+        load: creates the drawing function, in the thread, at the first request.
         lines: names of the lines in the order of their bits.
     """
 
@@ -59,10 +59,10 @@ class EventPictures:
         self._tried_ns: int | None = None
         self._failed = False
         self.wanted = False
-        """Whether `offer` takes an event."""
+        """Whether `offer` would take an event."""
 
     def look(self) -> EventPicture:
-        """The last picture; asks for the next one when it is time."""
+        """The last picture; requests the next one after the period."""
         now_ns = self._clock_ns()
         is_drawing = self._thread is not None and self._thread.is_alive()
         if not is_drawing and (self._tried_ns is None or now_ns - self._tried_ns >= self._period_ns):
@@ -75,7 +75,7 @@ class EventPictures:
         return EventPicture(drawn.svg, drawn.title, drawn.lines, (now_ns - drawn.at_ns) * 1e-9, note)
 
     def offer(self, batch: GatheredBatch) -> None:
-        """Draw an accepted event of a batch, if it has one."""
+        """Draw one accepted event of a batch, if it has any."""
         for block in batch.events.get(EventStream.ACCEPTED, ()):
             record = next(block.records(), None)
             if record is None or len(record) > MAX_RECORD_BYTES:
@@ -89,7 +89,7 @@ class EventPictures:
             return
 
     def stop(self, timeout_s: float) -> None:
-        """Wait for the thread; one that takes longer does not keep the process from ending."""
+        """Wait for the thread; a thread that takes longer does not block the end of the process."""
         self.wanted = False
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -103,7 +103,7 @@ class EventPictures:
             self._drawn = _Drawn(svg, _title(banks), self._accepted_by(banks), self._clock_ns())
             self._failed = False
         except Exception:
-            # A picture that cannot be drawn must cost a running node nothing but the picture.
+            # An error of the drawing must cost a running node only the picture.
             self._failed = True
             if self._limit.due("drawing") is not None:
                 log.exception("event_not_drawn")

@@ -1,4 +1,4 @@
-"""The hot reload: which keys of the configuration may change while the node runs, and how they come into force."""
+"""The hot reload: the configuration keys that may change while the node runs, and their application."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl
 
-# Everything else is built into buffers, sockets or the trigger, and needs a restart.
+# All other keys determine buffers, sockets or the trigger, and need a restart.
 HOT_KEYS = (
     ("builder", "mep_timeout_ms"),
     ("pipeline", "flush_deadline_us"),
@@ -33,16 +33,16 @@ log = get_logger("hot_reload")
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What differs between two configurations: hot keys with old and new value, and keys that need a restart."""
+    """Difference of two configurations: hot keys with old and new value, and keys that need a restart."""
 
     config: NodeConfig
-    """The old configuration with the hot keys of the new one: what is in force after the reload."""
+    """The configuration after the reload: the old one with the hot keys of the new one."""
     hot: dict[str, tuple[object, object]]
     cold: tuple[str, ...]
 
 
 def compare(old: NodeConfig, new: NodeConfig) -> ConfigChange:
-    """Sort the differences into those that can be taken over and those that cannot."""
+    """Divide the differences into hot keys and keys that need a restart."""
     hot: dict[str, tuple[object, object]] = {}
     cold: list[str] = []
     update: dict[str, dict[str, object]] = {}
@@ -63,7 +63,7 @@ def compare(old: NodeConfig, new: NodeConfig) -> ConfigChange:
 
 
 class HotReload:
-    """Reads the configuration file of a running node again."""
+    """Reloads the configuration file of a running node."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class HotReload:
         notifier: Notifier,
     ) -> None:
         self.config = config
-        """What is in force."""
+        """The current configuration."""
         self._path = path
         self._access = access
         self._protocol = protocol
@@ -83,10 +83,10 @@ class HotReload:
         self._notifier = notifier
 
     def reload(self) -> str:
-        """Take over the hot keys, key files and token; returns what has changed.
+        """Apply the hot keys, key files and token; returns a text with the changes.
 
         Raises:
-            CommandFailedError: the file, a key or the token is bad; nothing has changed.
+            CommandFailedError: the file, a key or the token is invalid; the old values stay.
         """
         if self._path is None:
             raise CommandFailedError("this node was started without a configuration file")
@@ -102,8 +102,8 @@ class HotReload:
             self._notifier.ready("configuration read")
         self._apply(change)
         changed = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in change.hot.items()) or "nothing"
-        cold = f"; only after a restart: {', '.join(change.cold)}" if change.cold else ""
-        return f"changed: {changed}{cold}; the trigger configuration stays as it was read at the start"
+        cold = f"; these need a restart: {', '.join(change.cold)}" if change.cold else ""
+        return f"changed: {changed}{cold}; the trigger configuration is only read at the start"
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config

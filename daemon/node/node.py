@@ -1,9 +1,9 @@
 """The life of a node, from bind to drain.
 
-Order of a start: bind the sockets and the HTTP port, lock the output directory, take over what earlier sessions have
-left in it, warm up the back end, then run; or wait for commands, if it does not start by itself. So a node that is
-started a second time changes nothing, whichever of its ports is free. Order of a stop: no more credits, what was
-granted is built and computed, decisions, files and acknowledgements go out, then everything is closed.
+Order of a start: bind the sockets and the HTTP port, lock the output directory, recover the files of earlier sessions,
+warm up the back end, then run, or wait for commands without autostart. So a second node with the same configuration
+fails before it changes any file. Order of a stop: grant no more credits, build and compute the MEPs of granted credits,
+send decisions and acknowledgements, finish the files, then close everything.
 """
 
 import asyncio
@@ -40,27 +40,28 @@ from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-# The time that acknowledgements and last decisions have to leave.
+# Time limit for the last acknowledgements and decisions to be sent.
 LINGER_MS = 500
 STOP_SECONDS = 5.0
-# A node that is stopped at once after its start may have to load the library of the files first, on a busy machine.
+# A node stopped directly after its start may have to import uproot first, which takes seconds on a busy machine.
 HISTOGRAM_SECONDS = 15.0
 # A picture that takes longer is not worth waiting for.
 PICTURE_SECONDS = 1.0
-# The other threads, the limiter of the connections above all, get the interpreter after this time and not after 5 ms:
-# with a busy event loop 300 connections that came and went took 1.4 s to be counted, and 0.4 s with this.
+# Other threads, above all the connection limiter, get the interpreter after this time instead of 5 ms. With a busy
+# event loop, counting 300 short connections took 1.4 s with 5 ms, and 0.4 s with this value.
 SWITCH_SECONDS = 0.0005
-# After a second SIGTERM the node does not wait for acknowledgements, only for its files to be whole.
+# After a second SIGTERM the node waits only until its files are complete, not for acknowledgements.
 ABANDON_SECONDS = 0.5
 
 log = get_logger("node")
 
 
 class Node:
-    """One trigger node. `start`, then `run`, which lasts until `request_stop`; `run` returns the exit code.
+    """One trigger node. Call `start`, then `run`, which returns the exit code after `request_stop`.
 
-    `trigger` is put beside the events that its lines accept. `config_file` is what a reload reads again.
-    `draw`: makes what draws accepted events for the status page; called in a thread when somebody first looks.
+    trigger: the trigger configuration, written beside the events that its lines accept.
+    config_file: the file that a reload reads.
+    draw: creates the function that draws accepted events for the status page; called in a thread at the first request.
 
     Raises (start):
         SecurityError: a key, an allow-list or the token cannot be used.
@@ -98,10 +99,10 @@ class Node:
         self._http: HttpServer | None = None
         self._exit_code = 0
         self.backend_hangs = False
-        """The back end has not returned a batch when the node was closed: a thread is left that cannot be ended."""
+        """The back end did not return a batch before the node closed: its thread cannot be ended."""
 
     async def start(self) -> None:
-        """Bind, warm up, and begin to take data."""
+        """Bind, warm up, and start to take data."""
         self._loop = asyncio.get_running_loop()
         sys.setswitchinterval(SWITCH_SECONDS)
         self._loop.set_exception_handler(self._loop_exception)
@@ -154,7 +155,7 @@ class Node:
         )
 
     def _make_control(self) -> None:
-        """Make what answers commands and requests, and what delivers to the sockets, which are bound."""
+        """Create the parts that answer commands and requests and deliver to the bound sockets."""
         core, sockets = self._core, self._sockets
         self.access, self.control, self.feeder_protocol = sockets.access, sockets.control, sockets.feeder_protocol
         self.receiver, self.publisher, self.outputs = sockets.receiver, sockets.publisher, sockets.outputs
@@ -214,7 +215,7 @@ class Node:
 
     def _http_server(self) -> HttpServer:
         limits, operation = self.config.limits, self.counters.operation
-        # The periodic tasks are made after the ports are taken, and before a request is answered.
+        # The periodic tasks are created after the ports are bound and before the first request is answered.
         pages = NodePages(self._core, self.status, lambda: self._periodic_tasks.note(), self._pictures)
         commands = HttpControl(
             lambda: self.access.token,
@@ -248,7 +249,7 @@ class Node:
         self.health.warmed_up = True
 
     async def run(self) -> int:
-        """Serve until `request_stop` or a failure; then drain and close. Returns the exit code of the process."""
+        """Run until `request_stop` or a failure, then drain and close; returns the exit code of the process."""
         await self._stop.wait()
         if self.state is not RunState.ERROR:
             self.health.draining = True
@@ -260,7 +261,7 @@ class Node:
         return self._exit_code
 
     def request_stop(self) -> None:
-        """Drain and stop; a second call abandons what is not finished. The loop's thread only."""
+        """Drain and stop; a second call abandons unfinished MEPs. Called in the event loop only."""
         if self._stop.is_set():
             self._exit_code = 1
             self._stop_now.set()
@@ -268,11 +269,11 @@ class Node:
         self._stop.set()
 
     def request_reload(self) -> None:
-        """Read the configuration file again, as the reload command does; the loop's thread only."""
+        """Reload the configuration file, as the reload command does. Called in the event loop only."""
         self.controller.execute(CommandName.RELOAD)
 
     def _fail(self, reason: str, **details: object) -> None:
-        """Go to ERROR: stop, and acknowledge nothing that is not finished; the feeders send it to the next session."""
+        """Enter ERROR and stop. Unfinished MEPs are not acknowledged; feeders send them to the next session."""
         if self.state is RunState.ERROR:
             return
         self.controller.fail()
@@ -287,7 +288,7 @@ class Node:
         call_in_loop(self._loop, self._fail, f"a thread crashed: {error!r}")
 
     def _loop_exception(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """A callback has raised: a defect. What it has left behind cannot be trusted."""
+        """A callback raised an exception: a defect. The state of the node cannot be trusted any more."""
         self.counters.count_exception(ErrorPlace.LOOP)
         self._fail(f"{context.get('message')}: {context.get('exception')!r}")
 
@@ -301,13 +302,11 @@ class Node:
         gathered = await self._end(path.gather.stop)
         written = await self._end(path.output.stop) and gathered
         if not (stopped and written):
-            self._fail("the back end hangs" if not stopped else "the disk does not take the last events")
+            self._fail("the back end does not respond" if not stopped else "the last events could not be written")
         if self._pictures is not None:
             await in_daemon_thread(partial(self._pictures.stop, PICTURE_SECONDS))
         if path.histogram_files is not None and not await self._end(path.histogram_files.stop, HISTOGRAM_SECONDS):
-            log.error(
-                "histograms_not_written", error="not written in time: what came after the last .part file is lost"
-            )
+            log.error("histograms_not_written", error="not written in time: entries after the last .part file are lost")
         self._periodic_tasks.stop()
         await self._batch_delivery.stop()
         if not self.feeder_protocol.check_accounts():
@@ -319,7 +318,7 @@ class Node:
         self._core.notifier.close()
 
     async def _end(self, stop: Callable[[float], bool], seconds: float = STOP_SECONDS) -> bool:
-        """End a thread by its `stop`; True if it ended in the time that it has, which a second `request_stop` cuts."""
+        """End a thread by its `stop`; False on timeout. A second `request_stop` shortens the timeout."""
         if not self._stop_now.is_set():
             ending = asyncio.create_task(in_daemon_thread(partial(stop, seconds)))
             hurry = asyncio.create_task(self._stop_now.wait())

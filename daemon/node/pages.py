@@ -1,4 +1,4 @@
-"""The pages that a node serves besides those of its state: /metrics, /histograms, and the status page for people."""
+"""The pages of a node besides its state: /metrics, /histograms, and the HTML status page."""
 
 import json
 import time
@@ -20,18 +20,18 @@ from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.node.status import NodeStatus
 from hltnode.processing.framework.histograms import HistogramContent
 
-# How old the status page may be: less than the second in which who looks every second comes again.
+# Largest age of the status page: below the refresh period of one second.
 PAGE_NS = 900_000_000
-# How old the histograms on it may be.
+# Largest age of the histograms on the status page.
 HISTOGRAMS_NS = 5_000_000_000
 
 
 class NodePages:
-    """Makes the pages of a node on request.
+    """Renders the pages of a node on request.
 
     Args:
-        note: brings health and dead time up to date.
-        pictures: draws accepted events for the status page; None: it has none.
+        note: updates health and dead time.
+        pictures: draws accepted events for the status page; None: no pictures.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class NodePages:
         self._drawn: list[DrawnHistogram] = []
 
     def metrics(self) -> Callable[[], bytes]:
-        """Take a snapshot, in the event loop; returns what makes the page of it, in any thread."""
+        """Take a snapshot in the event loop; returns a function that renders the page in any thread."""
         self._note()
         core = self._core
         collector = NodeCollector(
@@ -65,7 +65,7 @@ class NodePages:
         return partial(render, collector)
 
     def histograms(self) -> bytes:
-        """The histograms of the run that the node computes; in any thread."""
+        """The histograms of the current run; any thread."""
         run, contents = self._of_run()
         page = {
             **self._core.about,
@@ -75,9 +75,9 @@ class NodePages:
         return json.dumps(page).encode() + b"\n"
 
     def status_page(self) -> Callable[[], bytes]:
-        """Take what the page shows, in the event loop; returns what makes the page of it, in any thread.
+        """Collect the content in the event loop; returns a function that renders the page in any thread.
 
-        A page is good for a second: who asks more often, or with others, gets the same.
+        A page is reused for a second, for all clients.
         """
         now_ns = self._core.clock_ns()
         if self._page_ns is not None and now_ns - self._page_ns < PAGE_NS:
@@ -134,7 +134,8 @@ class NodePages:
         return run, [] if run is None else self._core.tally.of_run(run) or []
 
     def _drawn_histograms(self, now_ns: int) -> list[DrawnHistogram]:
-        """Drawn anew after some seconds: they change slowly, and they are the dearest part of the page."""
+        """The histograms as SVG, redrawn every few seconds: they change slowly and cost more than the rest of the
+        page."""
         if self._histograms_ns is None or now_ns - self._histograms_ns >= HISTOGRAMS_NS:
             self._histograms_ns = now_ns
             self._drawn = [drawn_histogram(content) for content in self._of_run()[1]]

@@ -1,6 +1,6 @@
-"""What a node does when it is time: deadlines, its own health, dead time, the watchdog of the supervisor.
+"""Periodic work of a node: deadlines, health, dead time, and the watchdog of systemd.
 
-The event loop sleeps until the earliest of these times, unless something comes: an idle node wakes up twice a second.
+The event loop sleeps until the earliest due time or the next message. An idle node wakes up twice a second.
 """
 
 import asyncio
@@ -25,26 +25,26 @@ from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# The longest sleep: half a second is soon enough for the pages of health, and for feeders that have left a run.
+# The longest sleep. Half a second is short enough for the health pages and for feeders that left a run.
 HEARTBEAT_NS = 500_000_000
-# While dead time passes its reason is looked at this often: it may change without a message.
+# Period of checks of the dead time reason during dead time: it may change without a message.
 DEAD_TIME_LOOK_NS = 25_000_000
-# No callback of ours takes that long, so the machine or a callback has a problem.
+# No callback takes this long normally: the machine or a callback has a problem.
 LOOP_STALL_SECONDS = 0.25
 LOG_INTERVAL_NS = 10_000_000_000
-# Shorter waits for a feeder are normal and not reported.
+# Shorter waits for a feeder are normal; they are not reported.
 REPORTED_WAIT_NS = 1_000_000_000
-# Source ids shown in one log line.
+# Largest number of source ids in one log line.
 SHOWN_SOURCES = 32
 
 log = get_logger("periodic_tasks")
 
 
 class ReadByTick(Protocol):
-    """A socket of feeders."""
+    """A socket that feeders send to."""
 
     def read(self) -> bool:
-        """Take what is there; False if there is more than fits one turn of the loop."""
+        """Read available messages; False if some are left for the next turn of the loop."""
 
 
 class Ringing(Protocol):
@@ -58,11 +58,11 @@ class PeriodicTasks:
     """Ticks from `start` to `stop`, in the event loop.
 
     Args:
-        sockets: those by which feeders send; read before deadlines are checked.
+        sockets: the sockets that feeders send to; read before deadlines are checked.
         state: state of the run control.
         failed: called with the reason when the node is not healthy.
-        ticked: called when deadlines have been checked.
-        alarm: makes the timer that calls back.
+        ticked: called after deadlines were checked.
+        alarm: creates the timer.
     """
 
     def __init__(
@@ -109,22 +109,22 @@ class PeriodicTasks:
         self._make_alarm = alarm
         self._alarm: Ringing | None = None
         self._due_ns: int | None = None
-        """When the alarm rings (true time); None in a tick."""
+        """Time of the alarm (true time); None during a tick."""
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tick for the first time."""
+        """Start, with a first tick."""
         self._alarm = self._make_alarm(loop, self._tick)
         self._protocol.builder.wake_lowered = self._wake_earlier
         self._tick()
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         if self._alarm is not None:
             self._alarm.close()
             self._alarm = None
 
     def note(self) -> None:
-        """Bring health and dead time up to date, for who shows them."""
+        """Update health and dead time before they are shown."""
         self._clock.read()
         self._note_health(self._clock.now_ns)
         self._note_dead_time(self._clock.true_ns)
@@ -134,7 +134,7 @@ class PeriodicTasks:
         self._clock.read()
         if due_ns is not None:
             self._note_lag(max(0, self._clock.true_ns - due_ns) * 1e-9)
-        # What has come is taken before it is judged what has not come.
+        # Read received messages before deadlines are checked; otherwise received data could count as missing.
         emptied = [socket.read() for socket in self._sockets]
         now_ns = self._clock.tick(drained=all(emptied))
         true_ns = self._clock.true_ns
@@ -153,12 +153,12 @@ class PeriodicTasks:
         self._sleep()
 
     def _wake_earlier(self) -> None:
-        """The builder wants a tick earlier than it said; a tick asks it anyway."""
+        """The builder needs an earlier tick than it last requested; during a tick it is asked anyway."""
         if self._due_ns is not None:
             self._sleep()
 
     def _sleep(self) -> None:
-        """Set the alarm for what is due first."""
+        """Set the alarm to the earliest due time."""
         true_ns = self._clock.true_ns
         longest_ns = HEARTBEAT_NS
         if self._dead_time.reason not in (None, DeadTimeReason.PAUSED):
@@ -197,7 +197,7 @@ class PeriodicTasks:
             self._acknowledged = acknowledged
             health.unacknowledged_since_ns = None
         elif health.unacknowledged_since_ns is None or self._pipeline.advanced_ns != self._pipeline_advanced_ns:
-            # A dense batch may take longer than the limit; as long as it gets on all is well.
+            # A dense batch may take longer than the limit; its progress counts.
             health.unacknowledged_since_ns = now_ns
         self._pipeline_advanced_ns = self._pipeline.advanced_ns
         state = self._state()
@@ -217,7 +217,7 @@ class PeriodicTasks:
             log.warning("waiting_for_feeder", mep=oldest.mep, missing=missing[:SHOWN_SOURCES], n_missing=len(missing))
 
     def _dead_time_reason(self) -> DeadTimeReason | None:
-        """Why the node cannot take data now; None if it can, or if there is no run."""
+        """Why the node cannot take data now; None if it can or if there is no run."""
         if self._state() is RunState.PAUSED:
             return DeadTimeReason.PAUSED
         builder = self._protocol.builder

@@ -1,4 +1,4 @@
-"""From the configuration to what batches, slots and the event builder may hold, so that all of them agree."""
+"""Limits of batches, slots and the event builder, computed from the configuration so that they are consistent."""
 
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
@@ -8,7 +8,7 @@ from hltnode.protocol.transport.decisions import max_events_of_decision
 
 
 def batch_limits(config: NodeConfig) -> BatchLimits:
-    """What one batch may hold under this configuration, for the engine and the slots alike."""
+    """Limits of one batch, for the engine and the slots."""
     defaults = BatchLimits()
     events = config.pipeline.max_events
     return BatchLimits(
@@ -20,7 +20,7 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
 
 
 def slot_limits(config: NodeConfig) -> SlotLimits:
-    """What one slot may hold: one batch, in whole MEPs."""
+    """Limits of one slot: one batch of complete MEPs."""
     limits = batch_limits(config)
     return SlotLimits(
         input_bytes=limits.input_bytes,
@@ -32,7 +32,7 @@ def slot_limits(config: NodeConfig) -> SlotLimits:
 
 
 def max_events_per_mep(config: NodeConfig, n_lines: int) -> int:
-    """The most events that a MEP may have: they must fit in one batch, and their decisions in one message."""
+    """Largest number of events of a MEP: its events fit into one batch, and its decisions into one message."""
     return min(config.pipeline.max_events, max_events_of_decision(n_lines))
 
 

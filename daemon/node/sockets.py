@@ -1,4 +1,4 @@
-"""The sockets of a node, and what reads and writes them."""
+"""The sockets of a node, with their readers and writers."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,11 +25,11 @@ Context = zmq.Context[zmq.Socket[bytes]]
 
 
 class NodeSockets:
-    """Access control, sockets of feeders, of decisions and of events. `bind` first.
+    """Access control and the sockets for feeders, decisions and events. Call `bind` first.
 
     Args:
         state: state of the run control.
-        crashed: called from a thread that cannot go on.
+        crashed: called from a thread that cannot continue.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class NodeSockets:
         self.memory_receiver: MemoryReceiver | None = None
 
     def bind(self) -> None:
-        """Bind all sockets; `close` is for those that were bound, also after a failure.
+        """Bind all sockets. After a failure, `close` closes those already bound.
 
         Raises:
             SecurityError: a key, an allow-list or the token cannot be used.
@@ -151,21 +151,21 @@ class NodeSockets:
 
     @property
     def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver]:
-        """What has to be read before it is judged what feeders have not sent."""
+        """The sockets that must be read before deadlines of feeders are checked."""
         parts = (self.control, self.receiver, self.memory_receiver)
         return [part for part in parts if part is not None]
 
     def start_outputs(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take note of consumers, and of their room for what waits."""
+        """Start to watch for consumers and for room for queued messages."""
         self.outputs.start(loop)
         if self.tap is not None:
             self.tap.start(loop)
 
     def close(self, linger_ms: int) -> None:
-        """Close what was bound; what is queued has `linger_ms` to leave."""
+        """Close all bound sockets; queued messages may be sent for `linger_ms`."""
         for close in self._closers:
             close(linger_ms)
 
     def wait_closed(self) -> None:
-        """Return when what was queued has left, or its time is over."""
+        """Wait until queued messages are sent or their time is over."""
         self._context.term()

@@ -1,4 +1,4 @@
-"""The state of a node for others: /status, the shorter answer to the status command, and what metrics show of it."""
+"""The state of a node: /status, the shorter answer to the status command, and the state in metrics."""
 
 import math
 from collections.abc import Callable
@@ -18,21 +18,21 @@ from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# /status without the lists that grow with the site: a reply on the control socket is small.
+# /status without lists that grow with the site: a reply on the control socket must be small.
 _SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "tck", "accounting")
-# Run numbers in the shorter answer.
+# Largest number of run numbers in the shorter answer.
 SUMMARY_RUNS = 16
-# Source ids shown of a MEP.
+# Largest number of source ids shown for a MEP.
 SHOWN_SOURCES = 32
 
 
 def memory_status(memory: SlotMemory) -> dict[str, int]:
-    """Bytes of a slot by kind: device, pinned, and those of each worker thread."""
+    """Bytes of a slot by kind: device, pinned, and per worker thread."""
     return {"device": memory.device, "pinned": memory.pinned, "thread": memory.thread}
 
 
 class NodeStatus:
-    """Reads the parts of a node on request; in the event loop's thread."""
+    """Reads the state of all parts on request, in the event loop."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class NodeStatus:
         self._gpu = gpu
 
     def state(self) -> NodeState:
-        """What metrics show of the node at this moment."""
+        """The current state of the node, for metrics."""
         protocol, builder = self._protocol, self._protocol.builder
         now_ns = self._clock.now_ns
         current = protocol.registry.current
@@ -88,7 +88,7 @@ class NodeStatus:
         )
 
     def full(self) -> dict[str, Any]:
-        """What /status shows besides the health."""
+        """Content of /status, without the health."""
         info, counters, builder = self._info, self._counters, self._protocol.builder
         return {
             "node": info.node,

@@ -1,1 +1,1 @@
-"""The results of a batch leave the node: decisions, event files and their journal, event streams."""
+"""Outputs of a node: decisions, event files with their journal, event streams."""

@@ -1,6 +1,6 @@
-"""Events as they are kept: their raw banks and the banks of the trigger, in MDF records.
+"""Encoding of kept events as MDF records: their raw banks and the banks of the trigger.
 
-Everything that is done for each event or bank is compiled (protocol/event_records.cpp).
+All loops over events and banks are compiled (protocol/event_records.cpp).
 """
 
 from collections.abc import Sequence
@@ -16,19 +16,22 @@ from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
-# Task that wrote a decision report, as LHCb numbers them: 1 is HLT1.
+# Task id in a decision report (LHCb numbering): 1 is HLT1.
 HLT1_TASK_ID = 1
 # Counters of every luminosity summary, in the order of LumiSource in protocol/trigger_banks.h. T0 is the GPS time (µs)
 # of the first crossing of the run's orbit 0, BCID the number of the crossing since then.
 KNOWN_COUNTERS = (("T0Low", 32), ("T0High", 32), ("BCIDLow", 32), ("BCIDHigh", 14), ("BXType", 2), ("GEC", 1))
-# An event with more objects of a collection counts as one with the most that fit.
+# Counts above the largest value of this many bits are stored as that value.
 COUNT_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """Some events, one row each: decisions u32[n, words], flags u32[n] (EventFlag), what was counted u32[n, c], and
-    what the lines selected u32[n, words] (processing.selection.selected), without words where that is not known."""
+    """Results of n events.
+
+    lines: decisions, u32[n, words]. flags: u32[n] of EventFlag. counts: sizes of collections, u32[n, c]. selected: the
+    candidates of the lines, u32[n, words] (processing.selection.selected); zero words if not known.
+    """
 
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
@@ -38,10 +41,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class EncodedEvents:
-    """MDF records, back to back.
+    """Contiguous MDF records.
 
-    ends: u64, where each one ends; banks_too_large: fragments without bank, because they are larger than a bank may be;
-    candidates_left_out: selected candidates that did not fit in the reports of their events.
+    ends: u64, end of each record. banks_too_large: number of fragments left out because they exceed the size limit of a
+    bank. candidates_left_out: number of selected candidates that did not fit into the reports of their events.
     """
 
     data: bytes
@@ -50,32 +53,32 @@ class EncodedEvents:
     candidates_left_out: int
 
     def records(self) -> list[memoryview]:
-        """Each record."""
+        """The bytes of each record."""
         view = memoryview(self.data)
         ends = self.ends.tolist()
         return [view[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def counter_name(collection: str) -> str:
-    """The name of the luminosity counter of a collection: "long_tracks" is counted as "LongTracks"."""
+    """Name of the luminosity counter of a collection: "long_tracks" becomes "LongTracks"."""
     return "".join(part[:1].upper() + part[1:] for part in collection.split("_"))
 
 
 def lumi_schema(collections: Sequence[str]) -> LumiSchema:
-    """The counters of the luminosity summary of a chain that counts these collections."""
+    """The layout of the luminosity summary of a chain with these collections."""
     return LumiSchema.packed((*KNOWN_COUNTERS, *((counter_name(name), COUNT_BITS) for name in collections)))
 
 
 class EventEncoder:
     """Writes the events of one trigger configuration.
 
-    The TCK is also the encoding key of the decision report, because it identifies the table of decision names too.
+    The TCK is also the encoding key of the decision report: it identifies the table of decision names.
 
     routing: u32[lines, 3], the routing words that each line sets.
-    collections: names of what is counted, in the order of `Decided.counts`.
-    checksums: whether records have the checksum of the format, which LHCb's own files leave 0.
+    collections: names of the counted collections, in the order of `Decided.counts`.
+    checksums: whether records carry the checksum of the format; LHCb's own files have 0.
 
-    Raises ValueError where the report of that many lines does not fit in a bank.
+    Raises ValueError if the decision report of all lines does not fit into one bank.
     """
 
     def __init__(
@@ -109,10 +112,10 @@ class EventEncoder:
         run: int,
         decided: Decided,
     ) -> EncodedEvents:
-        """Some events (ascending) of a batch of MEPs, each given by its number of events and where its MFPs lie in
-        `buffer`: i64[n, 3] of source id, offset and bytes.
+        """Encode events of a batch of MEPs.
 
-        Banks of the trigger that came with the event are replaced.
+        meps: for each MEP its number of events and the place of its MFPs in `buffer`, i64[n, 3] of source id, offset
+        and bytes. events: numbers of the events in the batch, ascending. Trigger banks of the input are replaced.
         """
         ends = np.empty(len(events), dtype=np.uint64)
         encoded = self._encoder.of_batch(
@@ -131,7 +134,7 @@ class EventEncoder:
     def encode_banks(
         self, banks: Sequence[Sequence[RawBank]], events: NDArray[np.int64], decided: Decided
     ) -> EncodedEvents:
-        """Some events (ascending), given with their raw banks; the run is that of their ODIN banks."""
+        """Encode events given as raw banks; `events` are ascending, and the run is that of their ODIN banks."""
         ends = np.empty(len(events), dtype=np.uint64)
         encoded = self._encoder.of_events(
             [list(of_event) for of_event in banks],

@@ -1,7 +1,7 @@
-"""The gathering thread: takes what is kept of a computed batch out of its slot, and frees the slot.
+"""The gathering thread: copies the kept events of a computed batch out of its slot, and frees the slot.
 
-So a disk that hangs, or a consumer that is slow, holds no slot before the output queue is full; then batches stay in
-their slots, so the credits are used up, and the feeders wait: nothing is lost.
+So a hanging disk or a slow consumer occupies no slot until the output queue is full. Then batches stay in their slots,
+credits run out and the feeders wait: no event is lost.
 """
 
 import queue
@@ -18,11 +18,11 @@ from hltnode.daemon.output.requests import Request
 
 
 class GatherStage:
-    """Gathers batch after batch. Requests to the output pass through, so that they stay in the order of the batches.
+    """Gathers batches one after the other. Requests to the output pass through, to keep their order among the batches.
 
     Args:
-        freed: called in the gathering thread with each batch whose slot is not needed any more, before it is handed on.
-        hand_on: takes gathered batches and requests, in the gathering thread.
+        freed: called in the gathering thread with each batch whose slot is free, before the batch is handed on.
+        hand_on: receives gathered batches and requests, in the gathering thread.
         crashed: called in the gathering thread with an unexpected exception.
     """
 
@@ -54,7 +54,7 @@ class GatherStage:
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
-        """Gather what is queued, hand it on, and end the thread; False if that took too long."""
+        """Gather and hand on all queued items, and end the thread; False on timeout."""
         if self._thread.is_alive():
             self._room.lift()
         return end_thread(self._thread, self._queue, timeout_s)

@@ -1,6 +1,6 @@
-"""From a computed batch to what leaves the node: the decisions of its MEPs, and its kept events as MDF records.
+"""Turns a computed batch into the decisions of its MEPs and its kept events as MDF records.
 
-Nothing in it refers to the slot of the batch any more, which can fill again.
+The result does not refer to the slot of the batch, so the slot can be filled again.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -21,24 +21,24 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.transport.decisions import MepDecision
 
 _NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
-"""Flags that do not make an event one for the error stream."""
+"""Flags that do not send an event to the error stream."""
 
 log = get_logger("gathering")
 
 
 @dataclass(frozen=True, slots=True)
 class GatheredBatch:
-    """A batch on its way to files and sockets; `nbytes` are those of its records and decisions."""
+    """A batch on its way to files and sockets; `nbytes` is the size of its records and decisions."""
 
     computed: ComputedBatch
     decisions: Sequence[MepDecision]
     events: Mapping[EventStream, Sequence[RecordBlock]]
     candidates_left_out: int
-    """Selected candidates that did not fit in the reports of their events."""
+    """Number of selected candidates that did not fit into the reports of their events."""
     nbytes: int
 
     def without(self, meps: Collection[int]) -> "GatheredBatch":
-        """Nothing of some MEPs is to leave the node."""
+        """The same batch without some MEPs."""
         return replace(
             self,
             decisions=[decision for decision in self.decisions if decision.mep not in meps],
@@ -66,9 +66,9 @@ class EventGatherer:
         self._n_lines = n_lines
 
     def gather(self, computed: ComputedBatch) -> GatheredBatch:
-        """Accepted events, and those with a flag for the error stream.
+        """Gather the accepted events and the events for the error stream.
 
-        Missing sources or the global event cut alone do not keep an event, unless its MEP goes to the error stream.
+        Missing sources or an event cut alone do not keep an event, unless its whole MEP goes to the error stream.
         """
         batch, results = computed.batch, computed.results
         to_error = results.flags & ~_NO_ERROR
@@ -97,7 +97,7 @@ class EventGatherer:
         return GatheredBatch(computed, decisions, events, left_out, nbytes)
 
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
-        """Some events of a batch as records, and how many candidates did not fit in their reports."""
+        """Events of a batch as records, and the number of candidates that did not fit into their reports."""
         batch, results = computed.batch, computed.results
         encoded = self._encoder.encode_batch(
             self._buffers[batch.slot],

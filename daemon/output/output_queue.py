@@ -1,16 +1,16 @@
-"""How much may lie between the gathering and the acknowledgement: bytes and batches."""
+"""Limit on gathered batches that are not acknowledged yet, in bytes and in batches."""
 
 import threading
 
 MAX_BATCHES = 8
-"""A batch of which little is kept costs the node little, but its feeders keep all of it until it is acknowledged."""
+"""A limit in bytes is not enough: feeders keep a whole batch until its acknowledgement, even if no event is kept."""
 
 
 class OutputQueue:
-    """Counts what is gathered and not yet acknowledged; any thread.
+    """Counts gathered batches until they are acknowledged; any thread.
 
     Args:
-        max_bytes: above it nothing is gathered; the last batch may exceed it.
+        max_bytes: no batch is gathered above this limit; the last batch may exceed it.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -23,7 +23,7 @@ class OutputQueue:
         """Whether a batch waits in its slot because the queue is full."""
 
     def wait_for_room(self) -> None:
-        """Return when another batch may be gathered."""
+        """Wait until another batch may be gathered."""
         with self._changed:
             while not self._has_room():
                 self.is_full = True
@@ -31,20 +31,20 @@ class OutputQueue:
             self.is_full = False
 
     def put(self, nbytes: int) -> None:
-        """A batch is gathered."""
+        """Count a gathered batch."""
         with self._changed:
             self.nbytes += nbytes
             self.batches += 1
 
     def take(self, nbytes: int) -> None:
-        """A batch is acknowledged."""
+        """Remove an acknowledged batch."""
         with self._changed:
             self.nbytes -= nbytes
             self.batches -= 1
             self._changed.notify_all()
 
     def lift(self) -> None:
-        """There is room from now on: the node stops, and what is left in its slots is not much."""
+        """Lift the limit: the node stops, and only the batches in its slots are left."""
         with self._changed:
             self._unlimited = True
             self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""All outputs over sockets together: decisions, kept events, error stream, monitoring sample.
+"""All socket outputs: decisions, kept events, error stream, monitoring sample.
 
-Each has its slow consumer policy; with `wait` a slow consumer holds the batch, so in the end the output queue, the
-slots and the credits of the feeders.
+Each output has a slow consumer policy. With `wait`, a slow consumer holds the batch and finally fills the output queue
+and the slots, until the feeders have no credits.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput,
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 from hltnode.protocol.transport.decisions import MepDecision, encode_decision
 
-# Shorter waits are normal for a busy consumer and not reported.
+# Shorter waits are normal for a busy consumer; they are not reported.
 REPORTED_WAIT_NS = 1_000_000_000
-# Messages of the sample that are queued for a slow monitor; further ones are dropped.
+# Sample messages queued for a slow monitor; further messages are dropped.
 MONITOR_QUEUE = 16
 
 Context = zmq.Context[zmq.Socket[bytes]]
 
 
 class Outputs:
-    """The sockets by which written batches leave the node; all calls from the event loop's thread.
+    """The sockets that publish written batches. All calls come from the thread of the event loop.
 
     Raises:
         BindError: an endpoint cannot be bound.
@@ -98,7 +98,7 @@ class Outputs:
         return None if self._monitor is None else self._monitor.endpoint
 
     async def publish(self, written: GatheredBatch) -> None:
-        """Send the events and decisions of a batch; when it returns, its MEPs may be acknowledged."""
+        """Send the events and decisions of a batch; afterwards its MEPs may be acknowledged."""
         run = written.computed.batch.run
         for stream, output in self.events.items():
             await output.sender.put_all(_records(written, stream), partial(event_message, stream, run))
@@ -114,13 +114,13 @@ class Outputs:
                     await self._monitor.sender.put_all(events, partial(event_message, stream, run))
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take note of subscriptions, and of consumers that have room again."""
+        """Start to watch the sockets for subscriptions and for consumers with room."""
         self._publisher.start(loop)
         for output in self._event_outputs():
             output.start(loop)
 
     def problem(self, now_ns: int) -> str | None:
-        """Which outputs hold back the node, None if none does; for `Health.output_problem`."""
+        """The outputs that hold back the node, as text for `Health.output_problem`; None if there is none."""
         waiting = [
             f"{sender.name} has waited for its consumer for {(now_ns - since) / 1e9:.1f} s"
             for sender in self._senders()
@@ -130,7 +130,7 @@ class Outputs:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether an output waits for its consumer at this moment."""
+        """Whether an output currently waits for its consumer."""
         return any(sender.waiting_since_ns is not None for sender in self._senders())
 
     def close(self, linger_ms: int) -> None:
@@ -151,5 +151,5 @@ def _records(written: GatheredBatch, stream: EventStream) -> Iterator[memoryview
 
 
 def _as_decision(decision: MepDecision, _sequence: int) -> Message:
-    # The number is that of the decision stream, so that a monitor can compare; a sample has gaps by intent.
+    # The sequence number is that of the decision stream, so a monitor can compare both; gaps are intended.
     return (encode_decision(decision),)

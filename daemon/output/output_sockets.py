@@ -1,7 +1,7 @@
-"""The outputs over sockets: decisions on XPUB, kept events on PUSH or PUB.
+"""Socket outputs: decisions on XPUB, kept events on PUSH or PUB.
 
 Loss on the decision socket is counted. A plain PUB socket drops silently when a subscriber is slow: 187,000 of 200,000
-messages in a measurement, without an error. With XPUB_NODROP the send fails instead, for all subscribers at once, and
+messages in a measurement, without an error. With XPUB_NODROP the send fails instead, for all subscribers at once. Then
 the policy of the output decides. The default retries for a bounded time, then drops the decision and counts it.
 """
 
@@ -22,7 +22,7 @@ from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeade
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
 # Decisions queued per subscriber, libzmq's default; about 10 MB with 1000 events per MEP and a small menu.
 HIGH_WATER_MARK = 1000
-# A subscription is a short topic. The handshake of CURVE is the largest that comes from a consumer.
+# A subscription is a short topic; the largest message from a consumer is the CURVE handshake.
 MAX_CONSUMER_BYTES = 512
 # Subscriptions read per call, so that a flood of them cannot block the loop.
 SUBSCRIPTION_BUDGET = 256
@@ -31,10 +31,10 @@ MAX_WAIT_NS = 50_000_000
 
 
 class DecisionPublisher:
-    """Owner of the decision socket; all calls from the event loop's thread.
+    """The decision socket. All calls come from the thread of the event loop.
 
     Args:
-        prepare: makes the socket secure before it is bound.
+        prepare: applies the security settings before the socket is bound.
 
     Raises:
         BindError: the endpoint cannot be bound.
@@ -63,8 +63,7 @@ class DecisionPublisher:
         )
         options = {
             zmq.XPUB_NODROP: 1,
-            # Each subscription and its end is reported, also a second one to the same topic, so that they can be
-            # counted.
+            # Reports every subscription and its end, also repeated ones to the same topic, so they can be counted.
             zmq.XPUB_VERBOSER: 1,
             zmq.SNDHWM: high_water_mark,
             zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
@@ -73,18 +72,18 @@ class DecisionPublisher:
         self._watch = SocketWatch(self._socket, self.changed)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take note of subscriptions, and of room for what waits."""
+        """Start to watch the socket for subscriptions and for room for queued messages."""
         self._watch.start(loop)
         self.changed()
 
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
-        """Send the decisions in order, each with the next sequence number, by the policy of the output."""
+        """Send decisions in order, each with the next sequence number, according to the policy."""
         self._track_subscriptions()
         await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
         self.changed()
 
     def changed(self) -> None:
-        """Count subscriptions and send what waits; to be called when the socket may have news."""
+        """Count subscriptions and send queued messages; called when the socket may be readable or writable."""
         self._track_subscriptions()
         self.sender.pump()
 
@@ -101,7 +100,7 @@ class DecisionPublisher:
         self._watch.again()
 
     def close(self, linger_ms: int) -> None:
-        """Close the socket; what is queued may be sent for up to `linger_ms` while the context ends."""
+        """Close the socket; queued messages may be sent for up to `linger_ms` while the context ends."""
         self._watch.stop()
         self.sender.pump()
         self.sender.close()
@@ -116,13 +115,13 @@ class DecisionPublisher:
 
 
 class OutputSocket:
-    """A bound PUSH or PUB socket whose send fails, instead of dropping silently, if a consumer is slow.
+    """A bound PUSH or PUB socket whose send fails for a slow consumer instead of dropping silently.
 
     Raises:
         BindError: the endpoint cannot be bound.
 
     Args:
-        prepare: makes the socket secure before it is bound.
+        prepare: applies the security settings before the socket is bound.
     """
 
     def __init__(
@@ -155,7 +154,7 @@ class OutputSocket:
         return True
 
     def close(self, linger_ms: int) -> None:
-        """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
+        """Close; queued messages may be sent for up to `linger_ms` while the context ends."""
         if self._watch is not None:
             self._watch.stop()
         self._socket.close(linger=linger_ms)
@@ -178,11 +177,11 @@ class EventOutput:
         self.sender = PolicySender(name, policy, socket.try_send, counters, queue=queue)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take note of room for what waits."""
+        """Start to watch the socket for room for queued messages."""
         self._socket.start(loop, self.sender.pump)
 
     def close(self, linger_ms: int) -> None:
-        """Close the socket; what is still queued is counted as dropped."""
+        """Close the socket; messages still queued are counted as dropped."""
         self.sender.pump()
         self.sender.close()
         self._socket.close(linger_ms)

@@ -1,7 +1,7 @@
 """The output thread: writes the kept events of gathered batches, then passes them on.
 
-A failing disk holds the batch, so in the end the output queue, the slots and the credits: the feeders wait, nothing is
-lost.
+While the disk fails, the batch waits. The output queue and the slots fill up, credits run out and the feeders wait: no
+event is lost.
 """
 
 import queue
@@ -25,12 +25,11 @@ log = get_logger("output_stage")
 
 
 class OutputStage:
-    """Writes the kept events of batches and carries out requests.
+    """Writes the kept events of batches and executes requests.
 
     Args:
-        done: called in the output thread with each batch that is written: its decisions may be sent and its MEPs
-            acknowledged.
-        events_revoked: called in the output thread with the receipt of a request that was carried out.
+        done: called in the output thread with each written batch; its decisions may be sent and its MEPs acknowledged.
+        events_revoked: called in the output thread with the receipt of an executed request.
         crashed: called in the output thread with an unexpected exception.
     """
 
@@ -62,7 +61,7 @@ class OutputStage:
         self._queue.put(item)
 
     def stop(self, timeout_s: float) -> bool:
-        """Write what is queued, finish the files and end the thread; False if it could not be written."""
+        """Write all queued items, finish the files and end the thread; False if some could not be written."""
         if not self._thread.is_alive():
             return True
         self._queue.put(None)
@@ -121,10 +120,10 @@ class OutputStage:
         self._retry(partial(self._store.write_summary, item.summary))
 
     def _revoke_events(self, request: RevokeEvents) -> None:
-        """The events do not stay in the files; the MEPs that are not written yet are skipped later.
+        """Remove the events of revoked MEPs from the files, and skip revoked MEPs that are not written yet.
 
-        A MEP may have been written since the request was made, before it was acknowledged: that one is in the files,
-        and must not be skipped when it is sent here again.
+        A MEP may have been written after the request was made, but before its acknowledgement. That MEP is in the files
+        and must not be skipped if it is sent to this node again.
         """
         written = self._store.journal.content.finished_of(request.run, request.in_node)
         self._revoked |= {(request.run, mep) for mep in request.in_node - written}

@@ -1,4 +1,4 @@
-"""What the loop asks of the output, in the order of the batches."""
+"""Requests of the event loop to the output; they keep their order among the batches."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from hltnode.protocol.transport.feeder_messages import Revoked
 class FinishFiles:
     """Request to give the files of a run their final names and to write its summary.
 
-    With `run_ended` all its files are finished and its MEPs are removed from the journal; otherwise the run may
+    With `run_ended`, all files of the run are finished and its MEPs are removed from the journal. Otherwise the run may
     continue in the next session, and files with MEPs that a feeder may revoke keep their .part names.
     """
 
@@ -23,7 +23,7 @@ class FinishFiles:
 class Supervised:
     """A feeder may revoke MEPs of the run: its files keep their .part names until their MEPs are confirmed.
 
-    To be submitted before the first batch of the run.
+    Submitted before the first batch of the run.
     """
 
     run: int
@@ -31,7 +31,7 @@ class Supervised:
 
 @dataclass(frozen=True, slots=True)
 class Confirmed:
-    """Every feeder has confirmed all MEPs of the run below this id: none of them can be revoked any more."""
+    """Every feeder has confirmed all MEPs of the run below this id: none of them can be revoked."""
 
     run: int
     below: int
@@ -39,9 +39,9 @@ class Confirmed:
 
 @dataclass(frozen=True, slots=True)
 class RevokeEvents:
-    """Request to remove the events of MEPs that another node builds now, given as (first, last) ranges.
+    """Request to remove the events of MEPs that another node builds now.
 
-    Those `in_node` are built and not acknowledged; they may not be written yet.
+    meps: inclusive ranges. in_node: MEPs that are built here but not acknowledged; they may not be written yet.
     """
 
     run: int

@@ -1,6 +1,6 @@
-"""What happens to messages when a consumer is slow: the slow consumer policy of an output (no sockets here).
+"""The slow consumer policy of an output: the handling of messages that no consumer can take (no sockets here).
 
-Every message gets the next number of its output, a dropped one too, so that a consumer can see how many it missed.
+Every message gets the next sequence number of its output, also a dropped one. So a consumer sees how many it missed.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ log = get_logger("slow_consumer_policy")
 
 
 class PolicySender:
-    """One output; all calls from the event loop's thread.
+    """Sender of one output. All calls come from the thread of the event loop.
 
     Args:
         try_send: sends a message, or returns False at once if no consumer can take it.
-        max_wait_ns: with `drop_new`, how long a call of `put_all` may wait before it drops.
-        queue: with `drop_old`, how many messages are kept for a slow consumer.
+        max_wait_ns: with `drop_new`, longest wait of a `put_all` call before it drops messages.
+        queue: with `drop_old`, number of messages kept for a slow consumer.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class PolicySender:
         self._dropping = False
         self._room = asyncio.Event()
         self.waiting_since_ns: int | None = None
-        """With `wait`: time since which a message waits for a consumer; None if none does."""
+        """With `wait`: start time of the current wait for a consumer; None if no message waits."""
 
     async def put_all(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> None:
-        """Send items in order; `encode` makes a message of an item and its sequence number."""
+        """Send items in order; `encode` turns an item and its sequence number into a message."""
         deadline_ns = self._clock_ns() + self._max_wait_ns
         for item in items:
             message = encode(item, self._sequence)
@@ -74,14 +74,14 @@ class PolicySender:
                 self._queue_or_drop_oldest(message)
 
     def pump(self) -> None:
-        """Try to send what waits; to be called when a consumer may have room again."""
+        """Try to send waiting messages; called when a consumer may have room."""
         self._room.set()
         while self._queue and self._try_send(self._queue[0]):
             self._queue.popleft()
         self._counters.queued = len(self._queue)
 
     def close(self) -> None:
-        """Count what is still queued as dropped."""
+        """Count messages that are still queued as dropped."""
         for _ in self._queue:
             self._dropped()
         self._queue.clear()
@@ -97,14 +97,14 @@ class PolicySender:
         self.waiting_since_ns = None
 
     async def _wait_for_room(self, ns: int | None) -> None:
-        """Return when `pump` is called, or after this time."""
+        """Wait until `pump` is called, at most for this time."""
         self._room.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(None if ns is None else ns * 1e-9):
                 await self._room.wait()
 
     async def _send_or_drop(self, message: Message, deadline_ns: int) -> None:
-        # After a drop there is no wait until a send succeeds: a consumer that has stopped costs this time once and not
+        # After a drop, do not wait until a send succeeds: a stopped consumer costs this time once, not
         # per batch.
         while not (sent := self._try_send(message)):
             left_ns = deadline_ns - self._clock_ns()

@@ -1,4 +1,4 @@
-"""MEPs from the messages of a node's tap (no I/O, no clock)."""
+"""Assembles MEPs from the messages of the input tap of a node (no I/O, no clock)."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,29 +10,29 @@ from hltnode.protocol.raw_data.mep import Mep, encode_mep
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.tap_message import BEGIN, FRAGMENT, decode_tap_header
 
-# Fragments of MEPs that are not closed yet. A MEP whose end does not come, because it was revoked or its message was
-# dropped, is given up when there are more.
+# Limit on fragments of MEPs that are not closed. Above it, the oldest MEP is given up: it was revoked, or the message
+# of its end was dropped.
 MAX_OPEN_BYTES = 1 << 30
 
 
 @dataclass(slots=True)
 class RecordingCounts:
-    """What was recorded, and what not."""
+    """Number of recorded and lost MEPs."""
 
     meps: int = 0
     events: int = 0
     bytes: int = 0
     missed_messages: int = 0
-    """Messages of the tap that did not come: this recorder was too slow for the node, which did not wait."""
+    """Lost messages of the tap: the recorder was too slow, and the node does not wait."""
     cut_meps: int = 0
-    """MEPs that are not recorded because a fragment of them did not come, or came before the recording began."""
+    """MEPs not recorded because a fragment was lost or arrived before the recording started."""
     without_odin: int = 0
-    """MEPs that are not recorded because the fragment of the ODIN source is missing, which a Run-3 MEP needs."""
+    """MEPs not recorded because the ODIN fragment is missing, which a Run-3 MEP needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedMep:
-    """A MEP as it was built, encoded."""
+    """A complete MEP in its encoded form."""
 
     run: int
     mep: int
@@ -41,7 +41,7 @@ class RecordedMep:
 
 
 class MepAssembly:
-    """Takes the messages one by one, and gives each MEP when it is closed."""
+    """Takes messages one by one, and returns each MEP when it is closed."""
 
     def __init__(self, max_open_bytes: int = MAX_OPEN_BYTES) -> None:
         self.counts = RecordingCounts()
@@ -51,10 +51,10 @@ class MepAssembly:
         self._next: int | None = None
 
     def take(self, parts: Sequence[Buffer]) -> RecordedMep | None:
-        """Take one message; the MEP that it completes, if it does. Raises MessageError for what is no such message."""
+        """Take one message; returns the MEP that it completes, if any. Raises MessageError for an invalid message."""
         header = decode_tap_header(parts[0])
         if header.kind == BEGIN:
-            # It has the number of the next message, and comes for each recorder.
+            # It carries the number of the next message, and is sent to each recorder.
             return None
         counts = self.counts
         if self._next is not None and header.sequence > self._next:
@@ -75,7 +75,7 @@ class MepAssembly:
         try:
             content = encode_mep([byte_view(frame)[HEADER_SIZE:] for frame in frames])
         except ProtocolError:
-            # The fragments are those of one MEP and sound: the node has checked them.
+            # The node has checked the fragments: they are valid and belong to one MEP.
             counts.without_odin += 1
             return None
         n_events = Mep.parse(content).n_events
@@ -85,7 +85,7 @@ class MepAssembly:
         return RecordedMep(header.run, header.mep, n_events, content)
 
     def end(self) -> None:
-        """Nothing more comes: what is open is not recorded."""
+        """End the recording; open MEPs are not recorded."""
         while self._open:
             self._give_up()
 

@@ -1,4 +1,4 @@
-"""Files of recorded MEPs: one series for each run, written under a passing name until they are whole."""
+"""Files of recorded MEPs: one series for each run. A file has a temporary name until it is complete."""
 
 from pathlib import Path
 from typing import BinaryIO
@@ -9,7 +9,7 @@ PASSING_SUFFIX = ".part"
 
 
 class MepFiles:
-    """Writes MEPs to FOLDER/run_RUN_NUMBER.mep. Raises OSError, also FileExistsError: nothing is written over."""
+    """Writes MEPs to FOLDER/run_RUN_NUMBER.mep. Raises OSError; FileExistsError instead of overwriting a file."""
 
     def __init__(self, folder: Path, max_file_bytes: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -21,7 +21,7 @@ class MepFiles:
         self._file: BinaryIO | None = None
         self._path = folder
         self.finished: list[Path] = []
-        """The files that are whole."""
+        """The complete files."""
 
     def write(self, mep: RecordedMep) -> None:
         """Append a MEP to the file of its run."""
@@ -37,7 +37,7 @@ class MepFiles:
         self._n_bytes += len(mep.content)
 
     def close(self) -> None:
-        """Give the present file its name."""
+        """Close the current file and give it its final name."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -48,6 +48,6 @@ class MepFiles:
         self._number += 1
         self._path = self._folder / f"run_{self._run:010d}_{self._number:05d}.mep"
         if self._path.exists():
-            raise FileExistsError(f"{self._path}: exists, and a recording writes over nothing")
+            raise FileExistsError(f"{self._path}: exists; a recording never overwrites a file")
         self._file = self._path.with_name(self._path.name + PASSING_SUFFIX).open("xb")
         self._n_bytes = 0

@@ -1,7 +1,7 @@
-"""Carries out the commands of operators: the table says whether, this module acts on feeder protocol and back end.
+"""Executes the commands of operators. `state_machine` decides whether a command is legal.
 
-A command is answered at once, with the state that it leads to; warm-up and drain go on behind it, and their end moves
-the state again. Everything happens in the event loop.
+A command is answered immediately with the new state. Warm-up and drain continue in the background; when they end, the
+state changes again. All code runs in the event loop.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from hltnode.daemon.run_control.state_machine import (
 )
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
-# Without a new fragment for this time while draining, the feeders have sent what they had credits for.
+# If no fragment arrives for this time during a drain, the feeders have used all their credits.
 DRAIN_QUIET_SECONDS = 0.25
-# For the feeders to send what they had credits for, and again for the back end to finish.
+# Limit for the feeders to use their credits, and the same again for the back end to finish.
 DRAIN_SECONDS = 10.0
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -35,7 +35,7 @@ log = get_logger("controller")
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """Whether a command was carried out, the state after it, and a text for the operator."""
+    """Whether a command was executed, the state after it, and a text for the operator."""
 
     ok: bool
     state: RunState
@@ -43,17 +43,17 @@ class CommandResult:
 
 
 class CommandFailedError(RuntimeError):
-    """A legal command that could not be carried out, with nothing changed."""
+    """A legal command failed; nothing was changed."""
 
 
 class RunController:
-    """Moves the run control, and is the only one that does.
+    """The only owner of the run control state.
 
     Args:
-        warm_up: makes the back end ready, once; an exception is a failure of the node.
-        reload: applies the configuration file and says what changed; raises CommandFailedError.
+        warm_up: prepares the back end, once; an exception is a failure of the node.
+        reload: applies the configuration file and returns a text with the changes; raises CommandFailedError.
         summary: the answer to the status command, as JSON.
-        failed: called with the reason when the node cannot go on.
+        failed: called with the reason when the node cannot continue.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class RunController:
         return self._machine.state
 
     def execute(self, name: CommandName, run: int | None = None) -> CommandResult:
-        """Carry out a command, or say why not; never raises for a mistake of an operator."""
+        """Execute a command; a refused or failed command returns its reason and never raises."""
         before = self.state
         try:
-            # Before it is carried out: nothing is done for a command that is not legal.
+            # First: an illegal command must have no effect.
             next_state(before, name)
             text = self._carry_out(name, run)
         except (IllegalTransitionError, CommandFailedError, RunNotClosedError) as error:
@@ -107,13 +107,13 @@ class RunController:
         match name:
             case CommandName.CONFIGURE:
                 self._job = asyncio.get_running_loop().create_task(self._configure_job())
-                return "the back end warms up"
+                return "the back end is warming up"
             case CommandName.START:
                 taken = self._protocol.open_runs(run)
-                return f"takes run {taken}" if taken else "takes the run of the first feeder"
+                return f"accepts run {taken}" if taken else "accepts the run of the first feeder"
             case CommandName.PAUSE:
                 self._protocol.pause()
-                return "no more credits; what was granted is still built"
+                return "no new credits; MEPs of granted credits are still built"
             case CommandName.RESUME:
                 self._protocol.resume()
                 return "credits are granted again"
@@ -128,16 +128,16 @@ class RunController:
                 return self._summary()
 
     def tick(self) -> None:
-        """A drain looks whether it gets on; to be called with each tick, which every change of the builder asks for."""
+        """Let a running drain check its progress. Every change of the event builder requests such a tick."""
         self._ticked.set()
 
     def fail(self) -> None:
-        """The node cannot go on."""
+        """Enter the state ERROR: the node cannot continue."""
         self._machine.apply(InternalTrigger.FAILED)
         self._ticked.set()
 
     async def configure_now(self) -> None:
-        """CONFIGURE of an autostart: waits, and raises what the back end raises."""
+        """Execute CONFIGURE for autostart: waits for the warm-up and raises its errors."""
         self._machine.apply(CommandName.CONFIGURE)
         await self._warm_up()
         self._machine.apply(InternalTrigger.WARMED_UP)
@@ -146,8 +146,8 @@ class RunController:
         try:
             await self._warm_up()
         except Exception as error:
-            # Any exception of a driver: without its back end the node is useless, and a restart may help.
-            self._failed(f"the back end does not warm up: {error}")
+            # A driver may raise any exception. Without a back end the node cannot work, and a restart may help.
+            self._failed(f"warm-up of the back end failed: {error}")
             return
         self._machine.apply(InternalTrigger.WARMED_UP)
         log.info("configured")
@@ -160,7 +160,7 @@ class RunController:
             log.info("run_stopped")
 
     async def shut_down(self) -> None:
-        """From any state to one in which no MEP is open or being computed; `abandon` cuts it short."""
+        """Drain the node: afterwards no MEP is open or being computed. `abandon` ends this early."""
         if self.state in (RunState.RUNNING, RunState.PAUSED):
             self._carry_out(CommandName.STOP, None)
             self._machine.apply(CommandName.STOP)
@@ -168,13 +168,13 @@ class RunController:
             await asyncio.wait((self._job,))
 
     def abandon(self) -> None:
-        """Force the stop: open MEPs are counted as abandoned, nothing more is acknowledged."""
+        """Force the stop: open MEPs count as abandoned, and no further MEP is acknowledged."""
         if not self._abandoned:
             self._abandoned = True
             self._protocol.abandon()
             self._ticked.set()
             if self._job is not None and self.state is not RunState.DRAINING:
-                # The warm-up; a drain ends by itself.
+                # Only a warm-up must be cancelled; a drain ends on `_ticked`.
                 self._job.cancel()
 
     @property
@@ -183,7 +183,7 @@ class RunController:
         return self._abandoned
 
     async def _drain(self) -> None:
-        """Wait for what was granted, then build, compute and acknowledge everything."""
+        """Wait for the MEPs of granted credits, then build, compute and acknowledge all of them."""
         protocol, counters = self._protocol, self._counters
         protocol.pause()
         start = quiet_since = time.monotonic()
@@ -206,7 +206,7 @@ class RunController:
             await self._next_tick(left)
 
     async def _next_tick(self, seconds: float) -> None:
-        """Return after the next tick, or after this time."""
+        """Return after the next tick or after `seconds`."""
         self._ticked.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

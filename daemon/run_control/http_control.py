@@ -15,12 +15,12 @@ _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 
 
 class HttpControl:
-    """Checks the token and the command, then has it carried out.
+    """Checks token and command, then executes the command.
 
     Args:
-        token: the token in force, None if commands are not taken over HTTP.
-        execute: carries out a command.
-        login_failed: counts a command that comes without the right token, or to a node that takes none.
+        token: returns the current token; None if commands over HTTP are disabled.
+        execute: executes a command.
+        login_failed: counts a command without the right token, or one sent while commands are disabled.
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class HttpControl:
         self._login_failed = login_failed
 
     def answer(self, request: Request) -> Response:
-        """200 and the state after the command, or 409 and the reason why not. Raises RefusedError."""
+        """200 with the state after the command, or 409 with the reason of the refusal. Raises RefusedError."""
         self._check_token(request)
         word = request.path.removeprefix(CONTROL_PATH)
         try:
             name = CommandName(word)
         except ValueError:
             known = ", ".join(CommandName)
-            raise RefusedError(HTTPStatus.NOT_FOUND, f"commands are {known}") from None
+            raise RefusedError(HTTPStatus.NOT_FOUND, f"unknown command; commands are {known}") from None
         result = self._execute(name, _run_number(request.body))
         status = HTTPStatus.OK if result.ok else HTTPStatus.CONFLICT
         return as_json(status, {"ok": result.ok, "state": result.state, "text": result.text})
@@ -55,7 +55,7 @@ class HttpControl:
         if not given.lower().startswith(_SCHEME):
             self._login_failed(LoginFailure.NO_TOKEN)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "expected Authorization: Bearer TOKEN", _CHALLENGE)
-        # In constant time, so that the time of the answer does not show how much of a wrong token was right.
+        # In constant time: the response time must not reveal how many characters of a wrong token match.
         if not hmac.compare_digest(given[len(_SCHEME) :].strip(), token):
             self._login_failed(LoginFailure.WRONG_TOKEN)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "wrong token", _CHALLENGE)
@@ -66,7 +66,7 @@ def _run_number(body: bytes) -> int | None:
         return None
     try:
         content = json.loads(body)
-    # Deep nesting of brackets is a RecursionError.
+    # Deeply nested brackets raise RecursionError.
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not content.keys() <= {"run"}:

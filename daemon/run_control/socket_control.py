@@ -1,4 +1,4 @@
-"""Commands over the control socket: operators only, and the answer fits into its message."""
+"""Commands over the control socket, from operators only."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 
 class SocketControl:
-    """Checks the sender, then has the command carried out.
+    """Checks the sender, then executes the command.
 
     Args:
         may_command: whether a peer of the control socket is an operator.
@@ -30,6 +30,6 @@ class SocketControl:
             self._counters.commands[command.command, Outcome.REFUSED] += 1
             return Reply(command.request, False, self._controller.state, "not an operator: see SECURITY.md")
         result = self._controller.execute(command.command, command.run)
-        # The limit of the message is in bytes, and a file name in the text may be anything.
+        # The limit of the message is in bytes, and file names in the text may hold any characters.
         text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
         return Reply(command.request, result.ok, result.state, text)

@@ -1,8 +1,7 @@
-"""Run control as a table: which command is legal in which state, and where it leads (no I/O, no clock).
+"""Run control as a table: the legal commands of each state, and the state after each (no I/O, no clock).
 
 IDLE -> CONFIGURED -> READY -> RUNNING <-> PAUSED -> DRAINING -> READY, and ERROR from all. Commands come from
-operators, internal triggers from the node itself. What a transition means for sockets and back end is in
-`controller`.
+operators, internal triggers from the node itself. `controller` carries out the effects on sockets and back end.
 """
 
 from enum import StrEnum, unique
@@ -12,7 +11,7 @@ from hltnode.protocol.transport.run_control_messages import CommandName, RunStat
 
 @unique
 class InternalTrigger(StrEnum):
-    """What moves the state without a command."""
+    """Triggers that change the state without a command."""
 
     WARMED_UP = "warmed_up"
     DRAINED = "drained"
@@ -20,7 +19,7 @@ class InternalTrigger(StrEnum):
 
 
 class IllegalTransitionError(ValueError):
-    """A command that the state does not allow; the message names both, and what would be allowed."""
+    """The state does not allow the command; the message names the legal commands."""
 
 
 # Commands that do not change the state.
@@ -35,7 +34,7 @@ TRANSITIONS: dict[tuple[RunState, CommandName | InternalTrigger], RunState] = {
     (RunState.RUNNING, CommandName.STOP): RunState.DRAINING,
     (RunState.PAUSED, CommandName.STOP): RunState.DRAINING,
     (RunState.DRAINING, InternalTrigger.DRAINED): RunState.READY,
-    # A run is closed while the node may have one, or keeps one; that does not change the state.
+    # CLOSE ends a run that the node has or keeps; it does not change the state.
     **{(state, CommandName.CLOSE): state for state in (RunState.READY, RunState.RUNNING, RunState.PAUSED)},
     **{(state, InternalTrigger.FAILED): RunState.ERROR for state in RunState},
     **{(state, command): state for state in RunState for command in _ANYWHERE},
@@ -52,7 +51,7 @@ def next_state(state: RunState, trigger: CommandName | InternalTrigger) -> RunSt
         return TRANSITIONS[state, trigger]
     except KeyError:
         raise IllegalTransitionError(
-            f"{trigger} is not possible in state {state}; possible are {', '.join(legal_commands(state))}"
+            f"{trigger} is not legal in state {state}; legal commands are {', '.join(legal_commands(state))}"
         ) from None
 
 
@@ -64,15 +63,15 @@ class RunStateMachine:
 
     @property
     def state(self) -> RunState:
-        """The present state."""
+        """The current state."""
         return self._state
 
     def apply(self, trigger: CommandName | InternalTrigger) -> RunState:
-        """Go where the table leads, and return the new state. Raises IllegalTransitionError, changing nothing."""
+        """Make the transition and return the new state. Raises IllegalTransitionError; the state then stays."""
         self._state = next_state(self._state, trigger)
         return self._state
 
 
 def legal_commands(state: RunState) -> list[CommandName]:
-    """The commands that are possible in this state."""
+    """The commands that are legal in this state."""
     return [command for command in CommandName if (state, command) in TRANSITIONS]

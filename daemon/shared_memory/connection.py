@@ -1,4 +1,4 @@
-"""One connection to the memory socket: what its feeder hands over and says, without the event loop."""
+"""One connection to the memory socket: the segment and the messages of one feeder, without the event loop."""
 
 import os
 import socket
@@ -21,23 +21,23 @@ from hltnode.protocol.transport.shared_memory import (
     encode_memory_message,
 )
 
-# More descriptors than one in a message are a mistake; those that do not fit here are closed by the kernel.
+# A message with several descriptors is an error; the kernel closes descriptors beyond this number.
 _MOST_DESCRIPTORS = 4
 _CREDENTIALS = struct.Struct("3i")
 _ANCILLARY_BYTES = socket.CMSG_SPACE(_MOST_DESCRIPTORS * 4)
 
 
 class EndedError(Exception):
-    """The feeder has closed the connection, or its process is gone."""
+    """The feeder closed the connection, or its process ended."""
 
 
 class MemoryConnection:
-    """The segment of one feeder, and the ranges in it that are not read yet.
+    """The segment of one feeder, and its unread ranges.
 
     Args:
-        peer: a connected socket that does not block; owned from here on.
-        admit: checks a name and a session, and that there is room for a segment. Raises SegmentRefusedError.
-        most: bytes of the largest segment.
+        peer: a connected non-blocking socket; the connection owns it.
+        admit: checks the name, the session and the room for a segment. Raises SegmentRefusedError.
+        most: largest size of a segment in bytes.
     """
 
     def __init__(self, peer: socket.socket, admit: Callable[[Attach], None], most: int) -> None:
@@ -46,7 +46,7 @@ class MemoryConnection:
             peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         )
         self.owner: Attach | None = None
-        """Whose memory it is; None before it is handed over."""
+        """The feeder and session that own the segment; None before the segment arrives."""
         self.nbytes = 0
         self.range_messages = 0
         self.left_on_purpose = False
@@ -59,11 +59,11 @@ class MemoryConnection:
 
     @property
     def has_frames(self) -> bool:
-        """True if there are ranges that are not read to their end."""
+        """True if a range is not read completely."""
         return self._range is not None or bool(self._ranges)
 
     def receive(self) -> bool:
-        """Take one message; False if there is none. Raises EndedError, SegmentRefusedError."""
+        """Receive one message; False if none is there. Raises EndedError, SegmentRefusedError."""
         try:
             raw, ancillary, flags, _ = self.peer.recvmsg(
                 MAX_MEMORY_MESSAGE_SIZE, _ANCILLARY_BYTES, socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
@@ -103,7 +103,7 @@ class MemoryConnection:
         elif self._segment is None or files or not (ranges or isinstance(message, Detach)):
             what = "ranges" if ranges else type(message).__name__
             raise SegmentRefusedError(
-                MemoryRefusal.MALFORMED, f"{what} with {len(files)} descriptors: not expected here"
+                MemoryRefusal.MALFORMED, f"unexpected message: {what} with {len(files)} descriptors"
             )
         elif ranges:
             self.range_messages += 1
@@ -112,7 +112,7 @@ class MemoryConnection:
             self.left_on_purpose = True
 
     def read_range(self, take: Callable[[memoryview, int], int]) -> None:
-        """Have `take` read frames of the next range, from a place on; it returns the place of the next one.
+        """Let `take` read frames of the next range from an offset on; it returns the offset of the next frame.
 
         Raises SegmentRefusedError.
         """
@@ -127,15 +127,15 @@ class MemoryConnection:
             self._range = None
 
     def refuse(self, refusal: SegmentRefusedError) -> None:
-        """Let the feeder know why the connection ends, if it reads."""
+        """Send the reason of the refusal to the feeder, if it reads."""
         try:
             self.peer.send(encode_memory_message(Refused(refusal.reason, as_remark(str(refusal)))))
         except OSError:
-            # Gone, or it does not read.
+            # The feeder is gone or does not read.
             return
 
     def close(self) -> None:
-        """Unmap the segment and close."""
+        """Unmap the segment and close the connection."""
         self._ranges.clear()
         if self._range is not None:
             self._range.release()

@@ -1,4 +1,4 @@
-"""The memory socket of the node: bound, its connections read, and their frames handed over from where they lie."""
+"""The memory socket of the node. Frames are read in the memory of the feeders, without a copy."""
 
 import asyncio
 import contextlib
@@ -21,12 +21,12 @@ from hltnode.daemon.shared_memory.connection import EndedError, MemoryConnection
 from hltnode.daemon.shared_memory.segment import SegmentRefusedError
 from hltnode.protocol.transport.shared_memory import Attach, MemoryRefusal
 
-# A feeder connects to hand its memory over.
+# A feeder must hand over its memory within this time after it connects.
 ATTACH_SECONDS = 5.0
-# Connections that have not handed anything over yet, at a time.
+# Largest number of connections that have not handed over memory yet.
 MAX_UNATTACHED = 16
 BACKLOG = 64
-# When the process has no descriptor for another connection.
+# Pause after the process ran out of descriptors.
 ACCEPT_AGAIN_SECONDS = 1.0
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -34,17 +34,17 @@ log = get_logger("shared_memory")
 
 
 class MemoryReceiver:
-    """Owner of the memory socket and of the mapped segments. All calls from the event loop's thread.
+    """The memory socket and the mapped segments. All calls come from the thread of the event loop.
 
     Args:
-        path: where the socket is bound; one that a killed node has left there is replaced.
-        knows: whether a feeder of this name and session has said hello.
-        take: takes frames of a range from a place on, until a time of the monotonic clock (ns); returns where the next
-            one begins. The memory may change while it does.
-        begin_turn: called before anything is read.
+        path: path of the socket; a socket that a killed node left there is replaced.
+        knows: whether a feeder of this name and session has sent its hello.
+        take: reads frames of a range from an offset on, until a monotonic time (ns); returns the offset of the next
+            frame. The memory may change during the call.
+        begin_turn: called before each turn of reading.
 
     Raises:
-        OSError: the socket cannot be bound, or there is no such group.
+        OSError: the socket cannot be bound, or the group does not exist.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class MemoryReceiver:
         self._inode = path.stat().st_ino
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to take connections."""
+        """Start to accept connections."""
         self._loop = loop
         self._listen()
 
@@ -81,14 +81,14 @@ class MemoryReceiver:
         self._loop.add_reader(self._socket, self._accept)
 
     def read(self) -> bool:
-        """Take what is there; False if there is more than fits one turn of the loop."""
+        """Read available frames; False if some are left for the next turn of the loop."""
         if not self._connections:
             return True
         self._begin_turn()
         end_ns = time.monotonic_ns() + BUDGET_NS
         waiting = list(self._connections)
         while waiting:
-            # Each has its share of the time, so that none keeps the others waiting.
+            # Each connection gets an equal share of the time, so none delays the others.
             share_ns = (end_ns - time.monotonic_ns()) // len(waiting)
             waiting = [connection for connection in waiting if self._read_some(connection, share_ns)]
             if waiting and time.monotonic_ns() >= end_ns:
@@ -97,7 +97,7 @@ class MemoryReceiver:
         return True
 
     def close(self) -> None:
-        """End all connections; what is on its way is sent again to the next session."""
+        """End all connections; feeders send frames in flight again to the next session."""
         if self._socket.fileno() < 0:
             return
         if self._loop is not None:
@@ -108,7 +108,7 @@ class MemoryReceiver:
             self._forget(connection)
         self._socket.close()
         with contextlib.suppress(FileNotFoundError):
-            # Unless a node that was started meanwhile has replaced it.
+            # Not if another node has replaced the socket since.
             if self._path.stat().st_ino == self._inode:
                 self._path.unlink()
 
@@ -129,7 +129,7 @@ class MemoryReceiver:
             peer, _ = self._socket.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
-                # It stays readable; others need the turns of the loop.
+                # The socket stays readable and would call this in every turn of the loop.
                 self._loop.remove_reader(self._socket)
                 self._retry = self._loop.call_later(ACCEPT_AGAIN_SECONDS, self._listen)
             elif error.errno not in (errno.EAGAIN, errno.ECONNABORTED):
@@ -150,20 +150,20 @@ class MemoryReceiver:
     def _admit(self, attach: Attach) -> None:
         if not self._knows(attach.feeder, attach.session):
             raise SegmentRefusedError(
-                MemoryRefusal.UNKNOWN_FEEDER, f"no feeder {attach.feeder} of this session has said hello"
+                MemoryRefusal.UNKNOWN_FEEDER, f"feeder {attach.feeder} sent no hello in this session"
             )
         owners = [each for each in self._connections if each.owner is not None]
         for connection in owners:
             if connection.owner is not None and connection.owner.feeder == attach.feeder:
-                # It connects anew; the end of the old connection has not come yet.
+                # The feeder reconnected before the end of its old connection was seen.
                 connection.left_on_purpose = True
                 self._forget(connection)
                 return
         if len(owners) >= self._settings.max_segments:
-            raise SegmentRefusedError(MemoryRefusal.TOO_MANY, f"{len(owners)} segments are there")
+            raise SegmentRefusedError(MemoryRefusal.TOO_MANY, f"the limit of {len(owners)} segments is reached")
 
     def _too_late(self, connection: MemoryConnection) -> None:
-        text = f"no memory was handed over within {ATTACH_SECONDS:g} s"
+        text = f"no memory arrived within {ATTACH_SECONDS:g} s"
         self._refuse(connection, SegmentRefusedError(MemoryRefusal.LATE, text))
 
     def _refuse(self, connection: MemoryConnection, refusal: SegmentRefusedError) -> None:
@@ -195,7 +195,7 @@ class MemoryReceiver:
     # Reading
 
     def _read_some(self, connection: MemoryConnection, within_ns: int) -> bool:
-        """Take some frames of a connection; False if it has none."""
+        """Read some frames of a connection; False if it has none."""
         if connection not in self._connections:
             return False
         try:
@@ -238,7 +238,7 @@ class MemoryReceiver:
             )
 
     def _ended(self, connection: MemoryConnection) -> None:
-        """All that the feeder had named is read; its memory is given back with the last mapping, which is this one."""
+        """The connection ended and all its ranges are read. Unmapping the segment here frees its memory."""
         owner = connection.owner
         if owner is not None and not connection.left_on_purpose:
             self._counters.left += 1
@@ -247,24 +247,24 @@ class MemoryReceiver:
                 feeder=owner.feeder,
                 pid=connection.pid,
                 bytes=owner.nbytes,
-                text="the feeder has ended without detaching its memory, which is released",
+                text="the feeder ended without detaching its memory; the memory is released",
             )
         self._forget(connection)
 
 
 def _bind(path: Path, group: str | None) -> socket.socket:
-    """A listening socket for the user of this process, and for a group if one is given."""
+    """A listening socket, accessible to the user of this process and to `group`, if given."""
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     try:
         _remove_abandoned(path)
         bound.bind(str(path))
-        # Nobody connects before `listen`.
+        # No client can connect before `listen`.
         path.chmod(0o600)
         if group is not None:
             try:
                 gid = grp.getgrnam(group).gr_gid
             except KeyError:
-                raise OSError(errno.EINVAL, f"shared_memory.group: no group {group!r} on this machine") from None
+                raise OSError(errno.EINVAL, f"shared_memory.group: this machine has no group {group!r}") from None
             os.chown(path, -1, gid)
             path.chmod(0o660)
         bound.listen(BACKLOG)
@@ -275,10 +275,10 @@ def _bind(path: Path, group: str | None) -> socket.socket:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the socket that a killed node has left. Raises OSError if a node listens there, or it is no socket."""
+    """Remove the socket that a killed node left. Raises OSError if a node listens there or the file is not a socket."""
     try:
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise OSError(errno.EEXIST, "there is a file that is no socket")
+            raise OSError(errno.EEXIST, "the file exists and is not a socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK) as probe:

@@ -1,1 +1,1 @@
-"""Event files and their journal: written, recovered after a kill or a power cut, and what is moved to quarantine."""
+"""Event files, their journal, recovery after a kill or a power cut, and the quarantine."""

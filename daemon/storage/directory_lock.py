@@ -1,4 +1,4 @@
-"""One owner of an output directory: a lock that the kernel gives up when its process ends, however it ends."""
+"""The lock of an output directory. The kernel releases it when the process ends, for any reason."""
 
 import fcntl
 import os
@@ -20,15 +20,14 @@ def check_directory(directory: Path) -> None:
 
 
 class DirectoryLock:
-    """Owner of a directory and of every file in it, from the moment it is made until `release`.
+    """Ownership of a directory and of every file in it, from construction until `release`.
 
-    The lock is on a file with the process id in it, which is never deleted: two processes must not be able to lock two
-    files of one name. A lock of `flock` belongs to the open file, so it stays while the directory is renamed, and does
-    not outlive the process.
+    The lock file holds the process id and is never deleted; otherwise two processes could lock two files of the same
+    name. A `flock` lock belongs to the open file: it survives a rename of the directory and ends with the process.
 
     Raises:
-        DirectoryLockedError: another process has it; the message names the process.
-        OSError: the directory does not exist and cannot be created (its parent has to exist), or cannot be written.
+        DirectoryLockedError: another process owns the directory; the message names the process.
+        OSError: the directory cannot be created (its parent must exist) or cannot be written.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -47,5 +46,5 @@ class DirectoryLock:
         os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let another process have the directory."""
+        """Release the lock."""
         os.close(self._descriptor)

@@ -1,4 +1,4 @@
-"""Names of event files, and the pieces of which they consist (no I/O)."""
+"""Names of event files, and the pieces that they consist of (no I/O)."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from hltnode.daemon.common.vocabulary import EventStream, QuarantineReason
 
 PART_SUFFIX = ".mdf.part"
 FINAL_SUFFIX = ".mdf"
-# A copy that is being written instead of a .part file of which something was taken out.
+# A copy of a .part file without the events that go to quarantine, while it is written.
 NEW_SUFFIX = ".mdf.new"
 
 
@@ -27,7 +27,7 @@ class FileKey(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The name until nothing can change any more."""
+        """The name while the content can still change."""
         return self.stem + PART_SUFFIX
 
     @property
@@ -42,16 +42,16 @@ class FileKey(NamedTuple):
 
 
 def files_of(node: str, names: list[str], suffix: str) -> list[FileKey]:
-    """The event files of a node (of any session) with this suffix among some names."""
+    """The event files of a node, from any session, among `names`; only those with this suffix."""
     streams = "|".join(EventStream)
-    # A session is one word without underscore, so that the files of node "a_b" are not those of node "a".
+    # A session name has no underscore. Otherwise node "a" would claim the files of node "a_b".
     pattern = re.compile(rf"({re.escape(node)}_[^_]+)_(\d{{10,}})_({streams})_(\d{{5,}}){re.escape(suffix)}")
     matches = filter(None, map(pattern.fullmatch, names))
     return [FileKey(m[1], int(m[2]), EventStream(m[3]), int(m[4])) for m in matches]
 
 
 class Row(NamedTuple):
-    """The events of one MEP in a piece: MDF records and their bytes; `gone` is why they do not stay in the file."""
+    """The events of one MEP in a piece. `gone` says why they leave the file; None: they stay."""
 
     mep: int
     records: int
@@ -61,8 +61,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Piece:
-    """Consecutive MDF records of a file that were written together: their place, the CRC32C of all, and whose they
-    are."""
+    """Consecutive MDF records of a file that were written together: first byte, CRC32C, and the rows of their MEPs."""
 
     begin: int
     crc: int
@@ -70,19 +69,18 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """The byte behind the last record."""
+        """The first byte after the last record."""
         return self.begin + sum(row.bytes for row in self.rows)
 
     @property
     def kept(self) -> bool:
-        """Whether an event of it stays in the file."""
+        """Whether at least one of its events stays in the file."""
         return any(row.gone is None for row in self.rows)
 
 
 @dataclass(slots=True)
 class Extent:
-    """Bytes of a file that go the same way: they stay (no reason), or they go to quarantine. Events are 0 if not
-    known."""
+    """Bytes of a file that stay (reason None) or go to quarantine for one reason; `events` is 0 if not known."""
 
     begin: int
     end: int
@@ -92,30 +90,30 @@ class Extent:
 
 @dataclass(slots=True)
 class FileState:
-    """A file without final name, as the journal knows it: its pieces in their order."""
+    """A file without its final name, as the journal describes it: its pieces in file order."""
 
     pieces: list[Piece] = field(default_factory=list)
     finished: bool = False
-    """The journal says that it has its final name, or is about to get it."""
+    """The journal says that the file has its final name or is about to get it."""
     last_mep: int = -1
-    """The largest id of a MEP in it."""
+    """The largest MEP id in the file."""
 
     def add(self, piece: Piece) -> None:
-        """Take note of a piece behind the last one."""
+        """Append a piece."""
         self.pieces.append(piece)
         self.last_mep = max(self.last_mep, *(row.mep for row in piece.rows))
 
     @property
     def end(self) -> int:
-        """The byte behind the last piece."""
+        """The first byte after the last piece."""
         return self.pieces[-1].end if self.pieces else 0
 
     def rows(self) -> list[Row]:
-        """The rows of which the events stay in the file."""
+        """The rows whose events stay in the file."""
         return [row for piece in self.pieces for row in piece.rows if row.gone is None]
 
     def extents(self, size: int) -> list[Extent]:
-        """What becomes of each of the `size` bytes of the .part file; what no piece covers was not acknowledged."""
+        """Divide the `size` bytes of the .part file by destination. Bytes outside all pieces were not acknowledged."""
         extents: list[Extent] = []
 
         def add(end: int, reason: QuarantineReason | None, events: int) -> None:

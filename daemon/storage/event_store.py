@@ -1,7 +1,7 @@
-"""The event store of a session: events go to files, then their MEPs to the journal, then they may be acknowledged.
+"""The event store of a session: events go to files, then their MEPs to the journal; then they may be acknowledged.
 
-A file gets its final name when nothing in it can change any more: its data are forced, the journal that says whose they
-are is forced (both unless `fsync` is `never`), and in a supervised run no feeder may revoke one of its MEPs any more.
+A file gets its final name when its content can no longer change: its data and its journal records are forced to disk
+(unless `fsync` is `never`), and in a supervised run no feeder can revoke one of its MEPs.
 """
 
 import json
@@ -24,7 +24,7 @@ from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.daemon.storage.tck_file import write_tck
 from hltnode.processing.selection.configuration.tck import TckDocument
 
-# Ranges of MEPs in one log line.
+# Largest number of MEP ranges in one log line.
 LOGGED_RANGES = 32
 
 log = get_logger("event_store")
@@ -33,8 +33,8 @@ log = get_logger("event_store")
 class EventStore:
     """Writer, journal and quarantine of a session; made by `recovery.take_over`.
 
-    All calls from one thread at a time, `problem` from any. Methods raise OutputError when the disk refuses; nothing is
-    lost then, and the same call may be repeated.
+    Calls come from one thread at a time; `problem` may be read from any thread. Methods raise OutputError when a write
+    fails; no data are lost then, and the same call may be repeated.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class EventStore:
 
     @property
     def problem(self) -> str | None:
-        """Why events cannot be written, or do not appear in the configured directory; None if all is well."""
+        """Why events cannot be written or do not appear in the configured directory; None if they do."""
         return self._writer.problem or self._refusal or self._moved
 
     def append(self, stream: EventStream, block: RecordBlock) -> None:
-        """Take some MDF records; they are in a file only after the next `commit` has returned."""
+        """Queue MDF records. They are in a file only after the next `commit` has returned."""
         self._writer.append(stream, block)
 
     def commit(self, run: int, meps: Ranges) -> None:
-        """Write what was appended, and to the journal that these MEPs are finished; then they may be acknowledged."""
+        """Write the queued records, then mark these MEPs finished in the journal; then they may be acknowledged."""
         with self._refusals():
             self._writer.flush()
             if self._fsync is FsyncPolicy.FLUSH:
@@ -80,22 +80,22 @@ class EventStore:
                 self._move_retired()
 
     def supervise(self, run: int) -> None:
-        """A feeder may revoke MEPs of a run: its files keep their .part names until their MEPs are confirmed."""
+        """Allow feeders to revoke MEPs of a run: its files keep their .part names until their MEPs are confirmed."""
         self.journal.content.supervise(run)
 
     def confirm(self, run: int, below: int) -> None:
-        """No feeder can revoke a MEP of a run below this id any more."""
+        """Confirm that no feeder can revoke a MEP of this run below id `below`."""
         self._confirmed[run] = max(below, self._confirmed.get(run, 0))
         self.finish_files()
 
     def leave_run(self, run: int) -> None:
-        """The run may go on in a later session, or later in this one: no more events for its files."""
+        """Close the files of a run that may continue later, in this session or another."""
         with self._refusals():
             self._writer.close_files(run)
         self.finish_files()
 
     def end_run(self, run: int) -> None:
-        """Nothing of a run will be sent or revoked any more: its files are finished, the journal forgets it."""
+        """Finish the files of a run and remove it from the journal; none of its MEPs may be sent or revoked later."""
         with self._refusals():
             self._writer.close_files(run)
         self.finish_files(ended=run)
@@ -105,7 +105,7 @@ class EventStore:
         self._confirmed.pop(run, None)
 
     def revoke(self, run: int, meps: Ranges) -> None:
-        """Take MEPs back; their events go to quarantine when the files that they are in get their final names."""
+        """Revoke MEPs. Their events go to quarantine when their files get their final names."""
         with self._refusals():
             found = self.journal.revoked(run, meps)
             out_of_reach = found.out_of_reach.ranges()
@@ -118,16 +118,16 @@ class EventStore:
             self.journal.force()
 
     def finish_files(self, ended: int | None = None) -> None:
-        """Give their final names to the files in which nothing can change any more, all those of an ended run included.
+        """Give their final names to the files whose content can no longer change, including all files of an ended run.
 
-        What does not stay in such a file goes to quarantine first.
+        Events that leave such a file go to quarantine first.
         """
         with self._refusals():
             if not self._ready(ended):
                 return
             if self._fsync is not FsyncPolicy.NEVER:
                 self._writer.force(self.journal.copied)
-            # Only now: a file that could not be forced has another name.
+            # Computed again: a file that could not be forced was replaced by a copy with another name.
             ready = self._ready(ended)
             for key in ready:
                 self._prepare(key)
@@ -138,7 +138,7 @@ class EventStore:
             self._force_names()
 
     def close(self) -> None:
-        """The session ends: finish what can be finished, and say in the journal that it ended in order."""
+        """End the session: finish the files that can be finished, and record a clean end in the journal."""
         with self._refusals():
             self._writer.close_files()
         self.finish_files()
@@ -146,14 +146,14 @@ class EventStore:
             self.journal.close()
 
     def abandon(self) -> int:
-        """Close the descriptors as they are, and return the number of bytes that were not written."""
+        """Close the descriptors without writing; returns the number of unwritten bytes."""
         left = self._writer.abandon()
         self.journal.abandon()
         self._directory.close()
         return left
 
     def keep_tck(self, document: TckDocument) -> str:
-        """Put a trigger configuration beside the events that it accepts; the name of its file."""
+        """Write a trigger configuration beside the events that it accepts; returns its file name."""
         with self._refusals():
             return write_tck(self._directory, document)
 
@@ -163,7 +163,7 @@ class EventStore:
             stem = f"{self._prefix}_{summary['run']:010d}"
             names = self._directory.names()
             files = {name: self._directory.size(name) for name in names if _is_finished(name, stem)}
-            # The run may have been left and taken up again by this session.
+            # This session may have left the run and continued it later.
             part = 1 + sum(name.startswith(f"{stem}_summary") and name.endswith(".json") for name in names)
             name = f"{stem}_summary.json" if part == 1 else f"{stem}_summary_{part}.json"
             new = f"{stem}_summary.new"
@@ -199,7 +199,7 @@ class EventStore:
         self._moved = moved
 
     def _ready(self, ended: int | None) -> list[FileKey]:
-        """The files in which nothing can change any more."""
+        """The files whose content can no longer change."""
         content, confirmed = self.journal.content, self._confirmed
         unknown = {key for key, _ in self._writer.written}
         return [
@@ -216,7 +216,7 @@ class EventStore:
         ]
 
     def _prepare(self, key: FileKey) -> None:
-        """Move what does not stay in a file to quarantine, and say in the journal that it is about to be finished."""
+        """Copy the events that leave a file to quarantine, and record that the file is about to get its final name."""
         state = self.journal.content.files[key]
         size = self._directory.size(key.part)
         if state.finished or size is None:
@@ -259,19 +259,19 @@ class EventStore:
                 self._quarantine.move(name, QuarantineReason.DAMAGED)
         elif state.rows():
             if has_part and has_new:
-                # First, so that no kill leaves both: recovery would finish the events twice.
+                # First: if a kill left both files, recovery would finish the events twice.
                 directory.unlink(key.part)
             if has_part or has_new:
                 directory.rename(key.new if has_new else key.part, key.final)
                 self._counters.streams[key.stream].files += 1
         elif has_part:
-            # All of it is in quarantine.
+            # Its whole content is in quarantine.
             directory.unlink(key.part)
         self._writer.release(key)
         self.journal.content.forget(key)
 
     def _move_retired(self) -> None:
-        """Files whose copies took their places, when the journal says so."""
+        """Move replaced files to quarantine, after the journal names their copies."""
         while self._writer.retired:
             self._quarantine.move(self._writer.retired[0].part, QuarantineReason.DAMAGED)
             del self._writer.retired[0]

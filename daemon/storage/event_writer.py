@@ -1,9 +1,9 @@
-"""Accepted events and the error stream, in rotating MDF files.
+"""Writer of accepted events and of the error stream, in rotating MDF files.
 
-A file is written as NAME.mdf.part; when it is full or closed it waits here until the `EventStore` gives it its final
-name. A failed write (disk full or broken) raises `OutputError`; the events stay in memory and the next `flush`
-continues at the byte where the last one stopped. Events are dropped here only if the policy of the stream allows it,
-and are counted.
+A file is written as NAME.mdf.part. When it is full or closed, it stays open here until the `EventStore` gives it its
+final name. A failed write (disk full or broken) raises `OutputError`: the events stay in memory, and the next `flush`
+continues at the byte where the last one stopped. Events are dropped only if the policy of the stream allows it; every
+dropped event is counted.
 """
 
 import errno
@@ -22,7 +22,7 @@ from hltnode.daemon.storage.file_bytes import copy_bytes
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.record_block import RecordBlock
 
-# The journal keeps a row for each MEP of a file without final name: about 150 bytes of memory each.
+# The journal keeps one row in memory (about 150 bytes) for each MEP of a file without its final name.
 MAX_FILE_MEPS = 200_000
 
 log = get_logger("event_writer")
@@ -38,40 +38,40 @@ class OpenFile:
     events: int = 0
     meps: int = 0
     crc: int = 0
-    """CRC32C of all its bytes."""
+    """CRC32C of all bytes of the file."""
     unforced: bool = False
     distrusted: bool = False
-    """The kernel could not write its pages back and forgets them: forcing it again would succeed and prove nothing."""
+    """`fdatasync` failed: the kernel dropped the dirty pages, so a second call would succeed and prove nothing."""
     lost: bool = False
-    """What can be read of it is not what was written."""
+    """The bytes read back differ from the bytes written."""
 
 
 @dataclass(slots=True)
 class _Pending:
-    """Records of which those from `first` on are not written."""
+    """A block whose records from `first` on are not written yet."""
 
     block: RecordBlock
     first: int = 0
 
     @property
     def records(self) -> int:
-        """Records that are not written."""
+        """Number of unwritten records."""
         return len(self.block) - self.first
 
     @property
     def nbytes(self) -> int:
-        """Their bytes."""
+        """Bytes of the unwritten records."""
         return len(self.block.bytes_of(self.first, len(self.block)))
 
 
 class _Stream:
-    """One series of files; every appended record is either on the disk or still in `pending` and `rest`."""
+    """One series of files. Every appended record is on the disk, in `rest` or in `pending`."""
 
     def __init__(self, policy: SlowConsumerPolicy) -> None:
         self.policy = policy
         self.pending: deque[_Pending] = deque()
         self.chunk: Piece | None = None
-        """What `rest` is the end of."""
+        """The piece whose unwritten bytes are `rest`."""
         self.rest = memoryview(b"")
         self.file: OpenFile | None = None
         self.closed: list[OpenFile] = []
@@ -79,21 +79,21 @@ class _Stream:
 
     @property
     def unwritten_bytes(self) -> int:
-        """Bytes that were appended and not written."""
+        """Number of bytes appended but not written."""
         return len(self.rest) + sum(pending.nbytes for pending in self.pending)
 
     def files(self) -> list[OpenFile]:
-        """Its files that do not have their final names."""
+        """Files of the stream without their final names."""
         return [*self.closed, *([self.file] if self.file is not None else ())]
 
 
 class EventWriter:
-    """Writes MDF records to files of a directory; all calls from one thread at a time.
+    """Writes MDF records to files of a directory. Calls come from one thread at a time.
 
     Args:
-        prefix: start of every file name; names the node and its session, so that no two starts share a name.
-        max_file_bytes, max_file_events: a file is closed before it would exceed one of them.
-        policies: what a stream does when a write fails, `wait` (the default) or `drop_new`.
+        prefix: start of every file name: node and session, so that no two sessions share a file name.
+        max_file_bytes, max_file_events: a file is closed before it would exceed either limit.
+        policies: for each stream, what happens when a write fails: `wait` (the default) or `drop_new`.
     """
 
     def __init__(
@@ -114,14 +114,14 @@ class EventWriter:
         policies = policies or {}
         self._streams = {stream: _Stream(policies.get(stream, SlowConsumerPolicy.WAIT)) for stream in EventStream}
         self.written: list[tuple[FileKey, Piece]] = []
-        """What was written since the journal took note: the caller empties it."""
+        """Pieces written but not yet in the journal; the caller empties the list."""
         self.retired: list[FileKey] = []
-        """Files that were copied because they could not be forced: the caller moves them away and empties it."""
+        """Files replaced by copies because `fdatasync` failed; the caller moves them and empties the list."""
         self.problem: str | None = None
-        """Why the last call failed, None after one that worked."""
+        """Why the last call failed; None if it succeeded."""
 
     def append(self, stream: EventStream, block: RecordBlock) -> None:
-        """Take some MDF records; they are in a file only after the next `flush` has returned."""
+        """Queue MDF records. They are in a file only after the next `flush` has returned."""
         if len(block):
             self._streams[stream].pending.append(_Pending(block))
             self._counters.pending_bytes += block.nbytes
@@ -129,15 +129,15 @@ class EventWriter:
     def flush(self) -> None:
         """Write everything appended so far to the files.
 
-        When it returns, `written` has the pieces. A stream whose policy is `drop_new` drops what could not be written.
+        `written` then holds the pieces. A stream with policy `drop_new` drops the records that could not be written.
 
         Raises:
-            OutputError: not everything could be written; call again later.
+            OutputError: some bytes could not be written; call again later.
         """
         self._for_each_stream(self._flush_stream)
 
     def close_files(self, run: int | None = None) -> None:
-        """No record will be added to the files that are open (of this run). Raises OutputError, as `flush`."""
+        """Close the open files (of one run, if given) to new records. Raises OutputError, as `flush`."""
 
         def close_stream(name: EventStream, stream: _Stream) -> None:
             if stream.file is not None and run in (None, stream.file.key.run):
@@ -146,9 +146,9 @@ class EventWriter:
         self._for_each_stream(close_stream)
 
     def force(self, copied: Callable[[FileKey, FileKey], None]) -> None:
-        """Force everything that was written to the disk.
+        """Force all written bytes to the disk.
 
-        `copied` is called to take note that a file could not be forced and that its copy, which was, takes its place.
+        If a file cannot be forced, a forced copy replaces it; `copied(file, copy)` must record this.
 
         Raises:
             OutputError: a file could not be forced; call again later.
@@ -168,7 +168,7 @@ class EventWriter:
         return file is not None and file.key == key
 
     def release(self, key: FileKey) -> None:
-        """A file has its final name: close it."""
+        """Close the descriptor of a file that has its final name."""
         closed = self._streams[key.stream].closed
         for file in [file for file in closed if file.key == key]:
             closed.remove(file)
@@ -185,7 +185,7 @@ class EventWriter:
         return sum(stream.unwritten_bytes for stream in self._streams.values())
 
     def _for_each_stream(self, action: Callable[[EventStream, _Stream], None]) -> None:
-        """A stream that fails does not hold up the other; raises the error of one whose policy is not `drop_new`."""
+        """Run `action` for every stream, then raise the first error of a stream whose policy is not `drop_new`."""
         failures: dict[EventStream, OutputError] = {}
         for name, stream in self._streams.items():
             try:
@@ -199,7 +199,7 @@ class EventWriter:
         self._note(failures)
 
     def _drop_pending(self, name: EventStream) -> None:
-        """Drop the records of which no byte was written."""
+        """Drop the records without any written byte."""
         pending = self._streams[name].pending
         self._counters.streams[name].dropped += sum(of_block.records for of_block in pending)
         self._counters.pending_bytes -= sum(of_block.nbytes for of_block in pending)
@@ -232,7 +232,7 @@ class EventWriter:
             self._write_rest(name, stream)
 
     def _take_chunk(self, name: EventStream, stream: _Stream, file: OpenFile) -> None:
-        """Take the next records that belong to `file`, at least one; they lie back to back, so one call writes them."""
+        """Make the next records for `file` (at least one) the current chunk; they are contiguous, for one write."""
         pending = stream.pending[0]
         block, first = pending.block, pending.first
         pending.first = last = first + self._fitting(file, pending)
@@ -249,7 +249,7 @@ class EventWriter:
         self._counters.streams[name].events += last - first
 
     def _fitting(self, file: OpenFile, pending: _Pending) -> int:
-        """How many of the next records go to a file; an empty one takes an event of any size."""
+        """Number of the next records that go to `file`. An empty file takes one event of any size."""
         if file.key.run != pending.block.run:
             return 0
         room = 0 if file.meps >= MAX_FILE_MEPS else self._max_file_events - file.events
@@ -305,7 +305,7 @@ class EventWriter:
         file.unforced = False
 
     def _copy(self, stream: _Stream, file: OpenFile, copied: Callable[[FileKey, FileKey], None]) -> None:
-        """Let a new file take the place of one that could not be forced, if all of that can still be read."""
+        """Replace a file that could not be forced by a forced copy, if its content can still be read unchanged."""
         new = self._open(file.key.stream, stream, file.key.run)
         try:
             crc = copy_bytes(file.descriptor, 0, file.bytes, new.descriptor)

@@ -13,7 +13,7 @@ BLOCK_BYTES = 4 * 1024 * 1024
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write all of `data`, in as many calls as it takes."""
+    """Write all of `data`, with repeated calls if necessary."""
     rest = memoryview(data)
     while rest:
         written = os.write(descriptor, rest)
@@ -23,7 +23,7 @@ def write_all(descriptor: int, data: bytes | memoryview) -> None:
 
 
 def blocks(descriptor: int, begin: int, end: int) -> Iterator[bytes]:
-    """The bytes from `begin` to `end`, or to the end of the file if that comes first."""
+    """Yield the bytes from `begin` to `end` or to the end of the file, in blocks."""
     while begin < end and (block := os.pread(descriptor, min(BLOCK_BYTES, end - begin), begin)):
         yield block
         begin += len(block)
@@ -39,7 +39,7 @@ def copy_bytes(source: int, begin: int, end: int, target: int) -> int:
 
 
 def checksum(descriptor: int, begin: int, end: int) -> int:
-    """CRC32C of some bytes of a file."""
+    """CRC32C of the bytes from `begin` to `end`."""
     crc = 0
     for block in blocks(descriptor, begin, end):
         crc = crc32c(block, crc)
@@ -47,7 +47,7 @@ def checksum(descriptor: int, begin: int, end: int) -> int:
 
 
 def count_records(descriptor: int, begin: int, end: int) -> int:
-    """Number of whole MDF records that lie one after the other from `begin`, up to the first damaged one."""
+    """Number of complete, consecutive MDF records from `begin` to the first damaged one."""
     count = 0
     while begin + HEADER_SIZE <= end:
         first, second, third = struct.unpack("<3I", os.pread(descriptor, 12, begin))

@@ -1,8 +1,8 @@
 """The histograms of each run as a ROOT file beside the events, written in a thread of its own.
 
-`<prefix>_<run>_histograms.root.part` is replaced every period while the run goes on; at its end the file gets its final
-name, which no other has had, and never changes again. A session that was killed leaves its last .part file, to which
-the next one gives the final name. What goes wrong here is counted and logged, and holds up nothing.
+During a run, `<prefix>_<run>_histograms.root.part` is replaced once per period. At the end of the run the file gets a
+final name that was never used before, and never changes again. After a kill, the next session gives the last .part file
+its final name. Errors are counted and logged; they never delay event data.
 """
 
 import math
@@ -25,15 +25,14 @@ from hltnode.processing.framework.histograms import HistogramContent
 
 SUFFIX, PART_SUFFIX = "_histograms.root", "_histograms.root.part"
 LOG_INTERVAL_NS = 60_000_000_000
-# The library of the files is loaded this long after the start. On a busy machine that takes seconds, which neither a
-# start nor a stop has.
+# uproot is loaded this long after the start: on a busy machine its import takes seconds, too long for start or stop.
 LIBRARY_SECONDS = 5.0
 
 log = get_logger("histogram_files")
 
 
 class CountsOfRuns(Protocol):
-    """What was counted (`hltnode.daemon.compute.histogram_tally.HistogramTally`); any thread."""
+    """Histogram contents by run (`hltnode.daemon.compute.histogram_tally.HistogramTally`); called from any thread."""
 
     @property
     def runs(self) -> tuple[int, ...]: ...
@@ -45,9 +44,9 @@ class HistogramFiles:
 
     Args:
         prefix: start of every file name; names the node and its session.
-        node: name of the node, which its earlier sessions had too.
-        period_s: seconds from one .part file of a run to the next; 0: none before the end of the run.
-        about: what every file says of the node.
+        node: name of the node; earlier sessions have the same.
+        period_s: seconds between two .part files of a run; 0: only one file, at the end of the run.
+        about: description of the node, stored in every file.
     """
 
     def __init__(
@@ -70,22 +69,22 @@ class HistogramFiles:
         self._about = about
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._in_part: dict[int, int] = {}
-        """Entries in the .part file of each run, those that are not a number included."""
+        """Number of entries in the .part file of each run, NaN entries included."""
         self._finished: dict[int, list[HistogramContent]] = {}
-        """What the finished files of each run hold together."""
+        """Summed content of the finished files of each run."""
         self._queue: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-histograms", daemon=True)
 
     def start(self) -> None:
-        """Take over the files of earlier sessions, and start the thread."""
+        """Start the thread, which first finishes the files of earlier sessions."""
         self._thread.start()
 
     def finish(self, run: int) -> None:
-        """All events of a run are counted, or those of this part of it; any thread."""
+        """Write the file of a run whose events are all counted (or those of one part of it). Any thread."""
         self._queue.put(run)
 
     def stop(self, timeout_s: float) -> bool:
-        """Finish the files of all runs and end the thread; False if it did not end in time."""
+        """Finish the files of all runs and end the thread; False on timeout."""
         return end_thread(self._thread, self._queue, timeout_s)
 
     def _run(self) -> None:
@@ -110,7 +109,7 @@ class HistogramFiles:
                 return
 
     def _contained(self, action: Callable[..., object], *arguments: object) -> None:
-        """Histograms are no reason to stop a node."""
+        """Run `action`; count and log its errors, because histograms must not stop a node."""
         try:
             action(*arguments)
         except Exception as error:
@@ -119,7 +118,7 @@ class HistogramFiles:
                 log.error("histograms_not_written", error=str(error), left_out=left_out, exc_info=True)
 
     def _take_over(self) -> None:
-        """Files that earlier sessions of the node could not finish."""
+        """Give final names to the .part files of earlier sessions of the node."""
         for name in self._directory.names():
             if name.startswith(f"{self._node}_") and name.endswith(PART_SUFFIX) and not name.startswith(self._prefix):
                 final = self._free_name(name.removesuffix(PART_SUFFIX))
@@ -142,7 +141,7 @@ class HistogramFiles:
         self._in_part[run] = n
 
     def _contents(self, run: int) -> tuple[list[HistogramContent], list[HistogramContent]]:
-        """What a run has, and what of it is in no finished file."""
+        """The content of a run, and the part of it that is in no finished file."""
         contents = self._counts.of_run(run) or []
         finished = self._finished.get(run)
         if finished is None:

@@ -1,7 +1,7 @@
-"""The open journal: what is finished is written to it before it is acknowledged (docs/formats/node-files.md).
+"""The open journal. Each MEP is recorded in it before it is acknowledged (docs/formats/node-files.md).
 
-After a kill everything that was written is there; after a power cut what was forced. The journal is rewritten from its
-content in memory, which is complete; the old one stays in its place until the new one is forced.
+After a kill, all written records are there; after a power cut, all forced ones. The journal is rewritten from its
+content in memory, which is complete. The old file stays in place until the new one is forced.
 """
 
 import os
@@ -18,7 +18,7 @@ from hltnode.daemon.storage.journal_content import JournalContent, Ranges, Revoc
 from hltnode.daemon.storage.journal_format import Record, encode_record
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 
-# The journal is rewritten when it has grown by this much, and to twice its size; a batch takes some hundred bytes.
+# The journal is rewritten after it has grown by this much and to at least twice its size. A batch adds a few 100 bytes.
 COMPACT_BYTES = 4 * 1024 * 1024
 
 Result = TypeVar("Result")
@@ -27,16 +27,16 @@ log = get_logger("journal")
 
 
 class Journal:
-    """The journal of a session. All calls from one thread at a time, but `begin_batch`, `end_batch` and `interrupted`
-    from any.
+    """The journal of a session.
 
-    All methods raise OutputError when the disk refuses, and may then be called again.
+    Calls come from one thread at a time; only `begin_batch`, `end_batch` and `interrupted` may come from any thread.
+    All methods raise OutputError when a write fails, and may then be called again.
 
     Args:
-        name: of the file; one that is there is replaced.
+        name: file name; an existing file is replaced.
         prefix: start of the names of this session's event files.
-        boot: names the time for which the machine has been up.
-        content: what the journals of earlier sessions said, after the files were recovered.
+        boot: identifier of the current boot of the machine.
+        content: the content of the earlier journal, after recovery.
         tck: key of the trigger configuration of this session.
     """
 
@@ -68,7 +68,7 @@ class Journal:
         self.compact()
 
     def batch(self, run: int, meps: Ranges, pieces: Sequence[tuple[FileKey, Piece]]) -> None:
-        """These MEPs are finished, and their events are in these pieces of files."""
+        """Record that MEPs are finished and that their events are in these pieces of files."""
         supervised = self.content.supervised(run)
         record: Record = {"run": run, "batch": meps, "pieces": [[key, *piece_row(piece)] for key, piece in pieces]}
         if supervised:
@@ -78,9 +78,9 @@ class Journal:
             self._compact_grown()
 
     def begin_batch(self, run: int, meps: Ranges) -> None:
-        """These MEPs are being computed from now on, until `end_batch`; written, not forced. Any thread.
+        """Record that these MEPs are being computed, until `end_batch`; written, not forced. Any thread.
 
-        What the disk refuses is logged and not raised: the batch can be computed without.
+        A failed write is logged, not raised: the batch can be computed without this record.
         """
         try:
             record: Record = {"run": run, "begin": meps, "tck": self._tck}
@@ -89,35 +89,35 @@ class Journal:
             log.warning("begin_not_noted", run=run, error=error.strerror)
 
     def end_batch(self, run: int, meps: Ranges) -> None:
-        """These MEPs are computed: if the session ends now, it is not their doing. As `begin_batch`."""
+        """Record that these MEPs were computed, so they cannot cause a later crash. Errors as for `begin_batch`."""
         try:
             self._note({"run": run, "end": meps}, lambda: self.content.end_batch(run, meps))
         except OutputError as error:
             log.warning("end_not_noted", run=run, error=error.strerror)
 
     def interrupted(self, run: int) -> dict[int, int]:
-        """MEPs of a run with the number of sessions that ended while they were being computed. Any thread."""
+        """MEP id -> number of sessions that ended while the MEP was being computed, for one run. Any thread."""
         with self._lock:
             return self.content.interrupted(run)
 
     def finished(self, key: FileKey) -> None:
-        """A file is about to get its final name."""
+        """Record that a file is about to get its final name."""
         self._note({"finished": key}, lambda: self.content.finish(key))
 
     def copied(self, key: FileKey, to: FileKey) -> None:
-        """What was in a file is now at the same places of another one."""
+        """Record that another file replaces a file, with the same content at the same offsets."""
         self._note({"copied": key, "to": to}, lambda: self.content.copy(key, to))
 
     def revoked(self, run: int, meps: Ranges) -> Revocation:
-        """Take MEPs of a run back."""
+        """Record that MEPs of a run are revoked."""
         return self._note({"run": run, "revoked": meps}, lambda: self.content.revoke(run, meps))
 
     def run_ended(self, run: int) -> None:
-        """Nothing of a run will be sent again."""
+        """Record the end of a run: no MEP of it will be sent again."""
         self._note({"over": run}, lambda: self.content.end_run(run))
 
     def force(self) -> None:
-        """Force what was written to the disk, unless the policy is `never`."""
+        """Force the written records to the disk, unless the policy is `never`."""
         if self._fsync is FsyncPolicy.NEVER:
             return
         if self._distrusted:
@@ -133,20 +133,20 @@ class Journal:
         self._directory.sync()
 
     def close(self) -> None:
-        """This session ends in order."""
+        """Record a clean end of the session, and close the file."""
         if self._descriptor >= 0:
             self._note({"closed": self._prefix}, lambda: None)
             self.force()
             self.abandon()
 
     def abandon(self) -> None:
-        """Close the descriptor, as the end of the process does."""
+        """Close the descriptor without a record."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
     def compact(self) -> None:
-        """Rewrite the journal with what is still needed."""
+        """Rewrite the journal with only the records that are still needed."""
         with self._lock:
             self._compact()
 
@@ -178,7 +178,7 @@ class Journal:
             try:
                 write_all(self._descriptor, text)
             except OSError as error:
-                # Readers skip an incomplete record; without it they have no damage to report.
+                # Readers would report an incomplete record as damage.
                 with suppress(OSError):
                     os.ftruncate(self._descriptor, self._end)
                 raise self._refused(error) from error

@@ -1,7 +1,7 @@
-"""What a journal says: which MEPs are finished, and where their events lie in files that can still change.
+"""The content of a journal: the finished MEPs, and the places of their events in files that can still change.
 
-No I/O and no clock. Everything follows from the records, in their order, by `apply`; `records` are the fewest records
-from which the same content follows.
+No I/O and no clock. `apply` builds the content from the records in order; `records` yields a minimal set of records
+that builds the same content.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,15 +14,15 @@ from hltnode.daemon.storage.journal_format import Record
 from hltnode.protocol.transport.mep_ranges import MepRanges, as_ranges
 
 Ranges = Sequence[tuple[int, int]]
-"""(first, last) ids of MEPs, last included."""
+"""Inclusive ranges (first, last) of MEP ids."""
 Item = TypeVar("Item")
-# Ranges or ids in one record: damage costs one record, so records stay small.
+# Largest number of ranges or ids in one record. Damage costs whole records, so records stay small.
 PER_RECORD = 256
 
 
 @dataclass(slots=True)
 class Revocation:
-    """What a revocation found: the events that do not stay in the files, and the MEPs that no file gives back."""
+    """Result of a revocation: number of events that leave their files, and MEPs that are already in finished files."""
 
     events: int = 0
     out_of_reach: MepRanges = field(default_factory=MepRanges)
@@ -30,10 +30,10 @@ class Revocation:
 
 @dataclass(slots=True)
 class Loss:
-    """What the files do not hold although the journal says so.
+    """Events that the journal names but no file holds.
 
-    `meps` are not finished any more, of each run; `incomplete` stay finished, because others of their events are in a
-    finished file and would be doubled.
+    `meps` (by run) are no longer finished and may be sent again. `incomplete` (by run) stay finished: some of their
+    events are in a finished file and would be stored twice.
     """
 
     events: int = 0
@@ -48,30 +48,30 @@ class _Run:
     done: MepRanges = field(default_factory=MepRanges)
     supervised: bool = False
     tck: int = 0
-    """Key of the trigger configuration that decides on its events; 0: none has been computed."""
+    """TCK that decides on its events; 0: no event has been computed."""
     finished_below: int = 0
-    """One more than the largest MEP in a finished file."""
+    """One more than the largest MEP id in a finished file."""
     split: set[int] = field(default_factory=set)
-    """MEPs with events in a finished file and in one that can change."""
+    """MEPs with events both in a finished file and in a file that can still change."""
     computing: MepRanges = field(default_factory=MepRanges)
-    """What this session computes."""
+    """MEPs that this session is computing."""
     interrupted: dict[int, int] = field(default_factory=dict)
 
 
 class JournalContent:
-    """The content of a journal; empty, until records are applied."""
+    """The content of a journal; initially empty."""
 
     def __init__(self) -> None:
         self._runs: dict[int, _Run] = {}
         self.files: dict[FileKey, FileState] = {}
-        """Files that may not have their final name yet."""
+        """Files that may not have their final names yet."""
         self.sessions: dict[str, str] = {}
-        """Sessions that did not end in order, with the boot of the machine in which they began."""
+        """Sessions without a clean end -> boot identifier at their start."""
 
     def apply(self, record: Record) -> None:
         """Apply one record.
 
-        Raises LookupError, TypeError or ValueError: it is none that this version writes.
+        Raises LookupError, TypeError or ValueError if this version writes no such record.
         """
         match record:
             case {"session": str(prefix), "boot": str(boot)}:
@@ -108,7 +108,7 @@ class JournalContent:
                 raise ValueError(f"unknown record of the journal with {sorted(record)}")
 
     def records(self, prefix: str) -> Iterator[Record]:
-        """Records from which this content follows; of sessions `prefix` is named alone, the present one."""
+        """Records that build this content; `prefix` is the current session, the only one named."""
         for number, run in self._runs.items():
             for ranges in _chunks(run.done.ranges()) or [[]]:
                 values = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
@@ -126,15 +126,15 @@ class JournalContent:
             yield from ({"run": number, "begin": ranges, "tck": run.tck} for ranges in _chunks(run.computing.ranges()))
 
     def done(self) -> dict[int, tuple[tuple[int, int], ...]]:
-        """Finished MEPs of each run that has not ended, as (first, last) ranges."""
+        """Finished MEPs of each run that has not ended, as inclusive ranges."""
         return {number: tuple(run.done.ranges()) for number, run in self._runs.items()}
 
     def of_other_tck(self, tck: int) -> dict[int, int]:
-        """Runs of which events are finished that another trigger configuration has decided on, with its key."""
+        """Runs with finished events that another trigger configuration decided, and its TCK."""
         return {number: run.tck for number, run in self._runs.items() if run.done.ranges() and run.tck not in (0, tck)}
 
     def finished_of(self, run: int, meps: frozenset[int]) -> frozenset[int]:
-        """Those of some MEPs of a run that are finished."""
+        """The subset of `meps` that is finished."""
         state = self._runs.get(run)
         return frozenset() if state is None else frozenset(mep for mep in meps if mep in state.done)
 
@@ -143,15 +143,15 @@ class JournalContent:
         return run in self._runs and self._runs[run].supervised
 
     def supervise(self, run: int) -> None:
-        """A feeder may revoke MEPs of a run from now on."""
+        """Allow feeders to revoke MEPs of a run."""
         self._run(run).supervised = True
 
     def interrupted(self, run: int) -> dict[int, int]:
-        """MEPs of a run, not finished, with the number of sessions that ended while they were being computed."""
+        """MEP id -> number of sessions that ended while the MEP was being computed; unfinished MEPs only."""
         return dict(self._runs[run].interrupted) if run in self._runs else {}
 
     def begin_session(self, prefix: str, boot: str) -> None:
-        """A session begins; what an earlier one was computing at its end was interrupted."""
+        """Begin a session. MEPs that the previous session was computing at its end count as interrupted."""
         for run in self._runs.values():
             for first, last in run.computing.ranges():
                 for mep in range(first, last + 1):
@@ -160,14 +160,14 @@ class JournalContent:
         self.sessions[prefix] = boot
 
     def begin_batch(self, run: int, meps: Ranges, tck: int) -> None:
-        """The session computes these MEPs now, with the trigger configuration of this key."""
+        """The session starts to compute these MEPs with the trigger configuration `tck`."""
         state = self._run(run)
         if not state.done.ranges():
             state.tck = tck
         _add_all(state.computing, meps)
 
     def end_batch(self, run: int, meps: Ranges) -> None:
-        """The session computes these MEPs no more."""
+        """The session has computed these MEPs."""
         if run in self._runs:
             for first, last in meps:
                 self._runs[run].computing.discard(first, last)
@@ -175,7 +175,7 @@ class JournalContent:
     def add_batch(
         self, number: int, meps: Ranges, pieces: Iterable[tuple[FileKey, Piece]], *, supervised: bool
     ) -> None:
-        """MEPs of a run are finished, and their events are in these pieces of files."""
+        """Mark MEPs of a run finished; `pieces` hold their events."""
         run = self._run(number)
         run.supervised |= supervised
         for first, last in meps:
@@ -188,12 +188,12 @@ class JournalContent:
             self._add_piece(key, piece)
 
     def copy(self, key: FileKey, to: FileKey) -> None:
-        """What was in a file is now at the same places of another one."""
+        """File `to` replaces `key`, with the same content at the same offsets."""
         if key in self.files:
             self.files[to] = self.files.pop(key)
 
     def finish(self, key: FileKey) -> None:
-        """A file is about to get its final name."""
+        """Mark a file finished: it is about to get its final name."""
         state = self.files.get(key)
         if state is None or state.finished:
             return
@@ -205,24 +205,24 @@ class JournalContent:
             run.split = (run.split | meps) & {row.mep for other in self._open_files(key.run) for row in other.rows()}
 
     def end_run(self, run: int) -> None:
-        """Nothing of a run will be sent again."""
+        """Forget a run whose MEPs will not be sent again."""
         self._runs.pop(run, None)
 
     def acknowledged_below(self, run: int, below: int) -> None:
-        """Every MEP below an id is acknowledged: merges their ranges into one."""
+        """Merge the ranges below an id into one: all of these MEPs are acknowledged."""
         if below > 0 and run in self._runs:
             self._runs[run].done.add(0, below - 1)
 
     def forget(self, key: FileKey) -> None:
-        """A file has its final name, or nothing is left of it: nothing about it can change any more."""
+        """Forget a file that has its final name or no content."""
         self.files.pop(key, None)
 
     def revoke(self, run: int, meps: Ranges) -> Revocation:
-        """Take MEPs back: they are not finished any more, and their events do not stay in files that can change.
+        """Revoke MEPs: they lose their state "finished", and their events leave the files that can still change.
 
-        Those of which events are in a finished file are out of reach; they stay finished. Where only the id can tell (a
-        file that is finished is forgotten), a MEP counts as out of reach: in a supervised run none that may be revoked
-        is as old as those in finished files.
+        MEPs with events in a finished file are out of reach and stay finished. Finished files are forgotten, so only
+        the id can tell: every MEP below `finished_below` counts as out of reach. In a supervised run, no MEP that may
+        be revoked is that old.
         """
         result = Revocation()
         state = self._runs.get(run)
@@ -242,7 +242,7 @@ class JournalContent:
         return result
 
     def lose(self, lost: Mapping[FileKey, Callable[[Piece], bool]]) -> Loss:
-        """Files do not hold these pieces: their MEPs are not finished any more, and none of their events stays."""
+        """Mark pieces as lost: their MEPs lose their state "finished", and their other events leave the files."""
         loss = Loss()
         meps: dict[int, set[int]] = {}
         for key, is_lost in lost.items():
@@ -273,7 +273,7 @@ class JournalContent:
         return [state for key, state in self.files.items() if key.run == run and not state.finished]
 
     def _take_out(self, run: int, meps: MepRanges | set[int], reason: QuarantineReason) -> list[Row]:
-        """The rows of some MEPs that stayed in files until now."""
+        """Mark the rows of some MEPs as leaving their files; returns the rows that stayed until now."""
         taken = []
         for state in self._open_files(run):
             for piece in state.pieces:
@@ -285,7 +285,7 @@ class JournalContent:
 
 
 def piece_row(piece: Piece) -> list[object]:
-    """A piece as the journal holds it: begin, CRC32C, and for each MEP id, records, bytes and what takes it out."""
+    """A piece as a journal row: begin, CRC32C, and per MEP its id, records, bytes and the reason why it leaves."""
     rows = [row if row.gone else row[:3] for row in piece.rows]
     return [piece.begin, piece.crc, rows]
 
@@ -293,7 +293,7 @@ def piece_row(piece: Piece) -> list[object]:
 def _key(key: list[object]) -> FileKey:
     prefix, run, stream, number = key
     if not (isinstance(prefix, str) and isinstance(run, int) and isinstance(number, int)):
-        raise TypeError(f"no file of events: {key}")
+        raise TypeError(f"not an event file: {key}")
     return FileKey(prefix, run, EventStream(str(stream)), number)
 
 
@@ -301,7 +301,7 @@ def _piece(row: list[object]) -> Piece:
     match row:
         case [int(begin), int(crc), list(rows)] if rows:
             return Piece(begin, crc, [_row(*values) for values in rows])
-    raise ValueError(f"no piece of a file: {row}")
+    raise ValueError(f"not a piece of an event file: {row}")
 
 
 def _row(mep: int, records: int, nbytes: int, gone: str | None = None) -> Row:

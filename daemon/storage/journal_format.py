@@ -1,8 +1,8 @@
 """Records of the journal in bytes (no I/O, no clock; docs/formats/node-files.md).
 
-A record is the CRC32C of what follows in eight hexadecimal digits, a blank, the length of the body in eight hexadecimal
-digits, a blank, the body (a JSON object), and a newline. Length and checksum make each record readable by itself:
-damage costs the records that it hits and no other.
+A record consists of: the CRC32C of the rest (eight hexadecimal digits), a blank, the length of the body (eight
+hexadecimal digits), a blank, the body (a JSON object), a newline. Each record can be read without the others, so damage
+costs only the records that it hits.
 """
 
 import json
@@ -18,13 +18,13 @@ Record = dict[str, Any]
 _ENCODER = msgspec.json.Encoder()
 _HEADER_SIZE = 18
 _HEADER = re.compile(rb"[0-9a-f]{8} [0-9a-f]{8} \{")
-# Far above any record: so a damaged length costs one checksum over this much at most.
+# Far above the size of any record. It bounds the cost of a damaged length: one checksum over this many bytes.
 _MAX_BODY = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a journal's bytes hold: the intact records in their order, and (begin, end) of all that is in none."""
+    """Content of a journal: the intact records in order, and (begin, end) of each damaged range of bytes."""
 
     records: list[Record] = field(default_factory=list)
     damage: list[tuple[int, int]] = field(default_factory=list)
@@ -38,7 +38,7 @@ def encode_record(record: Record) -> bytes:
 
 
 def scan_records(raw: bytes) -> Scan:
-    """All intact records; never raises, whatever the bytes are."""
+    """All intact records of `raw`; never raises."""
     scan = Scan()
     at = 0
     while at < len(raw):
@@ -54,7 +54,7 @@ def scan_records(raw: bytes) -> Scan:
 
 
 def _next_record(raw: bytes, at: int) -> tuple[int, tuple[Record, int] | None]:
-    """The first intact record that begins at `at` or later: its begin, the record and its end; or the end of `raw`."""
+    """The first intact record at or after `at`, as (begin, (record, end)); (len(raw), None) if there is none."""
     while (header := _HEADER.search(raw, at)) is not None:
         found = _record_at(raw, header.start())
         if found is not None:
@@ -64,7 +64,7 @@ def _next_record(raw: bytes, at: int) -> tuple[int, tuple[Record, int] | None]:
 
 
 def _record_at(raw: bytes, at: int) -> tuple[Record, int] | None:
-    """The intact record that begins at a byte, and the end of it; None if there is none."""
+    """The intact record that begins at byte `at`, and its end; None if there is none."""
     if _HEADER.match(raw, at) is None:
         return None
     end = at + _HEADER_SIZE + int(raw[at + 9 : at + 17], 16)
@@ -76,5 +76,5 @@ def _record_at(raw: bytes, at: int) -> tuple[Record, int] | None:
         return None
     if not isinstance(record, dict):
         return None
-    # The newline is for people: without it the record is whole too.
+    # A record without its newline is complete; the newline only helps human readers.
     return record, end + (raw[end : end + 1] == b"\n")

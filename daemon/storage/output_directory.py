@@ -1,7 +1,7 @@
-"""The output directory, by a descriptor that is kept open.
+"""The output directory, accessed through one open descriptor.
 
-Every file is opened, renamed and forced relative to that descriptor: no operation but the opening of a file needs
-another one, and a directory that is moved away while the node writes takes its files with it.
+Files are opened, renamed and forced relative to that descriptor. So only opening a file needs another descriptor, and
+the files stay together if the directory is moved while the node writes.
 """
 
 import errno
@@ -15,7 +15,7 @@ _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class OutputError(OSError):
-    """The disk refused; nothing that was handed over is lost, and the call may be repeated."""
+    """An operation on the disk failed. The data are kept, and the call may be repeated."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         super().__init__(error.errno, error.strerror, str(path))
@@ -28,7 +28,7 @@ class OutputDirectory:
 
     Args:
         path: created if its parent exists.
-        parent: the directory that it is in, if that is one of ours too.
+        parent: the OutputDirectory that contains it, if any.
     """
 
     def __init__(self, path: Path, parent: "OutputDirectory | None" = None) -> None:
@@ -48,7 +48,7 @@ class OutputDirectory:
             raise OutputError(path, OSError(error.errno, f"output.directory: {error.strerror}")) from error
 
     def subdirectory(self, name: str) -> "OutputDirectory":
-        """A directory in this one, created at the first call."""
+        """A subdirectory, created at the first call."""
         if name not in self._subdirectories:
             self._subdirectories[name] = OutputDirectory(self.path / name, self)
             self._unforced = True
@@ -82,7 +82,7 @@ class OutputDirectory:
         self._unforced = True
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file, None if there is none of this name."""
+        """Size of a file in bytes; None if it does not exist."""
         try:
             return os.stat(name, dir_fd=self._descriptor, follow_symlinks=False).st_size
         except FileNotFoundError:
@@ -98,7 +98,7 @@ class OutputDirectory:
             raise OutputError(self.path, error) from error
 
     def sync(self) -> None:
-        """Force the names to the disk, if one was changed since the last call."""
+        """Force the directory entries to the disk, if one changed since the last call."""
         if not self._unforced:
             return
         try:
@@ -108,14 +108,14 @@ class OutputDirectory:
         self._unforced = False
 
     def moved(self) -> str | None:
-        """Why the files do not appear at the configured path, None if they do."""
+        """Why the files do not appear at the configured path; None if they do."""
         try:
             there = os.stat(self.path)
             here = os.fstat(self._descriptor)
         except OSError as error:
             return f"{self.path}: {error.strerror}"
         if (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino):
-            return f"{self.path} is another directory than the one that the node has opened and writes to"
+            return f"{self.path} is no longer the directory that the node opened and writes to"
         return None
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""The quarantine: what recovery and revocations take out of files goes to a folder of its own, named and counted.
+"""The quarantine: a folder for events that recovery or a revocation takes out of event files. Each is counted.
 
-Nothing in it is ever written again or removed by the node.
+The node never changes or removes a file in it.
 """
 
 import itertools
@@ -21,9 +21,9 @@ log = get_logger("quarantine")
 
 
 class Quarantine:
-    """The folder `quarantine` of the output directory; created when something goes there.
+    """The folder `quarantine` of the output directory, created at its first use.
 
-    All methods raise OutputError. When they return, the copies are forced (unless `fsync` is `never`).
+    All methods raise OutputError. When they return, the copies are on the disk (unless `fsync` is `never`).
     """
 
     def __init__(self, directory: OutputDirectory, counters: WriterCounters, fsync: FsyncPolicy) -> None:
@@ -32,9 +32,9 @@ class Quarantine:
         self._fsync = fsync
 
     def copy_extents(self, key: FileKey, descriptor: int, extents: Sequence[Extent]) -> None:
-        """Copy what does not stay in a .part file, one file for each reason.
+        """Copy the extents that leave a .part file, to one file per reason.
 
-        Their names end in the reason and the first byte. After a kill the same is copied again, to the same names.
+        The file names end in the reason and the first byte. A repetition after a kill writes the same names again.
         """
         for reason in QuarantineReason:
             taken = [extent for extent in extents if extent.reason is reason]
@@ -51,7 +51,7 @@ class Quarantine:
             self._count(reason, events, source=key.part, name=name)
 
     def move(self, name: str, reason: QuarantineReason, events: int = 0) -> None:
-        """Move a whole file here."""
+        """Move a whole file into the quarantine."""
         folder = self._directory.subdirectory(FOLDER)
         final = name.removesuffix(PART_SUFFIX) + f"_{reason}{FINAL_SUFFIX}" if name.endswith(PART_SUFFIX) else name
         target = next(free for free in _numbered(final) if folder.size(free) is None)
@@ -60,7 +60,7 @@ class Quarantine:
         self._count(reason, events, source=name, name=target)
 
     def keep_copy(self, name: str, reason: QuarantineReason) -> None:
-        """Copy a whole file here, which stays in its place too."""
+        """Copy a whole file into the quarantine; the original stays."""
         descriptor = self._directory.open(name, os.O_RDONLY)
         try:
             size = os.fstat(descriptor).st_size
@@ -71,7 +71,7 @@ class Quarantine:
         self._count(reason, 0, source=name, name=target)
 
     def _copy(self, stem: str, suffix: str, source: int, spans: Sequence[tuple[int, int]]) -> str:
-        """Copy some bytes of an open file to a name that is free or holds the same; returns it."""
+        """Copy byte ranges of an open file to a free name, or find a file with the same content; returns the name."""
         folder = self._directory.subdirectory(FOLDER)
         new = f"{stem}{suffix}.new"
         descriptor = folder.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC)

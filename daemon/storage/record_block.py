@@ -1,4 +1,4 @@
-"""MDF records of a run that lie back to back in one buffer: what the gathering hands to the writer (no I/O)."""
+"""Contiguous MDF records of one run in one buffer, as gathering hands them to the writer (no I/O)."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from hltnode.daemon.storage.event_files import Row
 class RecordBlock:
     """Records of one run.
 
-    data: the bytes of all; ends: u64, where each record ends in them; meps: u64, the MEP of each, those of one MEP
-    together.
+    data: the bytes of all records. ends: u64[n], end of each record in `data`. meps: u64[n], MEP id of each record;
+    records of one MEP are consecutive.
     """
 
     run: int
@@ -32,16 +32,16 @@ class RecordBlock:
         return len(self.data)
 
     def fitting(self, first: int, nbytes: int) -> int:
-        """How many records from `first` on fit together in some bytes."""
+        """Number of records from `first` on that fit into `nbytes`."""
         begin = self._begin(first)
         return int(np.searchsorted(self.ends, np.uint64(begin + max(nbytes, 0)), side="right")) - first
 
     def bytes_of(self, first: int, last: int) -> memoryview:
-        """The records from `first` to before `last`."""
+        """The bytes of the records [first, last)."""
         return self.data[self._begin(first) : self._begin(last)]
 
     def rows(self, first: int, last: int) -> list[Row]:
-        """Whose the records from `first` to before `last` are, in their order."""
+        """One row per MEP of the records [first, last), in order."""
         meps = self.meps[first:last]
         changes = np.flatnonzero(meps[1:] != meps[:-1]) + (first + 1)
         rows = []
@@ -53,7 +53,7 @@ class RecordBlock:
         return rows
 
     def without(self, meps: Collection[int]) -> Iterator["RecordBlock"]:
-        """The records of all other MEPs."""
+        """Blocks with the records of all MEPs except `meps`."""
         kept = ~np.isin(self.meps, np.fromiter(meps, np.uint64, len(meps)))
         edges = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False])).astype(np.int8)))
         for first, last in edges.reshape(-1, 2).tolist():
@@ -61,7 +61,7 @@ class RecordBlock:
             yield RecordBlock(self.run, self.bytes_of(first, last), ends, self.meps[first:last])
 
     def records(self) -> Iterator[memoryview]:
-        """Each record."""
+        """Yield the bytes of each record."""
         begin = 0
         for end in self.ends.tolist():
             yield self.data[begin:end]

@@ -1,7 +1,7 @@
-"""The start of a session: event files and journal of earlier sessions, after a stop, a kill or a power cut.
+"""The start of a session: recovery of event files and journal after a stop, a kill or a power cut.
 
-Nothing is deleted, and finished files are not opened. What a .part file holds and the journal says stays; the rest of
-it goes to quarantine before the file is cut. What the journal says and no file holds is reported as missing.
+Recovery deletes no data and opens no finished file. Bytes of a .part file that the journal names stay; the other bytes
+go to quarantine before the file is truncated. Events that the journal names but no file holds are reported as missing.
 """
 
 import os
@@ -37,8 +37,7 @@ log = get_logger("recovery")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreSettings:
-    """When files are closed and forced, what a stream does when a write fails, and the key of the trigger configuration
-    that decides on the events."""
+    """Limits of a file, fsync policy, policy of each stream when a write fails, and the TCK of the session."""
 
     max_file_bytes: int
     max_file_events: int
@@ -48,7 +47,7 @@ class StoreSettings:
 
 
 def boot_id() -> str:
-    """Names the time for which this machine has been up; empty where the system does not say."""
+    """Identifier of the current boot of this machine; empty if the system has none."""
     try:
         return _BOOT_ID.read_text().strip()
     except OSError:
@@ -58,12 +57,12 @@ def boot_id() -> str:
 def take_over(
     path: Path, node: str, session: str, counters: WriterCounters, settings: StoreSettings, *, boot: str
 ) -> EventStore:
-    """Recover what earlier sessions of a node left in a directory, and open it for the session `session`.
+    """Recover the files of earlier sessions of a node, and open the directory for the session `session`.
 
     Args:
         path: the directory, created if its parent exists.
-        session: one word without underscore.
-        boot: the `boot_id`; if it is another one than in the journal, the machine was down meanwhile.
+        session: name without underscore.
+        boot: the current `boot_id`. If the journal has another one, the machine was restarted since.
 
     Raises:
         OutputError: a file cannot be read or written.
@@ -95,9 +94,9 @@ def take_over(
 def read_journal(
     directory: OutputDirectory, name: str, quarantine: Quarantine, counters: WriterCounters
 ) -> tuple[JournalContent, bool]:
-    """The content of a journal, empty if there is none, and whether a part of it is damaged.
+    """The content of a journal (empty if there is none), and whether a part of it is damaged.
 
-    A damaged journal is kept in quarantine: the one that is written instead holds what could be read.
+    A damaged journal is copied to quarantine, because the journal that replaces it holds only the readable records.
     """
     content = JournalContent()
     size = directory.size(name)
@@ -134,7 +133,7 @@ def read_journal(
 
 
 def _report_power_cut(content: JournalContent, boot: str, fsync: FsyncPolicy, counters: WriterCounters) -> bool:
-    """Whether a session did not end in order and the machine was down since: then what was not forced may be lost."""
+    """Report sessions without a clean end before a restart of the machine, whose unforced data may be lost."""
     cut = [prefix for prefix, of_session in content.sessions.items() if of_session and boot and of_session != boot]
     if cut:
         counters.power_cuts += 1
@@ -174,11 +173,11 @@ def _recover_files(
 
 
 def _was_finished(directory: OutputDirectory, key: FileKey, state: FileState, doubtful: bool) -> bool:
-    """Whether a file that is not there as .part has had its final name; a collector may have taken it.
+    """Whether a file without .part file had its final name; a collector may have removed it since.
 
-    The record that says so is forced before the file has the name. Where the journal is damaged and not by a power cut,
-    this record may be what is damaged, and no .part file can be lost: then it counts as finished, because a MEP that is
-    wrongly said to be missing would be doubled.
+    The record `finished` is forced before the rename. If the journal is damaged, but not by a power cut, that record
+    may be the damaged one, and no .part file can be lost. Then the file counts as finished: a MEP wrongly reported as
+    missing would be sent and stored twice.
     """
     return state.finished or doubtful or directory.size(key.final) is not None
 
@@ -186,10 +185,10 @@ def _was_finished(directory: OutputDirectory, key: FileKey, state: FileState, do
 def _recover_part(
     directory: OutputDirectory, key: FileKey, content: JournalContent, quarantine: Quarantine
 ) -> Callable[[Piece], bool] | None:
-    """Cut a .part file behind the last byte that the journal knows; returns which pieces of it are not there."""
+    """Truncate a .part file after the last byte in the journal; returns a predicate for its missing pieces."""
     state = content.files.get(key)
     if directory.size(key.new) is not None:
-        # A copy that was not completed, or not yet put in its place: it is made again.
+        # An incomplete copy, or one that was not renamed yet: it is made again.
         directory.unlink(key.new)
     descriptor = directory.open(key.part, os.O_RDWR)
     try:
@@ -201,7 +200,7 @@ def _recover_part(
             if size > state.end:
                 quarantine.copy_extents(key, descriptor, [Extent(state.end, size, QuarantineReason.NOT_ACKNOWLEDGED)])
                 os.ftruncate(descriptor, state.end)
-            # The session that wrote it may not have forced it.
+            # The earlier session may not have forced the file.
             os.fsync(descriptor)
             missing = {
                 piece.begin

@@ -1,7 +1,7 @@
-"""Histograms as a ROOT file, which ROOT, uproot and hist read: one TH1D of each, and a JSON text about all of them.
+"""Histograms as a ROOT file for ROOT, uproot and hist: one TH1D each, and one JSON text that describes them.
 
-The library is imported when a file is written, or before by `load_library`: it takes half a second, several on a busy
-machine, and 35 MB.
+uproot is imported when the first file is written, or earlier by `load_library`. The import takes 0.5 s (several seconds
+on a busy machine) and 35 MB.
 """
 
 import io
@@ -16,16 +16,16 @@ import numpy as np
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 
 ABOUT = "about"
-"""Name of the text."""
+"""Name of the JSON text in the file."""
 
 
 def load_library() -> None:
-    """Import what the first file needs."""
+    """Import uproot before the first file needs it."""
     import uproot  # noqa: F401
 
 
 def root_bytes(histograms: Sequence[HistogramContent], about: Mapping[str, Any]) -> bytes:
-    """The file. `about`: what the text says besides unit, description, line and NaN of each histogram."""
+    """The bytes of the file. `about`: more entries of the JSON text, beside the description of each histogram."""
     import uproot
 
     buffer = io.BytesIO()
@@ -34,7 +34,7 @@ def root_bytes(histograms: Sequence[HistogramContent], about: Mapping[str, Any])
         file[ABOUT] = json.dumps({**about, "histograms": described})
         for content in histograms:
             file[content.shape.name] = _th1(content)
-        return buffer.getvalue()  # each object is written with its place; the end closes the buffer
+        return buffer.getvalue()  # before the `with` block closes the buffer
 
 
 def _described(content: HistogramContent) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _th1(content: HistogramContent) -> Any:
 
 
 def read_root(path: Path) -> list[HistogramContent]:
-    """The histograms of a file that `root_bytes` has made. Raises ValueError, which names the file."""
+    """The histograms of a file made by `root_bytes`. Raises ValueError, which names the file."""
     import uproot
 
     try:
@@ -80,7 +80,7 @@ def read_root(path: Path) -> list[HistogramContent]:
             described = json.loads(str(file[ABOUT]))["histograms"]
             return [_content(name, file[name], about) for name, about in described.items()]
     except (OSError, KeyError, ValueError, uproot.DeserializationError) as error:
-        raise ValueError(f"{path}: no histograms of hltnode can be read: {error}") from error
+        raise ValueError(f"{path}: cannot read histograms written by hltnode: {error}") from error
 
 
 def _content(name: str, histogram: Any, about: Mapping[str, Any]) -> HistogramContent:
@@ -98,7 +98,7 @@ def _content(name: str, histogram: Any, about: Mapping[str, Any]) -> HistogramCo
 
 
 def write_beside(path: Path, content: bytes) -> Path | None:
-    """Write a file at once; one that is there gets another name, which is returned. Raises OSError."""
+    """Write a file by an atomic rename. An existing file is renamed first; returns its new path. Raises OSError."""
     new = path.with_name(path.name + ".new")
     new.write_bytes(content)
     moved = None

@@ -1,4 +1,4 @@
-"""The trigger configuration of a node beside the events that it has accepted, under the key that their reports name."""
+"""Writes the trigger configuration (TCK document) beside the events that it accepted."""
 
 import os
 from contextlib import suppress
@@ -11,9 +11,9 @@ _NEW_SUFFIX = ".new"
 
 
 def write_tck(directory: OutputDirectory, document: TckDocument) -> str:
-    """Write the document as `0x1234ABCD.json`, forced to the disk, unless it is there; the name of the file.
+    """Write the document as `0x1234ABCD.json`, unless it exists, and force it to the disk; returns the file name.
 
-    A file of another content with this name, such as one that a power cut has left, is replaced at once. Raises
+    A file with this name and other content, for example after a power cut, is replaced by an atomic rename. Raises
     OutputError.
     """
     name, content = document.file_name, document.text.encode()

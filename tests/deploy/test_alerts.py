@@ -74,7 +74,7 @@ def test_every_metric_named_in_a_file_is_exported(path: Path) -> None:
 
 
 def test_the_search_for_metric_names_finds_some() -> None:
-    assert len(re.findall(r"\bhlt1_[a-z0-9_]+", ALERTS.read_text())) > 30
+    assert len(re.findall(r"\bhltnode_[a-z0-9_]+", ALERTS.read_text())) > 30
 
 
 def test_the_alerts_pass_their_tests(promtool: str) -> None:
@@ -108,7 +108,7 @@ def test_every_alert_has_a_unit_test_that_sees_it_fire_and_one_that_sees_it_not_
 
 def test_the_page_has_a_section_and_a_row_for_every_alert_and_every_reason_of_dead_time_and_no_other() -> None:
     page = PAGE.read_text()
-    sections = re.findall(r"(?m)^## (Hlt1\w+)$", page)
+    sections = re.findall(r"(?m)^## (Hltnode\w+)$", page)
     assert sorted(sections) == sorted(alerts())
     assert sorted(re.findall(r"(?m)^### Dead time: (\w+)$", page)) == sorted(DeadTimeReason)
     rows = re.findall(r"(?m)^\| \[([^]]+)\]\(#([\w-]+)\) \| (\w+) \|", page)
@@ -142,11 +142,11 @@ def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() 
     assert routed == {'severity="critical"': "pager", 'severity="info"': "nobody"}
     assert config["route"]["receiver"] == "chat"
     assert [name for name, receiver in receivers.items() if len(receiver) > 1] == ["pager", "chat"]
-    named = set(re.findall(r"Hlt1[A-Z]\w+", str(config["inhibit_rules"])))
+    named = set(re.findall(r"Hltnode[A-Z]\w+", str(config["inhibit_rules"])))
     assert named
     assert named <= set(alerts())
     assert all(rule["equal"] == ["instance"] for rule in config["inhibit_rules"])
 
 
 def test_no_alert_has_a_label_for_each_source() -> None:
-    assert not [name for name, rule in alerts().items() if re.search(r"\bhlt1_source_|by \([^)]*source", rule["expr"])]
+    assert not [name for name, rule in alerts().items() if re.search(r"\bhltnode_source_|by \([^)]*source", rule["expr"])]

@@ -106,7 +106,7 @@ def test_every_panel_has_a_unit_and_every_board_a_shared_crosshair_runs_and_link
         board = json.loads(path.read_text())
         assert board["graphTooltip"] == 1
         assert [annotation["name"] for annotation in board["annotations"]["list"]] == ["Runs"]
-        assert board["links"][0]["tags"] == ["hlt1"]
+        assert board["links"][0]["tags"] == ["hltnode"]
         for panel in panels_of(path):
             if panel["type"] != "heatmap":
                 assert panel["fieldConfig"]["defaults"]["unit"], panel["title"]

@@ -41,9 +41,9 @@ BUILD = """
 import sys; sys.path.insert(0, ".")
 from dataclasses import replace
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.lhcb.chain import HLT1
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import build_kernels
-build_kernels(replace(HLT1.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
+build_kernels(replace(CHAIN.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
 """
 
 pytestmark = pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate, recent
 
-ALERTS = f'ALERTS{{{NODES}, alertstate="firing", alertname=~"Hlt1.+"}}'
+ALERTS = f'ALERTS{{{NODES}, alertstate="firing", alertname=~"Hltnode.+"}}'
 
 OVERVIEW = Board(
     uid="hltnode-overview",

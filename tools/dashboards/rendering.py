@@ -39,7 +39,7 @@ from tools.dashboards.elements import NODES, Board, Distribution, Panel, Query, 
 
 # The data source is chosen at the top of the dashboard.
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
-TAG = "hlt1"
+TAG = "hltnode"
 # A region for each run that goes on.
 RUNS = f'count by (run) (hltnode_run_info{{{NODES}, run!="0"}} and on (instance) hltnode_run_active{{{NODES}}} == 1)'
 

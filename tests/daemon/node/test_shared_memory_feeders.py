@@ -264,6 +264,6 @@ async def test_a_feeder_whose_memory_is_larger_than_the_node_takes_says_so(
     )
     async with running_node(config) as (node, _):
         async with make_feeder(context, node, connection=connection(context, node, memory)) as feeder:
-            with pytest.raises(FeederRefusedError, match=f"1 to {NBYTES // 2} are taken"):
+            with pytest.raises(FeederRefusedError, match=f"expected 1 to {NBYTES // 2}"):
                 await feed_meps(synthetic_meps(10), [feeder])
         assert node.counters.shared_memory.refused[MemoryRefusal.TOO_LARGE] == 1

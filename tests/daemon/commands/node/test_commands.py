@@ -225,7 +225,7 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
     config = make_config(tmp_path, security={"http_token_file": str(token)})
     async with running_node(config) as (node, _):
         assert await post(node, "/control/pause") == (200, {
-            "ok": True, "state": "paused", "text": "no more credits; what was granted is still built"
+            "ok": True, "state": "paused", "text": "no new credits; MEPs of granted credits are still built"
         })  # fmt: skip
         status, answer = await post(node, "/control/start")
         assert (status, answer["ok"], answer["state"]) == (409, False, "paused")
