@@ -1,4 +1,4 @@
-"""Raw banks of LHCb that are read: by detector the sub-detectors, types and versions, and the versions that are written.
+"""Raw banks of LHCb by detector: sub-detectors, bank types, versions that are read and versions that are written.
 
 Decoders, kernels, simulation and tests take the numbers from here. docs/formats says what each version holds.
 """

@@ -301,6 +301,7 @@ EVENT_WORDS: tuple[Expression, ...] = tuple(
 )
 """By what scalers know an event, in the order of LHCb."""
 
+
 def any_pv(condition: Any) -> Expression:
     """Whether the condition holds for at least one primary vertex of the event."""
     return any_of(primary_vertices, condition)

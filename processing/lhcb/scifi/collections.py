@@ -64,7 +64,9 @@ scifi_types = SharedTypes(
 """Hits of an event are numbered with 16 bits from its first one; no_scifi_hit is no hit's number. Behind the hits of an
 event twice scifi_hit_padding places are left free: kernels may read, not use, columns this far behind the last hit.
 
-scifi_rule: which words make which hits; the number of the bank version that has the rule. Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one. A mat index is (channel id >> 9) -
+scifi_rule: the rule by which words make hits, with the number of the bank version that has it.
+
+Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one. A mat index is (channel id >> 9) -
 first_scifi_mat; a place is the number of a mat in the order of zone and x."""
 
 scifi_mats = constant_column("scifi_mats", SCIFI_MAT, bound=lambda _: N_MAT_INDICES)

@@ -90,9 +90,10 @@ velo_types = SharedTypes(
         "no_pv": NO_PV,
     },
 )
-"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free. Kernels
-may load these places of a column but must ignore the values; in their own scratch they may use them. no_module_pair
-marks a place without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in mm."""
+"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free.
+Kernels may load these places of a column but must ignore the values; in their own scratch they may use them.
+no_module_pair marks a place without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in
+mm."""
 
 velo_geometry = constant_column("velo_geometry", VELO_GEOMETRY)
 
@@ -123,8 +124,8 @@ super_pixel_bound = clusters.per_event("super_pixel_bound", U32)
 cluster_count = clusters.per_event("count", U32, role=Role.OUTPUT)
 
 large_events = LargeEvents(cluster_bound, min_size=4000, block_size=256)
-"""A block of the usual size takes several times as long for such an event as for a mean one of minimum bias, which has
-1,700 clusters."""
+"""A block of the usual size takes several times as long for such an event as for a mean one of minimum bias, with 1,700
+clusters."""
 
 unsorted = _like_clusters("velo_unsorted")
 unsorted_columns = (

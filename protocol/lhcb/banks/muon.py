@@ -165,7 +165,8 @@ def _words_of(bank: RawBank) -> tuple[int, NDArray[np.uint16]]:
     number, size = number_of(bank.source_id), len(bank.payload)
     if bank.version != MuonVersion.BATCHES:
         raise MuonBankError(
-            RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, {MuonVersion.BATCHES:d} is supported"
+            RejectReason.BAD_VERSION,
+            f"{_where(bank)}: bank version {bank.version}, {MuonVersion.BATCHES:d} is supported",
         )
     if number >= N_BANKS:
         raise MuonBankError(RejectReason.UNKNOWN_SOURCE, f"{_where(bank)}: number {number}, 0..{N_BANKS - 1} exist")

@@ -123,7 +123,8 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
             hits = _strips_v4(bank, lane_counts)
         else:
             raise UtBankError(
-                RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, {_READABLE_VERSIONS} are supported"
+                RejectReason.BAD_VERSION,
+                f"{_where(bank)}: bank version {bank.version}, {_READABLE_VERSIONS} are supported",
             )
         boards.append(board)
         counts.append(hits.shape[1])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.protocol.errors import BankError, RejectReason
-from hltnode.protocol.lhcb.bank_versions import DETECTORS, MUON, SCIFI, UT, VELO, MuonVersion
+from hltnode.protocol.lhcb.bank_versions import DETECTORS, SCIFI, UT, VELO, MuonVersion
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi

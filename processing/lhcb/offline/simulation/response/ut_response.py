@@ -151,9 +151,8 @@ class UtResponse:
         particle, hit = links(
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
         )
-        return (
-            self._strips_of(clusters, particle, hit) if self._version == UtVersion.STRIPS else self._clusters(clusters, particle, hit)
-        )
+        make = self._strips_of if self._version == UtVersion.STRIPS else self._clusters
+        return make(clusters, particle, hit)
 
     def _numbers(self, event: Int64Array, sector: Int64Array, strip: Int64Array) -> Int64Array:
         return (event * len(self._p0) + sector) * (N_STRIPS + 1) + strip

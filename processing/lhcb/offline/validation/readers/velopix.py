@@ -33,7 +33,6 @@ from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.truth import McParticle, encode_particles
 
-
 # A hit belongs to a sensor whose plane is within this distance (mm); the planes of a module are 1.16 mm apart.
 _PLANE_TOLERANCE = 0.1
 # Positions are written with three digits after the point (mm).
