@@ -56,7 +56,7 @@ def page_ms(n_sources: int) -> tuple[float, float]:
     for source, of_source in counters.sources.items():
         of_source.fragments, of_source.bytes, of_source.last_seen_ns = source, source << 40, source
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    info = BuildInfo(version="0", node="n", backend="cpu", tck="0x0")
+    info = BuildInfo(version="0", node="n", backend="cpu", chain="lhcb", tck="0x0")
     state, memory = NodeState(run_active=True, sources=range(n_sources)), SlotMemory(0, 0, 0, 0)
 
     def collector() -> NodeCollector:

@@ -93,6 +93,8 @@ class FeederIdentity:
     max_fragment_bytes: int
     feeders: int = 1
     """How many feeders share the sources of the run, this one included; the node starts the run when they are there."""
+    chain: str = ""
+    """The chain that the data are for: a node of another chain refuses them. Empty: a node of any chain takes them."""
 
 
 class Feeder:
@@ -265,6 +267,7 @@ class Feeder:
             max_fragment_bytes=identity.max_fragment_bytes,
             supervises=self.supervising,
             feeders=identity.feeders,
+            chain=identity.chain,
         )
 
     async def _until(self, condition: Callable[[], bool]) -> None:

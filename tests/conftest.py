@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -99,10 +100,12 @@ def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that do not look at each panel of the checker's figures: two variables instead of all."""
-    plots = pytest.importorskip(
-        "hltnode.processing.lhcb.offline.validation.reports.plots", reason="the extra `plot` is not installed"
+    report = pytest.importorskip(
+        "hltnode.processing.lhcb.offline.validation.reports.html_report", reason="the extra `plot` is not installed"
     )
-    monkeypatch.setattr(plots, "PARTICLE_BINNINGS", {name: plots.PARTICLE_BINNINGS[name] for name in ("p", "eta")})
+    figures = report.TRACK_FIGURES
+    few = replace(figures, binnings={name: figures.binnings[name] for name in ("p", "eta")})
+    monkeypatch.setattr(report, "TRACK_FIGURES", few)
 
 
 @pytest.fixture(scope="session")

@@ -237,7 +237,7 @@ def example_collector() -> NodeCollector:
     return NodeCollector(
         counters,
         health,
-        BuildInfo(version="", node="", backend="", tck=""),
+        BuildInfo(version="", node="", backend="", chain="", tck=""),
         NodeState(sources=(int(OPEN_LABELS["source"]),), lost_feeders=(OPEN_LABELS["name"],), gpu=EXAMPLE_GPU),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,

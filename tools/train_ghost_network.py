@@ -5,8 +5,8 @@
     python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/tracks/kalman
     python tools/train_ghost_network.py real.mdf --geometry lhcb-geometry
 
-Of every three events two are trained on, the third is looked at; without -o all events are looked at with the network
-that is there (docs/physics/ghost-probability.md).
+Of every three events two are for training, the third is for the test. Without -o all events test the present network
+(docs/physics/ghost-probability.md).
 """
 
 import argparse
@@ -27,7 +27,7 @@ from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch, retained
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults, read_truth
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.tracks.kalman.ghost_network import (
     GHOST_NETWORK_FILE,
     INPUTS,
@@ -39,6 +39,7 @@ from hltnode.processing.lhcb.tracks.kalman.ghost_probability import ghost_probab
 from hltnode.processing.lhcb.tracks.long.collections import long_count, long_tracks
 from hltnode.processing.lhcb.velo.collections import track_hit_count
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
+from hltnode.processing.offline.truth_faults import TruthFaults
 
 EVENTS_PER_MEP = 16
 LIMITS = BatchLimits(events=64, input_bytes=8 << 20)

@@ -39,6 +39,7 @@ class BuildInfo:
     version: str
     node: str
     backend: str
+    chain: str
     tck: str
 
 
@@ -113,7 +114,8 @@ class NodeCollector(Collector):
 
     def _node(self, state: NodeState) -> Iterator[Metric]:
         info = self._info
-        labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
+        labels = {"version": info.version, "node": info.node, "backend": info.backend}
+        labels |= {"chain": info.chain, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
         labels = {"run": str(state.run), "state": state.run_state, "version": info.version, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "run", "The run, its state, and what decides on its events.", labels)

@@ -119,7 +119,12 @@ class BatchPath:
         )
         encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
         gatherer = EventGatherer(
-            core.buffers, encoder, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+            core.buffers,
+            encoder,
+            node=config.node.name,
+            chain=core.info.chain,
+            tck=engine.tck,
+            n_lines=len(engine.lines),
         )
         self.gather = GatherStage(
             gatherer,

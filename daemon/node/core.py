@@ -49,8 +49,19 @@ class NodeCore:
         )
         pool = SlotPool(config.pipeline.slots, slot_limits(config))
         self.builder = EventBuilder(pool, builder_limits(config), self.counters)
-        self.info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
-        self.about = {"node": config.node.name, "session": self.session, "tck": self.info.tck}
+        self.info = BuildInfo(
+            version=version,
+            node=config.node.name,
+            backend=backend,
+            chain=config.trigger.chain,
+            tck=f"0x{engine.tck:08X}",
+        )
+        self.about = {
+            "node": config.node.name,
+            "session": self.session,
+            "chain": self.info.chain,
+            "tck": self.info.tck,
+        }
         """Description of the node in histogram pages and files."""
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
@@ -60,6 +71,8 @@ class NodeCore:
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
         self.registry = FeederRegistry(
+            node=config.node.name,
+            chain=self.info.chain,
             run=config.node.run,
             min_feeders=config.builder.min_feeders,
             max_feeders=config.builder.max_feeders,

@@ -57,11 +57,12 @@ class EventGatherer:
     """
 
     def __init__(
-        self, buffers: Sequence[memoryview], encoder: EventEncoder, *, node: str, tck: int, n_lines: int
+        self, buffers: Sequence[memoryview], encoder: EventEncoder, *, node: str, chain: str, tck: int, n_lines: int
     ) -> None:
         self._buffers = buffers
         self._encoder = encoder
         self._node = node
+        self._chain = chain
         self._tck = tck
         self._n_lines = n_lines
 
@@ -128,4 +129,5 @@ class EventGatherer:
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
             lines=results.lines.astype("<u4").tobytes(),
             flags=results.flags.astype("<u4").tobytes(),
+            chain=self._chain,
         )

@@ -1,1 +1,1 @@
-"""The sending side: MEPs from files or the simulation to one node or several."""
+"""Replay: sends MEPs from files or from a simulation to one or several nodes."""

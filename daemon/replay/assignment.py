@@ -1,4 +1,4 @@
-"""Which node gets which MEP: the supervisor's list as plain state (no I/O, no clock)."""
+"""The assignment of MEPs to nodes: the list of the supervisor as plain state (no I/O, no clock)."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -6,39 +6,39 @@ from types import MappingProxyType
 
 from hltnode.protocol.transport.assignments import ACKNOWLEDGED
 
-# What `node_for` of supervisor and followers says of a MEP that goes to no node.
+# Result of `node_for` for a MEP that goes to no node.
 DONE = -1
-# Entries that a feeder may lag behind before it gets the present state instead of the steps that led to it.
+# A feeder that lags behind by more entries gets the current state instead of the missing entries.
 REMEMBERED_ENTRIES = 65_536
 
 
 class AssignmentList:
-    """Assignments in the order in which they were made; a later entry for a MEP revokes it from the former node."""
+    """Assignments in order of decision. A later entry for a MEP revokes the MEP from its former node."""
 
     def __init__(self, next_mep: int = 0, node_of: Mapping[int, int] = MappingProxyType({})) -> None:
         self.next_mep = next_mep
-        """Every MEP below it is assigned or acknowledged."""
+        """Every MEP below this id is assigned or acknowledged."""
         self.node_of = dict(node_of)
-        """The node of each MEP that is assigned and not acknowledged."""
+        """Node of each MEP that is assigned and not acknowledged."""
         self._entries: deque[tuple[int, int]] = deque(maxlen=REMEMBERED_ENTRIES)
         self._end = 0
 
     def assign(self, mep: int, node: int) -> None:
-        """A MEP goes to a node, for the first time or instead of another one."""
+        """Assign a MEP to a node, for the first time or instead of another node."""
         self.node_of[mep] = node
         self._append(mep, node)
         self.next_mep = max(self.next_mep, mep + 1)
 
     def is_acknowledged(self, mep: int) -> bool:
-        """True if a MEP was assigned, or skipped, and is acknowledged."""
+        """True if a MEP is acknowledged, after an assignment or as skipped."""
         return mep < self.next_mep and mep not in self.node_of
 
     def skip(self, mep: int) -> None:
-        """A MEP is not sent: it was acknowledged to an earlier session of the feeder."""
+        """Skip a MEP that was acknowledged to an earlier session of the feeder."""
         self.next_mep = max(self.next_mep, mep + 1)
 
     def acknowledged(self, mep: int) -> None:
-        """A MEP that is assigned is acknowledged."""
+        """Mark an assigned MEP as acknowledged."""
         del self.node_of[mep]
         self._append(mep, ACKNOWLEDGED)
 
@@ -48,13 +48,14 @@ class AssignmentList:
 
     @property
     def end(self) -> int:
-        """Position behind the last entry."""
+        """Position after the last entry."""
         return self._end
 
     def since(self, position: int | None, at_most: int) -> tuple[list[tuple[int, int]], int, bool]:
-        """The entries from a position on, up to a number, the position behind them, and False.
+        """At most `number` entries from a position on, the position after them, and False.
 
-        A feeder that is new (None) or too far behind gets everything that is assigned and not acknowledged, and True.
+        A new feeder (position None), or one that lags too far behind, gets all assigned MEPs that are not acknowledged,
+        and True.
         """
         begin = self._end - len(self._entries)
         if position is None or not begin <= position <= self._end:
@@ -65,10 +66,10 @@ class AssignmentList:
 
 
 def choose_node(free_shares: Sequence[float], last: int) -> int | None:
-    """The node of whose credits the largest part is free, None if all are full; of several the first after the `last`
-    chosen.
+    """The node with the largest fraction of free credits; None if no node has a free credit.
 
-    By parts and not by numbers, so that nodes with different numbers of slots are equally busy at every load.
+    Among equal nodes, the first one after `last`. Fractions instead of numbers keep nodes with different numbers of
+    slots equally busy.
     """
     best = max(free_shares, default=0.0)
     if best <= 0.0:

@@ -1,7 +1,7 @@
-"""What a supervisor has decided, in a file: its process can be killed and started again without doubling anything.
+"""The decisions of a supervisor in a file: after a kill and a restart, no event is stored twice.
 
-Each decision is in the file (SQLite) before a frame or message that follows from it leaves. A kill of the process costs
-nothing; a power cut of its machine may cost the last decisions, since nothing is forced to the disk.
+Each decision is written to the file (SQLite) before any frame or message that depends on it is sent. A kill of the
+process loses no decision. A power cut may lose the last decisions, because they are not forced to the disk.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from pathlib import Path
 from hltnode.daemon.common.log import get_logger
 from hltnode.protocol.transport.mep_ranges import MepRanges
 
-# In the header of the file (bytes 68 to 71, big-endian), so that no other file is taken for one of these: "hlt1".
+# "hlt1" in the header of the file (bytes 68 to 71, big-endian), to recognise files of this kind.
 _APPLICATION_ID = 0x686C7431
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
@@ -27,27 +27,28 @@ log = get_logger("assignment_memory")
 
 
 class AssignmentMemoryError(ValueError):
-    """The file is of another feed, is used by another process, or cannot be written."""
+    """The file belongs to another feed, is in use by another process, or cannot be written."""
 
 
 class AssignmentMemory:
-    """The assignments of one run to some nodes, by the index of the node.
+    """The assignments of one run, by index of the node.
 
-    Without a path they end with the process. Raises AssignmentMemoryError; a damaged file is moved aside.
+    Without a path, they are lost when the process ends. Raises AssignmentMemoryError; a damaged file is moved aside.
     """
 
     def __init__(self, path: Path | None, *, run: int, nodes: Sequence[str]) -> None:
         self.path = path
         self.session = secrets.token_hex(8)
-        """The session of the supervisor at the nodes: the same after a restart, so that it may revoke what it sent."""
+        """Session of the supervisor at the nodes; the same after a restart, so it may revoke MEPs that it sent
+        before."""
         self.next_mep = 0
-        """Every MEP below it is assigned, or acknowledged."""
+        """Every MEP below this id is assigned or acknowledged."""
         try:
             self._database = self._open()
             self._begin(run, " ".join(nodes))
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise AssignmentMemoryError(f"{path}: another process feeds with it") from error
+                raise AssignmentMemoryError(f"{path}: another replay process uses this file") from error
             raise AssignmentMemoryError(f"{path}: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
@@ -76,13 +77,13 @@ class AssignmentMemory:
         except OSError as error:
             raise AssignmentMemoryError(f"{path}: {error.strerror}") from error
         if header and (not header.startswith(_MAGIC) or header[68:] != _APPLICATION_ID.to_bytes(4, "big")):
-            raise AssignmentMemoryError(f"{path}: not a file that hltnode replay has made; it is left as it is")
+            raise AssignmentMemoryError(f"{path}: this file was not written by hltnode replay; it is left unchanged")
 
     @staticmethod
     def _connect(name: str) -> sqlite3.Connection:
         database = sqlite3.connect(name, timeout=0, isolation_level=None)
         try:
-            # Before the journal mode: then it is in the file itself.
+            # Before the journal mode is set, so that it is written to the file itself.
             database.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             for line in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = OFF"):
                 database.execute(f"PRAGMA {line}")
@@ -103,31 +104,31 @@ class AssignmentMemory:
         if row[:2] != (run, nodes):
             self._database.close()
             raise AssignmentMemoryError(
-                f"{self.path}: it is of run {row[0]} and the nodes {row[1]}, not of run {run} and {nodes}"
+                f"{self.path}: belongs to run {row[0]} and nodes {row[1]}, expected run {run} and nodes {nodes}"
             )
         self.session, self.next_mep = row[2], row[3]
 
     @property
     def continues(self) -> bool:
-        """True if an earlier process has decided something."""
+        """True if an earlier process left decisions."""
         return self.next_mep > 0
 
-    # What was remembered
+    # Reading
 
     def assigned(self) -> dict[int, int]:
-        """The node of each MEP that is assigned and not acknowledged, in the order of MEPs."""
+        """Node of each assigned MEP that is not acknowledged, in order of MEP id."""
         return dict(self._database.execute("SELECT mep, node FROM assigned ORDER BY mep"))
 
     def revoked(self, node: int) -> MepRanges:
-        """The MEPs that were assigned to a node and then to another one."""
+        """MEPs that were assigned to this node first and to another node later."""
         rows = self._database.execute("SELECT mep FROM revoked WHERE node = ? ORDER BY mep", (node,))
         return MepRanges((mep, mep) for (mep,) in rows)
 
-    # What is remembered
+    # Writing
 
     @contextlib.contextmanager
     def _at_once(self) -> Iterator[sqlite3.Connection]:
-        """One transaction. Raises AssignmentMemoryError; what was decided in it must not be carried out then."""
+        """One transaction. After AssignmentMemoryError, its decisions must not be carried out."""
         try:
             self._database.execute("BEGIN")
             yield self._database
@@ -136,13 +137,13 @@ class AssignmentMemory:
             raise AssignmentMemoryError(f"{self.path}: {error}") from error
 
     def assign(self, mep: int, node: int) -> None:
-        """A new MEP is assigned to a node."""
+        """Record the assignment of a new MEP."""
         with self._at_once() as database:
             database.execute("INSERT OR REPLACE INTO assigned VALUES (?, ?)", (mep, node))
             self._pass(mep)
 
     def skip(self, mep: int) -> None:
-        """A MEP was acknowledged before it was assigned."""
+        """Record that a MEP was acknowledged before its assignment."""
         with self._at_once():
             self._pass(mep)
 
@@ -151,24 +152,24 @@ class AssignmentMemory:
         self._database.execute("UPDATE feed SET next_mep = ?", (self.next_mep,))
 
     def move(self, mep: int, from_node: int, to_node: int) -> None:
-        """A MEP is assigned to another node."""
+        """Record that a MEP is assigned to another node."""
         with self._at_once() as database:
             database.execute("UPDATE assigned SET node = ? WHERE mep = ?", (to_node, mep))
             database.execute("INSERT OR REPLACE INTO revoked VALUES (?, ?)", (mep, from_node))
             database.execute("DELETE FROM revoked WHERE mep = ? AND node = ?", (mep, to_node))
 
     def acknowledged(self, mep: int) -> None:
-        """A MEP is acknowledged: it stays where it is."""
+        """Record that a MEP is acknowledged: it stays at its node."""
         with self._at_once() as database:
             database.execute("DELETE FROM assigned WHERE mep = ?", (mep,))
 
     def confirmed_below(self, mep: int) -> None:
-        """Below this id no node will be asked to revoke anything."""
+        """Forget revocations below this id: no node will be asked for them again."""
         with self._at_once() as database:
             database.execute("DELETE FROM revoked WHERE mep < ?", (mep,))
 
     def finish(self) -> None:
-        """Everything is confirmed by all nodes: nothing has to be remembered any more."""
+        """Delete the content: all nodes have confirmed all MEPs."""
         self.close()
         if self.path is not None:
             for suffix in ("", "-wal"):

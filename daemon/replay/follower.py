@@ -1,4 +1,4 @@
-"""A follower: the feeders of this process send each MEP to the node that the supervisor in another process names."""
+"""A follower: its feeders send each MEP to the node chosen by the supervisor in another process."""
 
 import asyncio
 
@@ -20,9 +20,9 @@ from hltnode.protocol.transport.assignments import (
     encode_assignment_message,
 )
 
-# A follower repeats its request after this time, and the supervisor answers a repeated one in any case.
+# A follower repeats its request after this time; the supervisor always answers a repeated request.
 FOLLOW_SECONDS = 1.0
-# Without an answer for this time the supervisor has ended, or its machine is cut off.
+# Without an answer for this time, the supervisor has ended or its machine is cut off.
 SUPERVISOR_GONE_NS = 5_000_000_000
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -30,7 +30,7 @@ log = get_logger("follower")
 
 
 class FollowedList:
-    """What the supervisor has decided, as far as it is known here."""
+    """The decisions of the supervisor that this process knows."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
@@ -42,27 +42,27 @@ class FollowedList:
             feeder.window.retains = True
 
     def request(self) -> Follow:
-        """Asks for what follows."""
+        """The request for the next assignments."""
         identity = self._nodes.feeders[0].identity
         endpoints = " ".join(group.endpoint for group in self._nodes.groups)
         return Follow(identity.name, identity.run, endpoints, self._session, self._position)
 
     def node_for(self, mep: int) -> int | None:
-        """The node that the supervisor has named."""
+        """The node chosen by the supervisor."""
         if mep in self._node_of:
             return self._node_of.pop(mep)
         return DONE if self.is_acknowledged(mep) else None
 
     def is_acknowledged(self, mep: int) -> bool:
-        """True if the supervisor has named no node for a MEP, and will not."""
+        """True if the supervisor will not choose a node for a MEP."""
         return mep < self._next_mep and mep not in self._node_of
 
     def take(self, message: Assignments) -> None:
-        """Do what the supervisor has decided since the last message. Raises FeederRefusedError."""
+        """Apply the decisions since the last message. Raises FeederRefusedError."""
         if message.error:
             raise FeederRefusedError(message.error)
         if message.session == self._session and message.position <= self._position:
-            # The answer to an earlier request that came late, or one without anything new.
+            # A late answer to an earlier request, or an answer without new assignments.
             return
         self._session, self._position = message.session, message.position
         named = dict(zip(message.meps, message.nodes, strict=True))
@@ -77,7 +77,7 @@ class FollowedList:
                 self._node_of.pop(mep, None)
                 self._nodes.release(mep)
             elif node >= len(self._nodes.groups):
-                raise FeederRefusedError(f"the supervisor assigns MEP {mep} to node {node}, which is not there")
+                raise FeederRefusedError(f"the supervisor assigns MEP {mep} to node {node}, which does not exist")
             elif mep < self._nodes.next_mep:
                 self._nodes.move(mep, None, node)
             else:
@@ -103,11 +103,11 @@ class Follower:
         self._socket.connect(endpoint)
 
     def is_acknowledged(self, mep: int) -> bool:
-        """True if the supervisor says so; once it has gone, the nodes do."""
+        """True if the supervisor says so, or the nodes after the supervisor ended."""
         return self._list.is_acknowledged(mep) or (self._supervisor_is_gone and self._nodes.is_done(mep))
 
     def node_for(self, mep: int) -> int | None:
-        """The node that the supervisor has named."""
+        """The node chosen by the supervisor."""
         node = self._list.node_for(mep)
         return DONE if node is None and self.is_acknowledged(mep) else node
 
@@ -116,7 +116,7 @@ class Follower:
         return self._nodes.clock.monotonic_ns() - self._heard_ns > SUPERVISOR_GONE_NS
 
     async def work(self) -> None:
-        """Ask for assignments, always behind the last one that came."""
+        """Request assignments continuously, each time after the last received one."""
         while True:
             await self._socket.send(encode_assignment_message(self._list.request()))
             try:
@@ -132,7 +132,7 @@ class Follower:
                 self._list.take(message)
 
     async def finish(self) -> None:
-        """Everything is acknowledged here: return when it is to the supervisor too, or the supervisor has ended."""
+        """Wait until the supervisor also has all acknowledgements, or has ended."""
         while self._nodes.unacknowledged or self._nodes.retained:
             if self._supervisor_is_gone and not self._nodes.unacknowledged:
                 log.warning("supervisor_gone", meps=len(self._nodes.retained))

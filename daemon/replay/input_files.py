@@ -1,4 +1,4 @@
-"""The files that are replayed: which of them are events, of what kind, and whether they stay as they were."""
+"""Input files of a replay: their kinds, and checks that they do not change."""
 
 import gzip
 import os
@@ -14,12 +14,12 @@ from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 
 
 class FeedError(ValueError):
-    """An input that cannot be fed; the message names the file."""
+    """An input cannot be replayed; the message names the file."""
 
 
 @unique
 class FileKind(StrEnum):
-    """What a file of events holds."""
+    """The kind of an event file."""
 
     MDF = "MDF"
     MEP = "Run-3 MEP"
@@ -28,47 +28,47 @@ class FileKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file of events, and what it was like when it was found."""
+    """An event file and its identity when it was found."""
 
     path: Path
     kind: FileKind
     identity: tuple[int, int, int, int]
-    """Device, inode, size in bytes, time of the last change in ns."""
+    """Device, inode, size in bytes, and modification time in ns."""
 
     def check_unchanged(self) -> None:
-        """Raise FeedError if the file is not what it was: the sources that were announced may not be its sources."""
+        """Raise FeedError if the file changed: its sources may differ from the announced ones."""
         try:
             now = _identity(os.stat(self.path))
         except OSError as error:
-            raise FeedError(f"{self.path}: has gone while it was replayed: {error.strerror}") from error
+            raise FeedError(f"{self.path}: the file disappeared during the replay: {error.strerror}") from error
         if now != self.identity:
             raise FeedError(
-                f"{self.path}: has changed while it was replayed: {self.identity[2]} bytes before, {now[2]} now"
+                f"{self.path}: the file changed during the replay: {self.identity[2]} bytes before, {now[2]} now"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class InputFiles:
-    """All files of a replay, in the order in which they are read, and those of folders that are not read."""
+    """All files of a replay in reading order, and the skipped files of the folders."""
 
     files: tuple[InputFile, ...]
     left_out: dict[Path, str]
-    """Foreign files in the given folders, and what they are instead."""
+    """Skipped files in the given folders, with their kinds."""
 
     @property
     def kind(self) -> FileKind:
-        """MEP if the files are Run-3 MEPs, which keep their packing."""
+        """The kind of all files. Run-3 MEPs keep their packing."""
         return self.files[0].kind
 
     @property
     def n_bytes(self) -> int:
-        """Size of all files."""
+        """Total size in bytes."""
         return sum(file.identity[2] for file in self.files)
 
     def paths(self) -> Iterator[Path]:
-        """Each path for one pass; a file is looked at before it is read and when the next one is asked for.
+        """Yield each path for one pass; checks a file before it is read and before the next one.
 
-        Raises FeedError for one that has changed.
+        Raises FeedError for a file that changed.
         """
         for file in self.files:
             file.check_unchanged()
@@ -76,16 +76,16 @@ class InputFiles:
             file.check_unchanged()
 
     def check_unchanged(self) -> None:
-        """Raise FeedError for the first file that has changed: what was read of it may be anything."""
+        """Raise FeedError for the first file that changed: its content may be inconsistent."""
         for file in self.files:
             file.check_unchanged()
 
 
 def find_inputs(given: Sequence[Path]) -> InputFiles:
-    """The files of events among those given and in the given folders, which are read in the order of their names.
+    """The event files among the given paths; folders are read in order of file names.
 
-    A foreign file is an error where it is given by name, and left out where it only lies in a folder. Raises FeedError,
-    also for kinds that cannot be replayed together.
+    Another kind of file is an error if given by name, and skipped if it lies in a folder. Raises FeedError, also for
+    kinds that cannot be replayed together.
     """
     files: list[InputFile] = []
     left_out: dict[Path, str] = {}
@@ -101,18 +101,18 @@ def find_inputs(given: Sequence[Path]) -> InputFiles:
             except FeedError as error:
                 left_out[entry] = str(error).removeprefix(f"{entry}: ")
         if len(files) == n_before:
-            raise FeedError(f"{path}: no file of events among {len(found)} files")
+            raise FeedError(f"{path}: no event file among {len(found)} files")
     of_kind = {kind: [file.path for file in files if file.kind is kind] for kind in FileKind}
     if of_kind[FileKind.MEP] and len(of_kind[FileKind.MEP]) < len(files):
         counts = ", ".join(f"{len(paths)} {kind} ({paths[0]} ...)" for kind, paths in of_kind.items() if paths)
-        raise FeedError(f"files of Run-3 MEPs and other files cannot be mixed: {counts}")
+        raise FeedError(f"Run-3 MEP files and other files cannot be replayed together: {counts}")
     return InputFiles(tuple(files), left_out)
 
 
 def _recognise(path: Path) -> InputFile:
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            # To open a pipe waits for somebody who writes to it; and files are read more than once.
+            # Opening a pipe would wait for its writer; also, files are read more than once.
             raise FeedError(f"{path}: is neither a file nor a folder")
         with path.open("rb") as file:
             identity = _identity(os.fstat(file.fileno()))

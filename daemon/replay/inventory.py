@@ -1,4 +1,4 @@
-"""What an input holds: its sources, run and events, found in one pass before anything is sent."""
+"""The inventory of an input: its sources, run and events, found in one pass before sending."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,16 +15,16 @@ from hltnode.protocol.raw_data.raw_bank import TRUTH_TYPES, TYPES_OF_TRIGGER, Ba
 from hltnode.protocol.raw_data.source_id import SubDetector
 
 Origin: TypeAlias = Path | None
-"""The file of some events, None for events that are made on the spot."""
+"""The file of a block of events; None for events generated during the replay."""
 BankKey: TypeAlias = tuple[int, int, int]
-"""Type, version and source id of a bank."""
+"""(type, version, source id) of a bank."""
 
-_MEND = "replay them one after the other, each as a run of its own (--run)"
+_MEND = "replay them separately, each with its own run number (--run)"
 
 
 @dataclass(slots=True)
 class Inventory:
-    """What an input holds: the sources with the version of their banks, the run of its first event."""
+    """Content of an input: its sources with their bank versions, and the run of its first event."""
 
     versions: dict[int, int]
     run: int
@@ -32,17 +32,17 @@ class Inventory:
     events_per_mep: int
     n_events: int = 0
     late_sources: dict[int, int] = field(default_factory=dict)
-    """Sources that are not in the first events of a file, and in no earlier file, with the number of the first event
-    that has a bank of them: before that they say that they have none."""
+    """Sources missing in the first events of a file and in all earlier files, with the number of their first event.
+    Before that event, they send fragments without a bank."""
     lacking: dict[Path, list[int]] = field(default_factory=dict)
-    """The sources of which a file has no bank, while another one has: there they say that they have none."""
+    """Per file, sources without banks that another file has; there they send fragments without a bank."""
     unsent_types: list[int] = field(default_factory=list)
-    """Types of banks of which some have no known source: those are not sent. What no readout sends (banks of the
-    trigger, truth, another encoding of the same hits) is not among them."""
+    """Types of banks of unknown sources, which are not sent. Banks that no readout sends do not count: trigger banks,
+    truth, other encodings of the same hits."""
 
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
-    """The source that a bank is sent by, None if it is not sent."""
+    """The source that sends a bank; None if the bank is not sent."""
     if not readout.reads(bank.type, encoding):
         return None
     return None if bank.type in TRUTH_TYPES and not with_truth else readout.source_of(bank)
@@ -56,10 +56,9 @@ def inventory_of_events(
     run: int | None,
     with_truth: bool,
 ) -> Inventory:
-    """The inventory of some events, of which each block holds some of one file.
+    """The inventory of events; each block holds events of one file.
 
-    Raises FeedError if there are no events, and for events of two encodings or files of two bank versions, which
-    cannot be sent together.
+    Raises FeedError without events, and for mixed encodings or bank versions, which cannot be sent together.
     """
     first_event_of: dict[BankKey, int] = {}
     late: set[BankKey] = set()
@@ -78,7 +77,7 @@ def inventory_of_events(
         if run is None:
             run = next((decode_odin(bank).run for bank in block.banks(0) if bank.type == BankType.ODIN), None)
         n_events += len(block)
-    # One encoding for the whole input: a source must not change its banks between MEPs.
+    # One encoding for the whole input: the bank type of a source must not change between MEPs.
     encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
     source_of: dict[BankKey, int] = {}
     unsent: set[int] = set()
@@ -90,7 +89,7 @@ def inventory_of_events(
         elif bank_type not in TRUTH_TYPES | TYPES_OF_TRIGGER and readout.reads(bank_type, encoding):
             unsent.add(bank_type)
     if not source_of:
-        raise FeedError("the input holds no event with banks of the readout")
+        raise FeedError("the input holds no event with banks of the readout sources")
     versions_of = {
         origin: {source_of[key]: key[1] for key in keys if key in source_of} for origin, keys in keys_of.items()
     }
@@ -106,14 +105,14 @@ def inventory_of_events(
 
 
 class _Encodings:
-    """Events may hold the same hits in several encodings, of which one is sent; each event must hold that one."""
+    """Events may hold the same hits in several encodings. One encoding is sent; every event must have it."""
 
     def __init__(self, readout: Readout) -> None:
         self._readout = readout
         self._first: tuple[str, Origin, int] | None = None
 
     def look(self, origin: Origin, first_event: int, block: EventBlock) -> None:
-        """Take note of some events. Raises FeedError for one of another encoding than those before."""
+        """Add events. Raises FeedError if their encoding differs from earlier events."""
         types = bank_types(block)
         encoding = self._readout.encoding_of(types)
         if all(self._readout.reads(each, encoding) for each in types):
@@ -126,7 +125,7 @@ class _Encodings:
     def _found(self, types: set[int], encoding: str, origin: Origin, event: int) -> None:
         others = [each for each in self._readout.encodings if each not in (AUTO, encoding)]
         if all(self._readout.reads(each, other) for each in types for other in others):
-            # Events without any of these detectors, which go with each encoding.
+            # Events without banks of these detectors fit every encoding.
             return
         if self._first is None:
             self._first = encoding, origin, event
@@ -147,7 +146,7 @@ class _Encodings:
 
 
 def _require_same_versions(versions_of: Mapping[Origin, Mapping[int, int]]) -> None:
-    """Raise FeedError for two files in which a source has different bank versions: a MEP could not hold both."""
+    """Raise FeedError if a source has different bank versions in two files: one MEP cannot hold both."""
     first: dict[int, tuple[Origin, int]] = {}
     for origin, versions in versions_of.items():
         for source, version in versions.items():
@@ -160,20 +159,19 @@ def _require_same_versions(versions_of: Mapping[Origin, Mapping[int, int]]) -> N
 
 
 def _lacking(sources_of: Mapping[Origin, Iterable[int]], sources: Iterable[int]) -> dict[Path, list[int]]:
-    """Of each file the sources that others have and it has not."""
+    """Per file, the sources that other files have and it does not have."""
     everything = set(sources)
     missing = {origin: sorted(everything.difference(mine)) for origin, mine in sources_of.items()}
     return {origin: each for origin, each in missing.items() if each and origin is not None}
 
 
 def _first_with(key: BankKey, block: EventBlock) -> int:
-    """The first event of a block that has a bank of this type, version and source id."""
+    """The first event of a block with a bank of this type, version and source id."""
     return next(event for event in range(len(block)) if key in bank_keys(block.part(event, event + 1)))
 
 
 def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> Inventory:
-    """The inventory of the Run-3 MEPs of files, which keep their sources and their packing. Raises FeedError if there
-    are none."""
+    """The inventory of Run-3 MEP files, which keep their sources and packing. Raises FeedError without a MEP."""
     versions: dict[int, int] = {}
     late: dict[int, int] = {}
     sources_of: dict[Origin, set[int]] = {}
@@ -191,7 +189,7 @@ def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> In
         n_events += mep.n_events
         most_events = max(most_events, mep.n_events)
     if not versions:
-        raise FeedError("the input holds no MEP")
+        raise FeedError("the input files hold no MEP")
     return Inventory(versions, run or 0, AUTO, most_events, n_events, late, _lacking(sources_of, versions))
 
 

@@ -1,4 +1,4 @@
-"""MEPs are packed ahead of sending, in a thread: all fragments of a MEP are ready before its first one is sent."""
+"""Packs MEPs in a thread ahead of sending: all fragments of a MEP are ready before the first one is sent."""
 
 import asyncio
 from collections import deque
@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hltnode.client.mep import FeedMep
 
-# MEPs that wait to be sent.
+# Number of packed MEPs that wait to be sent.
 _AHEAD = 2
 
 
 async def made_ahead(meps: Iterable[FeedMep]) -> AsyncGenerator[FeedMep, None]:
-    """The MEPs, of which the next ones are made while one is sent. Raises what making them raises."""
+    """Yield the MEPs while the thread packs the next ones. Raises the errors of packing."""
     iterator = iter(meps)
     loop = asyncio.get_running_loop()
     pool = ThreadPoolExecutor(1, thread_name_prefix="packing")
@@ -30,7 +30,7 @@ async def made_ahead(meps: Iterable[FeedMep]) -> AsyncGenerator[FeedMep, None]:
 
 
 async def in_order(meps: Iterable[FeedMep] | AsyncIterable[FeedMep]) -> AsyncIterator[FeedMep]:
-    """MEPs that are there already, or are made ahead."""
+    """MEPs of a list, or packed ahead by the thread."""
     if isinstance(meps, AsyncIterable):
         async for mep in meps:
             yield mep

@@ -1,4 +1,4 @@
-"""Where a feeder's MEPs come from: MDF files, Run-3 or 2019 MEP files, or events made on the spot."""
+"""Sources of the MEPs of a feeder: MDF files, Run-3 or 2019 MEP files, or events generated during the replay."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -37,27 +37,27 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
-# The particles of a simulated event fill one bank of 64 KiB and seldom a second one; the sources have to be announced
-# before all events are known.
+# The truth of a simulated event fills one bank of 64 KiB and rarely a second one. Sources must be announced before all
+# events are known.
 _TRUTH_BANKS = 3
-# Events that are looked at together for the inventory of an input.
+# Number of events per block for the inventory of an input.
 _INVENTORY_EVENTS = 256
-# Files of this size together are read once and kept: to read them again for each pass costs more than to pack them.
+# Files up to this total size are read once and kept: reading them for each pass costs more than packing.
 _IN_MEMORY_BYTES = 256 << 20
 _ODIN = source_id(SubDetector.ODIN, 0)
 
 log = get_logger("mep_source")
 
 Sources = frozenset[int] | None
-"""Some of the sources, None for all."""
+"""A subset of the sources; None: all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How events become MEPs. A MEP with a larger fragment is divided; truth banks are left out if not asked for.
+    """Options for packing events into MEPs. A MEP with a too large fragment is divided.
 
-    `repeat`: passes over the input, None for endless ones; `run`: also written into the ODIN banks, None for that of
-    the input; `memory`: where the fragments are made, None for memory of this process alone.
+    repeat: number of passes over the input; None: endless. run: run number, also written into the ODIN banks; None:
+    that of the input. memory: place of the fragments; None: private memory. Truth banks are only included on request.
     """
 
     events_per_mep: int
@@ -69,7 +69,7 @@ class Packing:
 
     @property
     def allocate(self) -> Allocate:
-        """Takes memory for the fragments of a MEP."""
+        """Allocates memory for the fragments of a MEP."""
         return allocate_frames if self.memory is None else self.memory.allocate
 
     def passes(self) -> Iterator[int]:
@@ -78,11 +78,11 @@ class Packing:
 
 
 class MepStream:
-    """The MEPs of an input, numbered from 0, their events too; every source delivers to every MEP.
+    """The MEPs of an input. MEPs and events are numbered from 0; every source has a fragment in every MEP.
 
     Args:
-        read: starts to read the input, and yields the frames of each MEP, of some of the sources.
-        files: where the input is read from.
+        read: reads the input and yields the frames of each MEP, for a subset of the sources.
+        files: the input files.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class MepStream:
         self.sources = tuple(sorted(inventory.versions))
         self.events_per_mep = inventory.events_per_mep
         self.n_events = None if packing.repeat is None else inventory.n_events * packing.repeat
-        """Events of all passes, None if they never end."""
+        """Number of events of all passes; None if endless."""
         self.late_sources = inventory.late_sources
         self.lacking = inventory.lacking
         self.unsent_types = inventory.unsent_types
@@ -107,7 +107,7 @@ class MepStream:
         self._new_run = packing.run
 
     def of(self, sources: Sequence[int]) -> "MepStream":
-        """The same MEPs with the frames of these sources only: the others are sent by other processes."""
+        """The same MEPs with the frames of these sources only; other processes send the others."""
         stream = copy.copy(self)
         stream._only = frozenset(sources)
         return stream
@@ -123,23 +123,23 @@ class MepStream:
                 first_event += packed.n_events
         except EventFileError:
             if self.files is not None:
-                # What is found in a file that changes is of no interest.
+                # Errors in a file that changed are reported as the change.
                 self.files.check_unchanged()
             raise
 
 
 def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> MepStream:
-    """The MEPs of MDF, Run-3 MEP or 2019 MEP files, and of all those in given folders.
+    """The MEPs of MDF, Run-3 MEP or 2019 MEP files, also of all files in given folders.
 
-    Run-3 MEPs keep their packing, their encoding and their sources; other files are packed across their borders. The
-    files are read once to learn their sources. Raises FeedError, and EventFileError for a file that is damaged.
+    Run-3 MEPs keep their packing, encoding and sources. A MEP packed from other files may span two files. All files are
+    read once to find their sources. Raises FeedError, and EventFileError for a damaged file.
     """
     files = find_inputs(given)
     if files.kind is FileKind.MEP:
         of_files = ((path, mep) for path in files.paths() for mep in read_meps(path))
         inventory = inventory_of_meps(of_files, packing.run)
         return MepStream(lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files)
-    # Checksums are compared in this first pass.
+    # The first pass checks the checksums.
     whole: EventBlock | None = None
     first_pass: Iterator[tuple[Path, EventBlock]]
     if files.n_bytes <= _IN_MEMORY_BYTES:
@@ -160,7 +160,7 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
 
     def blocks() -> Iterator[EventBlock]:
         if whole is not None:
-            # What was read stays what it is; a file that has changed is named all the same.
+            # The events are in memory, but a changed file is still reported.
             return blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
         paths = chain.from_iterable(files.paths() for _ in packing.passes())
         return read_event_blocks(paths, packing.events_per_mep, verify_checksum=False)
@@ -171,9 +171,9 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
 def meps_of_simulation(
     make_events: Callable[[], Iterator[list[RawBank]]], readout: Readout, packing: Packing, n_events: int
 ) -> MepStream:
-    """The MEPs of events that are made on the spot; `make_events` starts one pass over them, `n_events` in each.
+    """The MEPs of generated events; `make_events` starts one pass of `n_events` events.
 
-    The first MEP shows the sources; truth banks may grow in number later and are announced in advance.
+    The first MEP defines the sources. Later MEPs may have more truth banks, so these are announced in advance.
     """
     first = event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep)
     inventory = _inventory(((None, block) for block in first), readout, packing)
@@ -239,7 +239,7 @@ def _meps_of(files: InputFiles) -> Iterator[Mep]:
 
 
 def _frames_of_meps(files: InputFiles, inventory: Inventory, packing: Packing, only: Sources) -> Iterator[PackedFrames]:
-    """Events are numbered on; a source without an MFP says that it has no bank."""
+    """Number the events continuously; a source without an MFP gets a fragment without a bank."""
     sources = sorted(inventory.versions if only is None else only)
     first_event = 0
     for mep in chain.from_iterable(_meps_of(files) for _ in packing.passes()):

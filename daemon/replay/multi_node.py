@@ -1,6 +1,6 @@
-"""Several nodes serve the same feeders: every MEP goes as a whole to one node, and to another one if that node is lost.
+"""Feeding several nodes: every MEP goes completely to one node, and to another one if that node is lost.
 
-The supervisor decides, the feeders of other processes follow it; each event is in the files of one node.
+The supervisor decides, and the feeders of other processes follow it. Each event is in the files of one node only.
 """
 
 import asyncio
@@ -16,27 +16,27 @@ from hltnode.daemon.replay.single_node import FeedReport, make_report
 
 
 class Assigner(Protocol):
-    """Decides where a MEP goes."""
+    """Chooses the node of each MEP."""
 
     def is_acknowledged(self, mep: int) -> bool:
-        """True if a MEP goes to no node, as far as is known."""
+        """True if a MEP is known to go to no node."""
 
     def node_for(self, mep: int) -> int | None:
-        """The node of a MEP as index, DONE for a MEP that is acknowledged; None as long as it is not known."""
+        """Index of the node of a MEP; DONE if the MEP is acknowledged, None while unknown."""
 
     async def work(self) -> None:
-        """The work beside the feeding; never returns."""
+        """Background work during the feed; never returns."""
 
     async def finish(self) -> None:
-        """Return when no MEP of this process can go to another node any more."""
+        """Wait until no MEP of this process can move to another node."""
 
 
 async def distribute_meps(
     meps: Iterable[FeedMep] | AsyncIterable[FeedMep], nodes: Nodes, assigner: Assigner, *, pacer: Pacer | None = None
 ) -> FeedReport:
-    """Send each MEP to the node that the assigner names, and wait for all acknowledgements.
+    """Send each MEP to the node chosen by the assigner, and wait for all acknowledgements.
 
-    `pacer` holds MEPs back. Raises FeederRefusedError.
+    `pacer` limits the rate. Raises FeederRefusedError.
     """
     clock = nodes.clock
     start_ns = clock.monotonic_ns()

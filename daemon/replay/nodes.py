@@ -1,4 +1,4 @@
-"""Several nodes as seen from one feeder process: its connections to each, and the MEPs that they keep."""
+"""The nodes of one feeder process: its connections to each, and the MEPs that they keep."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ class NodeGroup:
 
     @property
     def leader(self) -> Feeder:
-        """The connection whose credits and acknowledgements count."""
+        """The first connection, whose credits and acknowledgements decide."""
         return self.feeders[0]
 
     @property
     def unacknowledged(self) -> int:
-        """MEPs that some connection keeps."""
+        """MEPs kept by at least one connection."""
         return max(feeder.window.unacknowledged for feeder in self.feeders)
 
 
 class Nodes:
-    """Keeps MEPs for nodes, moves them, knows which are acknowledged."""
+    """Keeps MEPs for nodes, moves them between nodes, and records acknowledgements."""
 
     def __init__(self, groups: Sequence[NodeGroup], clock: Clock = SYSTEM_CLOCK) -> None:
         self.groups = groups
@@ -36,9 +36,9 @@ class Nodes:
         self.next_mep = 0
         self.reassigned = 0
         self.changed = asyncio.Event()
-        """Something has changed for those who feed."""
+        """Set on changes that matter for sending."""
         self.news = asyncio.Event()
-        """Something has come from a node, or a second has passed, for those who decide."""
+        """Set on messages from a node, and once a second, for the supervisor."""
         self.feeders = [feeder for group in groups for feeder in group.feeders]
         for feeder in self.feeders:
             feeder.on_change = self._has_news
@@ -50,18 +50,18 @@ class Nodes:
 
     @property
     def unacknowledged(self) -> int:
-        """MEPs that are kept."""
+        """Kept MEPs."""
         return sum(group.unacknowledged for group in self.groups)
 
     @property
     def retained(self) -> set[int]:
-        """MEPs that are acknowledged to a connection of this process, and may still go to another node."""
+        """MEPs that are acknowledged to a connection of this process but may still move to another node."""
         return {mep for feeder in self.feeders for mep in feeder.window.retained}
 
     def unconfirmed(self, *, reachable: bool) -> dict[str, list[tuple[int, int]]]:
-        """MEPs whose revocation a node has not confirmed, by its endpoint.
+        """MEPs with an unconfirmed revocation, by endpoint of the node.
 
-        Of nodes that are connected, and have not refused it, or of all.
+        Of connected nodes that have not refused it, or of all nodes.
         """
         unconfirmed = {}
         for group in self.groups:
@@ -74,7 +74,7 @@ class Nodes:
         return unconfirmed
 
     def floor(self) -> int:
-        """Below this id every MEP is acknowledged by some node, and will not go to another one."""
+        """Every MEP below this id is acknowledged and will not move to another node."""
         windows = [feeder.window for feeder in self.feeders]
         return min(
             min((w.first_unacknowledged for w in windows if w.unacknowledged), default=self.next_mep),
@@ -82,7 +82,7 @@ class Nodes:
         )
 
     def is_done(self, mep: int) -> bool:
-        """True if a node has acknowledged a MEP, to this or an earlier session of the feeder."""
+        """True if a node acknowledged a MEP, to this or to an earlier session of the feeder."""
         return any(mep in group.leader.window.acked for group in self.groups)
 
     def keep(self, mep: FeedMep, node: int) -> None:
@@ -91,7 +91,7 @@ class Nodes:
             feeder.keep(mep)
 
     def move(self, mep: int, from_node: int | None, to: int) -> None:
-        """Give a MEP to another node: from that which has it, or, where None, from those that are known to have it."""
+        """Move a MEP to another node, from its current node or (None) from all nodes known to have it."""
         for index, group in enumerate(self.groups):
             if index == to:
                 continue
@@ -102,17 +102,17 @@ class Nodes:
                     new.wake()
                     moved = True
                 elif index == from_node:
-                    # An earlier process has sent it, and this one has not come to it.
+                    # An earlier process sent this MEP; this process has not reached it yet.
                     old.window.revoke(mep)
             self.reassigned += moved or index == from_node
 
     def release(self, mep: int) -> None:
-        """A MEP is acknowledged to the connection that decides: it goes to no other node any more."""
+        """Mark a MEP as acknowledged to the deciding connection: it cannot move to another node."""
         for feeder in self.feeders:
             feeder.window.release(mep)
 
     async def wait(self) -> None:
-        """Wait until something has changed; each feeder says so at least with its hellos. Raises FeederRefusedError."""
+        """Wait for a change; every feeder signals one at least with its hellos. Raises FeederRefusedError."""
         await self.clock.wait(self.changed, None)
         self.changed.clear()
         for feeder in self.feeders:

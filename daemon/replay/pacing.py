@@ -1,4 +1,4 @@
-"""The rate at which MEPs are offered, and the pause."""
+"""The rate of sent MEPs, and the pause."""
 
 import asyncio
 from enum import StrEnum, unique
@@ -10,14 +10,14 @@ from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 
-# A sender that was held up catches up with at most this much of the time that it lost.
+# A delayed sender catches up at most this much of the lost time.
 MAX_CATCH_UP_NS = 1_000_000_000
 _ODIN = source_id(SubDetector.ODIN, 0)
 
 
 @unique
 class Pace(StrEnum):
-    """Rates that are no number of events per second: as the events were recorded, or as fast as the node takes them."""
+    """Rates without a number: as recorded, or the greatest rate that the node accepts."""
 
     RECORDED = "recorded"
     GREATEST = "greatest"
@@ -41,7 +41,7 @@ def parse_rate(text: str) -> Rate:
 
 
 class Pacer:
-    """Holds a sender back to a rate, and while it is paused."""
+    """Limits a sender to a rate, and stops it during a pause."""
 
     def __init__(self, rate: Rate = Pace.GREATEST, clock: Clock = SYSTEM_CLOCK) -> None:
         self._rate = rate
@@ -57,17 +57,17 @@ class Pacer:
         return not self._goes_on.is_set()
 
     def pause(self) -> None:
-        """Admit nothing more until `resume`."""
+        """Admit no MEP until `resume`."""
         self._goes_on.clear()
 
     def resume(self) -> None:
-        """Admit MEPs again; the time of the pause is not caught up with."""
+        """Admit MEPs again; the time of the pause is not caught up."""
         if self.is_paused:
             self._next_ns = max(self._next_ns, self._clock.monotonic_ns())
             self._goes_on.set()
 
     async def admit(self, mep: FeedMep) -> None:
-        """Return when a MEP may be sent. Raises FeedError: it has to keep to recorded times, and has none."""
+        """Wait until a MEP may be sent. Raises FeedError if the recorded time is needed and missing."""
         await self._goes_on.wait()
         if self._rate is Pace.GREATEST:
             return
@@ -75,7 +75,7 @@ class Pacer:
             recorded_us = _recorded_us(mep)
             before_us = recorded_us if self._recorded_us is None else self._recorded_us
             self._recorded_us = recorded_us
-            # From one file to another, and from the last event to the first one again, time may go back.
+            # Recorded times may go back between files, and from the last event to the first one of the next pass.
             self._next_ns += max(0, recorded_us - before_us) * 1000
         while (wait_ns := self._next_ns - self._clock.monotonic_ns()) > 0:
             await self._clock.sleep(wait_ns * 1e-9)
@@ -86,7 +86,7 @@ class Pacer:
 
 
 def _recorded_us(mep: FeedMep) -> int:
-    """The time of the first event of a MEP that has an ODIN bank with one. Raises FeedError."""
+    """The time of the first event of a MEP with an ODIN bank that has a time. Raises FeedError."""
     odin = mep.mfp(_ODIN)
     if odin is not None:
         for bank in Mfp.parse(odin).banks():

@@ -1,4 +1,4 @@
-"""One process that replays: its feeders, the pause, the end, and what a screen shows of it."""
+"""One replay process: its feeders, pause, end, and the progress for the screen."""
 
 import asyncio
 import contextlib
@@ -27,16 +27,16 @@ from hltnode.daemon.replay.supervisor import Supervisor
 from hltnode.processing.framework.event_files import EventFileError
 
 SHOW_SECONDS = 0.25
-# Signals within this time are one: `timeout` signals the process and its group.
+# Signals within this time count as one: `timeout` signals both the process and its group.
 SAME_SIGNAL_SECONDS = 0.5
-# What ends a replay with a message.
+# Errors that end a replay with a message.
 REFUSALS = (FeederRefusedError, AssignmentMemoryError, FeedError, EventFileError, SharedMemoryError)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayState:
-    """How far a replay is: MEPs and events that were offered, bytes that were sent, MEPs that are not acknowledged, and
-    how many of them the nodes take."""
+    """Progress of a replay: offered MEPs and events, sent bytes, MEPs without acknowledgement, and their limit by
+    credits."""
 
     meps: int = 0
     events: int = 0
@@ -46,15 +46,15 @@ class ReplayState:
     is_paused: bool = False
     is_ending: bool = False
     missing: tuple[str, ...] = field(default=())
-    """Control endpoints of nodes that are not connected."""
+    """Control endpoints of unconnected nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What a process replays, and where to.
+    """Input and destination of a replay process.
 
-    With `ends_by_signal` the first SIGINT or SIGTERM ends the input, and the process waits for what was sent; else, and
-    with the second one, it ends at once.
+    With `ends_by_signal`, the first SIGINT or SIGTERM ends the input, and the process waits for the acknowledgements of
+    sent MEPs. Otherwise, and with the second signal, it ends immediately.
     """
 
     stream: MepStream
@@ -67,10 +67,10 @@ class Replay:
 
 
 class Replaying:
-    """Replays until everything is acknowledged, or a node refuses, or a signal ends it.
+    """Replays until all MEPs are acknowledged, a node refuses, or a signal ends it.
 
-    SIGUSR1 pauses and SIGCONT goes on. `show` gets the state several times a second, `continues` the memory of an
-    earlier process whose assignments this one continues.
+    SIGUSR1 pauses, SIGCONT continues. `show` gets the progress several times a second; `continues` gets the memory of
+    an earlier process whose assignments this process continues.
     """
 
     def __init__(
@@ -92,20 +92,20 @@ class Replaying:
         self._feeding: asyncio.Task[FeedReport] | None = None
 
     def pause_or_resume(self) -> None:
-        """Pause, or go on if it is paused."""
+        """Pause, or continue after a pause."""
         if self._pacer.is_paused:
             self._pacer.resume()
         else:
             self._pacer.pause()
 
     def end_after(self, n_meps: int) -> None:
-        """End the input after this number of MEPs, and go on until then if it is paused."""
+        """End the input after this number of MEPs; continues if paused."""
         self._is_ending = True
         self._end_after = n_meps
         self._pacer.resume()
 
     async def run(self) -> tuple[FeedReport, int | None]:
-        """The report, which includes what is left, and the number of the signal that ended it before its end."""
+        """The report, including unacknowledged MEPs, and the number of the signal that ended the replay early."""
         replay, site = self._replay, self._replay.site
         loop = asyncio.get_running_loop()
         memory = site.open_memory(replay.identities[0])
@@ -117,7 +117,7 @@ class Replaying:
         with zmq.asyncio.Context() as context:
             async with contextlib.AsyncExitStack() as stack:
                 if shared_memory is not None:
-                    # The thread that packs may wait for room in it.
+                    # The packing thread may wait for room in this memory.
                     stack.callback(shared_memory.close)
                 by_node = site.connect(context, replay.identities, replay.faults, replay.seed, shared_memory)
                 self._feeders = [await stack.enter_async_context(feeder) for mine in by_node for feeder in mine]
@@ -125,7 +125,7 @@ class Replaying:
                 if nodes is None:
                     feeding = feed_meps(self._counted(), self._feeders, pacer=self._pacer)
                 else:
-                    # Before anything here waits: the first hello contains the session that is remembered.
+                    # Before any wait: the first hello contains the remembered session.
                     assigner = self._assigner(nodes, memory, context)
                     stack.enter_context(contextlib.closing(assigner))
                     feeding = distribute_meps(self._counted(), nodes, assigner, pacer=self._pacer)
@@ -135,7 +135,7 @@ class Replaying:
                 stack.callback(showing.cancel)
                 try:
                     report = await self._feeding
-                    # A node that answered since the last look, and has everything by now, is named, too.
+                    # Also name a node that connected and received all MEPs since the last update.
                     self._show(self._state())
                     if memory is not None and report.complete and not report.unconfirmed:
                         memory.finish()
@@ -146,7 +146,7 @@ class Replaying:
                     if self._ended_by is None:
                         raise
                     name = signal.Signals(self._ended_by).name
-                    error = f"ended by {name} before everything was fed and acknowledged"
+                    error = f"ended by {name} before all MEPs were sent and acknowledged"
                 report = make_report(
                     self._feeders,
                     self._meps,

@@ -1,4 +1,4 @@
-"""A process feeds one node: its feeders send MEP by MEP, each its sources; and the report of what was fed."""
+"""Feeding one node: each feeder sends its sources of every MEP. Also the report of a feed."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +17,7 @@ from hltnode.protocol.transport.mep_ranges import MepRanges
 
 @dataclass(frozen=True, slots=True)
 class FeedReport:
-    """What was fed: MEPs and events offered, fragments sent (with repeats), refused for good, left unacknowledged."""
+    """Report of a feed: offered MEPs and events, sent fragments (with repeats), refused and unacknowledged ones."""
 
     meps: int
     events: int
@@ -25,23 +25,23 @@ class FeedReport:
     bytes: int
     resent: int
     refused: dict[str, RefusedCount]
-    """Fragments that the node has not accepted, and their MEPs, by reason."""
+    """Fragments that the node refused, and their MEPs, by reason."""
     unacknowledged: int
     unacknowledged_meps: list[tuple[int, int]]
-    """First and last id of the ranges of these MEPs."""
+    """Inclusive id ranges of these MEPs."""
     seconds: float
     injected: dict[str, int]
-    """Faults put in on purpose, by kind."""
+    """Injected faults, by kind."""
     reassigned: int = 0
-    """MEPs that were revoked from a node that was lost and assigned to another one."""
+    """MEPs moved from a lost node to another node."""
     unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """By data endpoint the ranges of those MEPs of which the lost node has not confirmed the revocation."""
+    """Ranges of MEPs whose revocation the lost node has not confirmed, by data endpoint."""
     error: str = ""
-    """Why the feed ended before its input did, or before everything was acknowledged; empty if it did not."""
+    """Why the feed ended early; empty if all MEPs were sent and acknowledged."""
 
     @property
     def complete(self) -> bool:
-        """True when the node has accepted and acknowledged everything."""
+        """True if the node accepted and acknowledged all MEPs."""
         return not self.unacknowledged and not self.refused and not self.error
 
 
@@ -52,16 +52,16 @@ async def feed_meps(
     pacer: Pacer | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> FeedReport:
-    """Send MEPs through all feeders, each its sources, and wait for the acknowledgements.
+    """Send MEPs through all feeders, each with its sources, and wait for the acknowledgements.
 
-    `pacer` holds MEPs back. Raises FeederRefusedError.
+    `pacer` limits the rate. Raises FeederRefusedError.
     """
     start_ns = clock.monotonic_ns()
     pacer = pacer or Pacer()
     n_meps = n_events = 0
     last: int | None = None
     async for mep in in_order(meps):
-        # What was acknowledged to an earlier feeder costs no time, so that one that was restarted catches up.
+        # MEPs acknowledged to an earlier feeder are not paced, so a restarted feeder catches up.
         if not all(mep.mep in feeder.window.acked for feeder in feeders):
             await pacer.admit(mep)
         for feeder in feeders:
@@ -83,7 +83,7 @@ def make_report(
     unconfirmed: Mapping[str, list[tuple[int, int]]] = MappingProxyType({}),
     error: str = "",
 ) -> FeedReport:
-    """Sum up what the feeders have done so far."""
+    """The report of all feeders so far."""
     injected: Counter[str] = Counter()
     for feeder in feeders:
         if feeder.faults is not None:
@@ -107,11 +107,11 @@ def make_report(
 
 
 def join_reports(reports: Sequence[FeedReport], error: str = "") -> FeedReport:
-    """What several processes have fed together, each its sources of the same MEPs."""
+    """The report of several processes that fed different sources of the same MEPs."""
     refused: dict[str, RefusedCount] = {}
     for reason in {reason for report in reports for reason in report.refused}:
         counts = [report.refused[reason] for report in reports if reason in report.refused]
-        # Which MEPs they are is not in the reports: at least those of one process.
+        # The reports do not name the MEPs; the largest number of one process is a lower bound.
         refused[reason] = RefusedCount(sum(c.fragments for c in counts), max(c.meps for c in counts))
     unacknowledged = MepRanges(span for report in reports for span in report.unacknowledged_meps)
     unconfirmed: dict[str, list[tuple[int, int]]] = {}
@@ -139,6 +139,6 @@ def join_reports(reports: Sequence[FeedReport], error: str = "") -> FeedReport:
 
 
 def share(sources: Sequence[int], connections: int) -> list[tuple[int, ...]]:
-    """Spread source ids over connections, one connection per source for 0; no connection stays empty."""
+    """Distribute source ids over connections; 0: one connection per source. No connection stays empty."""
     n = len(sources) if connections == 0 else min(connections, len(sources))
     return [tuple(sources[i::n]) for i in range(n)]

@@ -1,4 +1,4 @@
-"""The nodes that a process feeds, the part that it has among several processes, and its connections."""
+"""The nodes that a process feeds, its part among several processes, and its connections."""
 
 import os
 import re
@@ -24,12 +24,15 @@ from hltnode.daemon.replay.single_node import share
 from hltnode.daemon.replay.supervisor import Supervisor
 from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
-# The default of the node (network.max_frame_bytes less the transport header).
+# The default of the node: network.max_frame_bytes without the transport header.
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
 
 
-def make_identities(stream: MepStream, name: str, connections: int, part: str | None) -> list[FeederIdentity]:
-    """The identities of the connections of this process. Raises FeedError for a part that does not exist."""
+def make_identities(
+    stream: MepStream, name: str, connections: int, part: str | None, chain: str
+) -> list[FeederIdentity]:
+    """The identities of the connections of this process, whose data are for `chain`. Raises FeedError for an invalid
+    part."""
     shares = share(stream.sources, connections)
     mine = range(len(shares))
     if part is not None:
@@ -41,7 +44,8 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
     longest = f"{name}:{len(shares)}/{len(shares)}"
     if not is_name(longest):
         raise FeedError(
-            f"--name: {longest[:80]!r} is no name of a feeder: up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
+            f"--name: {longest[:80]!r} is not a valid feeder name: "
+            f"expected up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
         )
     return [
         FeederIdentity(
@@ -51,6 +55,7 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
             events_per_mep=stream.events_per_mep,
             max_fragment_bytes=MAX_FRAGMENT_BYTES,
             feeders=len(shares),
+            chain=chain,
         )
         for i in mine
     ]
@@ -58,15 +63,15 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Endpoints of the nodes, and the role of this process among those that feed them."""
+    """Endpoints of the nodes, and the role of this process among the feeders."""
 
     nodes: tuple[tuple[str, str], ...]
-    """Data and control endpoint of each node."""
+    """(data endpoint, control endpoint) of each node."""
     supervisor: str | None
     follows: bool
     """True for a process that follows the supervisor in another one."""
     memory: Path | None
-    """Where the supervisor remembers its assignments; None for the default."""
+    """File for the assignments of the supervisor; None: the default."""
     keys: FeederKeys
 
     @classmethod
@@ -79,17 +84,17 @@ class Site:
         memory: Path | None,
         keys: FeederKeys,
     ) -> "Site":
-        """From the command line. Raises FeedError for options that do not fit together."""
+        """Build from the command line. Raises FeedError for inconsistent options."""
         try:
             control = control or [control_endpoint(endpoint) for endpoint in data]
         except ValueError as error:
             raise FeedError(f"--control is needed: {error}") from error
         if len(control) != len(data):
-            raise FeedError(f"--control: expected once for each --to, {len(data)} times")
+            raise FeedError(f"--control: expected one for each --to, {len(data)} in total")
         if len(set(data)) != len(data):
             raise FeedError("--to: expected each node once")
         if len(data) > 1 and part is not None and supervisor is None:
-            raise FeedError("--supervisor is needed: several processes must use the same assignments of MEPs to nodes")
+            raise FeedError("--supervisor is needed: several processes must share one assignment of MEPs to nodes")
         follows = supervisor is not None and part is not None and not part.startswith("1/")
         if memory is not None and (follows or len(data) == 1):
             raise FeedError("--memory: expected only for the process that assigns MEPs to several nodes")
@@ -103,8 +108,10 @@ class Site:
         seed: int,
         memory: SharedMemory | None,
     ) -> list[list[Feeder]]:
-        """The feeders of each node. Each has its own sequence of faults, independent of the others and of their
-        distribution over processes. `memory` is where nodes of this machine read."""
+        """The feeders of each node. `memory` is the shared memory that nodes on this machine read.
+
+        Each feeder has its own sequence of injected faults, independent of the distribution over processes.
+        """
         by_node = [
             [
                 Feeder(
@@ -123,20 +130,20 @@ class Site:
         return by_node
 
     def share_nodes(self, feeders: list[list[Feeder]]) -> Nodes | None:
-        """What the feeders of several nodes have in common; None for one node without a supervisor."""
+        """The shared state of the feeders of several nodes; None for one node without a supervisor."""
         if len(self.nodes) == 1 and self.supervisor is None:
             return None
         return Nodes([NodeGroup(data, mine) for (data, _), mine in zip(self.nodes, feeders, strict=True)])
 
     def supervise(self, nodes: Nodes, memory: AssignmentMemory, context: zmq.asyncio.Context) -> Supervisor:
-        """The supervisor of these nodes. Raises FeedError: its endpoint cannot be bound."""
+        """The supervisor of these nodes. Raises FeedError if its endpoint cannot be bound."""
         try:
             return Supervisor(nodes, memory, context, self.supervisor)
         except zmq.ZMQError as error:
             raise FeedError(f"--supervisor {self.supervisor}: {error.strerror}") from error
 
     def open_memory(self, identity: FeederIdentity) -> AssignmentMemory | None:
-        """What an earlier process of this one's role has decided; None if others decide, or there is nothing to decide.
+        """The decisions of an earlier process with the same role; None if this process makes no decisions.
 
         Raises AssignmentMemoryError.
         """
@@ -150,7 +157,7 @@ class Site:
 
 
 def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:
-    """A file for the assignments of this run, name and nodes, below XDG_STATE_HOME. Raises AssignmentMemoryError."""
+    """The default file for the assignments of this run, name and nodes. Raises AssignmentMemoryError."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hltnode"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""The supervisor: one feeder process, the one that sends ODIN, decides which node gets which MEP.
+"""The supervisor: the feeder process that sends ODIN assigns MEPs to nodes.
 
-It goes by the credits and acknowledgements of its first connection to each node, and answers the feeders of other
-processes, which follow it. When a node is lost for some seconds, its unacknowledged MEPs are revoked and assigned to
-the others. When the node comes back, it has to remove the events of these MEPs from its files. What was decided is
-remembered, so that the process can be killed and started again.
+It uses the credits and acknowledgements of its first connection to each node, and answers the feeders of other
+processes, which follow it. If a node is lost for some seconds, its unacknowledged MEPs are revoked and assigned to
+other nodes. A node that returns must remove the events of these MEPs from its files. Decisions are remembered, so the
+process can be killed and restarted.
 """
 
 import asyncio
@@ -30,18 +30,18 @@ from hltnode.protocol.transport.assignments import (
     encode_assignment_message,
 )
 
-# A node that restarts within this time keeps its MEPs: a lost connection alone moves nothing.
+# A node that reconnects within this time keeps its MEPs: a short loss of the connection moves no MEP.
 REASSIGN_SECONDS = 3.0
-# What has come from the nodes is looked at together after this time: a look is at all that is assigned, and nothing
-# that is to be sent waits for it.
+# Messages from the nodes are processed together after this time: one pass checks all assigned MEPs, and sending does
+# not wait for it.
 NEWS_SECONDS = 0.1
-# A follower that has not repeated its request for this time is gone.
+# A follower that does not repeat its request within this time is gone.
 FOLLOWER_GONE_NS = round(3e9 * FOLLOW_SECONDS)
 
-# Followers that are answered; whoever comes beyond that waits for a place.
+# Largest number of followers that are answered; others wait for a place.
 MAX_FOLLOWERS = 4096
-# So long the end is put off for followers that ask and do not take the answers: they find the supervisor gone, and go
-# by what the nodes have acknowledged.
+# The end waits this long for followers that do not take their answers. Afterwards they find the supervisor gone, and
+# use the acknowledgements of the nodes.
 FINISH_NS = 10_000_000_000
 SHOWN_LETTERS = 500
 
@@ -49,9 +49,9 @@ log = get_logger("supervisor")
 
 
 class Supervisor:
-    """Decides, and answers the feeders of other processes if it has an endpoint to bind.
+    """Assigns MEPs, and answers the feeders of other processes if it has an endpoint.
 
-    To be made before the connections begin. Raises zmq.ZMQError: the endpoint cannot be bound.
+    Created before the connections start. Raises zmq.ZMQError if the endpoint cannot be bound.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Supervisor:
         self._session = secrets.token_hex(8)
         self._last = -1
         self._requests: dict[bytes, tuple[int, Follow]] = {}
-        """The last request of each follower, and when it came."""
+        """The last request of each follower, and its time."""
         self._unanswered: set[bytes] = set()
         self._news = asyncio.Event()
         self._socket: zmq.asyncio.Socket | None = None
@@ -92,11 +92,11 @@ class Supervisor:
             self._socket.bind(endpoint)
 
     def is_acknowledged(self, mep: int) -> bool:
-        """True if a node has acknowledged a MEP, to this or an earlier process."""
+        """True if a node acknowledged a MEP, to this or to an earlier process."""
         return self._list.is_acknowledged(mep) or self._nodes.is_done(mep)
 
     def node_for(self, mep: int) -> int | None:
-        """The node that was chosen by an earlier process, or the one with the largest part of its credits free."""
+        """The node chosen by an earlier process, or the one with the largest fraction of free credits."""
         if not self._knows_all_nodes():
             return None
         if self.is_acknowledged(mep):
@@ -119,7 +119,7 @@ class Supervisor:
         return node
 
     def _knows_all_nodes(self) -> bool:
-        """Whether each node has said what it has acknowledged, or is lost: before, a MEP could go to a second node."""
+        """Whether each node reported its acknowledged MEPs or is lost; before, a MEP could go to a second node."""
         if not self._knows_nodes:
             leaders = [group.leader for group in self._nodes.groups]
             if any(leader.is_connected for leader in leaders):
@@ -133,9 +133,9 @@ class Supervisor:
         return self._knows_nodes
 
     def _begin_to_revoke(self, leaders: Sequence[Feeder]) -> None:
-        """What is remembered is true unless a node has finished what was never assigned: then it is an older copy.
+        """Check the remembered assignments: if a node finished an unassigned MEP, the file is an outdated copy.
 
-        By that a node could be told to remove what no other one has.
+        With an outdated copy, a node could be told to remove events that no other node has.
         """
         outdated = any(leader.window.acked.ranges(self._list.next_mep) for leader in leaders)
         if outdated:
@@ -146,7 +146,7 @@ class Supervisor:
             leader.may_revoke = True
 
     async def work(self) -> None:
-        """Watch the nodes, and answer the other feeders."""
+        """Monitor the nodes and answer the other feeders."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watch())
             if self._socket is not None:
@@ -169,22 +169,22 @@ class Supervisor:
             for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns <= gone_ns]:
                 del self._requests[identity]
                 self._unanswered.discard(identity)
-            # Those who feed may wait for what was decided here, or for the time itself.
+            # Senders may wait for these decisions, or only for the time.
             nodes.changed.set()
 
     def _due_ns(self) -> int | None:
-        """When there is something to be done although nothing comes: nodes are lost for long, or followers are gone."""
+        """Time of the next work without a message: a node counts as lost, or a follower as gone."""
         now_ns, long_ns = self._nodes.clock.monotonic_ns(), round(REASSIGN_SECONDS * 1e9)
         due = [came_ns + FOLLOWER_GONE_NS for came_ns, _ in self._requests.values()]
         lost = (group.leader for group in self._nodes.groups if not group.leader.is_connected)
         due += [self._lost_since_ns(leader, now_ns) + long_ns for leader in lost]
         if not self._knows_nodes and self._first_connected_ns is not None:
             due.append(self._first_connected_ns + long_ns)
-        # What was due before and could not be done waits for news.
+        # Overdue work that could not be done waits for a message.
         return min((each for each in due if each > now_ns), default=None)
 
     def note_acknowledged(self) -> None:
-        """What the first connection to a node has acknowledged stays there, whatever happens to the node."""
+        """MEPs acknowledged to the first connection of a node stay at that node."""
         groups = self._nodes.groups
         for mep, node in list(self._list.node_of.items()):
             window = groups[node].leader.window
@@ -201,7 +201,7 @@ class Supervisor:
             self._memory.confirmed_below(below)
 
     def reassign_lost(self) -> None:
-        """Give the unacknowledged MEPs of nodes that are lost for long to those that are there."""
+        """Assign the unacknowledged MEPs of lost nodes to connected nodes."""
         if not self._knows_all_nodes():
             return
         leaders = [group.leader for group in self._nodes.groups]
@@ -222,10 +222,10 @@ class Supervisor:
         for mep in [mep for mep, node in self._list.node_of.items() if node == lost]:
             if self._nodes.is_done(mep):
                 continue
-            # A node that has still to revoke a MEP cannot tell its fragments from those of another attempt.
+            # A node with a pending revocation of a MEP could not distinguish its fragments from a second attempt.
             able = [i for i in connected if mep not in leaders[i].window.to_revoke]
             if able:
-                # One that had it before may still get fragments of that time: they would be taken as those of this one.
+                # A node that had the MEP before may still receive old fragments, and would mix them with the new ones.
                 node = max(able, key=lambda i: (mep not in leaders[i].window.revoked, leaders[i].window.free_share))
                 self._memory.move(mep, lost, node)
                 self._list.assign(mep, node)
@@ -253,10 +253,10 @@ class Supervisor:
                 is_repeated = parts[0] in self._unanswered
                 self._requests[parts[0]] = (self._nodes.clock.monotonic_ns(), message)
                 self._unanswered.add(parts[0])
-                # The end waits until the followers know everything.
+                # The end waits until the followers know all assignments.
                 self._nodes.changed.set()
                 if is_repeated:
-                    # Nothing new for a while: the follower has to know that the supervisor is there.
+                    # No news for a while: answer anyway, so the follower knows that the supervisor is alive.
                     await self._answer(socket, parts[0], self.answer_to(message))
                 self._news.set()
 
@@ -264,7 +264,7 @@ class Supervisor:
         return identity in self._requests or len(self._requests) < MAX_FOLLOWERS
 
     async def _answer_all(self, socket: zmq.asyncio.Socket) -> None:
-        """Answer the requests as soon as there is something new."""
+        """Answer requests as soon as there are new assignments."""
         while True:
             await self._news.wait()
             self._news.clear()
@@ -278,7 +278,7 @@ class Supervisor:
         await socket.send_multipart([identity, encode_assignment_message(answer)])
 
     def answer_to(self, follow: Follow) -> Assignments:
-        """What a follower does not know yet."""
+        """The assignments that a follower does not know yet."""
         error = self._why_not_served(follow)
         if error:
             return Assignments(self._session, 0, 0, (), (), False, error)
@@ -296,7 +296,7 @@ class Supervisor:
         return "" if follow.run == run else f"supervisor feeds run {run}, not {follow.run}"
 
     async def finish(self) -> None:
-        """Everything is acknowledged: return when the followers know it, as far as they are there, or soon."""
+        """Wait until the present followers know that all MEPs are acknowledged, for a limited time."""
         self.note_acknowledged()
         if self._socket is None:
             return
@@ -308,7 +308,7 @@ class Supervisor:
             await self._nodes.wait()
 
     def close(self) -> None:
-        """Close the socket, and the file."""
+        """Close the socket and the file."""
         self._memory.close()
         if self._socket is not None:
             self._socket.close()

@@ -10,12 +10,14 @@ from hltnode.processing.framework.collections import U32, Column, DeclarationErr
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
+from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """The trigger of one detector, from raw banks to decisions.
 
+    name: under which it is installed, and by which messages, documents and logs know it.
     accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
     reconstructs only.
     selected: u32 words that say what the lines selected in each accepted event, None: nothing is said.
@@ -26,7 +28,8 @@ class Chain:
     kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
     types: records, enumerations and sizes that the kernels share with Python.
 
-    Raises DeclarationError where a result is not an output per event of the sequence.
+    Raises DeclarationError where a result is not an output per event of the sequence, and for a name that messages
+    cannot carry.
     """
 
     name: str
@@ -43,6 +46,10 @@ class Chain:
     more_algorithms: tuple[Algorithm, ...] = ()
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise DeclarationError(
+                f"chain {self.name!r:.80}: its name is up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
+            )
         delivered = [column for column in (self.accepted, self.lines, self.selected) if column is not None]
         for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:

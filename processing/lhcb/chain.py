@@ -186,7 +186,8 @@ def geometry_constants(velo: VeloGeometry) -> Constants:
 CHAIN = TriggerChain.offering(
     SEQUENCES,
     "forward_then_matching",
-    name="hlt1",
+    name="lhcb",
+    former_names=("hlt1",),
     kernels=KernelSources("lhcb/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._chain_kernels"),
     source=Path(__file__),
     readout=LHCB_READOUT,

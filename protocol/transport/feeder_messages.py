@@ -30,7 +30,8 @@ class Hello(Message, frozen=True, omit_defaults=True):
     largest MFP that the feeder will send.  Every MEP below `first_mep` is acknowledged to this feeder, by this node or
     another one: with `first_mep` above its last MEP it confirms the whole run.  Only a feeder that `supervises` may
     revoke MEPs.  `feeders` is how many feeders share the sources of the run, this one included: the run starts when
-    they are there; it is left out if it is 1.
+    they are there; it is left out if it is 1.  `chain` is the name of the chain that the data are for: a node of
+    another chain refuses the hello; a feeder that leaves it out is taken by a node of any chain.
     """
 
     feeder: Name
@@ -42,6 +43,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     max_fragment_bytes: U32
     supervises: bool
     feeders: U16 = 1
+    chain: Name = ""
 
 
 class Welcome(Message, frozen=True):

@@ -7,12 +7,14 @@ from enum import StrEnum, unique
 class HelloRefusal(StrEnum):
     """Why a hello was refused.
 
-    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
-    sources_fixed: the run has started without one of its sources; foreign_run: the node was configured or started for
-    another run; run_active: the feeders of another run still feed; connection_taken: the same connection is that of
-    another feeder or run; too_many_runs: an operator has to close runs that are kept.
+    foreign_chain: the data are for another chain than the node runs; name_taken: another process feeds under its name;
+    source_taken: a feeder of another name sends one of its sources; sources_fixed: the run has started without one of
+    its sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
+    still feed; connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has
+    to close runs that are kept.
     """
 
+    FOREIGN_CHAIN = "foreign_chain"
     NO_SOURCES = "no_sources"
     EVENTS_PER_MEP = "events_per_mep"
     FOREIGN_RUN = "foreign_run"

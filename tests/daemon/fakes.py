@@ -287,10 +287,16 @@ def make_feeder(
     run: int = RUN,
     events: int = 8,
     max_fragment_bytes: int = 60_000,
+    chain: str = "",
 ) -> Feeder:
     """A feeder that is connected to a node of this process."""
     identity = FeederIdentity(
-        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
+        name=name,
+        run=run,
+        sources=tuple(sources),
+        events_per_mep=events,
+        max_fragment_bytes=max_fragment_bytes,
+        chain=chain,
     )
     return Feeder(connection or FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
 

@@ -11,7 +11,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-DETECTOR_FREE = ("processing/framework", "processing/selection", "processing/algorithms", "daemon")
+DETECTOR_FREE = (
+    "processing/framework",
+    "processing/selection",
+    "processing/algorithms",
+    "processing/offline",
+    "daemon",
+)
 """Commands are left out: some of them are about the physics of LHCb."""
 LEFT_OUT = "daemon/commands"
 

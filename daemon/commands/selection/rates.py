@@ -99,6 +99,6 @@ def rates(
 
 def _page(results: Results, text: str) -> str:
     # Only reports need matplotlib, an extra.
-    from hltnode.processing.lhcb.offline.validation.reports.selection_report import rates_page
+    from hltnode.processing.offline.pages.lines import rates_page
 
     return rates_page(results, text)

@@ -28,8 +28,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hltnode.processing.lhcb.geometry.field_map import FieldMap
 from hltnode.processing.lhcb.geometry.files import GeometryFile
+from hltnode.processing.offline.field_map import FieldMap
 
 POLARITY_FILE = "polarity.bin"
 DOWN = -1.0

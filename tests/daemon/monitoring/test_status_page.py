@@ -41,6 +41,7 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
         "kept": 0,
         "version": text,
         "backend": text,
+        "chain": text,
         "tck": "0x00000001",
         "lines": names,
         "feeders": [

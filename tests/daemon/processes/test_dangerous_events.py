@@ -17,8 +17,9 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.source_id import SubDetector, source_id
 from tests.conftest import TINY_CHAIN
+from tests.daemon.fakes import RUN
 from tests.daemon.pages import metric
-from tests.daemon.processes.test_processes import ROOT, Site
+from tests.daemon.processes.test_processes import RATE, ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(600)]
@@ -102,7 +103,10 @@ def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_
     feeder = None
     for _ in range(2):
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
-        feeder = feeder or site.start_feeder(1)
+        feeder = feeder or site.start(
+            *("tests.daemon.processes.command_of_chain", str(chain), "replay", str(site.input), "--chain", "tiny"),
+            *("--to", site.data, "--control", site.control, "--run", str(RUN), "--rate", str(RATE)),
+        )
         assert site.wait(node, 150.0) != 0, site.logs()
     node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
     assert feeder is not None

@@ -49,7 +49,7 @@ def test_a_feeder_that_is_interrupted_says_what_it_has_fed_and_exits_non_zero(
     assert site.wait(feeder) == exit_code, site.logs()
     report = report_of(site)
     assert 0 < report["meps"] < MEPS
-    assert report["error"] == f"ended by {number.name} before everything was fed and acknowledged"
+    assert report["error"] == f"ended by {number.name} before all MEPs were sent and acknowledged"
     assert report["error"] in " ".join(printed_by(site).split())
     assert "Traceback" not in printed_by(site)
 

@@ -79,12 +79,12 @@ def test_a_feed_that_has_ended_leaves_nothing_and_the_next_one_begins_anew(path:
 def test_a_file_in_use_or_of_another_feed_is_refused_and_stays_as_it_is(path: Path) -> None:
     memory = opened(path)
     memory.assign(0, 1)
-    with pytest.raises(AssignmentMemoryError, match="another process feeds with it"):
+    with pytest.raises(AssignmentMemoryError, match="another replay process uses this file"):
         opened(path)
     memory.close()
-    with pytest.raises(AssignmentMemoryError, match="of run 7 and the nodes"):
+    with pytest.raises(AssignmentMemoryError, match="belongs to run 7 and nodes"):
         opened(path, run=8)
-    with pytest.raises(AssignmentMemoryError, match="of run 7 and the nodes"):
+    with pytest.raises(AssignmentMemoryError, match="belongs to run 7 and nodes"):
         opened(path, nodes=NODES[::-1])
     assert opened(path).assigned() == {0: 1}
 
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_moved_aside(path: Path, first_damaged: int) -> None:
 def test_a_file_that_is_not_one_of_these_is_refused_and_stays_as_it_is(path: Path) -> None:
     for content in (b"x", b"events" * 10_000):
         path.write_bytes(content)
-        with pytest.raises(AssignmentMemoryError, match="not a file that hltnode replay has made"):
+        with pytest.raises(AssignmentMemoryError, match="this file was not written by hltnode replay"):
             opened(path)
         assert path.read_bytes() == content
     path.unlink()

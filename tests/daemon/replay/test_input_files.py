@@ -62,14 +62,16 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
 
 def test_a_folder_without_events_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(FeedError, match="no file of events among 1 files"):
+    with pytest.raises(FeedError, match="no event file among 1 files"):
         find_inputs([tmp_path])
 
 
 def test_kinds_that_cannot_be_mixed_are_counted_and_named(tmp_path: Path) -> None:
     (tmp_path / "a.mdf").write_bytes(record(0))
     (tmp_path / "b.mep").write_bytes(encode_mep(list(next(iter(synthetic_meps(1))).mfps.values())))
-    with pytest.raises(FeedError, match=r"cannot be mixed: 1 MDF \(.*a\.mdf \.\.\.\), 1 Run-3 MEP \(.*b\.mep \.\.\.\)"):
+    with pytest.raises(
+        FeedError, match=r"cannot be replayed together: 1 MDF \(.*a\.mdf \.\.\.\), 1 Run-3 MEP \(.*b\.mep \.\.\.\)"
+    ):
         find_inputs([tmp_path])
     assert find_inputs([tmp_path / "b.mep"]).kind is FileKind.MEP
 
@@ -119,7 +121,7 @@ def test_a_mep_file_that_is_cut_while_it_is_replayed_kills_nothing_and_is_named(
     meps = iter(stream_of(path, run=5))
     next(meps)
     os.truncate(path, 0)
-    with pytest.raises(FeedError, match=r"x\.mep: has changed while it was replayed: \d+ bytes before, 0 now"):
+    with pytest.raises(FeedError, match=r"x\.mep: the file changed during the replay: \d+ bytes before, 0 now"):
         list(meps)
 
 

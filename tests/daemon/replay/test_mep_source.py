@@ -85,7 +85,7 @@ def test_files_of_different_kinds_are_refused(tmp_path: Path) -> None:
     mdf = write_mdf(tmp_path / "x.mdf", [event(0)])
     mep = tmp_path / "x.mep"
     mep.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(1)))
-    with pytest.raises(FeedError, match="cannot be mixed"):
+    with pytest.raises(FeedError, match="cannot be replayed together"):
         meps_of_files([mdf, mep], LHCB_READOUT, packing(1, repeat=1))
 
 

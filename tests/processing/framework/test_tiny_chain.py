@@ -153,6 +153,23 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     assert {line for event in found["per_event"] for line in event["lines"]} == {"TinyManyHits"}
 
 
+def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: ModuleType, tmp_path: Path) -> None:
+    good, foreign = tmp_path / "good.mdf", tmp_path / "foreign.mdf"
+    records = [encode_record(encode_banks(banks), run=5, checksum=False) for banks in events_of(tiny, some_payloads(3))]
+    good.write_bytes(b"".join(records))
+    banks = [RawBank(BankType.TEST_DET, 1, source, memoryview(b"\xff" * 40)) for source in (FOREIGN_SOURCE, 0, 1)]
+    foreign.write_bytes(encode_record(encode_banks(banks), run=5, checksum=False) * 3)
+    output = tmp_path / "accepted.mdf"
+    options = ["--chain", "tiny", "--backend", "cpu", "--threads", "1", "--accepted", str(output)]
+    result = CliRunner().invoke(app, ["process", str(good), str(foreign), *options])
+    assert result.exit_code == 2
+    assert " ".join(result.output.split()) == (
+        f"error: {foreign}: chain tiny reads none of its 3 sources, which are of the sub-detectors 0, 22; "
+        "the chain reads the sub-detectors 20 (LEFT), 21 (RIGHT)"
+    )
+    assert not output.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, FloatArray, Scene
-from hltnode.processing.lhcb.offline.validation.reports.plots import COLOURS, STYLE
+from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, Scene
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.plots.figures import COLOURS, STYLE
 
 _LONG, _MUON, _PV, _SV, _TRUTH, _ = COLOURS
 _FREE, _USED, _VELO = "#a3abb6", "#39424e", "#8b95a3"
@@ -74,7 +75,7 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
         axes.set_aspect("equal")
     for used, colour, size in ((False, _FREE, 0.6), (True, _USED, 1.2)):
         for hits in scene.hits.values():
-            # A hit whose y is open has no place where y is shown: matplotlib leaves out what is no number.
+            # The y of a strip's hit is NaN: matplotlib leaves it out where y is shown.
             chosen = hits.points[((hits.track != NO_TRACK) == used) & _between(hits.points[:, _Z], ranges[_Z])]
             axes.scatter(chosen[:, h], chosen[:, v], s=size, color=colour, linewidths=0, zorder=2, rasterized=True)
     if scene.has_truth:
@@ -93,12 +94,12 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
         axes.plot(vertex.place[h], vertex.place[v], "D", color=_PV, markersize=5, mec="white", mew=0.6, zorder=7)
 
 
-def _between(z: FloatArray, ends: tuple[int, int]) -> NDArray[np.bool_]:
+def _between(z: Float64Array, ends: tuple[int, int]) -> NDArray[np.bool_]:
     return (z >= ends[0]) & (z <= ends[1])
 
 
-def _add_lines(axes: Axes, lines: Iterable[FloatArray], h: int, v: int, ends: tuple[int, int], **style: Any) -> None:
-    """Lines from their first point to where they leave a range of z: what lies behind would hide the rest."""
+def _add_lines(axes: Axes, lines: Iterable[Float64Array], h: int, v: int, ends: tuple[int, int], **style: Any) -> None:
+    """Lines from their first point to the end of a range of z: their further points would hide the rest."""
     shown = [line[: np.count_nonzero(_between(line[:, _Z], ends)) + 1] for line in lines]
     axes.add_collection(LineCollection([np.stack([line[:, h], line[:, v]], axis=1) for line in shown], **style))
 

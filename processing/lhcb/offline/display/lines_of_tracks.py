@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.display.scene import FloatArray
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
+from hltnode.processing.offline.arrays import Float64Array
 
 Z_MAGNET = (2700.0, 7700.0)
 """mm, behind the UT and before the SciFi tracker."""
 Z_END_MUON = 18_900.0
 """mm, the middle of M5, to which muons are drawn."""
 _MAGNET_POINTS = 14
-LineInZ = Callable[[FloatArray], FloatArray]
+LineInZ = Callable[[Float64Array], Float64Array]
 """A coordinate (mm) at given z (mm)."""
 # A true particle whose angle is larger does not get far.
 _MAX_SLOPE = 10.0
@@ -28,11 +28,11 @@ _MAX_SLOPE = 10.0
 class Strips:
     """Hits that measure x at a known y: `x`, `z` at y = 0 in mm, and the slope dx/dy; f64[n] each."""
 
-    x: FloatArray
-    z: FloatArray
-    dx_dy: FloatArray
+    x: Float64Array
+    z: Float64Array
+    dx_dy: Float64Array
 
-    def at(self, hits: NDArray[np.int64], y_at: LineInZ) -> FloatArray:
+    def at(self, hits: NDArray[np.int64], y_at: LineInZ) -> Float64Array:
         """Where some of them cross a particle, whose y is y_at(z); sorted by z."""
         z = self.z[hits]
         y = y_at(z)
@@ -41,8 +41,8 @@ class Strips:
 
 
 def long_line(
-    velo: FloatArray, ut: FloatArray, scifi: FloatArray, state: tuple[float, ...], is_muon: bool
-) -> FloatArray:
+    velo: Float64Array, ut: Float64Array, scifi: Float64Array, state: tuple[float, ...], is_muon: bool
+) -> Float64Array:
     """The line of a long track: hits ascending in z, its state (x, y, tx, ty) at the end of the SciFi tracker."""
     x, y, tx, ty = state
     parts = [velo, ut]
@@ -59,11 +59,11 @@ def long_line(
     return np.concatenate(parts)
 
 
-def _curve(begin: FloatArray, begin_slope: FloatArray, end: FloatArray, end_slope: FloatArray) -> FloatArray:
+def _curve(begin: Float64Array, begin_slope: Float64Array, end: Float64Array, end_slope: Float64Array) -> Float64Array:
     """The cubic with places and slopes (by z) at both ends, as points in steps of z."""
     t = np.linspace(0, 1, _MAGNET_POINTS)[:, None]
     dz = end[2] - begin[2]
-    cubic: FloatArray = (
+    cubic: Float64Array = (
         (2 * t**3 - 3 * t**2 + 1) * begin
         + (t**3 - 2 * t**2 + t) * dz * begin_slope
         + (-2 * t**3 + 3 * t**2) * end
@@ -72,14 +72,14 @@ def _curve(begin: FloatArray, begin_slope: FloatArray, end: FloatArray, end_slop
     return cubic
 
 
-def particle_line(origin: FloatArray, velo: FloatArray, ut: FloatArray, scifi: FloatArray) -> FloatArray:
+def particle_line(origin: Float64Array, velo: Float64Array, ut: Float64Array, scifi: Float64Array) -> Float64Array:
     """The line of a true particle: its origin, then its hits by z; those of the VELO in the direction of its flight."""
     if len(velo) and velo[:, 2].mean() < origin[2]:
         velo = velo[::-1]
     return np.concatenate((origin[None, :], velo, ut, scifi))
 
 
-def straight_y(origin: FloatArray, eta: float, phi: float) -> LineInZ:
+def straight_y(origin: Float64Array, eta: float, phi: float) -> LineInZ:
     """y(z) of a particle that flies straight in y, as charged ones nearly do in this magnet."""
     slope = np.clip(np.sin(phi) / np.sinh(eta) if eta else _MAX_SLOPE, -_MAX_SLOPE, _MAX_SLOPE)
     return straight(float(origin[1]), float(slope), float(origin[2]))

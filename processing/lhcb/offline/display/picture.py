@@ -7,7 +7,8 @@ import numpy as np
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
-from hltnode.processing.lhcb.offline.display.scene import LONG_PART, FloatArray, Scene
+from hltnode.processing.lhcb.offline.display.scene import LONG_PART, Scene
+from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -38,11 +39,11 @@ class _Panel:
     ticks: tuple[Sequence[int], Sequence[int]]
     parts: tuple[tuple[str, float, float], ...] = ()
 
-    def x(self, values: FloatArray) -> FloatArray:
+    def x(self, values: Float64Array) -> Float64Array:
         low, high = self.across
         return _LEFT + (values - low) / (high - low) * (WIDTH - _LEFT)
 
-    def y(self, values: FloatArray) -> FloatArray:
+    def y(self, values: Float64Array) -> Float64Array:
         low, high = self.along
         return (high - values) / (high - low) * (HEIGHT - _BOTTOM)
 
@@ -63,10 +64,10 @@ _PANELS = (
 def picture_maker(
     chain: TriggerChain, geometry: Constants, trigger: TriggerConfig
 ) -> Callable[[Sequence[RawBank]], str]:
-    """What draws an event, given by its raw banks; on the CPU, one thread, whatever the node computes on.
+    """A function that draws an event from its raw banks, with one thread of the CPU on every node.
 
-    The reader of the events takes tens of MB, so this is for when somebody looks. Raises as EventReader; what is
-    returned raises as EventReader.read.
+    The reader of the events takes tens of MB: call this only when a picture is wanted. Raises as EventReader; the
+    function that is returned raises as EventReader.read.
     """
     reader = EventReader(chain, create_backend("cpu", chain.kernels, threads=1), geometry, trigger, run_lines=False)
     return lambda banks: event_picture(reader.read(banks))
@@ -146,7 +147,7 @@ def _axes(panel: _Panel, bottom: int) -> str:
     return drawn + f"<text {upright}>{names[panel.vertical]} (mm)</text>"
 
 
-def _path(panel: _Panel, lines: Iterable[FloatArray]) -> str:
+def _path(panel: _Panel, lines: Iterable[Float64Array]) -> str:
     parts = []
     for line in lines:
         x, y = panel.x(line[:, panel.horizontal]), panel.y(line[:, panel.vertical])

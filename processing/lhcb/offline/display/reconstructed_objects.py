@@ -1,4 +1,4 @@
-"""What a sequence has found in an event, for its scene: hits, tracks, vertices."""
+"""The objects that a sequence finds in an event, for its scene: hits, tracks, vertices."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -15,13 +15,11 @@ from hltnode.processing.lhcb.offline.display.scene import (
     LONG_PART,
     NO_TRACK,
     VELO_PART,
-    FloatArray,
     SceneDecay,
     SceneHits,
     SceneTrack,
     SceneVertex,
 )
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, vertices
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.secondary_vertices import collections as secondary
@@ -29,6 +27,8 @@ from hltnode.processing.lhcb.tracks.kalman import collections as kalman
 from hltnode.processing.lhcb.tracks.long import collections as long
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.workspace_columns import Objects
 from hltnode.processing.selection.trigger_chain import Constants
 from hltnode.protocol.lhcb.lhcb_id import ut_channel
 
@@ -63,7 +63,7 @@ _DECAYS = (
     *(secondary.vertex_masses[name] for name in _MASSES.values()),
 )
 DRAWN_COLUMNS = tuple(dict.fromkeys(chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS)))
-"""What an engine must retain of them, where its sequence has them."""
+"""Columns that an engine must retain if its sequence has them."""
 _MAT_INDEX = 0x7FF
 """Bits of scifi_info."""
 
@@ -184,7 +184,7 @@ class ReconstructedObjects:
             )
         return tracks
 
-    def _crossings(self, detector: str, hits: NDArray[np.int64], y_at: LineInZ, track: int) -> FloatArray:
+    def _crossings(self, detector: str, hits: NDArray[np.int64], y_at: LineInZ, track: int) -> Float64Array:
         if detector not in self.strips or not len(hits):
             return np.empty((0, 3))
         points = self.strips[detector].at(hits, y_at)
@@ -194,9 +194,9 @@ class ReconstructedObjects:
         of_detector.track[order] = track
         return points
 
-    def _velo_line(self, hits: NDArray[np.int64]) -> FloatArray:
+    def _velo_line(self, hits: NDArray[np.int64]) -> Float64Array:
         points = self.hits["VELO"].points[hits]
-        ascending: FloatArray = points[np.argsort(points[:, 2])]
+        ascending: Float64Array = points[np.argsort(points[:, 2])]
         return ascending
 
     def _velo_tracks(self, continued: set[int]) -> list[SceneTrack]:

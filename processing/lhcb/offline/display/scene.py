@@ -1,4 +1,4 @@
-"""What there is to draw of an event: hits, tracks, vertices, and the true particles of a simulated one.
+"""The objects of an event that are drawn: hits, tracks, vertices, and the true particles of a simulated one.
 
 Lengths are in mm, momenta and masses in MeV.
 """
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from hltnode.processing.offline.arrays import Float64Array
+
 NO_TRACK = -1
 
 VELO_PART, LONG_PART = "velo", "long"
@@ -23,7 +24,7 @@ class SceneHits:
     long track that has the hit, or NO_TRACK. ids: u32[n], LHCbIDs; tile ids of muon hits.
     """
 
-    points: FloatArray
+    points: Float64Array
     track: NDArray[np.int64]
     ids: NDArray[np.uint32]
 
@@ -36,7 +37,7 @@ class SceneTrack:
     """
 
     kind: str
-    line: FloatArray
+    line: Float64Array
     eta: float
     phi: float
     backward: bool = False
@@ -62,7 +63,7 @@ class SceneVertex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SceneDecay:
-    """A vertex of two long tracks: numbers of the tracks, names of what it is a candidate of, flight with respect to
+    """A vertex of two long tracks: numbers of the tracks, names of its possible decays, flight with respect to
     its primary vertex, masses by hypothesis."""
 
     place: tuple[float, float, float]
@@ -81,7 +82,7 @@ class SceneDecay:
 class SceneParticle:
     """A true particle as the line from its origin through its hits, f64[n, 3]."""
 
-    line: FloatArray
+    line: Float64Array
     pid: int
     p: float
     pt: float
@@ -130,7 +131,7 @@ class Scene:
 
     @property
     def summary(self) -> str:
-        """What was found, in words."""
+        """Numbers of the objects that were found, as a sentence."""
         long = sum(track.kind == LONG_PART for track in self.tracks)
         muons = sum(track.is_muon for track in self.tracks)
         hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())

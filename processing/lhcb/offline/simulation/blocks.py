@@ -10,11 +10,11 @@ from typing import Literal
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
-from hltnode.processing.lhcb.offline.simulation.generation.hepmc_reader import HepmcSource
+from hltnode.processing.lhcb.offline.simulation.generation.hepmc_source import HepmcSource
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
-from hltnode.processing.lhcb.offline.simulation.worker_processes import results_in_order
+from hltnode.processing.offline.worker_processes import results_in_order
 from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep

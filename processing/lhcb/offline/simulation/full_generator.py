@@ -21,10 +21,7 @@ from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import (
     velo_banks_of,
 )
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.particle_table import ParticleTable
 from hltnode.processing.lhcb.offline.simulation.generation.sources import Source
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
 from hltnode.processing.lhcb.offline.simulation.response.scifi_response import SciFiResponse
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Crossings, links
@@ -41,6 +38,9 @@ from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles i
 )
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import LAST_Z, Flights, LayerStates, Propagation
 from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.table import ParticleTable
 from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
 from hltnode.protocol.lhcb.banks.muon import encode_muon
 from hltnode.protocol.lhcb.banks.scifi import encode_scifi
@@ -158,7 +158,7 @@ class FullSimulation:
         version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
         return velo_banks_of(fired, n_events, versions.velo, version)
 
-    def _propagate(self, random: EventRandom, table: ParticleTable, changes: tuple[FloatArray, ...]) -> "_Flown":
+    def _propagate(self, random: EventRandom, table: ParticleTable, changes: tuple[Float64Array, ...]) -> "_Flown":
         """Move all particles through the detector, and those that they produce on their way (added to the table).
 
         `changes` in the VELO: kick, kick_z and energy_loss as flights_of takes them.

@@ -14,17 +14,13 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import distinct
 from hltnode.processing.lhcb.offline.simulation.generation.sources import check_nu
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import (
-    FloatArray,
-    Int64Array,
-    Mask,
-    ParticleColumns,
-)
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import links
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import VeloResponse
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.sorting import distinct
 from hltnode.protocol.lhcb.lhcb_id import velo_channel
 from hltnode.protocol.raw_data.odin import CrossingType, Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -176,7 +172,7 @@ def n_modules(owner: Int64Array, ids: NDArray[np.uint32], n_particles: int) -> I
     return np.bincount(in_module >> 6, minlength=n_particles)
 
 
-def _reaches_scifi(rng: np.random.Generator, eta: FloatArray, p: FloatArray) -> Mask:
+def _reaches_scifi(rng: np.random.Generator, eta: Float64Array, p: Float64Array) -> Mask:
     chance = _LONG_PLATEAU / (1 + np.exp(-np.clip((p - _LONG_P_MIDDLE) / _LONG_P_WIDTH, -30, 30)))
     low, high = _LONG_ETA
     reaches: Mask = (eta > low) & (eta < high) & (rng.random(len(p)) < chance)

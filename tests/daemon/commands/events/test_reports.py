@@ -250,6 +250,26 @@ def test_a_configuration_is_exported_shown_listed_and_run_by_its_document(folder
     assert (folder / "tck.mdf").read_bytes() == (folder / "accepted.mdf").read_bytes()
 
 
+def test_a_document_of_an_older_version_is_listed_shown_compared_and_run_as_that_of_its_chain(
+    folder: Path, tmp_path: Path
+) -> None:
+    document = json.loads((folder / "trigger.json").read_text())
+    assert document["chain"] == "lhcb"
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps({**document, "chain": "hlt1"}))
+    listed = run("tck", "list", tmp_path)
+    row = next(line for line in listed.splitlines() if "older" in line or "hlt1" in line)
+    assert "lhcb" in row
+    assert "(written as hlt1)" in " ".join(listed.replace("│", " ").split())
+    shown = run("tck", "show", older)
+    assert shown.startswith(f"TCK {document['tck']}\n")
+    assert "chain = lhcb\n" in shown
+    assert run("tck", "diff", older, folder / "trigger.json") == ""
+    arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--accepted", tmp_path / "tck.mdf")
+    run(*arguments, "--trigger", older)
+    assert (tmp_path / "tck.mdf").read_bytes() == (folder / "accepted.mdf").read_bytes()
+
+
 def test_two_configurations_are_compared_by_value(folder: Path) -> None:
     (folder / "other.toml").write_text(TRIGGER.replace("0.5", "0.25", 1))
     run("tck", "export", "--trigger", folder / "other.toml", "-o", folder / "other.json")

@@ -24,6 +24,7 @@ from hltnode.protocol.raw_data.source_id import source_id, subdetector_of
 
 HERE = Path(__file__).parent
 SOURCES = tuple(source_id(side, 0) for side in Side)
+TIMING_BOARD = source_id(0, 0)
 
 
 event = Input(
@@ -46,7 +47,7 @@ class ManyHits(LineType):
 
 
 class TinyReadout:
-    """One board for each side, one encoding."""
+    """One board for each side, and a timing board that no algorithm reads; one encoding."""
 
     encodings = (AUTO,)
 
@@ -57,7 +58,8 @@ class TinyReadout:
         return True
 
     def source_of(self, bank: RawBank) -> int | None:
-        return bank.source_id if subdetector_of(bank.source_id) in set(Side) else None
+        is_read_out = bank.source_id == TIMING_BOARD or subdetector_of(bank.source_id) in set(Side)
+        return bank.source_id if is_read_out else None
 
     def mfps_of_events(
         self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str

@@ -6,8 +6,8 @@ import io
 
 import numpy as np
 
-from hltnode.processing.lhcb.geometry.field_map import FieldMap
 from hltnode.processing.lhcb.geometry.magnet import Magnet
+from hltnode.processing.offline.field_map import FieldMap
 
 Range = tuple[float, float, float]
 """First, last, step; mm."""

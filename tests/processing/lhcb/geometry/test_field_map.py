@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hltnode.processing.lhcb.geometry import field_map_file
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.field_map_file import read_field_map
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP, Magnet
+from hltnode.processing.offline import field_map_file
 from tests.processing.lhcb.geometry.field_maps import Range, field_map_of, points_of, text_of
 from tests.processing.lhcb.geometry.test_magnet import points_of_flight
 

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import distinct
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array, Mask, ParticleColumns
 from hltnode.processing.lhcb.offline.simulation.velo_generator import (
     MIN_MODULES,
     collision_vertices,
     n_modules,
     n_visible,
 )
+from hltnode.processing.offline.arrays import Int64Array, Mask
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.sorting import distinct
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel, ut_channel
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.truth import encode_vertices

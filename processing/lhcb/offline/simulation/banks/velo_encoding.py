@@ -6,7 +6,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     COLUMN_MASK,
     COLUMN_SHIFT,
@@ -19,6 +18,7 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     superpixel_ids,
 )
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels
+from hltnode.processing.offline.arrays import Int64Array
 from hltnode.protocol.lhcb.bank_versions import VELO
 from hltnode.protocol.lhcb.banks.velo import (
     encode_retina_clusters,

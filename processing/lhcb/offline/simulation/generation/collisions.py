@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import ranges
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, ParticleColumns
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, two_body_decay, unit_vectors
+from hltnode.processing.offline.sorting import ranges
 
 # Luminous region, standard deviations in mm, from the collisions of the seven full events.
 SIGMA_XY = 0.030
@@ -37,10 +39,7 @@ _ETA_CUMULATIVE, _SLANT_CUMULATIVE = (np.cumsum(density) / density.sum() for den
 # Transverse momentum: log-normal.
 _PT_MEDIAN, _PT_SPREAD = 360.0, 0.82
 
-LIGHT_MM_PER_NS = 299.792458
-
 _PION, _KAON, _PROTON, _ELECTRON, _MUON = 211, 321, 2212, 11, 13
-MASS = {_PION: 139.57, _KAON: 493.68, _PROTON: 938.27, _ELECTRON: 0.511, _MUON: 105.66}
 _PROMPT_PIDS = np.array([_PION, _KAON, _PROTON, _MUON])
 _PROMPT_FRACTIONS = np.array([0.80, 0.11, 0.088, 0.002])
 
@@ -64,8 +63,8 @@ _MATERIAL_RADII = (4.0, 40.0)
 
 @dataclass(frozen=True, slots=True)
 class Decay:
-    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in the
-    fraction `alone` of its decays they are all that it makes, in the others something neutral flies besides."""
+    """A particle that decays in flight into two charged ones: mean number per collision, mass (MeV), c tau (mm); in a
+    fraction `alone` of its decays there are no other products, in the others there is a neutral one."""
 
     per_collision: float
     pid: int
@@ -90,7 +89,7 @@ _CHARM, _BEAUTY = 2, 3
 _STRANGE = (0, 1)
 """Places in DECAYS."""
 _NEUTRAL_MASS = 134.98
-"""MeV; of what a heavy particle makes besides: at least a neutral pion."""
+"""MeV; the least mass of the neutral products of a heavy particle, that of a neutral pion."""
 _SMALLEST_W = 450.0
 """MeV; above the masses of three pions."""
 _DECAY_RATE = np.array([decay.per_collision for decay in DECAYS])
@@ -108,7 +107,7 @@ class SimulatedCollisions:
     The first len(collision) particles come straight from the collision of that number (i64); the others do not.
     """
 
-    positions: FloatArray
+    positions: Float64Array
     particles: ParticleColumns
     collision: Int64Array
 
@@ -170,17 +169,17 @@ def _signs(random: EventRandom, event: Int64Array) -> Int64Array:
     return np.where(random.chance(event, 0.5), -1, 1)
 
 
-def _choice(random: EventRandom, event: Int64Array, values: Int64Array, fractions: FloatArray) -> Int64Array:
+def _choice(random: EventRandom, event: Int64Array, values: Int64Array, fractions: Float64Array) -> Int64Array:
     chosen: Int64Array = values[np.searchsorted(np.cumsum(fractions[:-1]), random.uniform(event), side="right")]
     return chosen
 
 
-def _log_normal(random: EventRandom, event: Int64Array, median: float | FloatArray, spread: float) -> FloatArray:
-    values: FloatArray = median * np.exp(spread * random.normal(event))
+def _log_normal(random: EventRandom, event: Int64Array, median: float | Float64Array, spread: float) -> Float64Array:
+    values: Float64Array = median * np.exp(spread * random.normal(event))
     return values
 
 
-def _prompt_particles(random: EventRandom, event: Int64Array, origin: FloatArray) -> ParticleColumns:
+def _prompt_particles(random: EventRandom, event: Int64Array, origin: Float64Array) -> ParticleColumns:
     momentum = _momenta(random, event, _PT_MEDIAN, _PT_SPREAD)
     charge = _signs(random, event)
     pid = _choice(random, event, _PROMPT_PIDS, _PROMPT_FRACTIONS) * charge
@@ -190,10 +189,10 @@ def _prompt_particles(random: EventRandom, event: Int64Array, origin: FloatArray
 def _momenta(
     random: EventRandom,
     event: Int64Array,
-    pt_median: float | FloatArray,
+    pt_median: float | Float64Array,
     pt_spread: float,
-    eta_cumulative: FloatArray = _ETA_CUMULATIVE,
-) -> FloatArray:
+    eta_cumulative: Float64Array = _ETA_CUMULATIVE,
+) -> Float64Array:
     """Momenta f64[n, 3] with a spectrum of angles (the common one) and a log-normal transverse momentum."""
     u = random.uniform(event, 2)
     eta = np.interp(u[:, 0], eta_cumulative, _ETA_GRID) * _signs(random, event)
@@ -202,7 +201,9 @@ def _momenta(
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
 
 
-def _points_in_material(random: EventRandom, event: Int64Array, origin: FloatArray, momentum: FloatArray) -> FloatArray:
+def _points_in_material(
+    random: EventRandom, event: Int64Array, origin: Float64Array, momentum: Float64Array
+) -> Float64Array:
     """Points on the lines at a random distance from the beam at foil or silicon."""
     first, last = _MATERIAL_RADII
     radius = first + (last - first) * random.uniform(event)
@@ -210,7 +211,7 @@ def _points_in_material(random: EventRandom, event: Int64Array, origin: FloatArr
 
 
 def _conversions(
-    random: EventRandom, event: Int64Array, positions: FloatArray, multiplicity: Int64Array
+    random: EventRandom, event: Int64Array, positions: Float64Array, multiplicity: Int64Array
 ) -> _NewParticles:
     """Electron pairs of converted photons: nearly collinear with the photon, with a uniform share of its energy."""
     source = np.repeat(
@@ -236,7 +237,7 @@ def _knock_on_electrons(random: EventRandom, prompt: _NewParticles, key: Int64Ar
     event, mothers = prompt.event[hit], prompt.particles.take(hit)
     vertex = _points_in_material(random, event, mothers.origin, mothers.momentum)
     direction = mothers.momentum / mothers.p[:, None]
-    direction += _KNOCK_ON_TANGENT * np.cross(direction, _unit_vectors(random.normal(event, 3)))
+    direction += _KNOCK_ON_TANGENT * np.cross(direction, unit_vectors(random.normal(event, 3)))
     p = _log_normal(random, event, _KNOCK_ON_P, _KNOCK_ON_SPREAD)
     momentum = p[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
     charge = np.full(len(hit), -1)
@@ -261,7 +262,7 @@ def _interactions(random: EventRandom, prompt: _NewParticles, key: Int64Array) -
     p = _log_normal(random, event, _INTERACTION_P_MEDIAN, _INTERACTION_SPREAD)
     kick = _log_normal(random, event, _INTERACTION_KICK_MEDIAN, _INTERACTION_SPREAD)
     direction = mothers.momentum / mothers.p[:, None]
-    across = np.cross(direction, _unit_vectors(random.normal(event, 3)))
+    across = np.cross(direction, unit_vectors(random.normal(event, 3)))
     momentum = p[:, None] * direction + kick[:, None] * across
     charge = _signs(random, event)
     pid = _choice(random, event, np.array([_PION, _PROTON]), np.array([0.7, 0.3])) * charge
@@ -270,13 +271,7 @@ def _interactions(random: EventRandom, prompt: _NewParticles, key: Int64Array) -
     )
 
 
-def _unit_vectors(normal: FloatArray) -> FloatArray:
-    """Unit vectors, uniform over all directions, from normal numbers [n, 3]."""
-    unit: FloatArray = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-    return unit
-
-
-def _decay_products(random: EventRandom, event: Int64Array, positions: FloatArray) -> _NewParticles:
+def _decay_products(random: EventRandom, event: Int64Array, positions: Float64Array) -> _NewParticles:
     """The charged products of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
     every = np.arange(len(event)).repeat(len(DECAYS))
     rates = np.tile(_DECAY_RATE, len(event))
@@ -328,13 +323,15 @@ class _Pairs:
 
     mother: Int64Array
     kind: Int64Array
-    vertex: FloatArray
-    momentum: FloatArray
-    mass: FloatArray
+    vertex: Float64Array
+    momentum: Float64Array
+    mass: Float64Array
 
 
-def _pairs(random: EventRandom, event: Int64Array, kind: Int64Array, vertex: FloatArray, mother: FloatArray) -> _Pairs:
-    """One pair of each decaying particle, and of a B besides that of the D0 that it makes."""
+def _pairs(
+    random: EventRandom, event: Int64Array, kind: Int64Array, vertex: Float64Array, mother: Float64Array
+) -> _Pairs:
+    """One pair of each decaying particle; a B also has the pair of its D0."""
     beauty = np.flatnonzero(kind == _BEAUTY)
     of_b = event[beauty]
     momentum, mass = mother.copy(), _DECAY_MASS[kind]
@@ -363,34 +360,7 @@ def _pairs(random: EventRandom, event: Int64Array, kind: Int64Array, vertex: Flo
     return pairs
 
 
-def _below(random: EventRandom, event: Int64Array, smallest: FloatArray, largest: FloatArray) -> FloatArray:
-    """Masses between two bounds, uniform in the square: what phase space makes of three bodies, without its edges."""
-    masses: FloatArray = np.sqrt(smallest**2 + (largest**2 - smallest**2) * random.uniform(event))
+def _below(random: EventRandom, event: Int64Array, smallest: Float64Array, largest: Float64Array) -> Float64Array:
+    """Masses between two bounds, uniform in the square: phase space of three bodies without its edges."""
+    masses: Float64Array = np.sqrt(smallest**2 + (largest**2 - smallest**2) * random.uniform(event))
     return masses
-
-
-def two_body_decay(
-    normal: FloatArray,
-    mother: FloatArray,
-    mass: float | FloatArray,
-    first_mass: float | FloatArray,
-    second_mass: float | FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Momenta f64[n, 3] of both daughters of mothers of momenta f64[n, 3], isotropic in the rest frame.
-
-    `normal` f64[n, 3]: normal random numbers. Masses (MeV) are those of all decays or of each.
-    """
-    first_energy = (mass**2 + first_mass**2 - second_mass**2) / (2 * mass)
-    in_rest_frame = (_unit_vectors(normal).T * np.sqrt(first_energy**2 - first_mass**2)).T
-    return (
-        _boost(in_rest_frame, first_energy, mother, mass),
-        _boost(-in_rest_frame, mass - first_energy, mother, mass),
-    )
-
-
-def _boost(momentum: FloatArray, energy: float | FloatArray, frame: FloatArray, mass: float | FloatArray) -> FloatArray:
-    """Momenta given in the rest frame of particles of momentum `frame`, seen from the laboratory."""
-    frame_energy = np.sqrt((frame**2).sum(axis=1) + mass**2)
-    along = (momentum * frame).sum(axis=1)
-    gain: FloatArray = (along / (frame_energy + mass) + energy) / mass
-    return momentum + frame * gain[:, None]

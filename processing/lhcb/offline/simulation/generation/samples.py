@@ -9,8 +9,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS, two_body_decay
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, ParticleColumns
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, two_body_decay
 
 
 class Sample(StrEnum):
@@ -34,7 +35,7 @@ class Resonance:
     daughters: tuple["Resonance | int", "Resonance | int"]
     width: float = 0.0
 
-    def masses(self, rng: np.random.Generator, n: int) -> FloatArray:
+    def masses(self, rng: np.random.Generator, n: int) -> Float64Array:
         """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where the decay is impossible."""
         if self.width == 0.0:
             return np.full(n, self.mass)
@@ -43,7 +44,7 @@ class Resonance:
         first, last = (
             float(np.arctan(2 * (m - self.mass) / self.width)) for m in (lowest, self.mass + _WIDTHS * self.width)
         )
-        masses: FloatArray = self.mass + 0.5 * self.width * np.tan(rng.uniform(first, last, n))
+        masses: Float64Array = self.mass + 0.5 * self.width * np.tan(rng.uniform(first, last, n))
         return masses
 
 
@@ -78,7 +79,7 @@ _TRIES = 64
 _FIRST_KEY = 2_000_000
 
 
-def signal_decay(rng: np.random.Generator, signal: Signal, vertex: FloatArray) -> ParticleColumns:
+def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array) -> ParticleColumns:
     """The final particles of one decay of a head made at `vertex` f64[3], all in the acceptance."""
     while True:
         pt = rng.gamma(2.0, signal.mean_pt / 2.0, _TRIES)
@@ -124,13 +125,13 @@ class _Product:
     """A final particle of all tries: momentum f64[n_tries, 3]."""
 
     pid: int
-    momentum: FloatArray
+    momentum: Float64Array
     mother: int
     mother_key: int
 
 
 def _products(
-    rng: np.random.Generator, head: Resonance, mass: FloatArray, momentum: FloatArray, sign: int, first_key: int
+    rng: np.random.Generator, head: Resonance, mass: Float64Array, momentum: Float64Array, sign: int, first_key: int
 ) -> list[_Product]:
     """The final particles of a resonance (its antiparticle for sign -1) of masses f64[n_tries], whose key is
     `first_key`."""

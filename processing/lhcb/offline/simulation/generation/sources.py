@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import ParticleColumns
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
 
 Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
 """Makes the collisions of several events from their random numbers and ids."""

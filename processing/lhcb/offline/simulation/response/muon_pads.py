@@ -4,7 +4,7 @@ import numpy as np
 
 from hltnode.processing.lhcb.geometry.muon import MuonTiles
 from hltnode.processing.lhcb.geometry.muon_read_out import pads_of_addresses
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import Int64Array
+from hltnode.processing.offline.arrays import Int64Array
 from hltnode.protocol.lhcb.banks.muon import MAX_ADDRESS, N_BANKS
 
 _N_CODES = N_BANKS * (MAX_ADDRESS + 1)

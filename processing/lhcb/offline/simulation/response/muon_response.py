@@ -18,11 +18,11 @@ from hltnode.processing.lhcb.geometry.muon import (
     MuonTable,
     MuonTiles,
 )
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import distinct, ranges
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.lhcb.offline.simulation.response.muon_pads import PadFinder
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import Flights
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.sorting import distinct, ranges
 from hltnode.protocol.lhcb.banks.muon import MAX_ADDRESS, MAX_TIME, MuonDigits, MuonPads, batch_of
 
 # A station sees a particle that passes, with all channels of its pads: gaps of a chamber are read together
@@ -68,7 +68,7 @@ _MEAN_TIME, _TIME_SPREAD = 8.5, 3.5
 _MAX_COLUMNS, _MAX_ROWS = 96, 16
 
 
-def _geometric(u: FloatArray, mean: FloatArray, most: int) -> Int64Array:
+def _geometric(u: Float64Array, mean: Float64Array, most: int) -> Int64Array:
     """Geometrically distributed numbers from 1 to `most`, from uniform ones."""
     number: Int64Array = 1 + (np.log1p(-u) / np.log1p(-1.0 / mean)).astype(np.int64)
     return np.minimum(number, most)
@@ -141,11 +141,11 @@ class MuonResponse:
         return found
 
     @staticmethod
-    def _mean_places(place: tuple[Int64Array, ...], index: Int64Array, value: FloatArray, n: int) -> FloatArray:
+    def _mean_places(place: tuple[Int64Array, ...], index: Int64Array, value: Float64Array, n: int) -> Float64Array:
         shape = (N_STATIONS, N_REGIONS, N_QUARTERS, n)
         flat = np.ravel_multi_index((*place, index), shape)
         total, number = (np.bincount(flat, weights, int(np.prod(shape))) for weights in (value, None))
-        means: FloatArray = np.where(number > 0, total / np.maximum(number, 1), np.inf).reshape(shape)
+        means: Float64Array = np.where(number > 0, total / np.maximum(number, 1), np.inf).reshape(shape)
         return means
 
     def respond(self, random: EventRandom, flights: Flights, muon: Mask, n_charged: Int64Array) -> MuonResult:
@@ -196,7 +196,7 @@ class MuonResponse:
         return tuple(np.concatenate(found, axis=1))
 
     def _pads_at(
-        self, station: int, x: FloatArray, y: FloatArray, tx: FloatArray, ty: FloatArray
+        self, station: int, x: Float64Array, y: Float64Array, tx: Float64Array, ty: Float64Array
     ) -> tuple[Int64Array, ...]:
         """Row, region, quarter, x and y of the pads at places in the middle plane of a station.
 
@@ -220,7 +220,7 @@ class MuonResponse:
         return tuple(np.concatenate(found, axis=1))
 
     @staticmethod
-    def _two_nearest(places: FloatArray, quarter: Int64Array, value: FloatArray) -> Int64Array:
+    def _two_nearest(places: Float64Array, quarter: Int64Array, value: Float64Array) -> Int64Array:
         """i64[2, n]: of the places of each value's quarter."""
         nearest: Int64Array = np.argpartition(np.abs(places[quarter] - value[:, None]), 1, axis=1)[:, :2].T
         return nearest

@@ -8,10 +8,9 @@ together, the number of the event in the chunk is in the bits above the channel 
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.offline.arrays import Int64Array
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters
 from hltnode.protocol.lhcb.lhcb_id import VP_TYPE
-
-Int64Array = NDArray[np.int64]
 
 _DETECTOR_TYPE_SHIFT, SENSOR_SHIFT, COLUMN_SHIFT = 28, 18, 8
 EVENT_SHIFT = 26

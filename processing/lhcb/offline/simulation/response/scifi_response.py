@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, SIPMS_PER_MAT
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
     Clusters,
     Crossings,
@@ -18,6 +16,8 @@ from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
     share_charge,
 )
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import Flights
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
 from hltnode.protocol.lhcb.banks.scifi import MAX_CLUSTERS_PER_LINK, PIECE, SciFiWords, hits_of_words, words_of_clusters
 from hltnode.protocol.lhcb.lhcb_id import scifi_lhcb_id
 
@@ -53,9 +53,9 @@ _HALF_ZONE = 20_000.0
 _EDGE_REACH = 30.0
 
 
-def _ionisation(flights: Flights) -> FloatArray:
+def _ionisation(flights: Flights) -> Float64Array:
     """Energy loss of each flight relative to a fast particle's: 1 / beta^2, where it ended."""
-    loss: FloatArray = np.minimum(1.0 + (flights.mass / np.maximum(flights.p, 1.0)) ** 2, _MOST_IONISATION)
+    loss: Float64Array = np.minimum(1.0 + (flights.mass / np.maximum(flights.p, 1.0)) ** 2, _MOST_IONISATION)
     return np.where(flights.mass < 1.0, 1.0, loss)
 
 
@@ -102,7 +102,7 @@ class SciFiResponse:
             np.random.default_rng(0x4654).random(_N_MAT_INDICES * SIPMS_PER_MAT * _SIPM_STRIDE) < _DEAD_FRACTION
         )
 
-    def _channels(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Int64Array, FloatArray, FloatArray]:
+    def _channels(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Int64Array, Float64Array, Float64Array]:
         """Crossing, mat, SiPM, place in channels (0.5 is the middle of the first), and distance to the SiPM."""
         mat, u, along = self._in_mats(crossings, crossings.y > 0)
         # The mirrored edge of a stereo mat leans across the height of the beam: behind it lies a mat of the other half.
@@ -117,7 +117,7 @@ class SciFiResponse:
         rows = np.flatnonzero(hit)
         return rows, mat[rows], sipm[rows], place[rows], (np.abs(self._length[mat]) * (1 - along))[rows]
 
-    def _in_mats(self, crossings: Crossings, upper: Mask) -> tuple[Int64Array, FloatArray, FloatArray]:
+    def _in_mats(self, crossings: Crossings, upper: Mask) -> tuple[Int64Array, Float64Array, Float64Array]:
         """The nearest mat of the upper or lower half, the distance from its first channel's edge (mm), and that along
         the fibres from their mirrored end as a fraction of their length."""
         s = crossings.x - self._stereo[crossings.layer] * crossings.y
@@ -163,11 +163,11 @@ class SciFiResponse:
         return self._result(clusters, row[deposit], number[: len(deposit)])
 
     @staticmethod
-    def _trails(random: EventRandom, event: Int64Array, row: Int64Array, flights: Flights) -> FloatArray:
+    def _trails(random: EventRandom, event: Int64Array, row: Int64Array, flights: Flights) -> Float64Array:
         """Channels that electrons in the mat add to one side of each crossing."""
         ends = np.append(row[1:] != row[:-1], True) & (row >= 0)
         stops = ends & ((flights.mass < 1.0) & (flights.p < _STOPPING_P))[row]
-        trail: FloatArray = np.zeros(len(row))
+        trail: Float64Array = np.zeros(len(row))
         has_one = np.flatnonzero(random.chance(event, np.where(stops, _STOPPING_PART, _KNOCK_ON_PART)))
         u = random.uniform(event[has_one])
         trail[has_one] = np.where(stops[has_one], -_STOPPING_TRAIL * np.log1p(-u), _KNOCK_ON_TRAIL * u)

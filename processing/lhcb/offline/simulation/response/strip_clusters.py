@@ -11,10 +11,10 @@ from typing import Self
 import numpy as np
 
 from hltnode.processing.lhcb.offline.simulation import _native
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import distinct, stable_order
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import LayerStates
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.sorting import distinct, stable_order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,10 +28,10 @@ class Crossings:
     row: Int64Array
     event: Int64Array
     layer: Int64Array
-    x: FloatArray
-    y: FloatArray
-    tx: FloatArray
-    ty: FloatArray
+    x: Float64Array
+    y: Float64Array
+    tx: Float64Array
+    ty: Float64Array
 
     def __len__(self) -> int:
         return len(self.row)
@@ -80,15 +80,15 @@ class Clusters:
 
     first: Int64Array
     size: Int64Array
-    charge: FloatArray
-    position: FloatArray
-    channel_charge: FloatArray
+    charge: Float64Array
+    position: Float64Array
+    channel_charge: Float64Array
     of_deposit: Int64Array
 
 
 def share_charge(
-    centre: FloatArray, width: FloatArray, charge: FloatArray, n_channels: int, least: float
-) -> tuple[Int64Array, Int64Array, FloatArray]:
+    centre: Float64Array, width: Float64Array, charge: Float64Array, n_channels: int, least: float
+) -> tuple[Int64Array, Int64Array, Float64Array]:
     """Row, channel (0 ... n_channels - 1) and charge of the shares of deposits [n], by rising row and channel.
 
     `charge` spreads evenly over `width` around `centre` (both in channels; channel k reaches from k to k + 1). Shares
@@ -99,7 +99,7 @@ def share_charge(
 
 def cluster(
     channel: Int64Array,
-    charge: FloatArray,
+    charge: Float64Array,
     dead: Mask,
     *,
     threshold: float,
@@ -107,7 +107,7 @@ def cluster(
     total: float,
     longest: int = 1 << 20,
 ) -> Clusters:
-    """Sum the deposits of each channel and join neighbours above `threshold`, one of which must pass `seed`.
+    """Sum the deposits of each channel and join neighbours above `threshold`; one of them must pass `seed`.
 
     A cluster's charge must reach `total`. Wider clusters are cut into pieces of `longest` channels, which are clusters
     of their own. Deposits where `dead` is set are lost.

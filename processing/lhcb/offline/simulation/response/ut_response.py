@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.ideal_ut import DX_DY
 from hltnode.processing.lhcb.geometry.ut import LAYER_OFFSETS, UtGeometry
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import ranges
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
     Clusters,
     Crossings,
@@ -18,6 +15,9 @@ from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
     links,
     share_charge,
 )
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.sorting import ranges
 from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.ut import N_LANES, N_STRIPS, UtCharges, UtHits
 from hltnode.protocol.lhcb.lhcb_id import ut_lhcb_id
@@ -101,7 +101,7 @@ class UtResponse:
             np.put_along_axis(cells, np.minimum(free, _MAX_OVERLAP - 1)[..., None], sector, axis=2)
         return found
 
-    def _places(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, FloatArray]:
+    def _places(self, crossings: Crossings) -> tuple[Int64Array, Int64Array, Float64Array]:
         """Crossing, sector and place in strips (0.5 is the middle of the first) of crossings with sensors."""
         cells = []
         stereo = np.array(DX_DY)[crossings.layer]

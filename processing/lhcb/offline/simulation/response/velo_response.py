@@ -16,15 +16,11 @@ from hltnode.processing.lhcb.geometry.material import RF_FOIL, VELO_MODULE, scat
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import MEV_PER_T_MM, VeloField
 from hltnode.processing.lhcb.offline.simulation import _native
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import distinct_and_places
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import (
-    FloatArray,
-    Int64Array,
-    Mask,
-    ParticleColumns,
-)
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import COLUMN_SHIFT, EVENT_SHIFT, SENSOR_SHIFT
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.sorting import distinct_and_places
 
 SENSOR_THICKNESS = 0.2  # mm of silicon that collects charge
 HIT_EFFICIENCY = 0.995
@@ -73,31 +69,31 @@ class FiredPixels:
     channels: Int64Array
     particle: Int64Array
     middle: Int64Array
-    kick: FloatArray
-    kick_z: FloatArray
-    energy_loss: FloatArray
+    kick: Float64Array
+    kick_z: Float64Array
+    energy_loss: Float64Array
 
 
 class _Bend:
-    """What the field changes of particles: x at z, and as kick and kick_z of FiredPixels what they have behind it."""
+    """Bending of particles by the field: x at z, and the kick and kick_z of FiredPixels behind the VELO."""
 
     def __init__(self, field: VeloField, particles: ParticleColumns) -> None:
         px, _, pz = particles.momentum.T
         self._strength = -MEV_PER_T_MM * particles.charge / pz * (1.0 + (px / pz) ** 2)
         self._field, self._origin = field, particles.origin[:, 2]
         length = np.maximum(_FIELD_END - self._origin, 0.0)
-        self.kick: FloatArray = self._strength * length * self._mean_field(0.5 * length)
+        self.kick: Float64Array = self._strength * length * self._mean_field(0.5 * length)
         at_end = self._strength * length**2 / 2 * self._mean_field(length / 3.0)
-        self.kick_z: FloatArray = _FIELD_END * self.kick - at_end
+        self.kick_z: Float64Array = _FIELD_END * self.kick - at_end
 
-    def _mean_field(self, distance: FloatArray) -> FloatArray:
+    def _mean_field(self, distance: Float64Array) -> Float64Array:
         return self._field.by + self._field.gradient * (self._origin + distance)
 
-    def displacement(self, particle: Int64Array, z: FloatArray) -> FloatArray:
+    def displacement(self, particle: Int64Array, z: Float64Array) -> Float64Array:
         """f64[n] in x (mm) of particles at z, from the tangent at their origin."""
         length = z - self._origin[particle]
         field = self._field.by + self._field.gradient * (self._origin[particle] + length / 3.0)
-        moved: FloatArray = self._strength[particle] * length**2 / 2 * field
+        moved: Float64Array = self._strength[particle] * length**2 / 2 * field
         return moved
 
 
@@ -118,7 +114,7 @@ class VeloResponse:
         self._to_centred_x = self._line_coefficients(self._along_x, t, self._size[0] / 2)
         self._to_centred_y = self._line_coefficients(self._along_y, t, self._size[1] / 2)
 
-    def _line_coefficients(self, step: FloatArray, t: FloatArray, centre: float) -> FloatArray:
+    def _line_coefficients(self, step: Float64Array, t: Float64Array, centre: float) -> Float64Array:
         offset = -(step[:, 0] * t[:, 9] + step[:, 1] * t[:, 10]) - centre
         return np.stack([step[:, 0], step[:, 0] * self._z, step[:, 1], step[:, 1] * self._z, offset], axis=1)
 
@@ -152,8 +148,8 @@ class VeloResponse:
         )
 
     def _straight_crossings(
-        self, particles: ParticleColumns, slopes: FloatArray
-    ) -> tuple[Int64Array, Int64Array, FloatArray]:
+        self, particles: ParticleColumns, slopes: Float64Array
+    ) -> tuple[Int64Array, Int64Array, Float64Array]:
         """Particle, sensor (in z order) and local x, y of each crossing of a straight line, in the order of flight."""
         z0 = particles.origin[:, 2]
         at_zero = particles.origin[:, :2] - slopes * z0[:, None]
@@ -167,10 +163,10 @@ class VeloResponse:
         random: EventRandom,
         event: Int64Array,
         particles: ParticleColumns,
-        slopes: FloatArray,
+        slopes: Float64Array,
         particle: Int64Array,
         sensor: Int64Array,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[Float64Array, Float64Array, Float64Array]:
         """Displacement f64[n, 2] in x and y of each crossing by the kicks of the foil and the sensors passed before.
 
         Also, per particle f64[n_particles, 2]: the sum of its kicks, and of kick times z.
@@ -201,11 +197,11 @@ class VeloResponse:
         return displacement, kick, kick_z
 
     @staticmethod
-    def _foil_z(particles: ParticleColumns, tx2_ty2: FloatArray) -> FloatArray:
+    def _foil_z(particles: ParticleColumns, tx2_ty2: Float64Array) -> Float64Array:
         """z at which particles from near the beam reach the foil."""
         radius = np.hypot(particles.origin[:, 0], particles.origin[:, 1])
         flight = np.sign(particles.momentum[:, 2]) * (_FOIL_RADIUS - radius) / np.sqrt(tx2_ty2)
-        z: FloatArray = particles.origin[:, 2] + flight
+        z: Float64Array = particles.origin[:, 2] + flight
         return z
 
     @staticmethod
@@ -213,19 +209,19 @@ class VeloResponse:
         random: EventRandom,
         event: Int64Array,
         particles: ParticleColumns,
-        tx2_ty2: FloatArray,
-        to_slope: FloatArray,
-    ) -> FloatArray:
+        tx2_ty2: Float64Array,
+        to_slope: Float64Array,
+    ) -> Float64Array:
         """Kick f64[n, 2] of the slopes in the foil; none for particles that start outside it."""
         inside = np.hypot(particles.origin[:, 0], particles.origin[:, 1]) < _FOIL_RADIUS
         angle = scattering_angle(particles.p, RF_FOIL * np.sqrt(1 + tx2_ty2)) * inside
         return random.normal(event, 2) * to_slope * angle[:, None]
 
-    def _is_inside(self, local: FloatArray) -> Mask:
+    def _is_inside(self, local: Float64Array) -> Mask:
         inside: Mask = np.all((local > 0) & (local < self._size), axis=1)
         return inside
 
-    def _channels(self, event: Int64Array, sensor: Int64Array, x: FloatArray, y: FloatArray) -> Int64Array:
+    def _channels(self, event: Int64Array, sensor: Int64Array, x: Float64Array, y: Float64Array) -> Int64Array:
         """Channel of the pixel at each place of a sensor (in z order); beyond the edge, of the pixel at the edge."""
         half_pixel = np.clip((x / _HALF_PIXEL).astype(np.int64), 0, len(_COLUMN_OF_HALF_PIXEL) - 1)
         row = np.clip((y / PIXEL_PITCH).astype(np.int64), 0, N_ROWS - 1)
@@ -240,9 +236,9 @@ class VeloResponse:
         self,
         random: EventRandom,
         event: Int64Array,
-        slopes: FloatArray,
+        slopes: Float64Array,
         sensor: Int64Array,
-        local: FloatArray,
+        local: Float64Array,
     ) -> Int64Array:
         """Channel ids i64[n, samples] of the pixels that collect the charge of each crossing."""
         path_x = (slopes * self._along_x[sensor]).sum(axis=1) * SENSOR_THICKNESS
@@ -254,7 +250,7 @@ class VeloResponse:
         return self._channels(event[:, None], sensor[:, None], x, y)
 
     def _stray_pixels(
-        self, random: EventRandom, event: Int64Array, sensor: Int64Array, local: FloatArray
+        self, random: EventRandom, event: Int64Array, sensor: Int64Array, local: Float64Array
     ) -> Int64Array:
         """Channels of pixels fired by knocked-out electrons and by noise."""
         delta = np.flatnonzero(random.chance(event, _DELTA_PROBABILITY))

@@ -10,15 +10,11 @@ import numpy as np
 
 from hltnode.processing.lhcb.geometry.ideal_scifi import STATION_Z
 from hltnode.processing.lhcb.geometry.material import slabs
-from hltnode.processing.lhcb.offline.simulation.generation.collisions import MASS
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import (
-    FloatArray,
-    Int64Array,
-    Mask,
-    ParticleColumns,
-)
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import FIRST_Z, LAST_Z, Flights, LayerStates
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.particles.decays import MASS
 
 _PION, _KAON, _PROTON, _ELECTRON, _MUON, _PHOTON, _NEUTRON = 211, 321, 2212, 11, 13, 22, 2112
 
@@ -123,7 +119,7 @@ _LEAST_P = 0.1
 
 
 def background(
-    random: EventRandom, n_charged: Int64Array, positions: list[FloatArray]
+    random: EventRandom, n_charged: Int64Array, positions: list[Float64Array]
 ) -> tuple[Int64Array, ParticleColumns]:
     """Event (rising) and particles of the sources, for events of `n_charged` particles from collisions [n, 3] each."""
     table = {name: np.array([getattr(source, name) for source in SOURCES]) for name in Source.__slots__}
@@ -169,7 +165,7 @@ def background(
 
 
 def flights_of(
-    event: Int64Array, particles: ParticleColumns, kick: FloatArray, kick_z: FloatArray, energy_loss: FloatArray
+    event: Int64Array, particles: ParticleColumns, kick: Float64Array, kick_z: Float64Array, energy_loss: Float64Array
 ) -> tuple[Int64Array, Flights]:
     """The rows of the particles that leave the VELO forwards (or are produced behind it), and their flights.
 
@@ -201,9 +197,9 @@ def flights_of(
     )
 
 
-def _masses(pid: Int64Array) -> FloatArray:
+def _masses(pid: Int64Array) -> Float64Array:
     kind = np.abs(pid)
-    masses: FloatArray = np.select([kind == known for known in MASS], list(MASS.values()), MASS[_PION])
+    masses: Float64Array = np.select([kind == known for known in MASS], list(MASS.values()), MASS[_PION])
     return masses
 
 
@@ -285,7 +281,7 @@ def knock_on_electrons(
     random: EventRandom,
     flights: Flights,
     states: LayerStates,
-    layer_z: FloatArray,
+    layer_z: Float64Array,
     particles: ParticleColumns,
     key: Int64Array,
 ) -> tuple[Int64Array, ParticleColumns]:
@@ -315,7 +311,7 @@ def knock_on_electrons(
 
 
 def _daughters(
-    mothers: ParticleColumns, key: Int64Array, place: FloatArray, momentum: FloatArray, pid: Int64Array
+    mothers: ParticleColumns, key: Int64Array, place: Float64Array, momentum: Float64Array, pid: Int64Array
 ) -> ParticleColumns:
     """Particles of mothers (row by row, of these keys), with the heavy ancestors of these."""
     charge = np.where(np.isin(np.abs(pid), (_ELECTRON, _MUON)), -np.sign(pid), np.sign(pid))
@@ -325,11 +321,11 @@ def _daughters(
     return particles
 
 
-def _direction(flights: Flights) -> FloatArray:
+def _direction(flights: Flights) -> Float64Array:
     return np.stack([flights.tx, flights.ty, np.ones(len(flights))], axis=1)
 
 
-def _tilted(direction: FloatArray, tilt: FloatArray, phi: FloatArray) -> FloatArray:
+def _tilted(direction: Float64Array, tilt: Float64Array, phi: Float64Array) -> Float64Array:
     """Unit vectors at angles `tilt` and azimuth `phi` around directions f64[n, 3]."""
     along = direction / np.sqrt((direction**2).sum(axis=1))[:, None]
     # Two vectors across: the first in the x-z plane.
@@ -337,10 +333,10 @@ def _tilted(direction: FloatArray, tilt: FloatArray, phi: FloatArray) -> FloatAr
     first /= np.hypot(first[:, 0], first[:, 2])[:, None]
     second = np.cross(along, first)
     across = first * np.cos(phi)[:, None] + second * np.sin(phi)[:, None]
-    tilted: FloatArray = along * np.cos(tilt)[:, None] + across * np.sin(tilt)[:, None]
+    tilted: Float64Array = along * np.cos(tilt)[:, None] + across * np.sin(tilt)[:, None]
     return tilted
 
 
-def _first_collision(positions: FloatArray) -> FloatArray:
+def _first_collision(positions: Float64Array) -> Float64Array:
     """The origin of the background's angles: the first collision of an event, f64[1, 3]."""
     return positions[:1] if len(positions) else np.zeros((1, 3))

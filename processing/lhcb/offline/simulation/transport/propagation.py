@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry.magnet import MEV_PER_TESLA_MM, Magnet
 from hltnode.processing.lhcb.geometry.material import Slab, is_hit, scattering_angle, slabs
 from hltnode.processing.lhcb.offline.simulation import _native
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import FloatArray, Int64Array, Mask
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
 
 # Particles enter behind the last VELO module, and are followed to behind the SciFi (its last layer is at 9403 mm).
 FIRST_Z, LAST_Z = 770.0, 9450.0
@@ -52,15 +52,15 @@ class Flights:
     """
 
     event: Int64Array
-    x: FloatArray
-    y: FloatArray
-    z: FloatArray
-    tx: FloatArray
-    ty: FloatArray
-    p: FloatArray
-    charge: FloatArray
-    mass: FloatArray
-    z_end: FloatArray
+    x: Float64Array
+    y: Float64Array
+    z: Float64Array
+    tx: Float64Array
+    ty: Float64Array
+    p: Float64Array
+    charge: Float64Array
+    mass: Float64Array
+    z_end: Float64Array
 
     def __len__(self) -> int:
         return len(self.event)
@@ -79,10 +79,10 @@ class Flights:
 class LayerStates:
     """Where flights cross the layers: x, y, tx, ty f64[n_layers, n] and whether they do, bool[n_layers, n]."""
 
-    x: FloatArray
-    y: FloatArray
-    tx: FloatArray
-    ty: FloatArray
+    x: Float64Array
+    y: Float64Array
+    tx: Float64Array
+    ty: Float64Array
     reached: Mask
 
     @classmethod
@@ -109,7 +109,7 @@ class _Step:
 class Propagation:
     """Moves flights through the detector; immutable, so that one can be used for all events."""
 
-    def __init__(self, magnet: Magnet, layer_z: FloatArray) -> None:
+    def __init__(self, magnet: Magnet, layer_z: Float64Array) -> None:
         """`layer_z` f64[n_layers]: the z of the layers whose crossings are computed, rising."""
         self.n_layers = len(layer_z)
         places = layer_z.tolist()

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hltnode.processing.lhcb.offline.validation.checker.matching import SCIFI, UT, VELO
-from hltnode.processing.lhcb.offline.validation.checker.particles import Mask, ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.offline.arrays import Mask
 
 
 class Stage(StrEnum):
@@ -81,7 +82,7 @@ def _no_velo_ut(t: ParticleTable) -> Mask:
 
 
 def _signal(t: ParticleTable) -> Mask:
-    """Of any kind, electrons included."""
+    """Particles of any kind, electrons included."""
     return t.is_long & t.from_signal & t.in_acceptance
 
 

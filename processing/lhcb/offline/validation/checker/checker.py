@@ -21,8 +21,8 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import Particl
 from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.offline.validation.checker.track_resolution import TrackResolution
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults
 from hltnode.processing.lhcb.offline.validation.checker.vertices import VertexCounts
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.raw_data.truth import McVertex
 
 
@@ -87,7 +87,7 @@ class Checker:
         two_track: VertexTable | None,
         has_origins: bool,
     ) -> None:
-        """What is compared only where there are long tracks."""
+        """Comparisons that need long tracks."""
         self.losses = self.losses or LossCounts()
         self.losses.add(particles, matches)
         self.downstream = self.downstream or DownstreamCounts()
@@ -104,7 +104,7 @@ class Checker:
 
     @property
     def has_truth(self) -> bool:
-        """Whether there was any particle to find."""
+        """True if there was a particle to find."""
         return any(counts.reconstructible for _, counts in self.stages[Stage.VELO].categories)
 
     def result(self) -> dict[str, Any]:

@@ -10,20 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import CENTRAL_68, Binning
-from hltnode.processing.lhcb.offline.validation.checker.mass_peak import MIN_ENTRIES, MassPeak, fit_peak
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import (
-    ID_BITS,
-    Float64Array,
-    Int64Array,
-    Mask,
-    ParticleTable,
-)
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import ID_BITS, ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.checks.binning import CENTRAL_68, Binning
+from hltnode.processing.offline.checks.counts import ratio
+from hltnode.processing.offline.checks.mass_peak import MIN_ENTRIES, MassPeak, fit_peak
+from hltnode.processing.offline.checks.residuals import ResidualHistogram
 
 _N_BINS = 240
 
@@ -50,7 +45,7 @@ DECAYS = {
     "phi": DecayKind(r"$\phi \to K^+ K^-$", 333, (321, 321), VertexKind.VERTEX_DISPLACED, 1019.46, 989.5, 1061.5),
     "jpsi": DecayKind(r"$J/\psi \to \mu^+ \mu^-$", 443, (13, 13), VertexKind.VERTEX_DIMUON, 3096.9, 2856.9, 3336.9),
 }
-"""By name in JSON."""
+"""Kinds of decays by their names in JSON."""
 
 # Resolutions are given against the place of the decay along the beam.
 _Z = Binning("z of the decay", "mm", np.linspace(-200, 700, 10))
@@ -105,7 +100,7 @@ class DecayCounts:
         return np.linspace(self.kind.low, self.kind.high, _N_BINS + 1)
 
     def peak(self) -> MassPeak | None:
-        """Of all candidates; where it is comes from the ones that are the decay."""
+        """The peak of all candidates; true decays give the start of the fit. None for too few of them."""
         n = self.true.sum()
         if n < MIN_ENTRIES:
             return None
@@ -129,7 +124,7 @@ class DecayCounts:
         }
 
     def mass(self) -> dict[str, Any]:
-        """The JSON object of the mass peak; None for what cannot be fitted."""
+        """The JSON object of the mass peak; None for numbers of a fit that failed."""
         peak = self.peak()
         fitted = ("mass", "mass_error", "width", "width_error", "signal", "background")
         names = ("mass", "mass_error", "core_width", "core_width_error", "signal", "background")

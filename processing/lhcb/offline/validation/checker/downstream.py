@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Mask, OwnedIds, ParticleTable, id_keys
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import OwnedIds, ParticleTable, id_keys
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.processing.offline.arrays import Mask
+from hltnode.processing.offline.checks.counts import ratio
 
 KAON_SHORT, LAMBDA = 310, 3122
 
@@ -41,7 +42,7 @@ CATEGORIES: dict[str, tuple[str, Belongs]] = {
     "from_lambda_p5": ("of Lambda, P>5GeV", lambda t: _from(t, LAMBDA) & (t.p > 5000)),
     "electrons": ("electrons", lambda t: _seen(t) & t.is_electron),
 }
-"""By name in JSON: the text and the members."""
+"""Text and members of each category, by its name in JSON."""
 
 
 @dataclass(slots=True)

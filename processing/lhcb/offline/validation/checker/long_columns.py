@@ -1,5 +1,5 @@
-"""What the checker reads of long tracks besides their hits: numbers to cut on, their way through the muon stations, and
-the two-track vertices that they make."""
+"""Columns of long tracks that the checker reads besides their hits: numbers to cut on, flight through the muon
+stations, and two-track vertices."""
 
 from typing import Any
 
@@ -10,8 +10,6 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, Mask
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.secondary_vertices import collections as secondary
 from hltnode.processing.lhcb.tracks.forward.search_with_ut import search_with_ut
 from hltnode.processing.lhcb.tracks.forward.search_without_ut import search_without_ut
@@ -24,6 +22,8 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     long_state,
 )
 from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.workspace_columns import Objects
 
 _MASSES = ("m_pipi", "m_kk", "m_ppi", "m_pip", "m_mumu")
 LONG_COLUMNS = (long_origin, long_quality, *long_state.values())
@@ -52,7 +52,7 @@ _FIRST_Z, _LAST_Z = 15_262.0, 18_869.0
 
 
 def cuts_of(sequence: AlgorithmSequence, of: Objects) -> dict[str, Float64Array]:
-    """What cuts on long tracks can be set on, as curves.py names it; quality in units of what the search keeps."""
+    """Numbers of long tracks that can be cut on, by their names in curves.py; quality in units of the search's cut."""
     constants = {
         (algorithm.name, constant.name): float(constant.value)
         for algorithm in sequence

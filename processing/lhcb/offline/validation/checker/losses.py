@@ -7,13 +7,8 @@ import numpy as np
 
 from hltnode.processing.lhcb.offline.validation.checker.categories import CATEGORIES, Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import (
-    ID_BITS,
-    Int64Array,
-    Mask,
-    OwnedIds,
-    ParticleTable,
-)
+from hltnode.processing.lhcb.offline.validation.checker.particles import ID_BITS, OwnedIds, ParticleTable
+from hltnode.processing.offline.arrays import Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel
 
 LOSS_CATEGORIES = ("long", "long_p5", "long_p5_pt1", "long_from_b_p5", "long_strange_p5")

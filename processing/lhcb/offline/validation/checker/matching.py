@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Int64Array, OwnedIds, ParticleTable, id_keys
+from hltnode.processing.lhcb.offline.validation.checker.particles import OwnedIds, ParticleTable, id_keys
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.processing.offline.arrays import Int64Array
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type
 
 # A track belongs to a particle that made at least this fraction of its hits in each sub-detector.

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import MUON, Mask, ParticleTable
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
+from hltnode.processing.lhcb.offline.validation.checker.particles import MUON, ParticleTable
+from hltnode.processing.offline.arrays import Mask
+from hltnode.processing.offline.checks.counts import ratio
 
 
 @dataclass(slots=True)
@@ -22,7 +23,7 @@ class FlaggedCounts:
         self.flagged += int((chosen & flagged).sum())
 
 
-# Muons of less momentum need not reach M4 and M5; figures above it are given besides (MeV).
+# Muons of less momentum (MeV) may not reach M4 and M5, so rates above it are given too.
 HARD_P = 6000.0
 
 

@@ -7,13 +7,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme, without_orientation
 from hltnode.protocol.raw_data.truth import McParticle, encode_particles
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
-
-Mask = NDArray[np.bool_]
-Float64Array = NDArray[np.float64]
-Int64Array = NDArray[np.int64]
 
 ELECTRON, MUON = 11, 13
 # Bits of a LHCbID below the number of its event in a word that can be compared and sorted.

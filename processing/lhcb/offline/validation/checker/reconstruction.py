@@ -22,9 +22,7 @@ from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     passes_muon_stations,
     vertices_of,
 )
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, Mask
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Hits, Objects
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.tracks.kalman.collections import (
@@ -43,6 +41,8 @@ from hltnode.processing.lhcb.tracks.long.collections import (
 )
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.velo import collections as velo
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.workspace_columns import Hits, Objects
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
@@ -65,11 +65,11 @@ _READ = {
         *(long_count, long_velo_track, long_qop, long_hits, long_ut_hits, *LONG_COLUMNS),
     ),
 }
-"""What is read of each stage."""
+"""Columns that are read of each stage."""
 _UT_HITS = (ut.ut_hit_offset, ut.ut_count, ut.ut_id)
 _LONG_STATE = {name: column for name, column in long_beam_state.items() if name != "qop"}
 _ALSO = (long_is_muon, long_fitted_qop, long_qop_error, long_full_chi2, *_LONG_STATE.values(), *VERTEX_COLUMNS)
-"""What is read of long tracks, and of the vertices that they make, if the sequence has it."""
+"""Columns of long tracks and of their vertices, which are read if the sequence has them."""
 
 _SMALLEST_QOP = 1e-9
 """1/MeV: a track whose q/p is 0 counts as one of 1,000 TeV."""
@@ -81,7 +81,7 @@ def stages_of(sequence: AlgorithmSequence) -> tuple[Stage, ...]:
 
 
 def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[str, ...]:
-    """Names of the columns that an engine must retain for what is read here, and of those of `also` that there are."""
+    """Names of the columns that an engine must retain: those read here, and those of `also` that the sequence has."""
     columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
     columns += [column for column in (*_ALSO, *also) if column in sequence.columns]
     columns += _UT_HITS if _has_ut(sequence) else ()
@@ -141,8 +141,10 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _VeloTracks:
-    """The VELO tracks, and what other stages need of them: the row of the first one of each event; ids of the hits,
-    u32[n, 26] with 0 where there is none; states at the beam line."""
+    """The VELO tracks as other stages need them.
+
+    first_row: of the tracks of each event. ids: of the hits, u32[n, 26], padded with 0. states: at the beam line.
+    """
 
     table: TrackTable
     first_row: Int64Array

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS, Binning
+from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import TrackMatches
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, ParticleTable
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram, summary
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.checks.binning import Binning
+from hltnode.processing.offline.checks.residuals import ResidualHistogram, summary
 
 # The IP resolution is a straight line in 1/pt: multiple scattering over a constant.
 _INVERSE_PT = Binning("$1/p_T$", "1/GeV", np.linspace(0, 5, 21), scale=1000.0)
@@ -94,7 +96,7 @@ class TrackResolution:
 
     def ip_lines(self) -> dict[str, dict[str, float]]:
         """Straight lines through the widths of the impact parameter against 1/pT: `constant` in µm, `per_inverse_pt` in
-        µm GeV; those of which fewer than three bins have entries are left out."""
+        µm GeV; a line needs three bins with entries."""
         lines: dict[str, dict[str, float]] = {}
         for name in ("ip_x", "ip_y"):
             if name in self.histograms and (line := _line(self.histograms[name])) is not None:

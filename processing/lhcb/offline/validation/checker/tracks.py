@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import detector_type
 
 
@@ -39,7 +39,7 @@ class TrackTable:
     n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
     If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states, the
     result of muon identification, and whether the line of the track passes all muon stations; otherwise None. `cuts`:
-    what a cut on each track can be set on, by name (curves.py).
+    numbers of each track that can be cut on, by name (curves.py).
     """
 
     event: Int64Array
@@ -57,7 +57,7 @@ class TrackTable:
 
     @classmethod
     def of_events(cls, events: Sequence[Sequence[NDArray[np.uint32]]]) -> Self:
-        """Tracks of events 0, 1, ... of which only the LHCbIDs are known."""
+        """Tracks of events 0, 1, ... that are given by their LHCbIDs alone."""
         tracks = [np.asarray(track, dtype=np.uint32) for event in events for track in event]
         return cls(
             event=np.repeat(np.arange(len(events)), [len(event) for event in events]),

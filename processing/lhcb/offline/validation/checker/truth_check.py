@@ -1,8 +1,7 @@
-"""Does the truth of an event match the event? If not, the event is named, counted, and left out of every number."""
+"""Checks that the truth of an event matches the event. Other events are named, counted and left out of all numbers."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MIN_TRACKS
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type, in_2022_scheme, without_orientation
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -20,10 +20,9 @@ from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_pa
 # Of the LHCbIDs of an event's particles, this fraction must be hits of the event. Super-pixels cluster a little
 # differently from the retina clusters that truth may have been made for; the truth of another event has almost none.
 MIN_HITS_FOUND = 0.9
-_NAMED_EVENTS = 5
 # No particle and no collision is farther from the origin (mm): the cavern is smaller.
 _FARTHEST = 1e5
-# Numbers are stored with single precision, those of velopix files with three decimals (an azimuth of 3.142).
+# Numbers have single precision; velopix files have three decimals (an azimuth of 3.142).
 _ROUNDING = 1 + 1e-3
 _DETECTORS = {VP_TYPE: "VELO", UT_TYPE: "UT", FT_TYPE: "SciFi"}
 
@@ -47,34 +46,6 @@ class EventTruth:
     vertices: list[McVertex] | None
 
 
-@dataclass(slots=True)
-class TruthFaults:
-    """Events whose truth does not match, by reason; the first few by name. `ids`, `lost_ids`: number of LHCbIDs of the
-    truth that is used, and of those that are not hits."""
-
-    counts: Counter[TruthFault] = field(default_factory=Counter)
-    named: list[str] = field(default_factory=list)
-    ids: int = 0
-    lost_ids: int = 0
-
-    @property
-    def events(self) -> int:
-        return self.counts.total()
-
-    def add(self, fault: TruthFault, banks: Sequence[RawBank], detail: str) -> None:
-        self.counts[fault] += 1
-        if len(self.named) < _NAMED_EVENTS:
-            self.named.append(f"{event_name(banks)}: {fault} ({detail})")
-
-    def result(self) -> dict[str, Any]:
-        """The JSON object "truth"."""
-        return {
-            "events_left_out": self.events,
-            "reasons": {fault.name.lower(): n for fault, n in self.counts.items()},
-            "named": self.named,
-        }
-
-
 def event_name(banks: Sequence[RawBank]) -> str:
     """Run and event number from the ODIN bank, if it is readable."""
     for bank in banks:
@@ -95,21 +66,21 @@ def read_truth(
     hits: LHCbIDs of all hits of the event, by detector type (VP_TYPE, UT_TYPE, FT_TYPE), for the detectors to check.
     """
     if not any(bank.type == BankType.MC_TRACKS for bank in banks):
-        faults.add(TruthFault.MISSING, banks, "type 32")
+        faults.add(TruthFault.MISSING, event_name(banks), "type 32")
         return None
     try:
         particles = decode_particle_columns(banks)
         vertices = next((decode_vertices(bank) for bank in banks if bank.type == BankType.MC_VERTICES), None)
     except ProtocolError as error:
-        faults.add(TruthFault.UNREADABLE, banks, str(error))
+        faults.add(TruthFault.UNREADABLE, event_name(banks), str(error))
         return None
     if found := _contradiction(particles, vertices):
-        faults.add(found[0], banks, found[1])
+        faults.add(found[0], event_name(banks), found[1])
         return None
     counts = [_lost_ids(particles, number, of_detector) for number, of_detector in hits.items()]
     for number, (n_ids, n_lost) in zip(hits, counts, strict=True):
         if n_ids - n_lost < MIN_HITS_FOUND * n_ids:
-            faults.add(TruthFault.IDS_WITHOUT_HITS, banks, f"{n_lost} of {n_ids} {_DETECTORS[number]} ids")
+            faults.add(TruthFault.IDS_WITHOUT_HITS, event_name(banks), f"{n_lost} of {n_ids} {_DETECTORS[number]} ids")
             return None
     faults.ids += sum(n_ids for n_ids, _ in counts)
     faults.lost_ids += sum(n_lost for _, n_lost in counts)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS, Binning
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
-from hltnode.processing.lhcb.offline.validation.checker.residuals import ResidualHistogram
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import BinnedCounts, ratio
+from hltnode.processing.lhcb.offline.validation.checker.binning import PARTICLE_BINNINGS
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.checks.binning import Binning
+from hltnode.processing.offline.checks.counts import BinnedCounts, ratio
+from hltnode.processing.offline.checks.residuals import ResidualHistogram
 from hltnode.protocol.raw_data.truth import McVertex
 
 # A collision counts as reconstructible with this many charged particles that cross the VELO.

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtHitPositions
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import FIRST_Z, Flights, LayerStates, Propagation
-from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON, Float64Array, Int64Array, Mask
+from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits, fit_curves
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.event_random import EventRandom
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
@@ -32,7 +33,7 @@ _ETA = (2.0, 5.0)
 _CUBIC = -0.28e-3
 _ROBUST = 0.3
 _ROUNDS = 4
-# Hits of stereo layers have a larger slope dx/dy than this. A curve needs so many hits of either kind.
+# Hits of stereo layers have a larger slope dx/dy than this. A curve needs at least these numbers of hits.
 STEREO_SLOPE = 0.01
 _LEAST_X, _LEAST_STEREO = 4, 3
 

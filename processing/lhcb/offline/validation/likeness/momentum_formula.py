@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
+from hltnode.processing.offline.arrays import Float64Array
 
 SCIFI_Z = 8520.0
 """Where the state behind the magnet is taken, mm."""

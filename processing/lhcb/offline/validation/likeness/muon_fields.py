@@ -7,9 +7,10 @@ fields as in Allen.
 import numpy as np
 
 from hltnode.processing.lhcb.geometry.muon import MuonHits
-from hltnode.processing.lhcb.offline.validation.checker.particles import MUON, Mask
+from hltnode.processing.lhcb.offline.validation.checker.particles import MUON
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import LongParticles
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import Values
+from hltnode.processing.offline.arrays import Mask
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
 # Half a field in units of half a pad, a + b exp(-c p / GeV): [station][a, b, c][x, y][region].
@@ -36,7 +37,7 @@ _BEHIND_SCIFI = 9410.0
 _ONE_MORE, _BOTH = 6000.0, 10_000.0
 
 MUON_RANGES = {"3_6": (3e3, 6e3), "6_10": (6e3, 1e4), "10_20": (1e4, 2e4), "above_20": (2e4, np.inf)}
-"""By the end of the names of quantities, MeV."""
+"""Ranges of momentum (MeV), by the ends of the names of quantities."""
 
 
 def is_muon(long: LongParticles, hits: MuonHits) -> Mask:
@@ -59,7 +60,7 @@ def is_muon(long: LongParticles, hits: MuonHits) -> Mask:
 
 
 def muon_values(long: LongParticles, particles: McParticleColumns, hits: MuonHits) -> Values:
-    """Of long particles: whether they are identified as muons, by ranges of momentum for those that are none."""
+    """Values for long particles: identified as muon or not; other particles than muons by range of momentum."""
     identified = is_muon(long, hits).astype(np.float64)
     true = np.abs(particles.values["pid"][long.row]) == MUON
     n_hits = np.bincount(hits.station, minlength=4)

@@ -5,9 +5,9 @@ from hltnode.processing.lhcb.geometry.ideal_scifi import N_MAT_INDICES
 from hltnode.processing.lhcb.geometry.ideal_ut import N_SECTORS
 from hltnode.processing.lhcb.geometry.ideal_velo import SENSORS_PER_MODULE
 from hltnode.processing.lhcb.geometry.muon import N_LAYOUTS
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Quantity, Statistic
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import MUON_RANGES
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import BEND_RANGES, HEIGHT_RANGES, MOMENTUM_RANGES
+from hltnode.processing.offline.likeness.distribution import Quantity, Statistic
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME
 from hltnode.protocol.lhcb.banks.velo import N_SENSORS
 from hltnode.protocol.raw_data.raw_bank import BankType
@@ -144,7 +144,7 @@ _TRACKING = "tracking"
 def _tracked(
     name: str, title: str, per: str, low: float, high: float, unit: str = "", *, statistic: Statistic = Statistic.MEAN
 ) -> Quantity:
-    """What the tracking depends on."""
+    """Quantities that the tracking depends on."""
     return Quantity(
         name=name, detector=_TRACKING, title=title, per=per, low=low, high=high, bins=2000, unit=unit,
         statistic=statistic, of_tracking=True,
@@ -227,4 +227,4 @@ _OF_TRACKING = [
 ]  # fmt: skip
 
 QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING)}
-"""By name: the keys of the JSON object, a stable contract."""
+"""Quantities by name. The names are keys of the JSON object, a stable contract."""

@@ -9,7 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON, Float64Array, Int64Array
+from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.protocol.lhcb.lhcb_id import without_orientation
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 

@@ -18,10 +18,8 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     retina_ids,
 )
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_clusters as clusters_of_pixels
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import EventTruth, TruthFaults, read_truth
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import EventTruth, read_truth
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MIN_TRACKS
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Distribution
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import LongParticles, MagnetFlight, velo_lines
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import muon_values
 from hltnode.processing.lhcb.offline.validation.likeness.quantities import BANKS, QUANTITIES
@@ -39,6 +37,9 @@ from hltnode.processing.lhcb.offline.validation.likeness.tracking import (
     t_track_values,
     velo_values,
 )
+from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.likeness.distribution import Distribution
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.muon import N_BANKS as N_MUON_BANKS
 from hltnode.protocol.lhcb.banks.muon import decode_muon
@@ -70,6 +71,8 @@ class _VeloHits:
 class SampleSummary:
     """Distributions of the quantities that a sample has, and the events whose truth does not match (left out of the
     distributions of truth)."""
+
+    quantities = QUANTITIES
 
     def __init__(self, geometry: Detector) -> None:
         self.geometry = geometry
@@ -238,7 +241,7 @@ class SampleSummary:
         scifi: SciFiHitPositions,
         muon: MuonHits,
     ) -> None:
-        """What the tracking depends on, of events with all detectors."""
+        """Quantities that the tracking depends on, for events with all detectors."""
         line = velo_lines(particles, velo.ids, velo.position)
         long = LongParticles.of(particles, line, scifi)
         if self._flight is None:

@@ -1,5 +1,5 @@
-"""What a search of the SciFi for VELO tracks has to cope with: hits in windows, pairs of hits that point to the track
-in the magnet, and triplets that continue them.
+"""The combinations that a search of the SciFi for VELO tracks meets: hits in windows, pairs of hits that point to the
+track in the magnet, and triplets that continue them.
 
 One entry per event: the mean over its VELO tracks, scaled to 3,500 SciFi hits by the power with which it grows.
 """
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import ranges
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import Lines
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import Values
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.offline.sorting import ranges
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
@@ -67,7 +67,7 @@ class _Hits:
 
 
 def window_values(particles: McParticleColumns, line: Lines, scifi: SciFiHitPositions) -> Values:
-    """Of the VELO tracks of 2 < eta < 5 of an event; `line`: coefficients of x(z) and y(z) of all particles."""
+    """Values for VELO tracks with 2 < eta < 5 of an event; `line`: coefficients of x(z) and y(z) of all particles."""
     eta = particles.values["eta"]
     wanted = (particles.values["has_velo"] != 0) & (eta > 2.0) & (eta < 5.0) & np.isfinite(line[0][:, 0])
     row = np.flatnonzero(wanted)
@@ -128,7 +128,7 @@ def _middles(hits: _Hits, first: Int64Array, last: Int64Array, upper: Int64Array
 def _owners_in_common(
     owners: Int64Array, first: Int64Array, middle: Int64Array, last: Int64Array, track: Int64Array
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether the three hits are all of the track's particle, and whether they are of any one."""
+    """True where all three hits come from the track's particle; true where they come from one particle."""
     of_first = owners[first]
     common = of_first >= 0
     for others in (owners[middle], owners[last]):

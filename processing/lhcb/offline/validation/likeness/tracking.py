@@ -1,11 +1,10 @@
-"""What tracking sees of long particles: hits in layers, residuals, scattering, the momentum that the magnet shows."""
+"""Long particles as the tracking sees them: hits in layers, residuals, scattering, momentum from the magnet."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtHitPositions
-from hltnode.processing.lhcb.offline.validation.checker.particles import Float64Array, Int64Array
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
     STEREO_SLOPE,
     Lines,
@@ -15,11 +14,12 @@ from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
 )
 from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import SCIFI_Z, q_over_p
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
+from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
 from hltnode.protocol.raw_data.truth_columns import McParticleColumns
 
 MOMENTUM_RANGES = {"3_5": (3e3, 5e3), "5_10": (5e3, 1e4), "above_10": (1e4, np.inf)}
-"""By the end of the names of quantities, MeV."""
+"""Ranges of momentum (MeV), by the ends of the names of quantities."""
 BEND_RANGES = {
     "far_in": (-0.3, -0.15),
     "in": (-0.15, -0.07),
@@ -51,7 +51,7 @@ def by_momentum(name: str, p: Float64Array, values: Float64Array) -> Values:
 
 
 def scifi_values(long: LongParticles, scifi: SciFiHitPositions) -> Values:
-    """Of the SciFi hits of long particles."""
+    """Values for the SciFi hits of long particles."""
     owner, hit = long.scifi.owner, long.scifi.hit
     layer = scifi.layer[hit].astype(np.int64)
     hits_in_layer = np.bincount(owner * _N_LAYERS + layer, minlength=len(long.row) * _N_LAYERS)

@@ -14,14 +14,15 @@ from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.muon import collections as muon
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
-from hltnode.processing.lhcb.offline.validation.checker.particles import Mask, ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import ReconstructedBatch
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MAX_SIGMA, MIN_TRACKS
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.offline.validation.reference import dumps
 from hltnode.processing.lhcb.offline.validation.reference.dumps import DumpError, ReferenceDump
+from hltnode.processing.offline.arrays import Mask
+from hltnode.processing.offline.checks.counts import ratio
+from hltnode.processing.offline.workspace_columns import Objects
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut

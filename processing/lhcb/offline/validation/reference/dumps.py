@@ -22,7 +22,7 @@ FORWARD_TRACKS = "forward_tracks"
 MUON_HITS = "muon_common_hits"
 MUON_COORDINATES = "muon_coords"
 FOLDERS = (*BANKS.values(), PARTICLES, VERTICES, FORWARD_TRACKS, MUON_HITS, MUON_COORDINATES)
-"""By what lies in them; a dump need not have all."""
+"""Folders of a dump, by their content; a dump may lack some."""
 
 PARTICLE = np.dtype(
     [

@@ -4,42 +4,22 @@ Needs matplotlib and Jinja2.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from matplotlib.figure import Figure
 
 from hltnode.processing.framework.page_templates import render
 from hltnode.processing.framework.statistics import wilson_interval
-from hltnode.processing.lhcb.offline.validation.reports import long_plots, plots
-from hltnode.processing.lhcb.offline.validation.reports.plots import Result
-from hltnode.processing.lhcb.offline.validation.reports.tables import Row, percent, result_tables
+from hltnode.processing.lhcb.offline.validation.checker.vertices import PV_BINNINGS
+from hltnode.processing.lhcb.offline.validation.reports.tables import result_tables
+from hltnode.processing.lhcb.offline.validation.reports.track_figures import TRACK_FIGURES
+from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
+from hltnode.processing.offline.pages.tables import Row, percent
+from hltnode.processing.offline.plots.curves import curves_figure
+from hltnode.processing.offline.plots.figures import Result
+from hltnode.processing.offline.plots.masses import mass_figure
+from hltnode.processing.offline.plots.residuals import residual_figure, width_figure
+from hltnode.processing.offline.plots.vertices import vertex_efficiency_figure
 
 _STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
-TEMPLATES = Path(__file__).parent / "templates"
-"""Those of the pages of reports, and the page that others extend."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A figure of a page, as the address of its image, and its caption."""
-
-    source: str
-    caption: str
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Figures under one title."""
-
-    title: str
-    figures: Sequence[Drawn]
-
-
-def drawn(figure: Figure, caption: str) -> Drawn:
-    """A figure for a page."""
-    return Drawn(plots.svg_source(figure), caption)
 
 
 def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
@@ -96,12 +76,17 @@ def _efficiency(counts: dict[str, Any] | None) -> str:
 
 def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
     found = [
-        drawn(plots.efficiency_figure(results, stage), "Efficiency: particles found / particles to find."),
-        drawn(plots.ghost_figure(results, stage), "Ghost rate: tracks that match no particle / all tracks."),
-        drawn(plots.clone_figure(results, stage), "Clone rate: further tracks of a particle / tracks that match one."),
-        drawn(plots.purity_figure(results, stage), "Hit purity: hits of the matched particle / hits of the track."),
+        drawn(TRACK_FIGURES.efficiency_figure(results, stage), "Efficiency: particles found / particles to find."),
+        drawn(TRACK_FIGURES.ghost_figure(results, stage), "Ghost rate: tracks that match no particle / all tracks."),
         drawn(
-            plots.hit_efficiency_figure(results, stage),
+            TRACK_FIGURES.clone_figure(results, stage),
+            "Clone rate: further tracks of a particle / tracks that match one.",
+        ),
+        drawn(
+            TRACK_FIGURES.purity_figure(results, stage), "Hit purity: hits of the matched particle / hits of the track."
+        ),
+        drawn(
+            TRACK_FIGURES.hit_efficiency_figure(results, stage),
             "Hit efficiency: hits of the particle on its track / all its hits, in the detector under test.",
         ),
     ]
@@ -109,20 +94,20 @@ def _stage_figures(results: Sequence[Result], stage: str) -> list[Drawn]:
     if "ip_x" in residuals:
         found += [
             drawn(
-                plots.width_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x"]),
+                width_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x"]),
                 "Impact parameter resolution: distance of the track from the true origin of its particle, at the z of "
                 "that origin; long, prompt, no electrons, 2 < η < 5.",
             ),
             drawn(
-                plots.residual_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x", "pull_ip_y"]),
+                residual_figure(results, stage, ["ip_x", "ip_y", "pull_ip_x", "pull_ip_y"]),
                 "Impact parameter residuals and pulls; the outermost bins hold all values beyond.",
             ),
         ]
     if "dp_over_p" in residuals:
         names = [name for name in ("dp_over_p", "pull_qop") if name in residuals]
         found += [
-            drawn(plots.width_figure(results, stage, names), "Momentum resolution and pull."),
-            drawn(plots.residual_figure(results, stage, names), "Momentum residuals and pull."),
+            drawn(width_figure(results, stage, names), "Momentum resolution and pull."),
+            drawn(residual_figure(results, stage, names), "Momentum residuals and pull."),
         ]
     return found
 
@@ -132,7 +117,7 @@ def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[D
         return []
     return [
         drawn(
-            long_plots.curves_figure(results, stage),
+            curves_figure(results, stage),
             "Efficiency against ghost rate as the cut is tightened; the large points are the operating point.",
         )
     ]
@@ -140,7 +125,7 @@ def _curves(results: Sequence[tuple[str, dict[str, Any]]], stage: str) -> list[D
 
 def _masses(masses: dict[str, Any]) -> Drawn:
     return drawn(
-        long_plots.mass_figure(masses),
+        mass_figure(masses),
         "Masses of vertices of two long tracks of opposite charge, and of those that are the decay; the line is a "
         "Gaussian core over a straight background, the dotted line the true mass. The width of the φ includes its "
         "natural width (4.2 MeV).",
@@ -151,10 +136,10 @@ def _vertex_figures(results: Sequence[Result]) -> list[Drawn]:
     residuals, pulls = ["dx", "dy", "dz"], ["pull_x", "pull_y", "pull_z"]
     return [
         drawn(
-            plots.vertex_efficiency_figure(results),
+            vertex_efficiency_figure(results, PV_BINNINGS),
             "Efficiency: collisions of at least four tracks with a vertex, isolated (no other within 10 mm) or close.",
         ),
-        drawn(plots.width_figure(results, "pv", residuals), "Resolution against the tracks of the collision."),
-        drawn(plots.residual_figure(results, "pv", residuals + pulls), "Residuals and pulls."),
-        drawn(plots.width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are correct."),
+        drawn(width_figure(results, "pv", residuals), "Resolution against the tracks of the collision."),
+        drawn(residual_figure(results, "pv", residuals + pulls), "Residuals and pulls."),
+        drawn(width_figure(results, "pv", pulls), "Width of the pulls: 1 if errors are correct."),
     ]

@@ -1,4 +1,4 @@
-"""What is reported of long tracks beyond their efficiencies, as text: losses, curves, decays, downstream particles."""
+"""Text on long tracks besides their efficiencies: losses, curves, decays, downstream particles."""
 
 import math
 
@@ -7,8 +7,8 @@ from hltnode.processing.lhcb.offline.validation.checker.decays import DecayCheck
 from hltnode.processing.lhcb.offline.validation.checker.downstream import CATEGORIES as DOWNSTREAM
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts, HitCounts
 from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS, LossCounts
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import ratio
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES, ReferenceComparison
+from hltnode.processing.offline.checks.counts import ratio
 
 # Of each curve this number of points is printed.
 _POINTS = 6

@@ -5,7 +5,7 @@ import math
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts, ratio
+from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
 from hltnode.processing.lhcb.offline.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
 from hltnode.processing.lhcb.offline.validation.reports.long_report import (
     curve_lines,
@@ -13,6 +13,7 @@ from hltnode.processing.lhcb.offline.validation.reports.long_report import (
     downstream_lines,
     loss_lines,
 )
+from hltnode.processing.offline.checks.counts import ratio
 
 _TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LONG: "long_validator"}
 

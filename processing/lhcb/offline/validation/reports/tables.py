@@ -1,34 +1,11 @@
 """Tables of the HTML reports."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from hltnode.processing.lhcb.offline.validation.checker.downstream import CATEGORIES as DOWNSTREAM
 from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table; `differs` marks it."""
-
-    cells: Sequence[str]
-    differs: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table under a title."""
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Row]
-
-
-def percent(rate: float | None) -> str:
-    """A rate in per cent, a dash for none."""
-    return "–" if rate is None else f"{100 * rate:.2f}"
+from hltnode.processing.offline.pages.tables import Row, Table, percent
 
 
 def result_tables(result: dict[str, Any]) -> list[Table]:

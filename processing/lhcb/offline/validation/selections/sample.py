@@ -6,10 +6,11 @@ import numpy as np
 
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults, read_truth
-from hltnode.processing.lhcb.offline.validation.selections.efficiencies import Efficiencies, SelectedSignal
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.offline.validation.selections.signal import SignalDecays
 from hltnode.processing.lhcb.offline.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
+from hltnode.processing.offline.checks.line_efficiencies import Efficiencies, SelectedSignal
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
@@ -47,7 +48,7 @@ def _selected(
     decided: DecidedEvents, lines: Sequence[Line], scans: Sequence[Scan], faults: TruthFaults
 ) -> SelectedSignal:
     found = reconstructed_batch(decided.workspace)
-    # What the global event cut removes has no hits that truth could be compared with.
+    # Events that the global event cut removes have no hits to compare truth with.
     truth = [
         read_truth(banks, {} if cut else hits, faults)
         for banks, hits, cut in zip(decided.banks, found.hits, found.is_cut, strict=True)

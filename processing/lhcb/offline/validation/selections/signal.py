@@ -1,21 +1,16 @@
-"""The signal decay of each event: its products, and which tracks it has made (docs/physics/selection.md)."""
+"""The signal decay of each event: its products and its tracks (docs/physics/selection.md)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from hltnode.processing.lhcb.offline.validation.checker.matching import MATCHED_FRACTION
-from hltnode.processing.lhcb.offline.validation.checker.particles import (
-    Float64Array,
-    Int64Array,
-    Mask,
-    ParticleTable,
-    id_keys,
-)
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable, id_keys
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
 _STABLE = (11, 13, 211, 321, 2212)
-"""Charged particles that are followed through the detector (PDG): what such a one makes is no product of the decay."""
+"""Charged particles that the simulation follows (PDG): their daughters are no products of the decay."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

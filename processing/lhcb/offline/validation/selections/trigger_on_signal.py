@@ -6,12 +6,13 @@ import numpy as np
 
 from hltnode.processing.framework.collections import Collection
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
-from hltnode.processing.lhcb.offline.validation.checker.particles import Int64Array, Mask, ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import ReconstructedBatch
 from hltnode.processing.lhcb.offline.validation.selections.signal import made_by_signal
 from hltnode.processing.lhcb.primary_vertices.collections import pvs
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
+from hltnode.processing.offline.arrays import Int64Array, Mask
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents
 
@@ -31,8 +32,10 @@ class SignalTracks:
                 self._made[collection] = first_row, made_by_signal(tracks, particles)
 
     def triggered_by(self, line: Line, decided: DecidedEvents) -> Mask:
-        """bool[events]: the line accepts the event, scalers included, by a candidate of the signal. False for what has
-        no tracks: whole events, primary vertices."""
+        """bool[events]: the line accepts the event, scalers included, by a candidate of the signal.
+
+        False for candidates without tracks: whole events, primary vertices.
+        """
         n_events = len(decided.banks)
         accepted = np.zeros(n_events, dtype=bool)
         if not is_on_tracks(line):

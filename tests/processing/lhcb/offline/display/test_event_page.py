@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.offline.display.html_page import event_page
-from hltnode.processing.lhcb.offline.display.particle_names import particle_name
+from hltnode.processing.offline.particles.names import particle_name
 from tests.chromium import needs_chromium, page_after_scripts, picture
 from tests.processing.lhcb.offline.display.test_event_reader import scene
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import Flights
+from hltnode.processing.offline.event_random import EventRandom
 from hltnode.protocol.lhcb.banks.muon import MuonDigits
 
 GEOMETRY = MuonGeometry.builtin()

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry.magnet import DOWN, MEV_PER_TESLA_MM, UP, Magnet
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import FIRST_Z, Flights, Propagation
+from hltnode.processing.offline.event_random import EventRandom
 
 LAYER_Z = np.array([2327.5, 2642.5, 7826.0, 8520.0, 9403.0])
 PION_MASS = 139.57

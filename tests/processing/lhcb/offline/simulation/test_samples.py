@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.offline.simulation.generation.collisions import LIGHT_MM_PER_NS, MASS, generate
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
+from hltnode.processing.lhcb.offline.simulation.generation.collisions import generate
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import ParticleColumns
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS
 
 
 def decays(sample: Sample, n: int) -> list[ParticleColumns]:

@@ -1,15 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.sorting import (
-    distinct,
-    distinct_and_places,
-    ranges,
-    stable_order,
-)
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Clusters, cluster, links, share_charge
 
 
@@ -70,41 +61,3 @@ def test_small_shares_are_lost() -> None:
 def test_links_are_distinct_pairs_by_particle() -> None:
     particle, which = links(np.array([3, 3, 1, -1, 3]), np.array([0, 0, 5, 2, -1]), 6)
     assert (particle.tolist(), which.tolist()) == ([1, 3], [5, 0])
-
-
-def test_ranges_count_on_from_each_start() -> None:
-    assert ranges(np.array([5, 0, 9]), np.array([2, 0, 3])).tolist() == [5, 6, 9, 10, 11]
-
-
-@settings(max_examples=50)
-@given(st.lists(st.integers(0, 50), max_size=60))
-def test_sorting_helpers_agree_with_numpy(values: list[int]) -> None:
-    array = np.array(values, dtype=np.int64)
-    expected, places = np.unique(array, return_inverse=True)
-    assert distinct(array).tolist() == expected.tolist()
-    assert [part.tolist() for part in distinct_and_places(array)] == [expected.tolist(), places.tolist()]
-    assert stable_order(array)[0].tolist() == np.argsort(array, kind="stable").tolist()
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 1000])
-def test_the_larger_the_values_the_fewer_can_be_sorted_up_to_the_bits_of_a_number(n: int) -> None:
-    largest = 2**63 // (2 * n) - 1
-    array = np.where(np.arange(n) % 3 == 1, largest - 1, largest)
-    order, ordered = stable_order(array)
-    assert order.tolist() == np.argsort(array, kind="stable").tolist()
-    assert ordered.tolist() == np.sort(array).tolist()
-
-
-def test_the_random_numbers_of_an_event_do_not_depend_on_its_neighbours() -> None:
-    def chunk(seeds: list[int]) -> EventRandom:
-        return EventRandom([np.random.default_rng(seed) for seed in seeds])
-
-    together, alone = chunk([1, 2, 3]), chunk([2])
-    event = np.array([0, 0, 1, 1, 1, 2])
-    for draw in ("uniform", "normal"):
-        of_chunk = getattr(together, draw)(event, 2)
-        np.testing.assert_array_equal(of_chunk[2:5], getattr(alone, draw)(np.zeros(3, dtype=np.int64), 2))
-    np.testing.assert_array_equal(together.exponential(event)[2:5], alone.exponential(np.zeros(3, dtype=np.int64)))
-    shape = np.linspace(0.1, 1.0, 6)
-    np.testing.assert_array_equal(together.gamma(event, shape)[2:5], alone.gamma(np.zeros(3, dtype=int), shape[2:5]))
-    np.testing.assert_array_equal(together.poisson(np.full((3, 2), 4.0))[1], alone.poisson(np.full((1, 2), 4.0))[0])

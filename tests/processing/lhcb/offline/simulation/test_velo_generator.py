@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
-from hltnode.processing.lhcb.offline.simulation import VeloEncoding, simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     label_clusters,
     retina_ids,
     superpixel_ids,
 )
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels, superpixels_of_pixels
 from hltnode.protocol.lhcb.lhcb_id import velo_channel
 from hltnode.protocol.raw_data.mdf import iter_records

@@ -10,11 +10,11 @@ from hltnode.processing.lhcb.geometry.ideal_velo import N_ROWS
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
-from hltnode.processing.lhcb.offline.simulation.generation.event_random import EventRandom
-from hltnode.processing.lhcb.offline.simulation.generation.velo_particles import ParticleColumns
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import COLUMN_SHIFT, SENSOR_SHIFT
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels, VeloResponse
 from hltnode.processing.lhcb.parametrisation.flights import fly
+from hltnode.processing.offline.event_random import EventRandom
+from hltnode.processing.offline.particles.columns import ParticleColumns
 
 FIELD = VeloField.of(Magnet.builtin())
 GEOMETRY = VeloGeometry.builtin()

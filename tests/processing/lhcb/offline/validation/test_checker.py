@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation import Checker, ParticleTable, Stage, TrackTable, format_report
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import CategoryCounts
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import ForwardTracksError, read_forward_tracks
+from hltnode.processing.lhcb.offline.validation.reports.report import format_report
+from hltnode.processing.offline.checks.counts import CategoryCounts
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices

@@ -13,12 +13,14 @@ pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.offline.validation import Checker, ParticleTable, Stage, TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
 from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
-from hltnode.processing.lhcb.offline.validation.likeness.comparison import compare
-from hltnode.processing.lhcb.offline.validation.likeness.html_report import likeness_page
 from hltnode.processing.lhcb.offline.validation.reports.html_report import checker_page
+from hltnode.processing.offline.likeness.comparison import compare
+from hltnode.processing.offline.likeness.page import likeness_page
 from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
 from hltnode.protocol.raw_data.truth import decode_particles, decode_vertices
 from tests.processing.lhcb.offline.validation.test_likeness import summary_of

@@ -9,8 +9,8 @@ from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
-from hltnode.processing.lhcb.offline.validation.likeness.comparison import Compared, compare
-from hltnode.processing.lhcb.offline.validation.likeness.distribution import Distribution, Quantity, Statistic
+from hltnode.processing.offline.likeness.comparison import Compared, compare
+from hltnode.processing.offline.likeness.distribution import Distribution, Quantity, Statistic
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import BankType
 

@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_ids
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault, TruthFaults, read_truth
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault, read_truth
+from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -30,7 +32,7 @@ def banks_of(*particles: McParticle, vertices: Sequence[McVertex] = VERTICES) ->
     return [ODIN, *encode_particles(particles), encode_vertices(vertices)]
 
 
-def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[TruthFault, str]:
+def fault_of(banks: list[RawBank], hits: NDArray[np.uint32] = HITS) -> tuple[StrEnum, str]:
     faults = TruthFaults()
     assert read_truth(banks, {VP_TYPE: hits}, faults) is None
     ((fault, n),) = faults.counts.items()

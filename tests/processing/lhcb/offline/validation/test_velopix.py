@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
-from hltnode.processing.lhcb.offline.validation import VelopixError, encode_velopix, read_velopix
-from hltnode.processing.lhcb.offline.validation.readers.velopix import clusters_of_hits
+from hltnode.processing.lhcb.offline.validation.readers.velopix import (
+    VelopixError,
+    clusters_of_hits,
+    encode_velopix,
+    read_velopix,
+)
 from hltnode.protocol.errors import TruthError
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id

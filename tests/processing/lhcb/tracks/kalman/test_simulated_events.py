@@ -23,7 +23,7 @@ from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch, retained
-from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFaults, read_truth
+from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_beam_state,
     long_end_state,
@@ -32,6 +32,7 @@ from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_qop_error,
 )
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, long_count
+from hltnode.processing.offline.truth_faults import TruthFaults
 
 pytestmark = pytest.mark.physics
 

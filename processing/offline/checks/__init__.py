@@ -1,0 +1,1 @@
+"""Numbers of a checker: efficiencies, ghosts, residuals, curves and mass peaks."""

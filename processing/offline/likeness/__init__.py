@@ -1,0 +1,1 @@
+"""Likeness of two samples: distributions and their Kolmogorov distances."""

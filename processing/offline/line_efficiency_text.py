@@ -1,0 +1,82 @@
+"""Efficiencies of lines as text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+Result = tuple[str, dict[str, Any]]
+"""Name of a trigger configuration, and the JSON object of `hltnode efficiency` with it."""
+
+
+def efficiency_text(results: Sequence[Result], reconstructible: str) -> str:
+    """A table of the lines of one configuration, or of two beside each other, and one of each scan.
+
+    reconstructible: the condition for a product to count as reconstructible, such as "long-reconstructible".
+    """
+    return "\n\n".join(
+        [_lines(results, reconstructible), *(scan for name, result in results for scan in _scans(name, result))]
+    )
+
+
+def efficiency_cell(of: dict[str, Any], name: str = "efficiency") -> str:
+    """An efficiency of a JSON object in per cent with its interval, a dash for none."""
+    if of[name] is None:
+        return "-"
+    value, low, high = (100 * of[key] for key in (name, f"{name}_low", f"{name}_high"))
+    return f"{value:.1f} +{high - value:.1f} -{value - low:.1f}"
+
+
+def _lines(results: Sequence[Result], reconstructible: str) -> str:
+    first = results[0][1]
+    names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
+    width = max(len(name) for name in (*names, "any line"))
+    kept = [first["kept_by_event_cut"][among] for among in ("reconstructible", "all")]
+    kept_text = " and ".join("-" if of is None else f"{100 * of:.1f} %" for of in kept)
+    rows = [
+        f"{first['events']} events; {first['reconstructible']} with a decay whose {first['products']} products are all "
+        f"{reconstructible}",
+        f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
+        "selected",
+        "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of those that the event cut "
+        "keeps, and of all events",
+        *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
+        f"{'':<{width}}"
+        + "".join(
+            f"{f'{name}: efficiency':>24}{'TOS':>18}{'of kept':>10}{'TOS':>7}{'of all':>9}{'TOS':>7}"
+            for name, _ in results
+        ),
+    ]
+    rows += [f"{name:<{width}}" + "".join(_cells(result["lines"].get(name)) for _, result in results) for name in names]
+    rows.append(f"{'any line':<{width}}" + "".join(_cells(result["any"]) for _, result in results))
+    return "\n".join(rows)
+
+
+def _cells(of: dict[str, Any] | None) -> str:
+    if of is None:
+        return f"{'-':>24}{'-':>18}{'-':>10}{'-':>7}{'-':>9}{'-':>7}"
+    short = [
+        "-" if (it := of[among][name]) is None else f"{100 * it:.1f}"
+        for among in ("of_kept", "of_all")
+        for name in ("efficiency", "trigger_on_signal")
+    ]
+    widths = (10, 7, 9, 7)
+    return f"{efficiency_cell(of):>24}{efficiency_cell(of, 'trigger_on_signal'):>18}" + "".join(
+        f"{cell:>{width}}" for cell, width in zip(short, widths, strict=True)
+    )
+
+
+def _scans(name: str, result: dict[str, Any]) -> list[str]:
+    texts = []
+    for scan in result["scans"]:
+        rows = [
+            f"{name}: {scan['line']}.{scan['cut']}, of reconstructible decays",
+            f"{'value':>12}{'line':>18}{'line, TOS':>18}{'any line':>18}{'any, TOS':>18}",
+        ]
+        for point in scan["points"]:
+            cells = [
+                efficiency_cell(point[of], which)
+                for of in ("line", "any")
+                for which in ("efficiency", "trigger_on_signal")
+            ]
+            rows.append(f"{point['value']:>12g}" + "".join(f"{cell:>18}" for cell in cells))
+        texts.append("\n".join(rows))
+    return texts

@@ -1,0 +1,1 @@
+"""HTML pages of reports. Needs matplotlib and Jinja2."""

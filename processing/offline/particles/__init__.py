@@ -1,0 +1,1 @@
+"""Simulated particles: columns, decays, names, and events of a generator."""

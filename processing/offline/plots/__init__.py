@@ -1,0 +1,1 @@
+"""Figures of reports. Needs matplotlib (extra `plot`)."""
