@@ -18,6 +18,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from benchmarks.lhcb import geometry_folder
 from benchmarks.measure import Result, alternating_medians
 from benchmarks.readout_meps import real_mep
 from benchmarks.real_readout import (
@@ -127,7 +128,7 @@ class Windows:
 
 def run(shared: Path) -> Iterator[Result]:
     """One node, asked for nothing, its metrics and its status page, in turn."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         trigger, events = directory / "trigger.toml", directory / "events.mdf"

@@ -42,7 +42,7 @@ inline const char* refusal_of_header(const FrameHeader& header, std::size_t size
     return header.reserved ? "malformed" : "";
 }
 
-// What a frame says of itself; its CRC is not looked at.
+// The header of a frame; its CRC is not checked.
 struct InspectedFrame {
     bool is_readable;
     const char* refusal;  // why frame or MFP is refused, or ""

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t group_size = 32, tile = 8;
 // What is far apart is asked for before its turn: MFPs, their tables, and tiles of fragments.
 constexpr std::size_t heads_ahead = 8, tables_ahead = 4, tiles_ahead = 2;
-// A group of which at least one event in so many is kept is copied source by source: then the fragments of a source
+// A group with at least one kept event in this many is copied source by source: then the fragments of a source
 // share lines. Of fewer events each is copied for itself: its fragments share nothing, and its record is written in one
 // go.
 constexpr std::size_t dense = 4;
@@ -110,7 +110,7 @@ uint64_t MepBanks::measure_source(Source& source, const Source& following, std::
     uint64_t too_large = 0;
     for (std::size_t k = begin; k < end; ++k, pieces += tile) {
         const uint32_t event = events_[k];
-        // The processor follows one table by itself, but not from one MFP to the next.
+        // The processor prefetches within one table, but not from one MFP to the next.
         __builtin_prefetch(following.sizes + 2 * std::size_t{event});
         __builtin_prefetch(following.types + event);
         advance(source, event, n_events_);

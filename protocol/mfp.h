@@ -66,5 +66,5 @@ inline const char* refusal_of_mfp(const uint8_t* head, const uint8_t* mfp, std::
     return mfp_data_at(n) + static_cast<uint64_t>(fragments) == size ? "" : "bad_size";
 }
 
-// The same for an MFP that nobody else can change.
+// The same for an MFP that no other process can change.
 inline const char* refusal_of_mfp(const uint8_t* mfp, std::size_t size) { return refusal_of_mfp(mfp, mfp, size); }

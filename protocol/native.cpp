@@ -34,7 +34,7 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
 }
 
 // What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
-// source, MEP, bytes of the MFP, first event, number of events. The CRC is not looked at.
+// source, MEP, bytes of the MFP, first event, number of events. The CRC is not checked.
 nb::tuple inspect_frame(const nb::handle& received)
 {
     const View frame(received.ptr());
@@ -168,7 +168,7 @@ NB_MODULE(_native, module)
     module.def("encode_banks", &encode_banks, nb::arg("banks"),
                "Raw banks, given as (type, version, source id, payload), back to back; ValueError if one does not fit");
     module.def("inspect_frame", &inspect_frame, nb::arg("frame"),
-               "What a frame says of itself and why it is refused, its CRC not looked at");
+               "The header of a frame and the reason to refuse it; its CRC is not checked");
     module.def("has_right_crc", &has_right_crc, nb::arg("frame"), nb::arg("implementation") = 0,
                "Whether the header of a frame is sound and its CRC32C the announced one");
     module.def("copy_mfp", &copy_mfp, nb::arg("frame"), nb::arg("slot"), nb::arg("offset"),

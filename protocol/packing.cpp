@@ -123,10 +123,10 @@ class Packer {
         int32_t column;
         uint32_t next;
     };
-    std::vector<Node> nodes_ = {{0, no_column, 0}};  // the first one stands for the begin of an event
+    std::vector<Node> nodes_ = {{0, no_column, 0}};  // the first one stands for the start of an event
     std::unordered_map<uint32_t, uint32_t> node_of_key_;
     std::vector<uint32_t> unknown_;
-    std::vector<uint32_t> bank_at_;  // of each event and column, from the begin of the event
+    std::vector<uint32_t> bank_at_;  // of each event and column, from the start of the event
 
     static void check_positions(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {

@@ -272,7 +272,7 @@ void Writer::append_dec_reports(const Event& event, std::vector<uint32_t>& out)
     uint32_t* lines = words + 3;
     if (!(event.flags & format_.not_run))
         for (uint32_t line = 0; line < format_.n_lines; ++line) lines[line] |= run_stage << 8;
-    // A line that looks at whole events has the event as its only candidate.
+    // A line over whole events has the event as its only candidate.
     for (const Selection& selection : selections_)
         lines[selection.line] |= 1 | std::clamp(selection.n_candidates, 1u, max_candidates) << 4;
 }

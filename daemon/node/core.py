@@ -37,6 +37,7 @@ class NodeCore:
         self.counters.operation.last_reload_s = time.time()
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
+        self.counters.set_flags(engine.flags)
         self.session = secrets.token_hex(8)
         self.clock = ReadingClock(clock_ns)
         now_ns = self.clock.now_ns

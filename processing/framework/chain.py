@@ -8,8 +8,10 @@ from hltnode.processing.framework.batch import batch_types
 from hltnode.processing.framework.codegen import generated_headers, include_path
 from hltnode.processing.framework.collections import U32, Column, DeclarationError, Role, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
+from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
+from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
 from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 
@@ -26,10 +28,10 @@ class Chain:
     readout: how raw banks become the MFPs that the sequence reads.
     subdetectors: those whose banks it decodes (top five bits of a source id); the others need not go to the device.
     kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
-    types: records, enumerations and sizes that the kernels share with Python.
+    types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError where a result is not an output per event of the sequence, and for a name that messages
-    cannot carry.
+    Raises DeclarationError where a result is not an output per event of the sequence, for a name that messages cannot
+    carry, where two flags share a bit or a name, and where the readout names a bank type that a node reserves.
     """
 
     name: str
@@ -61,6 +63,22 @@ class Chain:
         for name, column in self.counts.items():
             if column.dtype != U32 or column.width != 1:
                 raise DeclarationError(f"chain {self.name} counts {name} by {column.name}, which is no u32 per event")
+        try:
+            FlagTable(self.flags)
+        except ValueError as error:
+            raise DeclarationError(f"chain {self.name}: {error}") from error
+        if reserved := sorted(RESERVED_TYPES & self.readout.bank_types.keys()):
+            raise DeclarationError(f"chain {self.name}: a node reserves the bank types {', '.join(map(str, reserved))}")
+
+    @property
+    def flags(self) -> tuple[ChainFlag, ...]:
+        """The flags that its types declare."""
+        return tuple(flag for types in self.types for flag in types.flags)
+
+    @property
+    def flag_table(self) -> FlagTable:
+        """The flags of the framework and its own."""
+        return FlagTable(self.flags)
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
@@ -98,5 +116,5 @@ class Chain:
             names = ", ".join(path.name for path in wrong)
             raise DeclarationError(
                 f"chain {self.name}: generated headers are out of date: {names}; "
-                "write them with tools/generate_device_headers.py and build again"
+                "write them with make headers, or with hltnode.processing.framework.device_headers, and build again"
             )

@@ -59,7 +59,7 @@ from hltnode.processing.framework.memory_plan import (
 class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
-    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
+    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, bits of Engine.flags;
     selected: u32, shape (events, words), what lines selected in accepted events, the rows of others mean nothing; no
     words for a chain that does not say it. counts: u32 each, as the chain names them.
     """
@@ -123,6 +123,10 @@ class Engine:
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.histograms = tuple(histograms)
         """What Workspace.take_histogram_counts counts, one behind the other."""
+        self.flags = chain.flag_table
+        """Names and kinds of the bits of BatchOutput.flags."""
+        self.subdetectors = chain.readout.subdetectors
+        """Names of the sub-detectors, by the top five bits of their source ids."""
         self.selected_words = 0 if chain.selected is None else chain.selected.width
         """Words of each event in BatchOutput.selected."""
         self.tck = tck

@@ -8,19 +8,27 @@ def entry_point(group: str, name: str, what: str) -> EntryPoint:
 
     what: what the group offers, for the errors, such as "chain".
 
-    Raises ValueError: no package offers the name, which lists the names there are; or several packages do, which names
-    each of them. Python would take the one that comes first on its path without a word.
+    Raises ValueError: no package offers the name, which lists the names there are; or several packages do.
     """
-    offered = entry_points(group=group)
+    found = find_entry_point(group, name, what)
+    if found is None:
+        names = ", ".join(sorted(entry_points(group=group).names))
+        raise ValueError(f"no {what} named {name!r}: installed are {names or 'none'}")
+    return found
+
+
+def find_entry_point(group: str, name: str, what: str) -> EntryPoint | None:
+    """The same, or None if no package offers the name.
+
+    Raises ValueError, which names the packages, if several offer it: Python would silently take the first one on its
+    path.
+    """
     # A package that is found twice on the path is one package: it offers the same object.
-    packages = {(_package(point), point.value): point for point in offered.select(name=name)}
-    if not packages:
-        raise ValueError(f"no {what} named {name!r}: installed are {', '.join(sorted(offered.names)) or 'none'}")
+    packages = {(_package(point), point.value): point for point in entry_points(group=group, name=name)}
     if len(packages) > 1:
         offers = ", ".join(f"{package} ({value})" for package, value in sorted(packages))
         raise ValueError(f"{what} {name!r} is offered by {len(packages)} packages: {offers}; uninstall all but one")
-    (found,) = packages.values()
-    return found
+    return next(iter(packages.values()), None)
 
 
 def _package(point: EntryPoint) -> str:

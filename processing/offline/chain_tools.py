@@ -8,11 +8,11 @@ expects (`Annotated[int, typer.Option("--name", help=...)]`) and have defaults.
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.entry_points import find_entry_point
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -297,13 +297,10 @@ def installed_tools(chain: str) -> ChainTools:
 
     Raises ValueError: there is no such chain, two packages offer its tools, or they cannot be loaded.
     """
-    offered = {(point.value, point.dist.name if point.dist else ""): point for point in _offered(chain)}
-    if not offered:
+    point = find_entry_point(TOOLS_ENTRY_POINTS, chain, "set of tools")
+    if point is None:
         installed_chain(chain)
         return ChainTools()
-    if len(offered) > 1:
-        raise ValueError(f"two packages offer tools of chain {chain!r}: {', '.join(name for _, name in offered)}")
-    (point,) = offered.values()
     try:
         tools = point.load()
     except (ImportError, AttributeError) as error:
@@ -311,7 +308,3 @@ def installed_tools(chain: str) -> ChainTools:
     if not isinstance(tools, ChainTools):
         raise ValueError(f"chain {chain!r}: {point.value} is no ChainTools")
     return tools
-
-
-def _offered(chain: str) -> Iterable[Any]:
-    return entry_points(group=TOOLS_ENTRY_POINTS, name=chain)

@@ -52,7 +52,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines. Its sequences make what lines look at; the algorithm of the lines comes behind them
+    """A chain with selection lines. Its sequences make the inputs of lines. Their algorithm is added
     when an engine is made.
 
     event_words: the numbers by which scalers know an event.

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 
 
 class VeloVersion(IntEnum):
@@ -59,7 +59,7 @@ class DetectorBanks:
 
     sides: tuple[SubDetector, SubDetector]
     versions: type[IntEnum]
-    written: Mapping[BankType, tuple[IntEnum, ...]]
+    written: Mapping[LhcbBankType, tuple[IntEnum, ...]]
 
     @property
     def read_versions(self) -> tuple[int, ...]:
@@ -71,24 +71,24 @@ VELO = DetectorBanks(
     sides=(SubDetector.VELO_C, SubDetector.VELO_A),
     versions=VeloVersion,
     written={
-        BankType.VP: (VeloVersion.EIGHTHS, VeloVersion.QUARTERS, VeloVersion.SENSOR_PAIRS),
-        BankType.VP_RETINA_CLUSTER: (VeloVersion.QUARTERS, VeloVersion.SENSOR_PAIRS),
+        LhcbBankType.VP: (VeloVersion.EIGHTHS, VeloVersion.QUARTERS, VeloVersion.SENSOR_PAIRS),
+        LhcbBankType.VP_RETINA_CLUSTER: (VeloVersion.QUARTERS, VeloVersion.SENSOR_PAIRS),
     },
 )
 UT = DetectorBanks(
     sides=(SubDetector.UT_C, SubDetector.UT_A),
     versions=UtVersion,
-    written={BankType.UT: (UtVersion.CLUSTERS, UtVersion.STRIPS)},
+    written={LhcbBankType.UT: (UtVersion.CLUSTERS, UtVersion.STRIPS)},
 )
 SCIFI = DetectorBanks(
     sides=(SubDetector.SCIFI_C, SubDetector.SCIFI_A),
     versions=SciFiVersion,
-    written={BankType.FT_CLUSTER: (SciFiVersion.VERSION_5,)},
+    written={LhcbBankType.FT_CLUSTER: (SciFiVersion.VERSION_5,)},
 )
 MUON = DetectorBanks(
     sides=(SubDetector.MUON_C, SubDetector.MUON_A),
     versions=MuonVersion,
-    written={BankType.MUON: (MuonVersion.BATCHES,)},
+    written={LhcbBankType.MUON: (MuonVersion.BATCHES,)},
 )
 
 DETECTORS = (VELO, UT, SCIFI, MUON)

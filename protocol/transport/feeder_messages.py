@@ -19,7 +19,7 @@ from hltnode.protocol.transport.messages import (
     check_ranges,
 )
 
-# MEPs of one `Revoked` or `Returned`: more than a node has in its slots. The node looks at each of them.
+# MEPs of one `Revoked` or `Returned`: more than a node has in its slots. The node checks each of them.
 MAX_REVOKED = 65_536
 
 

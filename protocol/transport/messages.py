@@ -66,7 +66,7 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
     """
 
     def check(self) -> None:
-        """Raise ValueError if fields, each valid by itself, contradict one another."""
+        """Raise ValueError if fields that are valid alone contradict one another."""
 
 
 def is_name(text: str) -> bool:
@@ -187,7 +187,7 @@ class MessageCodec(Generic[AnyMessage]):
         if len(raw) > MAX_MESSAGE_SIZE:
             # The unpacker copies what it reads step by step.
             return ""
-        # The map of the message, whose header is read by itself, is not counted.
+        # The map of the message is not counted; its header is read separately.
         hook = None if self._max_containers is None else _limit_containers(self._max_containers - 1)
         unpacker = msgpack.Unpacker(
             max_buffer_size=MAX_MESSAGE_SIZE,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_cache import key_of, read_cached, write_cached
-from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.kernel_sources import KernelSources, MissingSourceError
 
 COMPILE_OPTIONS = (
     "--std=c++17",
@@ -93,10 +93,15 @@ def cached_kernels(
     """What `compile_kernels` makes, from a file in `folder` if it was made there before: of the same sources, by the
     same compiler, with the same options. A damaged file is replaced.
 
-    Raises BackendError with the log of the compiler. Warns if the file cannot be written.
+    Raises BackendError with the log of the compiler, or with the name of a missing source. Warns if the file cannot be
+    written.
     """
     options = (*compile_options(kernels), _target(architecture))
-    path = folder / f"{key_of((kernels.digest(), source or '', *options, compiler_version(nvrtc)))}.cubin"
+    try:
+        digest = kernels.digest(source or "")
+    except MissingSourceError as error:
+        raise BackendError(f"the kernels cannot be compiled: {error}") from error
+    path = folder / f"{key_of((digest, source or '', *options, compiler_version(nvrtc)))}.cubin"
     cubin = read_cached(path)
     if cubin is None:
         cubin = compile_kernels(nvrtc, kernels, architecture, source)

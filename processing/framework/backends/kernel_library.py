@@ -5,7 +5,7 @@ import importlib.util
 from pathlib import Path
 
 from hltnode.processing.framework.backends.interface import BackendError
-from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.kernel_sources import KernelSources, MissingSourceError
 
 
 class KernelLibrary:
@@ -24,9 +24,13 @@ class KernelLibrary:
         self._library.hlt_kernel_target.restype = ctypes.c_char_p
         self._library.hlt_find_kernel.restype = ctypes.c_void_p
         self._library.hlt_find_kernel.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)
-        if self._library.hlt_kernel_digest().decode() != sources.digest():
+        try:
+            digest = sources.digest()
+        except MissingSourceError as error:
+            raise BackendError(f"the sources of the compiled kernels in {path} are incomplete: {error}") from error
+        if self._library.hlt_kernel_digest().decode() != digest:
             raise BackendError(
-                f"the compiled kernels in {path} were built from other sources: install hltnode again "
+                f"the compiled kernels in {path} were built from other sources: install their package again "
                 "(pip install -e .)"
             )
 
@@ -54,5 +58,7 @@ def _find(library: str) -> Path:
         return Path(library)
     spec = importlib.util.find_spec(library)
     if spec is None or spec.origin is None:
-        raise BackendError(f"the compiled kernels {library} are missing: install hltnode again (pip install -e .)")
+        raise BackendError(
+            f"the compiled kernels {library} are missing: install their package again (pip install -e .)"
+        )
     return Path(spec.origin)

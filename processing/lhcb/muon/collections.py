@@ -21,6 +21,7 @@ from hltnode.processing.lhcb.geometry.muon import N_REGIONS, N_STATIONS
 from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
 from hltnode.processing.lhcb.readout import version_sizes
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.banks.muon import N_BATCHES
 from hltnode.protocol.lhcb.banks.muon_links import (
@@ -33,7 +34,6 @@ from hltnode.protocol.lhcb.banks.muon_links import (
     N_STREAMS,
     SYNCHRONISATION,
 )
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 STATION_STRIDE = 8
 MAX_HITS_PER_EVENT = 65535
@@ -101,7 +101,7 @@ muon_types = SharedTypes(
         "muon_hit_padding": HIT_PADDING,
         "no_muon_hit": NO_HIT,
         "muon_no_crossing": NO_CROSSING,
-        "muon_bank_type": int(BankType.MUON),
+        "muon_bank_type": int(LhcbBankType.MUON),
         **version_sizes("muon", MuonVersion),
         "n_muon_batches": N_BATCHES,
         "muon_cell_words": CELL_WORDS,

@@ -55,7 +55,7 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 class Menu:
     """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
 
-    lines_of: those of sequences that do not make what all lines look at, by name.
+    lines_of: those of sequences that do not make the inputs of all lines, by name.
     not_available: lines that no sequence can run, and why.
     """
 

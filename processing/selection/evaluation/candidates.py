@@ -54,7 +54,7 @@ def columns_of_candidates(lines: Iterable[Line], reports: Reports) -> tuple[Colu
 
 def candidates_of(line: Line, evaluator: Evaluator) -> Candidates:
     """What a line selects, before scalers. Lines that share an evaluator compute once what they have in common. Raises
-    ValueError for a line that looks at whole events."""
+    ValueError for a line over whole events."""
     if line.variable is None:
         raise ValueError(f"line {line.name} selects events, not candidates")
     event, number = evaluator.selected(line)

@@ -117,7 +117,7 @@ class KernelWriter(ExpressionWriter):
     # --- lines --------------------------------------------------------------------------------------------------------
 
     def _write_lines_on_events(self, lines: Sequence[tuple[int, Line]]) -> None:
-        """All lines that look at the event alone."""
+        """All lines over whole events."""
         if not lines:
             return
         masks: dict[int, str] = {}

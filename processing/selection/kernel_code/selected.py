@@ -1,6 +1,6 @@
 """The part of the kernel of all lines that writes what they selected (reports/selected.py), for accepted events.
 
-While lines look at candidates, each object gets the words of the lines that select it. When the decisions are made, one
+While lines process candidates, each object gets the words of the lines that select it. When the decisions are made, one
 thread takes the candidates in order, numbers their objects and gives each of these its place, as far as they fit; then
 all threads write the objects, each one some. Few events are accepted, and few candidates selected.
 """

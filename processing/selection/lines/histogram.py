@@ -79,7 +79,7 @@ class Histogram:
     name: unique; that of a line comes behind the name of the line. quantity: called once, with a stand-in for a
     candidate; the number that it returns is counted for each candidate. bins, low, high: equal bins, with the unit of
     the quantity. of: the candidates; those of a line if it stands in a line. where: which of them. accepted: those of
-    accepted events alone. prescale: the fraction of events that is looked at. description: one line for people.
+    accepted events alone. prescale: the fraction of events that is used. description: one line for people.
 
     In a line it holds the candidates that the line selects, whatever its scales.
 

@@ -1,4 +1,4 @@
-"""A selection line: which candidates it looks at, what it asks of them, and its scalers."""
+"""A selection line: its candidates, its selection and its scalers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -16,7 +16,7 @@ NO_HIT = 0xFFFF
 class Hits:
     """Hits of an object.
 
-    numbers: u16, those of each object, relative to the first hit of the event. ids: u32, the LHCbID of each hit. count:
+    numbers: u16, those of each object, relative to the first hit of the event. ids: u32, channels of the hits. count:
     how many of the places have a hit, the first ones; None: those that are not NO_HIT. through: the number, in the same
     event, of the object to which they belong, None: to the object itself.
     """

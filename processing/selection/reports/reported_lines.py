@@ -52,7 +52,7 @@ class ReportedLines:
                 continue
             before = self.groups.get(variable.collection)
             if before is not None and before.count is not variable.count:
-                continue  # Other objects than those that the lines before look at.
+                continue  # The lines before have other objects.
             places = (place,) if before is None else (*before.places, place)
             self.groups[variable.collection] = Group(variable.collection, variable.count, places)
         self.reported: tuple[Reported, ...] = tuple(with_parts(self.groups, reports))
@@ -79,6 +79,6 @@ class ReportedLines:
         return [one.collection for one in self.reported].index(collection)
 
     def objects_of(self, collection: Collection) -> int:
-        """A candidate with everything that it is made of: so many objects."""
+        """Number of objects of a candidate, constituents included."""
         parts = self.reported[self.index(collection)].parts
         return 1 if parts is None else 1 + parts.numbers.width * self.objects_of(parts.collection)

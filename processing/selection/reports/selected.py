@@ -4,8 +4,8 @@ made of it.
     word                         content
     0                            number of candidates | number of objects << 16
     1                            candidates that are left out, because of the bounds below
-    2 ...                        the objects, one behind the other: class id | numbers << 16, LHCbIDs | parts << 16,
-                                 then the numbers (f32), the LHCbIDs, the parts (which objects of the event they are)
+    2 ...                        the objects, one behind the other: class id | numbers << 16, ids | parts << 16,
+                                 then the numbers (f32), the ids, the parts (which objects of the event they are)
     SELECTED_WORDS - 1 - k       candidate k: line | object << 16
 
 Candidates ascend by line, then by their number in the event. An object that several lines select, or that is part of

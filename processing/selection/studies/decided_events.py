@@ -79,8 +79,8 @@ class DecidedEvents:
         return found
 
     def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
-        """What one of these lines selects before scalers, and what that is made of. Raises ValueError for a line that
-        looks at whole events."""
+        """The candidates that one of these lines selects before scalers, and their constituents. Raises ValueError
+        for a line over whole events."""
         found = candidates_of(line, self._evaluator)
         return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
 

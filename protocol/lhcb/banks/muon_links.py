@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import MuonBankError, RejectReason
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME, MuonDigits
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.errors import MuonBankError
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 N_STREAMS = 44
 MAX_LINKS = 24
@@ -39,7 +41,7 @@ def decode_muon_links(banks: Iterable[RawBank], links_of_streams: Sequence[int])
     """
     rows: list[tuple[int, int, int, int]] = []
     for bank in banks:
-        if bank.type == BankType.MUON:
+        if bank.type == LhcbBankType.MUON:
             rows += _digits_of(bank, links_of_streams)
     return MuonDigits(*np.array(rows, np.uint32).reshape(-1, 4).T)
 
@@ -70,7 +72,7 @@ def encode_muon_links(
             content += _link(address[of_link] % CHANNELS_OF_LINK, time[of_link])
         if not np.isin(address[here] // CHANNELS_OF_LINK, np.array(links)).all():
             raise MuonBankError(RejectReason.MALFORMED, f"muon: a digit of a link that stream {stream} does not send")
-        banks.append(RawBank(BankType.MUON, MuonVersion.LINKS, stream, memoryview(bytes(content))))
+        banks.append(RawBank(LhcbBankType.MUON, MuonVersion.LINKS, stream, memoryview(bytes(content))))
     return banks
 
 

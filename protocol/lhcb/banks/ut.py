@@ -13,10 +13,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import RejectReason, UtBankError
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, source_id, subdetector_of
+from hltnode.protocol.lhcb.errors import UtBankError
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
+from hltnode.protocol.raw_data.source_id import number_of, source_id, subdetector_of
 
 N_BOARDS = 240
 N_LANES = 6
@@ -110,7 +113,7 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
     columns: list[NDArray[np.uint32]] = []
     bad_boards: list[int] = []
     for bank in banks:
-        if bank.type != BankType.UT:
+        if bank.type != LhcbBankType.UT:
             continue
         board = board_of(bank)
         if bank.version == UtVersion.CLUSTERS:
@@ -140,7 +143,7 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
     n_strips: list[int] = []
     adc = bytearray()
     for bank in banks:
-        if bank.type != BankType.UT:
+        if bank.type != LhcbBankType.UT:
             continue
         if bank.version != UtVersion.CLUSTERS:
             raise UtBankError(
@@ -222,7 +225,7 @@ def encode_ut_v3(
     stream[word_at], stream[word_at + 1] = words[order] & 0xFF, words[order] >> 8
     row_at = np.repeat(starts + charges_at - (np.cumsum(rows_of_bank) - rows_of_bank), rows_of_bank)
     stream[row_at + np.arange(len(rows))] = rows
-    return cut_into_banks(stream.tobytes(), ends, BankType.UT, UtVersion.CLUSTERS, BOARDS)
+    return cut_into_banks(stream.tobytes(), ends, LhcbBankType.UT, UtVersion.CLUSTERS, BOARDS)
 
 
 def encode_ut_v4(hits: UtHits) -> list[RawBank]:
@@ -252,7 +255,7 @@ def encode_ut_v4(hits: UtHits) -> list[RawBank]:
             header[at] = counts[i]
         used = n_lines * _LINE_WORDS - (_LINE_WORDS - 2 * N_LANES)
         payload = bytes(header) + lines[:used].tobytes()
-        banks.append(RawBank(BankType.UT, UtVersion.STRIPS, data_source_id(board), memoryview(payload)))
+        banks.append(RawBank(LhcbBankType.UT, UtVersion.STRIPS, data_source_id(board), memoryview(payload)))
     return banks
 
 

@@ -11,8 +11,9 @@ import numpy as np
 import typer
 
 from hltnode.processing.offline.chain_tools import ChainTools, SampleRequest
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 SOURCES: tuple[int, ...] = ()
 """The sources of the chain, set by the test that has built it."""
@@ -69,7 +70,7 @@ class TinySample:
         for hits, others in numbers_of_hits(self.request.seed, n, self.own.most_hits):
             payloads = (HIT * hits + NO_HIT * others, b"")
             yield [
-                RawBank(BankType.TEST_DET, 1, source, memoryview(payload))
+                RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(payload))
                 for source, payload in zip(SOURCES, payloads, strict=True)
             ]
 

@@ -19,8 +19,9 @@ from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.transport.decisions import decode_decision
 from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.daemon.fakes import RUN, eventually, make_config, make_feeder, node_of_engine
@@ -115,7 +116,7 @@ async def test_a_node_refuses_data_of_another_chain_and_says_why_to_both_sides(
 def record_of(tiny: ModuleType, event: list[bytes]) -> bytes:
     """The MDF record of one event."""
     banks = [
-        RawBank(BankType.TEST_DET, 1, source, memoryview(payload))
+        RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(payload))
         for source, payload in zip(tiny.SOURCES, event, strict=True)
     ]
     return encode_record(encode_banks(banks), run=RUN, checksum=False)

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.protocol.errors import ReportError
-from hltnode.protocol.raw_data.lumi_summary import LumiSchema, encode_lumi_summary
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema
 from hltnode.protocol.raw_data.odin import Odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import (
-    HltDecReports,
-    LineReport,
+from hltnode.protocol.raw_data.reports import HltDecReports, LineReport
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject
+from tests.protocol.raw_data.report_encoders import (
     encode_dec_reports,
+    encode_lumi_summary,
     encode_routing_bits,
-)
-from hltnode.protocol.raw_data.selection_reports import (
-    ClassId,
-    HltSelReports,
-    ReportedObject,
     encode_sel_reports,
 )
 
@@ -100,7 +96,7 @@ def sel_report(event: SelectedEvent, fired: Sequence[int]) -> Report:
 
 
 def dec_report(event: SelectedEvent, fired: Sequence[int], n_lines: int, *, tck: int, ran: bool) -> RawBank:
-    """A line that looks at whole events has one candidate."""
+    """A line over whole events has one candidate."""
     n_candidates = {line: sum(1 for of_line, _ in event.candidates if of_line == line) for line in fired}
     lines = tuple(
         LineReport(

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.entry_points import entry_point
+from hltnode.processing.offline.chain_tools import TOOLS_ENTRY_POINTS, installed_tools
 from hltnode.processing.selection.trigger_chain import installed_chain
 
 GROUP = "hltnode.chains"
@@ -71,6 +72,17 @@ def test_a_command_refuses_a_second_package_that_offers_the_chain(
     assert result.exit_code == 2
     said = " ".join(result.output.split())
     assert f"chain 'lhcb' is offered by 2 packages: hltnode ({LHCB}), second ({LHCB})" in said
+
+
+def test_a_second_package_that_offers_tools_of_the_chain_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert installed_tools("lhcb").simulation is not None
+    value = "hltnode.processing.lhcb.offline.tools:TOOLS"
+    monkeypatch.syspath_prepend(install(tmp_path, "second", f"lhcb = {value}", group=TOOLS_ENTRY_POINTS))
+    with pytest.raises(ValueError, match="set of tools 'lhcb' is offered by 2 packages: ") as error:
+        installed_tools("lhcb")
+    assert f"hltnode ({value}), second ({value})" in str(error.value)
 
 
 def test_a_chain_is_installed_under_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

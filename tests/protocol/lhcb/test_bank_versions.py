@@ -9,29 +9,30 @@ from pathlib import Path
 import pytest
 
 from hltnode.protocol.errors import BankError, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import DETECTORS, SCIFI, UT, VELO, MuonVersion
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 KERNELS = Path(__file__).resolve().parents[3] / "processing" / "lhcb"
 
 Decoder = Callable[[list[RawBank]], object]
 
-DECODERS: list[tuple[BankType, tuple[int, ...], Decoder]] = [
-    (BankType.VP, VELO.read_versions, decode_superpixels),
-    (BankType.VP_RETINA_CLUSTER, VELO.read_versions, decode_retina_clusters),
-    (BankType.UT, UT.read_versions, decode_ut),
-    (BankType.FT_CLUSTER, SCIFI.read_versions, decode_scifi),
-    (BankType.MUON, (MuonVersion.BATCHES,), decode_muon),
-    (BankType.MUON, (MuonVersion.LINKS,), lambda banks: decode_muon_links(banks, [24] * 44)),
+DECODERS: list[tuple[LhcbBankType, tuple[int, ...], Decoder]] = [
+    (LhcbBankType.VP, VELO.read_versions, decode_superpixels),
+    (LhcbBankType.VP_RETINA_CLUSTER, VELO.read_versions, decode_retina_clusters),
+    (LhcbBankType.UT, UT.read_versions, decode_ut),
+    (LhcbBankType.FT_CLUSTER, SCIFI.read_versions, decode_scifi),
+    (LhcbBankType.MUON, (MuonVersion.BATCHES,), decode_muon),
+    (LhcbBankType.MUON, (MuonVersion.LINKS,), lambda banks: decode_muon_links(banks, [24] * 44)),
 ]
 
 
-def refused_for_its_version(decode: Decoder, bank_type: BankType, version: int) -> bool:
+def refused_for_its_version(decode: Decoder, bank_type: LhcbBankType, version: int) -> bool:
     """Whether the decoder refuses an empty bank for its version, not for its content."""
     try:
         decode([RawBank(bank_type, version, 0, memoryview(bytes(8)))])
@@ -42,7 +43,7 @@ def refused_for_its_version(decode: Decoder, bank_type: BankType, version: int) 
 
 @pytest.mark.parametrize(("bank_type", "versions", "decode"), DECODERS)
 def test_decoders_read_the_versions_of_the_table_and_no_others(
-    bank_type: BankType, versions: tuple[int, ...], decode: Decoder
+    bank_type: LhcbBankType, versions: tuple[int, ...], decode: Decoder
 ) -> None:
     accepted = [version for version in range(256) if not refused_for_its_version(decode, bank_type, version)]
     assert accepted == list(versions)

@@ -41,11 +41,12 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEF
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.table import ParticleTable
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
 from hltnode.protocol.lhcb.banks.muon import encode_muon
 from hltnode.protocol.lhcb.banks.scifi import encode_scifi
 from hltnode.protocol.lhcb.banks.ut import UtHits, encode_ut_v3, encode_ut_v4
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _MUON = 13
 
@@ -64,7 +65,7 @@ class BankVersions:
     def __post_init__(self) -> None:
         if self.velo_version not in (0, *VERSIONS[self.velo]):
             raise ValueError(f"{self.velo} banks of version {self.velo_version}: {VERSIONS[self.velo]} can be written")
-        of_ut = tuple(int(version) for version in UT.written[BankType.UT])
+        of_ut = tuple(int(version) for version in UT.written[LhcbBankType.UT])
         if self.ut_version not in of_ut:
             raise ValueError(f"UT banks of version {self.ut_version}: {of_ut} can be written")
 

@@ -19,17 +19,18 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
 )
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels
 from hltnode.processing.offline.arrays import Int64Array
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import VELO
 from hltnode.protocol.lhcb.banks.velo import (
     encode_retina_clusters,
     encode_superpixels,
     superpixels_of_pixels,
 )
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 VeloEncoding = Literal["retina", "superpixel"]
 
-_TYPES: dict[VeloEncoding, BankType] = {"retina": BankType.VP_RETINA_CLUSTER, "superpixel": BankType.VP}
+_TYPES: dict[VeloEncoding, LhcbBankType] = {"retina": LhcbBankType.VP_RETINA_CLUSTER, "superpixel": LhcbBankType.VP}
 VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {
     encoding: tuple(int(version) for version in VELO.written[bank_type]) for encoding, bank_type in _TYPES.items()
 }

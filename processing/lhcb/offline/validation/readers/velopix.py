@@ -29,9 +29,9 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
 )
 from hltnode.protocol.lhcb.bank_versions import VeloVersion
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
+from hltnode.protocol.lhcb.truth import McParticle, encode_particles
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import McParticle, encode_particles
 
 # A hit belongs to a sensor whose plane is within this distance (mm); the planes of a module are 1.16 mm apart.
 _PLANE_TOLERANCE = 0.1

@@ -15,7 +15,7 @@ from hltnode.processing.lhcb.offline.validation.reports.report import format_rep
 from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
 from hltnode.processing.offline.checks.mass_peak import fit_peak
 from hltnode.protocol.lhcb.lhcb_id import SciFiChannel, scifi_channel_id, scifi_lhcb_id
-from hltnode.protocol.raw_data.truth import McParticle, McVertex
+from hltnode.protocol.lhcb.truth import McParticle, McVertex
 
 N_SCIFI = 12
 

@@ -21,7 +21,7 @@ from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
-from hltnode.protocol.raw_data.truth import McParticle
+from hltnode.protocol.lhcb.truth import McParticle
 from tests.processing.lhcb.full_events import full_events
 
 VELO_ID = 0x20000000

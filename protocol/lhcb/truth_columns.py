@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hltnode.protocol._native import find_particles
-from hltnode.protocol.errors import RejectReason, TruthError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import number_of
 
 # Bytes of particle data per bank; the rest goes to the bank with the next number.
@@ -69,7 +71,7 @@ def decode_particle_columns(banks: Iterable[RawBank]) -> McParticleColumns:
 
     The particle data may be split over banks numbered from 0 in any order.  All bytes must be used.  Raises TruthError.
     """
-    parts = sorted((bank for bank in banks if bank.type == BankType.MC_TRACKS), key=_number)
+    parts = sorted((bank for bank in banks if bank.type == LhcbBankType.MC_TRACKS), key=_number)
     if not parts:
         return _columns(np.zeros(_U32.size, np.uint8), [], [], PARTICLES_VERSION)
     if [_number(part) for part in parts] != list(range(len(parts))):
@@ -208,7 +210,7 @@ def encode_particles_of_events(
     view = memoryview(data.tobytes())
     return [
         [
-            RawBank(BankType.MC_TRACKS, version, number, view[at : min(at + CHUNK_SIZE, end)])
+            RawBank(LhcbBankType.MC_TRACKS, version, number, view[at : min(at + CHUNK_SIZE, end)])
             for number, at in enumerate(range(begin, end, CHUNK_SIZE))
         ]
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)

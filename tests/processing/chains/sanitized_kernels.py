@@ -1,6 +1,6 @@
-"""Runs every sequence of HLT1 over damaged batches with kernels that were built with AddressSanitizer and UBSan.
+"""Runs every sequence of a chain over damaged batches with kernels that were built with AddressSanitizer and UBSan.
 
-    LD_PRELOAD=libasan.so python -m tests.processing.lhcb.sanitized_kernels LIBRARY SEED BATCHES [--short]
+    LD_PRELOAD=libasan.so python -m tests.processing.chains.sanitized_kernels CHAIN LIBRARY SEED BATCHES [--short]
 
 Each column has memory of its own, so that an access behind its end is one outside of a heap block; an error ends the
 process. Prints how many batches each sequence has gone through. With --short every column is half as long as kernels
@@ -31,26 +31,21 @@ from hltnode.processing.framework.batch import (
     raw_input,
 )
 from hltnode.processing.framework.declaration import Algorithm, EventSizes
+from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import TAIL
-from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
+from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.selection.trigger_chain import TriggerChain
+from tests.processing.chains.chain_under_test import ChainUnderTest
+from tests.processing.chains.every_chain import CHAINS
 from tests.processing.framework.kernel_runner import Launch, run_algorithms
-from tests.processing.lhcb.damage import damaged_batches
-from tests.processing.lhcb.full_events import full_events
-
-N_EVENTS = 3
 
 
-def meps(chain: TriggerChain, seed: int, batches: int) -> Iterator[EncodedMep]:
-    """Undamaged and damaged batches of simulated events, from both encodings of the VELO."""
-    encodings: tuple[VeloEncoding, ...] = ("retina", "superpixel")
-    for encoding in encodings:
-        mep = encode_mep(chain, full_events(N_EVENTS, seed, encoding))
+def damaged_meps(of: ChainUnderTest, chain: TriggerChain, seed: int, batches: int) -> Iterator[EncodedMep]:
+    """Undamaged and damaged batches of events in every encoding."""
+    for mep in of.meps(chain, seed):
         yield mep
-        yield from damaged_batches(mep, seed, batches)
+        yield from of.damage.damaged_batches(mep, seed, batches)
 
 
 def given(mep: EncodedMep, limits: BatchLimits) -> dict[str, NDArray[Any]]:
@@ -73,9 +68,9 @@ def half(nbytes: int, fill: int) -> NDArray[np.uint8]:
     return np.lib.stride_tricks.as_strided(np.full(nbytes // 2, fill, dtype=np.uint8), shape=(nbytes,))
 
 
-def sanitized(library: str) -> Launch:
+def sanitized(sources: KernelSources) -> Launch:
     """Launches the kernels of a library."""
-    kernels = KernelLibrary(replace(CHAIN.kernels, library=library))
+    kernels = KernelLibrary(sources)
     target = kernels.targets[0]
     executor = _executor.Executor(1)
 
@@ -89,14 +84,15 @@ def sanitized(library: str) -> Launch:
 
 def main() -> None:
     """Run all sequences."""
-    library, seed, batches = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    name, library, seed, batches = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    of = CHAINS[name]
     allocate = half if "--short" in sys.argv else with_tail
-    launch = sanitized(library)
-    for name in CHAIN.sequences:
-        chain = CHAIN.with_sequence(name)
+    launch = sanitized(replace(of.chain.kernels, library=library))
+    for sequence in of.chain.sequences or (None,):
+        chain = of.chain.with_sequence(sequence)
         constants = chain.load_geometry(None)
         n = 0
-        for mep in meps(chain, seed, batches):
+        for mep in damaged_meps(of, chain, seed, batches):
             limits = BatchLimits(
                 events=mep.n_events,
                 meps=1,
@@ -112,7 +108,7 @@ def main() -> None:
                 allocate=allocate,
             )
             n += 1
-        print(f"{name}: {n} batches")
+        print(f"{sequence}: {n} batches")
 
 
 if __name__ == "__main__":

@@ -3,14 +3,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hltnode.protocol.errors import TruthError
-from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import McParticle, decode_particles, encode_particles
-from hltnode.protocol.raw_data.truth_columns import (
+from hltnode.protocol.lhcb.errors import TruthError
+from hltnode.protocol.lhcb.truth import McParticle, decode_particles, encode_particles
+from hltnode.protocol.lhcb.truth_columns import (
     decode_particle_columns,
     encode_particle_columns,
     join_particle_columns,
 )
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 def particles(n: int) -> list[McParticle]:

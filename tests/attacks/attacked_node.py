@@ -1,4 +1,4 @@
-"""The node that is attacked: a process, its ports, and what it has of memory and descriptors."""
+"""The node under attack: a process, its ports, its memory and its descriptors."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ class Resources:
     descriptors: int
 
 
-class Victim:
+class AttackedNode:
     """A node that runs until `stop`.
 
     Args:
@@ -47,7 +47,7 @@ class Victim:
         config.write_text(
             f"""
 [node]
-name = "victim"
+name = "attacked"
 [network]
 data = "tcp://127.0.0.1:{self.data}"
 control = "tcp://127.0.0.1:{self.control}"
@@ -83,17 +83,16 @@ port = {self.http}
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and answers, on a busy machine late."""
+        """Whether the process runs and answers; on a busy machine an answer takes long."""
         return self.process.poll() is None and status_page(self.http, timeout=60.0) is not None
 
     def resources(self) -> Resources:
-        """What the process has now."""
+        """The present resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
 
-    def settled(self, before: Resources, seconds: float = 30.0) -> Resources:
-        """What the process has when it has as few descriptors as before and has given back its memory, or after some
-        time."""
+    def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
+        """The resources once descriptors and memory are back at the level of before, or after `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             now = self.resources()
@@ -107,7 +106,7 @@ port = {self.http}
         return metric(self.http, series)
 
     def refused(self, socket: str, reason: str) -> float:
-        """How many connections a limit has ended."""
+        """Number of connections that a limit has ended."""
         return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
 
     def stop(self) -> None:
@@ -135,9 +134,9 @@ encrypt_data = true
 class PeakSampler:
     """The largest resources of a node from entry to exit."""
 
-    def __init__(self, victim: Victim) -> None:
-        self._victim = victim
-        self.peak = victim.resources()
+    def __init__(self, attacked: AttackedNode) -> None:
+        self._attacked = attacked
+        self.peak = attacked.resources()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample)
 
@@ -152,7 +151,7 @@ class PeakSampler:
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE_SECONDS):
             try:
-                now = self._victim.resources()
+                now = self._attacked.resources()
             except psutil.Error:
                 return
             self.peak = Resources(max(self.peak.rss, now.rss), max(self.peak.descriptors, now.descriptors))

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import RejectReason, TruthError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth_columns import (
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
+from hltnode.protocol.lhcb.truth_columns import (
     FLAGS,
     PARTICLE,
     PARTICLES_VERSION,
     decode_particle_columns,
     encode_particle_columns,
 )
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 VERTICES_VERSION = 1
 
@@ -114,9 +116,9 @@ def encode_particles(particles: Sequence[McParticle], version: int = PARTICLES_V
 
 def decode_vertices(bank: RawBank) -> list[McVertex]:
     """The primary vertices of an event from its bank of type 33.  Raises TruthError."""
-    if bank.type != BankType.MC_VERTICES:
+    if bank.type != LhcbBankType.MC_VERTICES:
         raise TruthError(
-            RejectReason.MISMATCH, f"MC vertices: bank type {BankType.MC_VERTICES:d} expected, {bank.type} found"
+            RejectReason.MISMATCH, f"MC vertices: bank type {LhcbBankType.MC_VERTICES:d} expected, {bank.type} found"
         )
     size = len(bank.payload)
     if size < _N_VERTICES.size:
@@ -134,4 +136,4 @@ def encode_vertices(vertices: Sequence[McVertex], version: int = VERTICES_VERSIO
         parts += [_VERTEX.pack(vertex.n_tracks, vertex.x, vertex.y, vertex.z) for vertex in vertices]
     except struct.error as error:
         raise TruthError(RejectReason.OVERSIZED, f"MC vertices: {error}") from error
-    return RawBank(BankType.MC_VERTICES, version, 0, memoryview(b"".join(parts)))
+    return RawBank(LhcbBankType.MC_VERTICES, version, 0, memoryview(b"".join(parts)))

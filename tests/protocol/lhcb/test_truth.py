@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import (
-    BankType,
-    Mfp,
-    RawBank,
-    RejectReason,
-    encode_bank,
-    events_of_mfps,
-)
-from hltnode.protocol.errors import TruthError
+from hltnode.protocol import Mfp, RawBank, RejectReason, encode_bank, events_of_mfps
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.readout import mfps_of_events
-from hltnode.protocol.raw_data.truth import (
+from hltnode.protocol.lhcb.truth import (
     McParticle,
     McVertex,
     decode_particles,
@@ -26,7 +20,7 @@ from hltnode.protocol.raw_data.truth import (
     encode_particles,
     encode_vertices,
 )
-from hltnode.protocol.raw_data.truth_columns import CHUNK_SIZE
+from hltnode.protocol.lhcb.truth_columns import CHUNK_SIZE
 from tests.protocol import strategies
 
 ONE = McParticle(
@@ -63,7 +57,7 @@ def test_many_particles_are_split_over_banks_that_fit() -> None:
 
 
 def test_an_event_without_truth_has_no_particles() -> None:
-    assert decode_particles([RawBank(BankType.UT, 3, 0, memoryview(b""))]) == []
+    assert decode_particles([RawBank(LhcbBankType.UT, 3, 0, memoryview(b""))]) == []
 
 
 def test_a_missing_bank_is_detected() -> None:
@@ -92,14 +86,14 @@ def payload_of(particles: list[McParticle]) -> bytes:
 )
 def test_damaged_particles_are_refused_with_their_reason(payload: bytes, version: int, reason: RejectReason) -> None:
     with pytest.raises(TruthError) as error:
-        decode_particles([RawBank(BankType.MC_TRACKS, version, 0, memoryview(payload))])
+        decode_particles([RawBank(LhcbBankType.MC_TRACKS, version, 0, memoryview(payload))])
     assert error.value.reason is reason
 
 
 @pytest.mark.parametrize("payload", [b"", b"\xff\xff\xff\xff", b"\1\0\0\0", bytes(5), bytes(32)])
 def test_damaged_vertices_are_refused(payload: bytes) -> None:
     with pytest.raises(TruthError):
-        decode_vertices(RawBank(BankType.MC_VERTICES, 1, 0, memoryview(payload)))
+        decode_vertices(RawBank(LhcbBankType.MC_VERTICES, 1, 0, memoryview(payload)))
 
 
 @pytest.mark.parametrize("change", [{"key": -1}, {"pid": 1 << 31}, {"p": 1e300}, {"velo_ids": (1 << 32,)}])
@@ -114,7 +108,7 @@ def test_real_truth_is_used_to_the_last_byte_and_has_the_known_counts(
 ) -> None:
     events: list[list[RawBank]] = request.getfixturevalue(fixture)
     particles = [decode_particles(banks) for banks in events]
-    vertices = [decode_vertices(b) for banks in events for b in banks if b.type == BankType.MC_VERTICES]
+    vertices = [decode_vertices(b) for banks in events for b in banks if b.type == LhcbBankType.MC_VERTICES]
     assert [sum(p.is_long for p in event) for event in particles] == [121, 30, 49, 69, 105, 24, 38]
     assert [len(event) for event in vertices] == [9, 4, 6, 5, 10, 7, 9]
     reconstructible = [sum(vertex.n_tracks >= 4 for vertex in event) for event in vertices]
@@ -125,9 +119,9 @@ def test_real_truth_is_used_to_the_last_byte_and_has_the_known_counts(
 @pytest.mark.parametrize(("fixture", "version"), [("retina_events", 2), ("superpixel_events", 1)])
 def test_real_truth_is_written_back_byte_by_byte(fixture: str, version: int, request: pytest.FixtureRequest) -> None:
     for banks in request.getfixturevalue(fixture):
-        real = [b for b in banks if b.type == BankType.MC_TRACKS]
+        real = [b for b in banks if b.type == LhcbBankType.MC_TRACKS]
         assert encode_particles(decode_particles(banks), version) == real
-        (vertices,) = (b for b in banks if b.type == BankType.MC_VERTICES)
+        (vertices,) = (b for b in banks if b.type == LhcbBankType.MC_VERTICES)
         assert encode_vertices(decode_vertices(vertices)) == vertices
 
 
