@@ -184,7 +184,7 @@ def test_a_mep_is_overtaken_when_its_missing_sources_have_delivered_younger_ones
     check_identities(builder)
 
 
-def test_a_mep_for_which_there_was_no_place_is_not_overtaken_by_those_that_its_feeder_sent_since() -> None:
+def test_a_mep_that_found_no_place_is_not_overtaken_by_later_ones_of_its_feeder() -> None:
     builder = make_builder()
     limit = 0
     while builder.window.outstanding > 0:
@@ -418,7 +418,7 @@ def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> No
     check_identities(builder)
 
 
-def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_them_one_after_the_other() -> None:
+def test_half_full_slots_without_new_input_are_sealed_one_by_one_at_their_deadline() -> None:
     builder = make_builder(slots=2)
     meps: list[int] = []
     # MEPs of one event that wait for their sources reserve more than they need in the end.

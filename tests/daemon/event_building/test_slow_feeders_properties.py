@@ -41,7 +41,7 @@ MEP_TIMEOUT_MS = 100
 class Feeder:
     """Sends its sources of each MEP in the order of ids, as the credits and its pace allow.
 
-    `start_ms` after the begin of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
+    `start_ms` after the start of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
     each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`.
     """
 
@@ -198,7 +198,7 @@ def run_until_closed(simulation: Simulation, n: int, limit_ms: int) -> None:
         simulation.step()
 
 
-def test_a_feeder_that_stops_delivering_is_awaited_for_its_timeout_and_then_costs_the_mep_timeout_only() -> None:
+def test_a_silent_feeder_is_awaited_for_its_timeout_and_then_only_for_the_mep_timeout() -> None:
     stops = paced(2)
     simulation = Simulation([paced(0), stops], slots=3, meps_per_slot=4, compute_ms=0, n_meps=200)
     run_until_closed(simulation, 5, 1000)

@@ -42,7 +42,7 @@ async def in_thread(peer: RawPeer, socket_type: bytes) -> RawPeer:
     return await asyncio.to_thread(peer.shake_hands, socket_type)
 
 
-async def test_connections_of_one_address_are_limited_before_any_handshake_and_another_address_still_feeds(
+async def test_connections_of_one_address_are_limited_before_the_handshake_and_another_feeds(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with limited(tmp_path, connections=16, connections_of_this_machine=12) as (node, _):

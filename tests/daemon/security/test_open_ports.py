@@ -1,5 +1,7 @@
-"""What whoever reaches a port without keys can do to the data. SECURITY.md says it; these are no defects to be mended
-without keys, and each has a limit."""
+"""What a client that reaches a port without keys can do to the data, as SECURITY.md says.
+
+These are no defects: they cannot be prevented without keys, and each has a limit.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
