@@ -1,4 +1,4 @@
-"""The picture of an accepted event: made when a browser shows the page, one at a time, and never at the cost of the node."""
+"""The picture of an accepted event: made when a browser shows the page, one at a time, at no cost for the node."""
 
 from __future__ import annotations
 
