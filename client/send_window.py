@@ -16,10 +16,10 @@ No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 
+from hltnode.client.kept_mep import KeptMep, NextFrames
 from hltnode.client.refused_fragments import RefusedFragments
 from hltnode.client.silent_meps import SilentMeps
 from hltnode.protocol.buffers import Buffer
@@ -35,39 +35,6 @@ RETRY_NS = 50_000_000
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
 # The fragment is sound, and the node will take it, or the supervisor tells that another node gets it.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
-
-
-class _Mep:
-    """A MEP that is kept."""
-
-    __slots__ = ("active", "at_node", "attempts", "frames", "held", "last_turn", "nacked", "turns", "waiting")
-
-    def __init__(self, frames: dict[int, Buffer]) -> None:
-        self.frames = frames
-        self.waiting = dict.fromkeys(reversed(frames))
-        """Sources whose frames are to be sent, the next one last."""
-        self.active = False
-        self.at_node = False
-        """The node has said so: what it has refused goes again, all of it does not."""
-        self.held = False
-        """The node has said that it has all of it."""
-        self.last_turn = 0
-        """When its last frame left, in the order of what was sent."""
-        self.turns = 0
-        """Times that the node had no place for it."""
-        self.nacked: dict[int, RejectReason] = {}
-        """Sources whose fragment was refused and was not sent again yet."""
-        self.attempts: dict[int, int] = {}
-        """Damaged arrivals by source."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextFrames:
-    """Frames of a MEP in the order in which they are to be sent, and their sources."""
-
-    mep: int
-    sources: list[int]
-    frames: list[Buffer]
 
 
 class SendWindow:
@@ -97,7 +64,7 @@ class SendWindow:
         """MEPs that the node has closed without a fragment of a source, whether they are here or not."""
         self.resent = 0
         self.next_mep = 0
-        self._kept: dict[int, _Mep] = {}
+        self._kept: dict[int, KeptMep] = {}
         self._ids: list[int] = []
         """The MEPs that are kept, in order."""
         self._retained: dict[int, dict[int, Buffer]] = {}
@@ -107,7 +74,7 @@ class SendWindow:
         # Entries of MEPs that are not kept any more, or have nothing to be sent, are skipped.
         self._going: list[int] = []
         self._new: list[tuple[int, int]] = []
-        self._retries: deque[tuple[int, _Mep, int, int]] = deque()
+        self._retries: deque[tuple[int, KeptMep, int, int]] = deque()
         # Active MEPs without anything to be sent.
         self._silent = SilentMeps()
         self._n_sent = 0
@@ -165,7 +132,7 @@ class SendWindow:
             self._retained.pop(mep, None)
         if mep in self.acked:
             return
-        self._kept[mep] = _Mep(dict(frames))
+        self._kept[mep] = KeptMep(dict(frames))
         if not self._ids or mep > self._ids[-1]:
             self._ids.append(mep)
         else:
@@ -218,7 +185,7 @@ class SendWindow:
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
 
-    def next_frames(self, most: int) -> "NextFrames":
+    def next_frames(self, most: int) -> NextFrames:
         """The next frames that credits allow, all of one MEP; none if there are none. `sent` says which have left."""
         mep = self._next_mep()
         if mep is None:
@@ -245,7 +212,7 @@ class SendWindow:
                 return mep
         return None
 
-    def sent(self, now_ns: int, next_frames: "NextFrames", n: int) -> None:
+    def sent(self, now_ns: int, next_frames: NextFrames, n: int) -> None:
         """The first n of these frames have left."""
         entry = self._kept.get(next_frames.mep)
         if entry is None or not n:
@@ -330,7 +297,7 @@ class SendWindow:
             entry.nacked[source] = reason
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
 
-    def _give_way(self, mep: int, entry: _Mep) -> None:
+    def _give_way(self, mep: int, entry: KeptMep) -> None:
         """The node has no place for a MEP: what is refused of it waits for another credit, behind all others."""
         entry.active = False
         entry.turns += 1
@@ -370,7 +337,7 @@ class SendWindow:
             if self._kept.get(mep) is entry and source in entry.nacked and source not in entry.waiting:
                 self._queue_again(mep, entry, source)
 
-    def _queue_again(self, mep: int, entry: _Mep, source: int) -> None:
+    def _queue_again(self, mep: int, entry: KeptMep, source: int) -> None:
         self.resent += 1
         if not entry.active:
             heappush(self._new, (entry.turns, mep))
@@ -419,7 +386,7 @@ class SendWindow:
             # In the order of their ids, which makes it a heap.
             self._new.append((0, mep))
 
-    def _forget(self, mep: int, entry: _Mep) -> None:
+    def _forget(self, mep: int, entry: KeptMep) -> None:
         del self._kept[mep]
         self._active -= entry.active
         self._silent.discard(mep)
