@@ -18,10 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CLEAN = (
     ".github", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md",
     "SECURITY.md", "benchmarks", "client", "daemon", "deploy", "docker", "docs", "examples", "library", "mkdocs.yml",
-    "processing/lhcb/offline", "processing/lhcb/primary_vertices", "processing/lhcb/ut", "processing/offline",
-    "processing/selection/configuration", "processing/selection/evaluation", "processing/selection/kernel_code",
-    "processing/selection/lines", "processing/selection/reports", "processing/selection/studies", "protocol",
-    "pyproject.toml", "tests", "tools",
+    "processing", "protocol", "pyproject.toml", "tests", "tools",
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")
