@@ -14,7 +14,7 @@ constexpr float pi = 3.14159265358979f;
 /// What they need beside arithmetic, comparisons and `condition ? a : b`; words are those of numbers, as many bits.
 template <typename Number>
 struct number_words
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     ;
 #else
 {

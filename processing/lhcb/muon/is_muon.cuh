@@ -7,8 +7,8 @@
 // In:  long_tracks.{qop, x, y, tx, ty, count}, muon_hits.{x, y, z, dx, dy, tile}, muon_hits.station_offset,
 //      muon_field_of_interest. Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each station
 //      asked for that is nearest to the line in units of its sizes; of equal ones the first.
-// One block per event, one thread per track. M3 is looked at first: it has a third of the hits of M2, and no muon
-// misses it. On the CPU eight or sixteen hits are looked at together. Bounds: tracks as long_tracks.count, hits as
+// One block per event, one thread per track. M3 comes first: it has a third of the hits of M2, and no muon
+// misses it. On the CPU eight or sixteen hits are tested together. Bounds: tracks as long_tracks.count, hits as
 // muon_hits.station_offset; columns are read up to muon_hit_padding - 1 places behind the last hit.
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
 #include "lhcb/tracks/long/generated/long_types.h"
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 #include "framework/device/wide_lanes.h"
 #endif
 
@@ -36,7 +36,7 @@ struct muon_search {
 
     __device__ void set_fields(const muon_field_of_interest& fields, uint32_t station, float momentum, float scale)
     {
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
         constexpr uint32_t all = (1u << 2u * n_muon_regions) - 1u;
         float_wide a, b, c;
         load_wide_where(a, fields.a[station], all);
@@ -64,7 +64,7 @@ __device__ void take_of_region(Values& value, const Values (&values)[n_muon_regi
     value = odd ? (high ? values[3] : values[1]) : (high ? values[2] : values[0]);
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 __device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 {

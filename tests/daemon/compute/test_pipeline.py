@@ -242,7 +242,7 @@ def test_meps_that_ended_a_session_are_computed_alone(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("bench", [{6: 1, 7: 2, 9: 3}], indirect=True)
-def test_meps_that_ended_two_sessions_are_skipped_and_results_stay_with_their_events(
+def test_meps_on_which_two_sessions_ended_are_left_out_and_results_keep_their_events(
     bench: Bench,
 ) -> None:
     bench.submit(0, 5, 6, 7, 8, 9)

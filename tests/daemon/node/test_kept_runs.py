@@ -230,7 +230,7 @@ async def test_a_closed_run_has_its_files_and_the_received_part_of_open_meps(
         assert await late.hear(RunClosed) == RunClosed(RUN)
 
 
-async def test_a_mep_revoked_between_writing_and_the_release_of_its_slot_can_be_built_again(
+async def test_a_mep_revoked_between_its_write_and_its_free_slot_can_be_sent_again(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):

@@ -12,7 +12,7 @@ from tests.daemon.replay.distribution_machine import MEPS, DistributionMachine
 
 @pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
 @pytest.mark.parametrize("killed", [True, False])
-def test_an_acknowledgement_seen_by_some_connections_before_the_node_is_lost_costs_nothing(
+def test_an_acknowledgement_that_only_some_connections_got_before_a_loss_costs_nothing(
     arrives: list[bool], killed: bool
 ) -> None:
     machine = DistributionMachine()
@@ -23,7 +23,7 @@ def test_an_acknowledgement_seen_by_some_connections_before_the_node_is_lost_cos
     machine.teardown()
 
 
-def test_a_restarted_follower_has_the_fragments_of_a_mep_acknowledged_only_to_it() -> None:
+def test_a_restarted_follower_has_fragments_of_a_mep_acknowledged_to_it_alone() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(4)
@@ -106,7 +106,7 @@ def test_a_supervisor_killed_twice_during_the_absence_of_a_node_revokes_moved_me
     machine.teardown()
 
 
-def test_a_supervisor_killed_before_the_node_knows_of_a_returned_mep_returns_it_again() -> None:
+def test_a_supervisor_killed_before_the_node_hears_of_a_returned_mep_returns_it_again() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.the_supervisor_assigns_a_mep()

@@ -7,8 +7,8 @@
 // z of the track's y.
 // In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
-// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer are
-// looked at and max_peaks peaks of a histogram.
+// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer
+// and max_peaks peaks of a histogram are tried.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -145,7 +145,7 @@ class stereo_search {
             const uint8_t bit = static_cast<uint8_t>(1u << i);
             // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
             constexpr float last = static_cast<float>(n_bins);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
             for (uint32_t hit = at.first; hit < at.end; ++hit)
                 layers_in_bin[static_cast<int32_t>(min_of(max_of(shift - x_[hit] * scale, 0.f), last))] |= bit;
 #else
