@@ -1,4 +1,4 @@
-"""Commands ask the tools of a chain: those of the default one, of a second chain, and of a chain that has none."""
+"""Commands with tools of a chain: the default chain, a second chain, and a chain without tools."""
 
 from __future__ import annotations
 

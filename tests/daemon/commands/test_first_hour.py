@@ -1,4 +1,4 @@
-"""What a newcomer types first: version, help, completion, configuration, and mistakes, which are named."""
+"""The first commands of a new user: version, help, completion, configuration, and messages about mistakes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ SHAPE = HistogramShape(name="h", bins=2, low=0.0, high=2.0)
 
 
 class Slot:
-    """Counts what a test says, and how often it was asked."""
+    """Returns counts set by the test, and counts the requests."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(SHAPE.n_counts, np.uint32)

@@ -19,7 +19,7 @@ LIMITS = BatchLimits(events=64, meps=8, input_bytes=4096, rows=64)
 
 
 class Notes:
-    """What was noted, in its order, and what earlier sessions have left."""
+    """The notes in order, and the interruptions left by earlier sessions."""
 
     def __init__(self, interrupted: Mapping[int, int]) -> None:
         self.noted: list[tuple[str, list[int]]] = []
@@ -95,7 +95,7 @@ def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
 
 @pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing happens before the back end has called: a wake-up that is lost would be seen."""
+    """Nothing happens before the call of the back end, so the test detects a lost wake-up."""
     monkeypatch.setattr("hltnode.daemon.compute.pipeline.LOOK_SECONDS", 3600.0)
     monkeypatch.setattr("hltnode.daemon.compute.pipeline.IDLE_SECONDS", 3600.0)
 

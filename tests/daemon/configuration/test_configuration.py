@@ -234,7 +234,7 @@ def test_min_feeders_is_at_most_max_feeders(tmp_path: Path) -> None:
 
 def test_variables_that_resemble_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
-    # What Kubernetes sets for a service.
+    # Kubernetes sets this for a service.
     monkeypatch.setenv("HLTNODE_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("HLTNODE_PORT", "tcp://10.0.0.1:5555")
     monkeypatch.setenv("HLTNODE_PORT_5555_TCP_ADDR", "10.0.0.1")

@@ -1,4 +1,4 @@
-"""What is read of a GPU through NVML, with a stand-in for the library, and what a node does without one."""
+"""Readings of a GPU through NVML, with a stand-in for the library, and a node without a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pynvml: Any = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installe
 
 
 class StandIn:
-    """NVML of a machine with two GPUs, which is asked for what the driver may leave out."""
+    """NVML of a machine with two GPUs; the driver may lack some readings."""
 
     def __init__(self) -> None:
         self.unsupported: set[str] = set()

@@ -1,4 +1,4 @@
-"""Histograms as metrics and as JSON: what they say, and that they are bounded."""
+"""Histograms as metrics and as JSON: content and bounded size."""
 
 from __future__ import annotations
 

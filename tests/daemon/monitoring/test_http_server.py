@@ -365,7 +365,7 @@ async def test_many_small_headers_are_431_like_one_huge_header(node: Node) -> No
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(4000)) + b"\r\n"
     )
     answer = await node.raw(request)
-    # What is not read may reset the connection.
+    # Unread input may reset the connection.
     assert answer == b"" or parse(answer)[0] == 431
     assert (await node.ask("/healthz"))[0] == 200
 

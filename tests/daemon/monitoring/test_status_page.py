@@ -1,4 +1,4 @@
-"""The status page: what it shows of a large node, that strings of others stay text, and that it runs in a browser."""
+"""The status page: a large node, escaped strings from the network, and a run in a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHAPE = HistogramShape(name="mass", bins=4, low=0.0, high=2.0, unit="MeV", descr
 
 
 def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feeders: int = 60) -> PageContent:
-    """What a node shows. Every string that can come from outside has `text` in it."""
+    """Content of the page. Every string that can come from the network contains `text`."""
     names = [f"Hlt1{text}{i}" for i in range(lines)]
     status: dict[str, Any] = {
         "node": text,

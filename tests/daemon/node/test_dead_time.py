@@ -1,4 +1,4 @@
-"""Dead time is elapsed time, however late the ticks of the event loop come."""
+"""Dead time is elapsed time, independent of late ticks of the event loop."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Two processes that feed under one name: the first one keeps its place as long as it is there."""
+"""Two processes that feed under one name: the first process keeps its place while it is connected."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from tests.daemon.fakes import (
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
-FIRST, SECOND = 1, 2  # seeds of what they feed: the same MEP ids with other content
+FIRST, SECOND = 1, 2  # seeds of their events: the same MEP ids with other content
 
 
 @asynccontextmanager

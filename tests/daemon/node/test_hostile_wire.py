@@ -1,4 +1,4 @@
-"""Garbage of every kind on the data, control and HTTP sockets: rejected, counted by reason, and the service goes on."""
+"""Garbage of every kind on the data, control and HTTP sockets is rejected and counted by reason; the node continues."""
 
 import asyncio
 import random
@@ -159,7 +159,7 @@ async def test_random_damage_is_refused_for_some_reason_and_never_taken(
                 frame[0] ^= 1
             await data.send(bytes(frame[: rng.randint(0, len(frame))] if rng.random() < 0.3 else frame))
         # Sent after the garbage on the same connection: when its answer is there, all of that has been digested.
-        # It names a MEP that the feeder does not have, which is told of the refusal too.
+        # It names a MEP that the feeder does not have; the feeder also learns of this refusal.
         await data.send(encode_frame(MFP, run=RUN + 1, mep_id=77, source_id=SOURCES[0]))
         await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_RUN] == 1)
         assert sum(node.counters.fragments_rejected.values()) == node.counters.fragments_received == 501

@@ -37,7 +37,7 @@ def test_hot_keys_are_applied_and_changed_cold_keys_are_named_and_ignored(tmp_pa
 
 
 def test_the_trigger_configuration_changes_only_with_a_new_session(tmp_path: Path) -> None:
-    """Decisions of a session have one TCK: a reload names the key and leaves the lines as they are."""
+    """Decisions of a session have one TCK: a reload reports the key and does not change the lines."""
     old = make_config(tmp_path)
     (tmp_path / "trigger.toml").write_text("")
     change = compare(old, make_config(tmp_path, trigger={"file": str(tmp_path / "trigger.toml")}))

@@ -75,7 +75,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Peer:
-    """A peer of the control socket that says what the test says."""
+    """A peer of the control socket that sends the messages of the test."""
 
     def __init__(self, context: zmq.asyncio.Context, node: Node, identity: bytes | None = None) -> None:
         self.socket = context.socket(zmq.DEALER)

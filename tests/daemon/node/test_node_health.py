@@ -1,4 +1,4 @@
-"""What /healthz says of a node whose events do not leave, and how much space it has for them."""
+"""/healthz of a node whose events do not leave, and the free space for events."""
 
 import asyncio
 import errno

@@ -50,7 +50,7 @@ def context() -> Iterator[zmq.asyncio.Context]:
 async def feed_and_listen(
     context: zmq.asyncio.Context, node: Node, feeder: Feeder, n_meps: int, meps: Iterator[FeedMep] | None = None
 ) -> tuple[FeedReport, list[MepDecision]]:
-    """Feed some MEPs, and what a subscriber hears of them."""
+    """Feed some MEPs; returns the decisions that a subscriber receives."""
     with context.socket(zmq.SUB) as subscriber:
         subscriber.subscribe(b"")
         subscriber.connect(node.publisher.endpoint)
@@ -455,5 +455,5 @@ async def test_memory_stays_flat_over_thousands_of_meps(
         grown = process.memory_info().rss - resident[0]
         assert [workspace.input_data.ctypes.data for workspace in engine.workspaces] == slots
     assert report.complete
-    # Less than a kilobyte for each MEP, and what allocators keep.
+    # Less than a kilobyte per MEP, plus memory kept by allocators.
     assert grown < min(1024 * (last - begin), 8 * 1024 * 1024)

@@ -1,4 +1,4 @@
-"""What /metrics shows of a run begins and ends with it: its sources, and the feeders that it has lost."""
+"""Metrics of sources and lost feeders start and end with their run."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ async def test_a_plain_program_feeds_over_shared_memory(tmp_path: Path) -> None:
 async def test_a_node_that_was_killed_gets_everything_again_that_it_had_not_acknowledged(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
-    """The end of the connections is that of a process that is killed; the journal knows what was acknowledged."""
+    """The connections end like those of a killed process; the journal knows the acknowledged MEPs."""
     port = 0
     meps = list(synthetic_meps(60))
     async with running_node(config_of(tmp_path)) as (first, _):

@@ -138,7 +138,7 @@ def encode(
 
 
 def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 3) -> list[RawBank]:
-    """The banks of an event that is kept."""
+    """The banks of a kept event."""
     (record,) = iter_records(encode([of_event], routing).data)
     return record.banks()
 
@@ -149,7 +149,7 @@ def bank_of(banks: Sequence[RawBank], bank_type: int) -> RawBank:
 
 
 def check(events: Sequence[Event], routing: Sequence[tuple[int, int, int]], kept: Sequence[int]) -> None:
-    """The records of the kept events are what the oracle says, whichever way their banks are given."""
+    """The records of kept events equal those of the oracle, for each form of their banks."""
     encoded = encode(events, routing, kept)
     records = list(iter_records(encoded.data))
     assert [len(record) for record in encoded.records()] == [record.header.record_size for record in records]
@@ -258,7 +258,7 @@ def test_lines_that_were_not_run_have_no_stage() -> None:
 
 
 def test_reports_look_like_those_of_2025(run3_reports: Sequence[RawBank]) -> None:
-    """27 lines of which 18 (luminosity) and 21 select the event, as whole; only key, TCK and counters are others."""
+    """27 lines; 18 (luminosity) and 21 select the whole event; only key, TCK and counters differ."""
     routing = [LUMI if line == 17 else (0, 0, 0) for line in range(27)]
     kept = one(event(fired=(17, 20)), routing)
     mine = [bank for bank in kept if bank.type in TRIGGER_BANKS]

@@ -70,7 +70,7 @@ async def test_a_consumer_that_pauses_or_connects_late_gets_every_message(
         await output.sender.put_all(range(MESSAGES), numbered)
     await asyncio.to_thread(consumer.thread.join)
     assert consumer.received == list(range(MESSAGES))
-    # What waited was tried again when there was room, and not all the time.
+    # Waiting messages were tried again when there was room, and not continuously.
     assert counters.blocked < 4 * MESSAGES
     output.close(linger_ms=0)
 

@@ -1,4 +1,4 @@
-"""A node survives what raw peers do to its ports, and has its memory and descriptors back afterwards.
+"""A node survives attacks of raw peers on its ports, and regains its memory and descriptors.
 
 The attacks at full size, as a table: `python -m tests.attacks`.
 """
@@ -60,7 +60,7 @@ def test_a_node_survives_an_attack_and_regains_memory_and_descriptors(attacked: 
 
 
 def test_after_all_attacks_the_same_node_takes_a_run(attacked: AttackedNode, tmp_path: Path) -> None:
-    """It runs after the others, on their node."""
+    """This test runs after the others, on the same node."""
     events = tmp_path / "events.mep"
     events.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in synthetic_meps(50)))
     line = [

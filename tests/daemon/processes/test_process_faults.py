@@ -79,7 +79,7 @@ def test_a_stopped_feeder_costs_timeouts_and_nothing_else(site: Site) -> None:
     site.wait_for(lambda: (status := site.status()) is not None and status["accounting"]["meps"]["timeout"] > 3)
     second.send_signal(signal.SIGCONT)
     assert site.wait(first) == 0, site.logs()
-    # Its fragments came after their MEPs were closed: that is not silent.
+    # Its fragments came after the close of their MEPs, so the source is not silent.
     assert site.wait(second) == 1, site.logs()
     assert "MEPs, late" in site.logs()
     status = site.status()

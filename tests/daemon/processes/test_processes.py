@@ -1,4 +1,4 @@
-"""Real node and feeder processes over TCP: what a kill, a restart and a SIGTERM leave behind."""
+"""Real node and feeder processes over TCP: kill, restart and SIGTERM."""
 
 import json
 import signal

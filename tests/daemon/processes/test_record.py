@@ -1,4 +1,4 @@
-"""`hltnode record`: what a node has taken is given to a node once more, and decided in the same way."""
+"""`hltnode record`: a replayed recording gets the same decisions."""
 
 import signal
 import subprocess

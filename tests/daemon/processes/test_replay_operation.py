@@ -1,4 +1,4 @@
-"""`hltnode replay` under an operator's hands: a node that is not there, pause, loop, several processes."""
+"""`hltnode replay` in operation: missing node, pause, loop, several processes."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""`hltnode replay` as a process: its exit codes, what it prints and what its JSON says, however it ends."""
+"""`hltnode replay` as a process: exit codes, output and JSON of every kind of end."""
 
 import json
 import signal
@@ -82,7 +82,7 @@ def test_fragments_that_came_too_late_are_not_accepted_and_make_the_exit_code_1(
 
 
 def test_a_node_waits_for_all_connections_of_a_feeder(site: Site) -> None:
-    """Its configuration asks for one: the feeder says that there are more."""
+    """The configuration expects one feeder; the feeder announces more."""
     site.start_node()
     assert site.wait(feed(site, "--sources", "2")) == 0, site.logs()
     status = site.status()

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.slow, pytes
 EVENTS = 100
 PER_MEP = 5
 RATE = 100
-"""Events per second, of which one node can do all."""
+"""Events per second, low enough for one node."""
 NODES = "abc"
 TRIGGER = """
 [sequence]
@@ -111,7 +111,7 @@ def test_restarts_of_three_nodes_one_by_one_lose_or_duplicate_no_event(farm: lis
         others = [other for other in farm if other is not node]
         before = sum(other.processed() for other in others)
         drain(node, running[place], pause_first=place == 1)
-        # The feeder goes on with the others while this one is away.
+        # The feeder continues with the other nodes while this node is down.
         node.wait_for(lambda: sum(o.processed() for o in others) >= before + 4 * PER_MEP, 180)  # noqa: B023
         assert feeder.poll() is None, a.logs()
         node.config.write_text(node.config.read_text().replace("slots = 3", "slots = 4"))

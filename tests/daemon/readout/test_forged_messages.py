@@ -38,7 +38,7 @@ def bench() -> Bench:
 
 
 def is_unchanged(bench: Bench) -> bool:
-    """The run goes on as before: everything is acknowledged, nothing revoked, the next MEP is built."""
+    """The run continues unchanged: everything is acknowledged, nothing revoked, the next MEP is built."""
     bench.send_mep(4, "a", "b")
     bench.work()
     return (

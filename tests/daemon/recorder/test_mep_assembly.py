@@ -10,7 +10,7 @@ from tests.daemon.fakes import RUN, SOURCES, synthetic_meps
 
 
 def messages(n_meps: int, first: int = 0, sequence: int = 0) -> list[list[bytes]]:
-    """What the tap says of some MEPs, source after source."""
+    """The messages of the tap for some MEPs, by source."""
     found: list[list[bytes]] = []
     for mep in synthetic_meps(n_meps, first=first):
         for frame in mep.frames(RUN, 0).values():

@@ -1,4 +1,4 @@
-"""What a supervisor remembers over its end."""
+"""The stored memory of a supervisor."""
 
 import resource
 import signal

@@ -101,7 +101,7 @@ def test_a_packed_mep_is_refused_with_advice(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_replayed_ends_the_replay_and_is_named(tmp_path: Path, change: str) -> None:
     path = tmp_path / "growing.mdf"
     path.write_bytes(b"".join(map(record, range(100))))
-    # Each pass reads the file anew.
+    # Each pass reads the file again.
     meps = iter(stream_of(path, events_per_mep=100, repeat=3))
     next(meps)
     if change == "appended":

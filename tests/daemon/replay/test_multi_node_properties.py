@@ -35,7 +35,7 @@ def test_a_restarted_follower_has_fragments_of_a_mep_acknowledged_to_it_alone() 
     machine.the_follower_starts()
     machine.a_feeder_says_hello(0, 2)
     for _ in range(4):
-        # What a node has acknowledged to it says nothing: the supervisor decides.
+        # Its own acknowledgements from a node do not count: the supervisor decides.
         machine.the_follower_produces_a_mep()
     machine.both_processes_feed(4)
     machine.cut(0)

@@ -15,7 +15,7 @@ TURNS = 20
 
 
 class DrainingNode:
-    """A controller that drains, and what it waits for."""
+    """A controller that drains, and the state that it waits for."""
 
     def __init__(self) -> None:
         self.builder = SimpleNamespace(open={1: "a MEP"}, is_idle=False)

@@ -1,4 +1,4 @@
-"""Commands over HTTP: who may, what may be asked, and that refusals are counted."""
+"""Commands over HTTP: authentication, allowed commands, and counted refusals."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,7 +15,7 @@ TOKEN = b"0123456789abcdef0123"
 
 
 class Desk:
-    """Records what would be obeyed, and who was turned away."""
+    """Records accepted commands and refused clients."""
 
     def __init__(self, token: bytes | None = TOKEN) -> None:
         self.commands: list[tuple[CommandName, int | None]] = []

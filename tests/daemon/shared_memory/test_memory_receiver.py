@@ -1,4 +1,4 @@
-"""The memory socket: feeders of all kinds, and a node that reads what is sound and ends the other connections."""
+"""The memory socket: the node reads valid ranges of all kinds of feeders and ends other connections."""
 
 import array
 import asyncio
@@ -53,7 +53,7 @@ def one_behind_the_other(frames: list[bytes]) -> bytes:
 
 
 class Bench:
-    """A memory socket, whose node knows the feeders a, b, ... of the session s; and what it has read."""
+    """A memory socket whose node knows the feeders a, b, ... of session s, and the frames that it has read."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.path = directory / "memory.sock"
@@ -175,7 +175,7 @@ async def test_a_feeder_that_ends_without_goodbye_is_counted_and_its_memory_is_r
         assert "memfd:test" in Path("/proc/self/maps").read_text()
         peer.send(encode_ranges([(0, len(frame))]))
         peer.socket.close()
-    # What it had said before is read, although its own descriptor of the memory is closed.
+    # Its earlier messages are read, although its own descriptor of the memory is closed.
     await eventually(lambda: node.counters.left == 1)
     assert node.read == [frame]
     assert (node.counters.segments, node.counters.bytes) == (0, 0)

@@ -1,4 +1,4 @@
-"""What a feeder may hand over as its memory: a file that could end the node when it is read never gets in."""
+"""Accepted memory files of feeders: a file that could crash the reading node is refused."""
 
 import fcntl
 import mmap

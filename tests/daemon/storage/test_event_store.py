@@ -1,4 +1,4 @@
-"""When files get their final names, and what revocations do: in this session and to files of earlier ones."""
+"""Final names of files, and revocations in this session and in files of earlier sessions."""
 
 from pathlib import Path
 

@@ -32,7 +32,7 @@ SIZE = len(record(0))
 
 
 class Output:
-    """A store whose events are of MEPs that have their number."""
+    """A store whose events have the number of their MEP."""
 
     def __init__(
         self,

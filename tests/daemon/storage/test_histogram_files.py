@@ -1,4 +1,4 @@
-"""Histograms in ROOT files: what hist and uproot read, when a node writes them, and what becomes of earlier ones."""
+"""Histograms in ROOT files: read by hist and uproot, times of writing, and earlier files."""
 
 from __future__ import annotations
 

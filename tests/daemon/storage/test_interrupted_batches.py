@@ -1,4 +1,4 @@
-"""What the journal says of batches that were being computed when their session ended."""
+"""The journal on batches that were in computation at the end of their session."""
 
 from pathlib import Path
 

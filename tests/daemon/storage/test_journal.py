@@ -1,4 +1,4 @@
-"""The open journal: what it says after a kill, how it is rewritten, and the batches that it sees begin."""
+"""The open journal: content after a kill, rewriting, and started batches."""
 
 import errno
 import json
@@ -16,7 +16,7 @@ from tests.daemon.storage.sessions import JOURNAL, RUN, Session, events_of
 
 
 def content_of(directory: Path) -> JournalContent:
-    """What a reader makes of the journal."""
+    """The journal as a reader decodes it."""
     content = JournalContent()
     scan = scan_records((directory / JOURNAL).read_bytes())
     assert not scan.damage

@@ -30,7 +30,7 @@ def test_a_journal_cut_at_any_byte_gives_all_whole_records() -> None:
     for cut in range(len(RAW)):
         whole, begin = 0, 0
         for encoded in ENCODED:
-            # The newline is not part of what is checked.
+            # The checksum does not cover the newline.
             if begin + len(encoded) - 1 > cut:
                 break
             begin += len(encoded)

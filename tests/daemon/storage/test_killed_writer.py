@@ -1,4 +1,4 @@
-"""A writing process is killed again and again while another one takes the finished files away."""
+"""A writing process is killed repeatedly while another process collects the finished files."""
 
 import multiprocessing
 import random
@@ -19,7 +19,7 @@ KILLS = 12
 
 
 class Collector(threading.Thread):
-    """Takes finished files away as soon as it sees them."""
+    """Collects finished files as soon as it sees them."""
 
     def __init__(self, directory: Path, taken: Path) -> None:
         super().__init__()

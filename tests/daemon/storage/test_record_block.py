@@ -1,4 +1,4 @@
-"""Records back to back: which fit, whose they are, and what is left without some MEPs."""
+"""Adjacent records: those that fit, their MEPs, and the rest without some MEPs."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What the next session makes of the files of an earlier one."""
+"""Recovery of the files of an earlier session."""
 
 import random
 from pathlib import Path

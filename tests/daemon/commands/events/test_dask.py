@@ -114,7 +114,7 @@ def cluster(n_workers: int) -> Iterator[tuple[str, Client]]:
 
 @contextmanager
 def started(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A command as a group of processes, of which none is left."""
+    """Run a command as a process group, and check that no process is left."""
     with log.open("wb") as file:
         command = [sys.executable, "-m", "hltnode.daemon", *arguments]
         process = subprocess.Popen(command, start_new_session=True, stdout=file, stderr=file)
@@ -144,7 +144,7 @@ def test_the_ranges_of_a_killed_worker_are_processed_again(
     files: list[Path], of_one_machine: dict[str, Any], tmp_path: Path
 ) -> None:
     with cluster(3) as (address, client):
-        # It takes ranges and does nothing with them, until it is killed.
+        # The worker accepts ranges without processing them until it is killed.
         address_of_killed, killed = next(iter(client.run(os.getpid).items()))
         os.kill(killed, signal.SIGSTOP)
         with started(arguments_of(files, tmp_path / "o", "--dask", address), tmp_path / "log") as process:

@@ -83,7 +83,7 @@ def test_a_gzip_file_gives_the_results_of_its_content_and_a_damaged_one_is_repor
 
 
 def inspected(path: Path, out: Path) -> Any:
-    """What `inspect` says of the events of a file."""
+    """The result of `inspect` for a file."""
     result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())

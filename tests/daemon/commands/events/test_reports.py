@@ -1,4 +1,4 @@
-"""What a file says of the trigger: process writes accepted events, inspect reads them, tck names their lines."""
+"""Trigger banks of files: process writes accepted events, inspect reads them, tck names their lines."""
 
 import json
 from dataclasses import replace
@@ -133,7 +133,7 @@ def test_the_document_beside_a_file_names_its_lines_and_replays_it(folder: Path,
 
 
 def test_process_says_which_lines_run(folder: Path, tmp_path: Path) -> None:
-    """A trigger file that names none runs the built-in menu."""
+    """A trigger file without lines runs the built-in menu."""
     (tmp_path / "empty.toml").write_text("")
     arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--trigger")
     n = len(HLT1_MENU.of(None))

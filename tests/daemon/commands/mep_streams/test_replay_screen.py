@@ -1,4 +1,4 @@
-"""What a replay shows: the state while it goes on, and its report."""
+"""The output of a replay: its state while it runs, and its report."""
 
 import io
 
@@ -15,7 +15,7 @@ COLUMNS = 80
 
 
 def lines_of(*states: ReplayState) -> list[str]:
-    """What is printed for states that come one second after the other, with a line for each."""
+    """The output for states at intervals of one second, one line each."""
     printed = io.StringIO()
     times = iter(range(0, 10_000, 100))
     screen = ReplayScreen(Console(file=printed, width=COLUMNS), None, clock=lambda: float(next(times)))

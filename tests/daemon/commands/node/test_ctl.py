@@ -1,4 +1,4 @@
-"""hltnode ctl where something is wrong with the node: it says so at once instead of waiting for an answer."""
+"""hltnode ctl and a faulty node: an error at once instead of waiting for an answer."""
 
 import itertools
 import socket
@@ -28,7 +28,7 @@ def ctl(*arguments: str) -> tuple[int, str, float]:
 
 @contextmanager
 def listener(*, closes: bool) -> Iterator[str]:
-    """The endpoint of a TCP server that is no node: it closes each connection, or says nothing."""
+    """The endpoint of a TCP server that is not a node: it closes each connection, or sends nothing."""
     accepted: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 

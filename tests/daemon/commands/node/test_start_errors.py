@@ -93,7 +93,7 @@ def test_a_missing_file_is_a_json_line_in_the_journal(monkeypatch: pytest.Monkey
 
 
 def lines_of_serve(config: Path) -> list[dict[str, Any]]:
-    """Every line that a node writes that does not start, each of which has to be JSON."""
+    """All log lines of a node that fails to start, each decoded from JSON."""
     ended = subprocess.run(
         [sys.executable, "-m", "hltnode.daemon", "serve", "--config", str(config)],
         capture_output=True,
