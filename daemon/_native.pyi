@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 class MepFragments:
-    """What has come of one MEP, of a run of this number of sources; a source is named by its column among them.
+    """The arrived fragments of one MEP, in a run with this number of sources; a source is given by its column.
 
-    ``bytes`` is with padding, ``last_ns`` the time of the last fragment, ``sources`` a bit mask over the columns,
-    ``rows`` a view i64[n, 3] of source id, offset and size in the order of arrival.
+    ``bytes``: size with padding. ``last_ns``: time of the last fragment. ``sources``: bit mask over the columns.
+    ``rows``: view i64[n, 3] of source id, offset and size in order of arrival.
     """
 
     bytes: int
@@ -24,23 +24,23 @@ class MepFragments:
     def rows(self) -> NDArray[np.int64]: ...
 
 class OpenMeps:
-    """The MEPs that are open, as compiled code sees them, and the cursor of each slot: where the next fragment goes."""
+    """The open MEPs as the compiled code sees them, and the cursor of each slot: the place of the next fragment."""
 
     def __init__(self, n_slots: int, mep_bytes: int) -> None: ...
     def start_run(self, run: int, sources: Sequence[int]) -> None: ...
     def open(self, mep: int, slot: int, first_event: int, n_events: int, fragments: MepFragments) -> None: ...
     def add(self, mep: int, source: int, offset: int, size: int, now_ns: int) -> bool:
-        """A fragment that an open MEP lacks lies at its place; whether the MEP is complete. Raises ValueError."""
+        """Note a copied fragment of an open MEP; True if the MEP is complete. Raises ValueError."""
 
     def close(self, mep: int) -> None: ...
     def cursor(self, slot: int) -> int: ...
     def set_cursor(self, slot: int, at: int) -> None: ...
 
 class SourceCounters:
-    """What is counted of one readout source.
+    """Counters of one readout source.
 
-    ``fragments`` and ``bytes`` are of all whose header could be read, rejected ones included; ``missing`` are MEPs that
-    were closed without it; ``last_seen_ns`` is the loop time (monotonic) of its last fragment.
+    ``fragments`` and ``bytes`` count all fragments with a readable header, including rejected ones. ``missing`` counts
+    MEPs closed without the source. ``last_seen_ns`` is the loop time (monotonic) of its last fragment.
     """
 
     fragments: int
@@ -52,11 +52,11 @@ class SourceCounters:
     ) -> None: ...
 
 class SourceTable:
-    """The counters of the sources that are expected, by source id."""
+    """Counters of the expected sources, by source id."""
 
     def expect(self, sources: Sequence[int]) -> None: ...
     def count(self, source: int, nbytes: int, now_ns: int) -> None:
-        """Count a fragment of a source, if that is expected."""
+        """Count a fragment of a source, if the source is expected."""
 
     def copy(self) -> SourceTable: ...
     def items(self) -> list[tuple[int, SourceCounters]]: ...
@@ -65,7 +65,7 @@ class SourceTable:
     def __len__(self) -> int: ...
 
 class ConnectionTally:
-    """Messages and bytes (as they were on the wire) that were taken of each connection of one socket, by descriptor."""
+    """Messages and bytes (on the wire) received on each connection of one socket, by descriptor."""
 
     def __init__(self, overhead: int) -> None: ...
     def take(self, descriptor: int, nbytes: int, parts: int) -> bool: ...
@@ -79,7 +79,7 @@ class ConnectionTally:
     def admit(self, descriptor: int) -> None: ...
 
 class Outcome(Enum):
-    """Why a loop over frames ends: nothing more, its time is over, a MEP is complete, a frame is left to Python."""
+    """Why a loop over frames ends: no more input, time limit, complete MEP, frame left to Python, or error."""
 
     EMPTY = 0
     PAUSED = 1
@@ -88,13 +88,13 @@ class Outcome(Enum):
     FAILED = 4
 
 class FragmentIntake:
-    """Takes fragments of MEPs that are open to the slots, writable buffers.
+    """Copies fragments of open MEPs into the slots, which are writable buffers.
 
-    `n_threads` copy, the one that calls among them; `piece_bytes` is what one of them copies at a time.
+    `n_threads` threads copy, including the calling thread, in pieces of `piece_bytes`.
     """
 
     is_on: bool
-    """Whether any are taken; else all frames are left."""
+    """If false, all frames are left to Python."""
     def __init__(
         self,
         meps: OpenMeps,
@@ -107,17 +107,17 @@ class FragmentIntake:
     def take_range(
         self, range: memoryview, at: int, now_ns: int, true_ns: int, end_ns: int
     ) -> tuple[Outcome, int, int, int]:
-        """Take frames of shared memory from `at` on; returns begin and end of the last one, and where the next is."""
+        """Process frames of shared memory from `at` on; returns start and end of the last frame, and the next start."""
 
     def take_counts(self) -> tuple[int, int]:
-        """Frames and bytes that were taken since the last call."""
+        """Frames and bytes processed since the last call."""
 
     @property
     def last_mep(self) -> int:
-        """The MEP of the last fragment that was taken."""
+        """The MEP of the last processed fragment."""
 
 class SocketIntake:
-    """Receives the frames of a socket of the libzmq that pyzmq (its extension module `library`) has loaded."""
+    """Receives frames of a ZeroMQ socket, with the libzmq loaded by pyzmq (its extension module `library`)."""
 
     def __init__(self, library: str, intake: FragmentIntake, tally: ConnectionTally) -> None: ...
     def receive(self, socket: int, now_ns: int, true_ns: int, end_ns: int) -> Outcome: ...
@@ -126,4 +126,4 @@ class SocketIntake:
 
     @property
     def error(self) -> int:
-        """After FAILED."""
+        """After FAILED: the error number of libzmq."""

@@ -36,7 +36,7 @@ def _of_streams(value: Callable[[StreamCounters], int]) -> ByLabel:
 
 TABLE = (
     # Identity of node and run
-    info("build", "What is running on this node.", lambda r: r.build),
+    info("build", "Version, node, back end, chain and TCK.", lambda r: r.build),
     info(
         "run",
         "The run, its state, and the configuration of its selection.",
