@@ -11,7 +11,7 @@ MAX_NUMBER = (1 << NUMBER_BITS) - 1
 
 
 class SubDetector(IntEnum):
-    """Top five bits of a Run-3 source id: the sub-detectors of LHCb, whose containers these are."""
+    """Top five bits of a Run-3 source id: the sub-detectors of LHCb, which defined these containers."""
 
     ODIN = 0
     VELO_A = 2
@@ -38,7 +38,7 @@ def source_id(subdetector: int, number: int) -> int:
 
 
 def subdetector_of(source: int) -> int:
-    """Top five bits of a source id: a SubDetector, or a number that is none."""
+    """Top five bits of a source id: a SubDetector, or another number."""
     return source >> NUMBER_BITS
 
 
