@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
-LINKS := $(addprefix build/typecheck/hltnode/,client daemon processing protocol)
+# The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
+LINKS := $(addprefix build/typecheck/hltnode/,__init__.py client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
@@ -12,12 +13,15 @@ BENCHMARKS ?= real_readout replay gather latency
 TEST_WORKERS ?= 2
 # Every link and anchor is checked; no word about later versions of MkDocs.
 BUILD_SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+# -S: without the import hook of an editable install, which would find benchmarks and tests below hltnode too.
+LINT_IMPORTS = PYTHONPATH=build/typecheck:$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('platlib'))") \
+	$(BIN)/python -S $(BIN)/lint-imports
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations 30
 
-.PHONY: demo install test test-all soak attacks alerts check docs format bench gpu headers reference lock deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts check imports docs format bench gpu headers reference lock deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -54,10 +58,10 @@ alerts: $(VENV)/.developed
 check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
+	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
 	$(BIN)/mypy tests
-	PYTHONPATH=build/typecheck $(BIN)/lint-imports
+	$(LINT_IMPORTS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python tools/generate_device_headers.py --check
 	$(BIN)/python tools/generate_reference.py --check
@@ -65,6 +69,10 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BIN)/python tools/generate_lines_page.py --check
 	$(BUILD_SITE)
+
+# The order of imports alone, in seconds.
+imports: $(VENV)/.developed | $(LINKS)
+	$(LINT_IMPORTS)
 
 # The documentation as a site that needs no network: build/site/index.html.
 docs: $(VENV)/.developed
@@ -127,8 +135,12 @@ $(VENV)/.developed: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-# mypy and import-linter do not follow the import hook of an editable install; they read this tree of links instead.
-$(LINKS):
+# mypy does not follow the import hook of an editable install, and import-linter must not; they read this tree of links.
+build/typecheck/hltnode/__init__.py:
+	mkdir -p $(@D)
+	ln -sfn ../../../library/hltnode/$(@F) $@
+
+$(filter-out %.py,$(LINKS)):
 	mkdir -p $(@D)
 	ln -sfn ../../../$(@F) $@
 

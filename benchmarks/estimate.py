@@ -1,13 +1,13 @@
 """An estimate, no measurement: how many events per second a GPU takes, from the counts of device_code.py.
 
 A kernel is as slow as the slowest of three things. *Issue*: the schedulers start one instruction of a warp per cycle at
-most. *Latency*: a warp starts its next instruction when the one before has gone far enough, and only so many warps are
-there (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a batch run one after the other, so that
+most. *Latency*: a warp starts its next instruction when the one before has gone far enough, and the number of warps is
+limited (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a batch run one after the other, so that
 their times add up; the copy of the events to the device goes on beside them and is a bound of its own.
 
-`SLOW` and `FAST` are two sets of assumptions between which the truth is expected; benchmarks/README.md, "Estimate",
-says why. Not in either: starts of kernels (about 2 µs each, in batches of thousands of events), blocks that wait for
-the densest event of a batch, other work on the device.
+`SLOW` and `FAST` are two sets of assumptions between which the truth is expected; the section "Estimate" of
+docs/performance/gpu-device-code.md says why. Not in either: starts of kernels (about 2 µs each, in batches of thousands
+of events), blocks that wait for the densest event of a batch, other work on the device.
 """
 
 from collections.abc import Mapping
@@ -152,7 +152,7 @@ def print_estimate(title: str, report: Mapping[str, Any], console: Console, gpu:
     table = Table(
         *("kernel", "slow: ns/event", "bound", "issue", "latency", "memory", "fast: ns/event", "bound", "issue"),
         *("latency", "memory"),
-        title=f"{title}: ESTIMATE for {gpu.name}, not measured (benchmarks/README.md, Estimate)",
+        title=f"{title}: ESTIMATE for {gpu.name}, not measured (docs/performance/gpu-device-code.md, Estimate)",
     )
     for name in report["kernels"]:
         cells = []

@@ -74,7 +74,7 @@ class Comparison:
 
 
 def in_turn(measures: Sequence[Callable[[], Throughput]], runs: int) -> list[list[Throughput]]:
-    """What each gives in each turn, after one warm-up of all; every other turn goes the other way round."""
+    """Results by measure and turn, after one warm-up of all; every other turn has the reverse order."""
     for measure in measures:
         measure()
     taken: list[list[Throughput]] = [[] for _ in measures]

@@ -102,12 +102,12 @@ def run(shared: Path) -> list[Result]:
     used = sum(each.cpu for each in off) / sum(each.seconds for each in off)
     share = (page_ms / PERIOD_SECONDS + picture / PICTURE_PERIOD_SECONDS) * 1e-3
     return [
-        Result("events, nobody looks", rate_off, "Hz", "", None),
-        Result("events, page once a second", rate_on, "Hz", "nobody looks", rate_on / rate_off),
-        Result("processor time of an event, nobody looks", cpu_off, "µs", "", None),
+        Result("events, no browser", rate_off, "Hz", "", None),
+        Result("events, page once a second", rate_on, "Hz", "no browser", rate_on / rate_off),
+        Result("processor time of an event, no browser", cpu_off, "µs", "", None),
         Result("spread of that, window to window", 100 * spread, "%", "", None),
-        Result("the same, page once a second", cpu_on, "µs", "nobody looks", cpu_on / cpu_off),
-        Result("processors that the node uses, nobody looks", used, "", "", None),
+        Result("the same, page once a second", cpu_on, "µs", "no browser", cpu_on / cpu_off),
+        Result("processors that the node uses, no browser", used, "", "", None),
         Result("page", on[-1].bytes / 1024, "KiB", "", None),
         Result("processor time of a page", page_ms, "ms", "", None),
         Result("processor time of a picture", picture, "ms", "", None),

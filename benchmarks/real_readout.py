@@ -2,8 +2,8 @@
 
 The node is a process of its own, `hltnode serve` on one thread with the VELO chain or the default sequence, fed by
 `hltnode replay` over tcp or shared memory; its processor time is that of all its threads while it takes data, without
-the begin of the run and its end. Its input are the seven real events under numbers of their own, of which a line keeps
-three in a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this process,
+the start of the run and its end. Its input is the seven real events under numbers of their own. A line keeps three in
+a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this process,
 alone: in the node the kernels share processor and memory with what receives, which is part of the ratio.
 """
 
@@ -48,7 +48,7 @@ MIB = 1 << 20
 SECONDS = 120.0
 """A node that has not taken its events by then does not take them."""
 LOOK_SECONDS = 0.5
-"""Between two looks at the status of the node, each of which costs it some milliseconds."""
+"""Between two readings of the status of the node, which cost it some milliseconds each."""
 AFTER_START_SECONDS = LIBRARY_SECONDS + 2.0
 """A node does some of the work of its start later."""
 WAYS = ("tcp", "shm")
@@ -147,7 +147,7 @@ def thread_seconds(pid: int) -> dict[int, tuple[str, float]]:
 def seconds_by_kind(
     pid: int, before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
 ) -> dict[str, float]:
-    """Processor time between two looks at a node with one computing thread, by kind of thread."""
+    """Processor time between two readings of a node with one computing thread, by kind of thread."""
     seconds = dict.fromkeys((EVENT_LOOP, ZEROMQ, KERNELS, OTHERS), 0.0)
     for thread, (name, used) in after.items():
         used -= before.get(thread, (name, 0.0))[1]

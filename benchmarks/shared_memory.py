@@ -50,7 +50,7 @@ SEGMENT_BYTES = 1024 * MIB
 
 
 class _Workspace(FakeWorkspace):
-    """Looks at nothing."""
+    """Reads nothing."""
 
     def seal(self, meps: Sequence[MepInBatch]) -> None:
         self._meps = meps

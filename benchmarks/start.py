@@ -68,7 +68,7 @@ def run(_shared: Path) -> Iterator[Result]:
 
 
 def _until_its_end(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """Wall-clock and processor time in s of a process that ends by itself."""
+    """Wall-clock and processor time in s of a process, from its start to its end."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)

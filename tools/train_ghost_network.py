@@ -5,8 +5,8 @@
     python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/tracks/kalman
     python tools/train_ghost_network.py real.mdf --geometry lhcb-geometry
 
-Of every three events two are trained on, the third is looked at; without -o all events are looked at with the network
-that is there (docs/physics/ghost-probability.md).
+Of every three events two are for training, the third is for the test. Without -o all events test the present network
+(docs/physics/ghost-probability.md).
 """
 
 import argparse

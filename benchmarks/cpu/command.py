@@ -30,13 +30,13 @@ TURNS = 15
 LEAST = 0.4
 """us per event: algorithms that take less in both revisions are not printed."""
 TARGETS = {"velo_superpixel": 2.5, "velo_retina": 1.6, "forward": 0.45}
-"""Of the ratios on the real events, against 0.1.0 (commit 337ba6a)."""
+"""Of the ratios on the real events, against 0.1.0."""
 
 
 def main(arguments: Sequence[str], shared: Path) -> int:
     """Exit code: 0, 1 where something was refused, 2 where nothing could be measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
-    parser.add_argument("--against", metavar="REVISION", help="a commit of this repository")
+    parser.add_argument("--against", metavar="REVISION", help="a version (0.1.0) or a commit")
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
     parser.add_argument(
         "--kernels", action="store_true", help="forms of kernels for the CPU against the common kernels"

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILT = REPOSITORY / "build" / "revisions"
+VERSIONS = REPOSITORY / "benchmarks" / "versions.toml"
 
 
 class RevisionError(Exception):
@@ -47,9 +49,24 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
+def versions() -> dict[str, str]:
+    """The commit of each version of this software."""
+    read: dict[str, str] = tomllib.loads(VERSIONS.read_text(encoding="utf-8"))
+    return read
+
+
+def commit_of(name: str) -> str:
+    """The full hash of a version, or of a revision as git names it. Raises RevisionError."""
+    try:
+        return _git("rev-parse", "--verify", f"{versions().get(name, name)}^{{commit}}")
+    except RevisionError as error:
+        known = ", ".join(versions())
+        raise RevisionError(f"{name}: neither a version ({known}) nor a revision that git knows: {error}") from error
+
+
 def built(name: str) -> Revision:
-    """A revision, as git names it, with its compiled modules. Raises RevisionError."""
-    commit = _git("rev-parse", "--verify", f"{name}^{{commit}}")
+    """A version, or a revision as git names it, with its compiled modules. Raises RevisionError."""
+    commit = commit_of(name)
     folder = BUILT / commit
     site = folder / "site"
     if not site.is_dir():

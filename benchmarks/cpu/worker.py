@@ -3,11 +3,10 @@
 It runs what lies in `sys.path`, which may be a revision of another layout: `LAYOUTS` knows those since 0.1.0. It must
 therefore import nothing else of the repository that it lies in.
 
-The first line that it writes says what it computes: the digest of the events, flags and counts of each event, the
-instruction set; or {"refused": why} where this revision has no such chain. Then each line
-`{"batches": n, "profile": bool}` has it run its batch so often, and answer with the processor time of the process and
-the wall time between submission and end of the batches, in seconds; with `profile` also the processor time of each
-algorithm.
+Its first line describes the work: the digest of the events, flags and counts of each event, and the instruction set; or
+{"refused": why} if this revision has no such chain. Then each line `{"batches": n, "profile": bool}` makes it run its
+batch n times. It answers with the processor time of the process and the wall time between submission and end of the
+batches, in seconds; with `profile` also with the processor time of each algorithm.
 """
 
 import hashlib

@@ -34,7 +34,7 @@ def comparison(name: str, report: Mapping[str, Any], seconds: Mapping[str, float
     lines.append(("slots that overlap", *whole, ""))
     return Section(
         title=f"Against the estimate: {name}",
-        text=f"Estimated for {H100.name} (benchmarks/README.md, Estimate). Slots that overlap: "
+        text=f"Estimated for {H100.name} (docs/performance/gpu-device-code.md, Estimate). Slots that overlap: "
         f"{events_per_second:,.0f} events/s, estimated {slow.events_per_second:,.0f} to {fast.events_per_second:,.0f}.",
         header=("what", "measured, ns per event", "fast", "slow", "bound by (slow)", "difference"),
         rows=[

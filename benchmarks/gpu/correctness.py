@@ -1,4 +1,4 @@
-"""Every column that a physicist or the daemon may look at, on the GPU and on the CPU, bit by bit."""
+"""Every column that a physicist or the daemon may read, on the GPU and on the CPU, bit by bit."""
 
 from collections.abc import Callable, Iterable, Sequence
 

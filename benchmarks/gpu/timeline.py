@@ -17,7 +17,7 @@ TICKS = 10
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """One batch: seconds since the begin of the measurement at which its stages began and ended."""
+    """One batch: seconds since the start of the measurement at which its stages began and ended."""
 
     slot: int
     begin: float

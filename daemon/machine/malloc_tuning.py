@@ -20,7 +20,7 @@ def keep_heap() -> bool:
 
     ZeroMQ allocates each received frame. By default glibc maps each large block and unmaps it when it is freed, so
     every frame costs page faults: with frames of 256 KiB the receiving thread of ZeroMQ took
-    twice as long (benchmarks/README.md).
+    twice as long (docs/performance/node-and-readout.md).
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -26,7 +26,7 @@ NOT_RUN = {
 @pytest.fixture(autouse=True)
 def curl() -> None:
     if shutil.which("curl") is None:
-        pytest.skip("curl, with which the pages look at a node, is not installed")
+        pytest.skip("curl, which the pages use, is not installed")
 
 
 def test_who_follows_the_readme_sees_what_it_shows(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What SECURITY.md says of the ports is shown by tests, and the tests exist."""
+"""Each line of SECURITY.md about a port names a test that shows it, and the tests exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _section(heading: str) -> str:
 
 
 def test_every_line_about_a_port_names_a_test() -> None:
-    rows = [line for line in _section("What whoever reaches a port can do").splitlines() if line.startswith("| ")]
+    rows = [line for line in _section("What a client that reaches a port can do").splitlines() if line.startswith("| ")]
     lines = [row for row in rows if not row.endswith("| test |")]
     assert len(lines) > 20
     assert not [line for line in lines if not TEST.search(line)]

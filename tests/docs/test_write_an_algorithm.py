@@ -29,7 +29,7 @@ EXTENSIONS = {
 }
 """Extension modules that the page does not build again, by their folders."""
 
-# An editable install finds modules of the package through a hook of its own, before it looks at PYTHONPATH.
+# An editable install finds modules of the package through a hook of its own, before it reads PYTHONPATH.
 WITHOUT_HOOK = """
 import runpy, sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
