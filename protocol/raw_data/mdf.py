@@ -99,8 +99,7 @@ def uncompressed(record: memoryview, where: str, *, verify_checksum: bool) -> by
 
 
 def check_record_size(view: memoryview, where: str) -> int:
-    """The size in bytes of the record at the start of `view`; checks that its three copies agree and that it fits
-    `view`.
+    """The size in bytes of the record at the start of `view`; its three copies must agree and fit `view`.
 
     Raises MdfError; its text starts with `where`.
     """

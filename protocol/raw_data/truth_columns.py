@@ -45,8 +45,7 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class McParticleColumns:
-    """Simulated particles, one row each: `values` has the fields of McParticle (same units; flags are 0 or 1) except
-    ids.
+    """Simulated particles, one row each: `values` has the fields of McParticle (same units, flags 0 or 1) except ids.
 
     The LHCbIDs (u32) of all particles are concatenated in `velo_ids`, `ut_ids` and `scifi_ids`; `n_velo_ids`,
     `n_ut_ids` and `n_scifi_ids` (i64) are the numbers of ids of each particle.

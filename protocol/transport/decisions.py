@@ -1,7 +1,7 @@
-"""The decision message: what the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
+"""The decision message, which the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
 
 One message holds the decisions of a whole MEP, with any number of lines: `max_events_of_decision` is the largest number
-of events, and a node takes no MEPs with more.
+of events; a node refuses MEPs with more events.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec
 
 DECISION_VERSION = 2
-# 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,152 events with the most lines that a
-# decision report holds, 16,378.
+# The largest MEP, 65,535 events, fits with up to 1984 lines. With 16,378 lines, the maximum of a decision report, 8,152
+# events fit.
 MAX_DECISION_SIZE = 16 << 20
 # Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a list of 4096 sources at 3
 # bytes each, and the names of the fields take 21 kB.
@@ -56,13 +56,13 @@ class MepDecision(Message, frozen=True, tag="decision"):
 
 
 def max_events_of_decision(n_lines: int) -> int:
-    """The most events of one MEP whose decisions on `n_lines` lines always fit in one message."""
+    """Largest number of events of a MEP whose decisions on `n_lines` lines always fit in one message."""
     bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
     return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
 
 
 def _line_bytes(n_lines: int) -> int:
-    """Bytes of the line decisions of one event."""
+    """Size of the line decisions of one event in bytes."""
     return 4 * -(-n_lines // 32)
 
 
@@ -72,7 +72,7 @@ _CODEC: MessageCodec[MepDecision] = MessageCodec(
     version=DECISION_VERSION,
     change="since version 2 a message has the field n_lines and ceil(n_lines / 32) words of 32 bits per event in lines",
     max_size=MAX_DECISION_SIZE,
-    # The message itself and the list of missing sources.
+    # Containers: the message and the list of missing sources.
     max_containers=2,
 )
 
@@ -83,5 +83,5 @@ def encode_decision(decision: MepDecision) -> bytes:
 
 
 def decode_decision(raw: Buffer) -> MepDecision:
-    """The decision in `raw`.  Raises MessageError for anything that is not exactly a decision of this version."""
+    """The decision in `raw`.  Raises MessageError for anything except a decision of this version."""
     return _CODEC.decode(raw)

@@ -1,4 +1,4 @@
-"""Why a node refuses a message: the words of an `Error`, which are labels of its metrics, too."""
+"""Reasons why a node refuses a message: reasons of an `Error` and metric labels."""
 
 from enum import StrEnum, unique
 
@@ -28,10 +28,10 @@ class HelloRefusal(StrEnum):
 
 @unique
 class MessageRefusal(StrEnum):
-    """Why a control message that is no hello was refused; nothing has changed then.
+    """Reasons why a control message other than a hello was refused; a refused message changes no state.
 
-    unknown_feeder: no hello came over this connection, its next one repairs that; unexpected: not for a node, or not of
-    its run; not_permitted: revoked MEPs that are not the sender's to revoke.
+    unknown_feeder: this connection has sent no hello, the next hello repairs that; unexpected: not for a node, or not
+    of its run; not_permitted: revoked MEPs that the sender may not revoke.
     """
 
     MALFORMED = "malformed"
