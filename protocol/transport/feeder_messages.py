@@ -112,7 +112,7 @@ class Returned(Message, frozen=True):
 
 
 class Nack(Message, frozen=True):
-    """Node to feeder: a fragment was refused; `retry` tells whether to send it again."""
+    """Node to feeder: a fragment was refused; `resend` tells whether to send it again."""
 
     run: U32
     source: U16
