@@ -1,7 +1,7 @@
-"""Rates of lines on a sample of bunch crossings: their own, exclusive, in common, and the bytes that they keep.
+"""Rates of lines on a sample of bunch crossings: single, exclusive and common rates, and the kept bytes.
 
-An event of the sample stands for one crossing of the rate that is given; what the sample leaves out (crossings without
-collision) must be left out of the rate too. Errors are Wilson score intervals of 68.3 %.
+An event of the sample stands for one crossing of the given rate. If the sample excludes crossings without collision,
+the rate must exclude them too. Errors are Wilson score intervals of 68.3 %.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from hltnode.processing.selection.studies.scans import Scan
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, BankType, RawBank
 
 CROSSING_RATE = 30e6
-"""Hz: bunch crossings of both beams at LHCb."""
+"""Rate of bunch crossings of both beams at LHCb in Hz."""
 
 _LEFT_OUT = frozenset(
     {
@@ -25,7 +25,7 @@ _LEFT_OUT = frozenset(
         *(BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY),
     }
 )
-"""Truth, and what a trigger has added."""
+"""Banks of the truth and of a trigger."""
 _ALIGNMENT = 4
 
 Counts = NDArray[np.int64]
@@ -33,14 +33,14 @@ Bytes = NDArray[np.int64]
 
 
 def size_of(banks: Sequence[RawBank]) -> int:
-    """Bytes of the raw banks of an event, headers and padding included, truth and reports of a trigger left out."""
+    """Bytes of the raw banks of an event, headers and padding included, truth and trigger reports excluded."""
     sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in _LEFT_OUT)
     return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
 
 
 @dataclass(slots=True)
 class ScanCounts:
-    """Events of each value of a scan, i64[values]: of the line, of all lines, of the line alone; bytes of all lines."""
+    """Events of each value of a scan, i64[values]: of the line, of all lines, of only this line; bytes of all lines."""
 
     scan: Scan
     line: Counts = field(init=False)
@@ -63,17 +63,17 @@ class RateCounts:
         self.accepted = 0
         self.accepted_bytes = 0
         self.overlap: Counts = np.zeros((n, n), np.int64)
-        """Events that two lines select; of one line on the diagonal."""
+        """Events that two lines both select; the diagonal holds the events of one line."""
         self.exclusive: Counts = np.zeros(n, np.int64)
         self.bytes: Bytes = np.zeros(n, np.int64)
-        """Of the events that each line selects."""
+        """Bytes of the events that each line selects."""
         self.scans = [ScanCounts(scan) for scan in scans]
 
     def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
         """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
         kept = fired.any(axis=1)
-        # Only what some line keeps is measured.
+        # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
         size = np.zeros(len(banks), np.int64)
         size[measured] = [size_of(banks[event]) for event in measured.tolist()]
@@ -91,7 +91,7 @@ class RateCounts:
             counts.total_bytes += size @ of_scan.total.astype(np.int64)
 
     def add_counts(self, other: "RateCounts") -> None:
-        """Add the events that another one of the same lines has counted; both without scans."""
+        """Add the counts of another object with the same lines; both without scans."""
         assert self.names == other.names
         assert not self.scans
         assert not other.scans
@@ -105,10 +105,10 @@ class RateCounts:
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 
-        "error_hz" is half of the interval from "low_hz" to "high_hz", which holds the rate but not in its middle.
+        "error_hz" is half of the interval from "low_hz" to "high_hz"; the rate is not in its middle.
         """
         if not self.events:
-            raise ValueError("there is no event to take rates from")
+            raise ValueError("rates need at least one event")
         own = self.overlap.diagonal()
         per_event = crossing_rate / self.events
         lines = {}

@@ -131,9 +131,9 @@ def test_a_trigger_configuration_sets_its_constants_and_lines(tiny: ModuleType) 
 def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
     lhcb = installed_chain("lhcb")
     text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
-    with pytest.raises(TriggerConfigError, match="'ManyHits' is none of BeamGas, D2KK"):
+    with pytest.raises(TriggerConfigError, match="'ManyHits' is not one of BeamGas, D2KK"):
         TriggerConfig.from_toml(text, lhcb.menu)
-    with pytest.raises(TriggerConfigError, match="'Passthrough' is none of ManyHits"):
+    with pytest.raises(TriggerConfigError, match="'Passthrough' is not one of ManyHits"):
         TriggerConfig.from_toml(text.replace("ManyHits", "Passthrough"), tiny.TINY.menu)
 
 
@@ -173,7 +173,7 @@ def test_what_a_chain_does_not_have_is_named(options: list[str], message: str, t
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("json:dumps", "chain 'broken': json:dumps is no TriggerChain"),
+        ("json:dumps", "chain 'broken': json:dumps is not a TriggerChain"),
         ("json:magic", "chain 'broken': json:magic cannot be loaded"),
         ("no_such_package:CHAIN", "chain 'broken': no_such_package:CHAIN cannot be loaded"),
     ],

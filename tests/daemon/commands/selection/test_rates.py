@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(folder: Path, tmp_path:
         run(sample, "--trigger", trigger, "--compare", tmp_path / "none.toml")
     )
     assert "LINE.CUT=FIRST:LAST:N" in error_of(run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias"))
-    assert "Hlt1MicroBios: no line of this name; the nearest are Hlt1MicroBias" in error_of(
+    assert "Hlt1MicroBios: no line has this name; the nearest are Hlt1MicroBias" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBios.min_tracks=1,2")
     )
     assert "is given twice" in error_of(run(sample, sample, "--trigger", trigger))
