@@ -149,4 +149,6 @@ def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() 
 
 
 def test_no_alert_has_a_label_for_each_source() -> None:
-    assert not [name for name, rule in alerts().items() if re.search(r"\bhltnode_source_|by \([^)]*source", rule["expr"])]
+    assert not [
+        name for name, rule in alerts().items() if re.search(r"\bhltnode_source_|by \([^)]*source", rule["expr"])
+    ]

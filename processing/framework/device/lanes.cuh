@@ -1,12 +1,12 @@
-// Places that a thread looks at in one step: on the CPU the lanes of a vector register, on a GPU, whose threads are the
-// lanes, one. Code between loads and stores is the same: arithmetic, comparisons, `condition ? a : b`.
+// Places that a thread processes in one step: the lanes of a vector register on the CPU; one on a GPU, whose threads
+// are the lanes. Code between loads and stores is the same: arithmetic, comparisons, `condition ? a : b`.
 #pragma once
 
 #include "framework/device/vector8.cuh"
 
 namespace hlt {
 
-/// Of numbers that are not negative.
+/// Truncates numbers that are not negative.
 __device__ uint32_t truncated(float number) { return static_cast<uint32_t>(static_cast<int32_t>(number)); }
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
@@ -26,7 +26,7 @@ __device__ void store_lanes(Lanes* to, Lanes lanes)
     *to = lanes;
 }
 
-/// Bit l is set where lane l of a comparison is true.
+/// Bit l is set if lane l of a comparison is true.
 __device__ uint32_t lanes_where(bool comparison) { return comparison ? 1u : 0u; }
 
 __device__ float as_float(uint32_t lanes) { return static_cast<float>(lanes); }
@@ -34,10 +34,10 @@ __device__ float as_float(uint32_t lanes) { return static_cast<float>(lanes); }
 /// True in the first n lanes.
 __device__ bool first_lanes(uint32_t n) { return n != 0u; }
 
-/// 1 where a comparison is true.
+/// 1 if a comparison is true, else 0.
 __device__ uint32_t ones_where(bool comparison) { return comparison ? 1u : 0u; }
 
-/// Store the lanes whose bits are set, first ones first; in the places of the others anything.
+/// Store the lanes whose bits are set, first ones first; the places of the others get any values.
 template <typename Lanes>
 __device__ void store_packed(Lanes* to, Lanes lanes, uint32_t bits)
 {
@@ -51,7 +51,7 @@ __device__ float values_at(const Column& column, uint32_t place)
     return column[place];
 }
 
-/// At least 25 bits of a column of words from some bit on, which may cross from one word to the next.
+/// At least 25 bits of a column of words from a given bit; they may span two words.
 template <typename Column>
 __device__ uint32_t bits_from(const Column& words, uint32_t bit)
 {
@@ -61,7 +61,7 @@ __device__ uint32_t bits_from(const Column& words, uint32_t bit)
 
 #else
 
-// Vectors are returned without AVX in another way than with it. All such functions are inline, so none notices.
+// The ABI for returned vectors differs with and without AVX. All such functions are inline, so this has no effect.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 constexpr uint32_t n_lanes = 8;
@@ -79,10 +79,10 @@ inline __attribute__((always_inline)) void store_lanes(Number* to, const Lanes& 
     std::memcpy(to, &lanes, sizeof lanes);
 }
 
-/// Bit l is set where lane l of a comparison is true.
+/// Bit l is set if lane l of a comparison is true.
 inline __attribute__((always_inline)) uint32_t lanes_where(const int8x32& comparison) { return bits_of(comparison); }
 
-/// Of numbers that are not negative.
+/// Truncates numbers that are not negative.
 inline __attribute__((always_inline)) uint8x32 truncated(const float8& lanes)
 {
     return __builtin_convertvector(__builtin_convertvector(lanes, int8x32), uint8x32);
@@ -98,7 +98,7 @@ constexpr uint8x32 lane_numbers{0, 1, 2, 3, 4, 5, 6, 7};
 /// True in the first n lanes.
 inline __attribute__((always_inline)) int8x32 first_lanes(uint32_t n) { return lane_numbers < n; }
 
-/// 1 where a comparison is true.
+/// 1 if a comparison is true, else 0.
 inline __attribute__((always_inline)) uint8x32 ones_where(const int8x32& comparison)
 {
     return __builtin_convertvector(comparison & 1, uint8x32);
@@ -117,7 +117,7 @@ inline __attribute__((always_inline)) float8 values_at(const Column& column, con
 #endif
 }
 
-/// At least 25 bits of a column of words from some bit on, which may cross from one word to the next.
+/// At least 25 bits of a column of words from a given bit; they may span two words.
 template <typename Column>
 inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, const uint8x32& bit)
 {
@@ -137,7 +137,7 @@ inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, co
 
 #endif
 
-/// Of each lane.
+/// Square root of each lane.
 template <typename Lanes>
 __device__ __forceinline__ Lanes square_root(const Lanes& lanes)
 {

@@ -157,7 +157,7 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     ("options", "message"),
     [
         (["--chain", "nowhere"], "no chain named 'nowhere': installed are lhcb, tiny"),
-        (["--chain", "tiny", "--encoding", "morse"], "no encoding named 'morse': expected auto"),
+        (["--chain", "tiny", "--encoding", "morse"], "unknown encoding 'morse': expected auto"),
         (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: chain tiny has no geometry"),
     ],
 )
