@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
+CMAKE_FILES := $(shell find processing -name '*.cmake')
 # The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
 LINKS := $(addprefix build/typecheck/hltnode/,__init__.py client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
@@ -63,11 +64,11 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/mypy tests
 	$(LINT_IMPORTS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
-	$(BIN)/python tools/generate_device_headers.py --check
-	$(BIN)/python tools/generate_reference.py --check
+	$(BIN)/python -m tools.generate_device_headers --check
+	$(BIN)/python -m tools.generate_reference --check
 	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
-	$(BIN)/python tools/generate_lines_page.py --check
+	$(BIN)/python -m tools.generate_lines_page --check
 	$(BUILD_SITE)
 
 # The order of imports alone, in seconds.
@@ -96,13 +97,13 @@ gpu:
 
 # The C++ side of the declarations; build again afterwards (any other target does).
 headers: | $(LINKS)
-	PYTHONPATH=build/typecheck $(BIN)/python tools/generate_device_headers.py
+	PYTHONPATH=build/typecheck $(BIN)/python -m tools.generate_device_headers
 
 reference: $(VENV)/.developed
-	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python -m tools.generate_reference
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
-	$(BIN)/python tools/generate_lines_page.py
+	$(BIN)/python -m tools.generate_lines_page
 
 # Versions and hashes of the dependencies, which the Debian package and the images install.
 lock: $(VENV)/.developed
@@ -122,7 +123,7 @@ systemd: $(VENV)/.developed
 	$(PYTEST) tests/deploy/test_under_systemd.py
 
 # The package itself, editable, with its kernels compiled.
-$(VENV)/.installed: pyproject.toml CMakeLists.txt $(NATIVE_SOURCES)
+$(VENV)/.installed: pyproject.toml CMakeLists.txt $(CMAKE_FILES) $(NATIVE_SOURCES)
 	@test -x $(BIN)/python || { echo "making a Python environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	@echo "downloading libraries and compiling the kernels for this machine: one to five minutes, once"

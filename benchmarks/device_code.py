@@ -19,12 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.estimate import bandwidth_floor, print_estimate
+from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_file
 from benchmarks.machine_code import disassembler, machine_instructions
 from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.velo.dense_events import overlaid
@@ -34,7 +34,6 @@ from tests.ptx.kernels import CUDA_VERSION, machine_of, module_of
 from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
-SAMPLES = {"retina": "*retina3*.mdf", "superpixel": "*noretina*.mdf"}
 Report = Mapping[str, Any]
 """Kernels and their total, as they stand in the JSON file."""
 
@@ -196,12 +195,11 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
         device_code = DeviceCode(sequence)
     except pytest.skip.Exception as missing:
         raise RuntimeError(str(missing)) from missing
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     chain = CHAIN.with_sequence(sequence)
     reports = {}
-    for encoding, pattern in SAMPLES.items():
-        (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(pattern)
-        events = list(read_events(sample))
+    for encoding in REAL_FILES:
+        events = list(read_events(real_file(shared, encoding)))
         largest = (
             overlaid(events) if sequence == "velo" else max(events, key=lambda it: sum(len(b.payload) for b in it))
         )

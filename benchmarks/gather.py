@@ -18,6 +18,7 @@ from benchmarks.measure import Result, alternating_medians
 from benchmarks.readout_meps import ReadoutMep, real_mep, simulated_mep
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.limits import line_words
 
 EVENTS_PER_MEP = (100, 1000, 4000)
@@ -37,7 +38,7 @@ class Gathering:
     def __init__(self, mep: ReadoutMep, *, fraction: float = FRACTION, checksums: bool = False) -> None:
         n = mep.n_events
         routing = np.zeros((LINES, 3), np.uint32)
-        self._encoder = EventEncoder(1, routing, COLLECTIONS, checksums=checksums)
+        self._encoder = EventEncoder(1, routing, COLLECTIONS, FlagTable(), checksums=checksums)
         self._mep = mep
         self._buffer = memoryview(mep.data.data)
         lines = np.zeros((n, line_words(LINES)), np.uint32)

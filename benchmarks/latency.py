@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from prometheus_client.parser import text_string_to_metric_families
 
+from benchmarks.lhcb import geometry_folder
 from benchmarks.measure import Result
 from benchmarks.real_readout import MIB, TRIGGER, WAYS, free_ports, numbered_events, process, status_of
 from hltnode.daemon.common.vocabulary import MepStage
@@ -180,7 +181,7 @@ def simulated_events(path: Path) -> None:
 
 def run(shared: Path) -> Iterator[Result]:
     """Simulated events, then the real ones, over tcp and shared memory."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         for sample in ("simulated", "real"):
             events = Path(temporary) / f"{sample}.mdf"

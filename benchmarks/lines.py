@@ -11,11 +11,11 @@ from itertools import count, cycle, islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks.lhcb import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result
 from benchmarks.profile import ProfiledSequence
-from benchmarks.sequences import COPIES, LIMITS, real_events
+from benchmarks.sequences import COPIES, LIMITS
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.processing.selection.select_lines import NAME
@@ -30,7 +30,7 @@ TARGET = 50.0
 
 def run(shared: Path) -> Iterator[Result]:
     """Measure the lines of each sequence: medians over the turns."""
-    events, geometry = real_events(shared), shared / "data" / "lhcb-geometry"
+    events, geometry = real_events(shared), geometry_folder(shared)
     for name in SEQUENCES:
         meps = [encode_mep(CHAIN.with_sequence(name), events * COPIES, encoding="retina")] * MEPS
         yield from measured(name, geometry, meps)

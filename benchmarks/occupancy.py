@@ -14,12 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.lhcb import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result, median
 from benchmarks.profile import ProfiledSequence
-from benchmarks.sequences import real_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
@@ -103,7 +102,7 @@ def exponents(name: str) -> Iterator[Result]:
 def densest(name: str, shared: Path) -> Iterator[Result]:
     """Of the densest real event and of each made-up one; the ratio says how far it is below the most allowed."""
     limits = BatchLimits(events=COPIES, meps=1, input_bytes=4 << 20)
-    of_real = ProfiledSequence(name, shared / "data" / "lhcb-geometry", limits)
+    of_real = ProfiledSequence(name, geometry_folder(shared), limits)
     real = max(event_us(of_real, name, event) for event in real_events(shared))
     yield Result(f"{name}: densest real event", real, "us/event", "", None)
     made_up = ProfiledSequence(name, None, limits)

@@ -15,10 +15,9 @@ import urllib.request
 from pathlib import Path
 
 from benchmarks.latency import ServedNode, write_config
+from benchmarks.lhcb import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result
 from benchmarks.real_readout import TRIGGER, cpu_seconds, free_ports, numbered_events, process
-from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.lhcb.chain import CHAIN
 
 WINDOW_SECONDS = 8.0
 PAIRS = 8
@@ -56,7 +55,7 @@ class Window:
 def picture_ms(shared: Path, geometry: Path) -> float:
     """Processor time of a picture (ms), median of the real events."""
     draw = CHAIN.picture_maker(CHAIN.load_geometry(geometry), CHAIN.load_trigger(None))
-    events = list(read_events(shared / "data/lhcb-minbias-mdf/minbias_601cb8ae_zlib_nomc_ev6001_6007.mdf"))
+    events = real_events(shared)
     draw(events[0])
     took = []
     for banks in events[:PICTURES]:
@@ -68,7 +67,7 @@ def picture_ms(shared: Path, geometry: Path) -> float:
 
 def run(shared: Path) -> list[Result]:
     """Measure with the node's windows, then without a feeder, then the pictures alone."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)
         events = directory / "events.mdf"

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.lhcb import CHAIN
 from benchmarks.measure import Stopwatch, Throughput
 from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
-from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.lhcb import CHAIN, real_file
 from benchmarks.occupancy import simulated
 from hltnode.daemon.replay.mep_source import Packing, meps_of_files, meps_of_simulation
 from hltnode.processing.framework.batch import MFP_ALIGNMENT
-from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 COLLISIONS = 7.6
@@ -30,12 +30,6 @@ class ReadoutMep:
     def n_sources(self) -> int:
         """Sources of the readout."""
         return len(self.places)
-
-
-def real_file(shared: Path) -> Path:
-    """The seven real events, with retina clusters."""
-    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
-    return sample
 
 
 def real_mep(shared: Path, n_events: int) -> ReadoutMep:

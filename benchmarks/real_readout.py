@@ -22,18 +22,19 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.lhcb import CHAIN, geometry_folder, real_file
 from benchmarks.measure import Result, median
-from benchmarks.readout_meps import ReadoutMep, real_file, real_mep
+from benchmarks.readout_meps import ReadoutMep, real_mep
 from hltnode.daemon.storage.histogram_files import LIBRARY_SECONDS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, encode_bank
+from hltnode.protocol.raw_data.raw_bank import encode_bank
 
 FIGURES = "node"
 EVENTS_PER_MEP = (100, 1000)
@@ -249,7 +250,7 @@ def _when_processed(
 
 def run(shared: Path) -> Iterator[Result]:
     """Kernels and node in turn, for each sequence and MEPs of each size."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         events = directory / "events.mdf"

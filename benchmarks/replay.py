@@ -20,13 +20,13 @@ import uvloop
 import zmq
 import zmq.asyncio
 
+from benchmarks.lhcb import CHAIN, real_file
 from benchmarks.measure import Comparison, Result, Stopwatch, Throughput, compare_in_turn
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.replay.made_ahead import made_ahead
 from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
-from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Welcome
 
@@ -116,14 +116,14 @@ def copy_and_send(stream: MepStream, data: str) -> Throughput:
 
 def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparison]:
     """Bare copy and replay in turn."""
-    n_in_files = meps_of_files(paths, LHCB_READOUT, Packing(events_per_mep=1, max_fragment_bytes=1 << 24)).n_events
+    n_in_files = meps_of_files(paths, CHAIN.readout, Packing(events_per_mep=1, max_fragment_bytes=1 << 24)).n_events
     assert n_in_files is not None
     packing = Packing(
         events_per_mep=events_per_mep,
         max_fragment_bytes=MAX_FRAGMENT_BYTES,
         repeat=EVENTS[events_per_mep] // n_in_files,
     )
-    stream = meps_of_files(paths, LHCB_READOUT, packing)
+    stream = meps_of_files(paths, CHAIN.readout, packing)
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
     receiver = spawn.Process(target=receive, args=(theirs,), daemon=True)
@@ -140,7 +140,7 @@ def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparis
 
 def run(shared: Path) -> Iterator[Result]:
     """Real events in MEPs of two sizes."""
-    paths = sorted((shared / "data/lhcb-minbias-mdf").glob("*retina3*.mdf"))
+    paths = [real_file(shared)]
     for events_per_mep in EVENTS:
         stream, found = compare(paths, events_per_mep)
         yield Result(

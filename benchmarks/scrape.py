@@ -18,6 +18,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from benchmarks.lhcb import geometry_folder
 from benchmarks.measure import Result, alternating_medians
 from benchmarks.readout_meps import real_mep
 from benchmarks.real_readout import (
@@ -56,7 +57,7 @@ def page_ms(n_sources: int) -> tuple[float, float]:
     for source, of_source in counters.sources.items():
         of_source.fragments, of_source.bytes, of_source.last_seen_ns = source, source << 40, source
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
-    info = BuildInfo(version="0", node="n", backend="cpu", tck="0x0")
+    info = BuildInfo(version="0", node="n", backend="cpu", chain="lhcb", tck="0x0")
     state, memory = NodeState(run_active=True, sources=range(n_sources)), SlotMemory(0, 0, 0, 0)
 
     def collector() -> NodeCollector:
@@ -127,7 +128,7 @@ class Windows:
 
 def run(shared: Path) -> Iterator[Result]:
     """One node, asked for nothing, its metrics and its status page, in turn."""
-    geometry = shared / "data" / "lhcb-geometry"
+    geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         trigger, events = directory / "trigger.toml", directory / "events.mdf"

@@ -12,13 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
+from benchmarks.lhcb import CHAIN, geometry_folder, real_events
 from benchmarks.measure import Result, Stopwatch, Throughput, compare, in_turn
 from benchmarks.profile import ProfiledSequence
-from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=512, input_bytes=16 << 20)
 COPIES = 9
@@ -32,15 +30,9 @@ TARGETS = {"forward": 0.23, "forward_then_matching": 0.15}
 THREADS_TARGET = 1.8
 
 
-def real_events(shared: Path) -> list[list[RawBank]]:
-    """The seven minimum-bias events, with retina clusters."""
-    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob("*retina3*.mdf")
-    return list(read_events(sample))
-
-
 def run(shared: Path) -> Iterator[Result]:
     """Measure each sequence: medians over the turns."""
-    events, geometry = real_events(shared), shared / "data" / "lhcb-geometry"
+    events, geometry = real_events(shared), geometry_folder(shared)
 
     def meps_of(name: str) -> list[EncodedMep]:
         return [encode_mep(CHAIN.with_sequence(name), events * COPIES, encoding="retina")] * REPEAT

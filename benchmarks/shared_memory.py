@@ -19,8 +19,8 @@ from pathlib import Path
 import uvloop
 import zmq.asyncio
 
+from benchmarks.lhcb import CHAIN, real_file
 from benchmarks.measure import Result
-from benchmarks.readout_meps import real_file
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import PLAIN, connect_to_node
@@ -35,7 +35,6 @@ from hltnode.daemon.replay.mep_source import Packing, meps_of_files
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.readout import LHCB_READOUT
 from tests.daemon.fakes import FakeEngine, FakeWorkspace
 
 FIGURES = "shared_memory"
@@ -141,7 +140,7 @@ def feed(node: NodeProcess, path: Path, events_per_mep: int, run: int, memory: S
         repeat=EVENTS[events_per_mep] // 7,
         memory=memory,
     )
-    stream = meps_of_files([path], LHCB_READOUT, packing)
+    stream = meps_of_files([path], CHAIN.readout, packing)
 
     async def feed_all() -> Costs:
         identity = FeederIdentity(

@@ -5,12 +5,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from benchmarks.lhcb import CHAIN
 from benchmarks.measure import Result, median
 from hltnode.daemon.commands.physics.validate import EVENTS_PER_MEP, LIMITS
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
-from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
+from hltnode.processing.lhcb.chain import HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.blocks import (
     EVENTS_PER_BLOCK,

@@ -94,6 +94,8 @@ class FeederIdentity:
     max_fragment_bytes: int
     feeders: int = 1
     """Number of feeders that share the sources of the run, this one included; the run starts when all are connected."""
+    chain: str = ""
+    """The chain of the data: a node of another chain refuses them. Empty: a node of any chain accepts them."""
 
 
 class Feeder:
@@ -266,6 +268,7 @@ class Feeder:
             max_fragment_bytes=identity.max_fragment_bytes,
             supervises=self.supervising,
             feeders=identity.feeders,
+            chain=identity.chain,
         )
 
     async def _until(self, condition: Callable[[], bool]) -> None:

@@ -17,11 +17,11 @@ def main() -> None:
     take_signals(end_at_once)
     from typer.main import get_command
 
-    from hltnode.daemon.cli import app, import_command
+    from hltnode.daemon.cli import app, import_module_of
 
     command = get_command(app)
     for name in sys.argv[1:2]:
-        import_command(name)
+        import_module_of(name)
     run_to_its_end(lambda: command(prog_name="hltnode"))
 
 

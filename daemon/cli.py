@@ -1,14 +1,15 @@
 """The command line: `hltnode COMMAND --help` explains each command with an example.
 
-A command is imported when it is run: all of them together take seconds. What the list of commands says of each is read
-in its source.
+A command is imported when it is run: all of them together take seconds. The list of commands reads the first sentence
+of each in its source. Commands that ask a tool of a chain get the options of the chain that `--chain` names.
 """
 
 import ast
-from functools import cache
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,7 @@ COMMANDS = "hltnode.daemon.commands"
 
 _COMMANDS = {
     "demo": "demo",
+    "chains": "chains",
     "serve": "node.serve",
     "config": "node.config",
     "doctor": "node.doctor",
@@ -43,21 +45,38 @@ _COMMANDS = {
 """Modules of `commands`: each has a function of its own name, or an `app` of several commands."""
 
 
-@cache
-def import_command(name: str) -> TyperCommand | TyperGroup | None:
-    """The command of a name; None if there is none."""
+def import_module_of(name: str) -> ModuleType | None:
+    """The module of a command; None if there is no command of this name."""
     place = _COMMANDS.get(name)
-    if place is None:
+    return None if place is None else import_module(f"{COMMANDS}.{place}")
+
+
+def import_command(name: str, arguments: Sequence[str] = ()) -> TyperCommand | TyperGroup | None:
+    """The command of a name; None if there is none.
+
+    arguments: of the command, which may name a chain. Raises ValueError where this chain has not the tool that the
+    command needs.
+    """
+    module = import_module_of(name)
+    if module is None:
         return None
-    module = import_module(f"{COMMANDS}.{place}")
     made = getattr(module, "app", None)
     if made is None:
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        made.command(name)(getattr(module, place.rpartition(".")[2]))
+        made.command(name)(_function_of(module, arguments))
     command = typer.main.get_command(made)
     command.name = name
     assert isinstance(command, TyperCommand | TyperGroup)
     return command
+
+
+def _function_of(module: ModuleType, arguments: Sequence[str]) -> Any:
+    from hltnode.daemon.commands.tool_command import ToolCommand, chain_named_in
+
+    function = getattr(module, module.__name__.rpartition(".")[2])
+    if isinstance(function, ToolCommand):
+        return function.of_chain(chain_named_in(arguments) or function.default_chain)
+    return function
 
 
 def command_names() -> list[str]:
@@ -97,8 +116,11 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command that is run."""
-        if args and (command := import_command(args[0])) is not None:
-            return args[0], command, args[1:]
+        if args and import_module_of(args[0]) is not None:
+            from hltnode.daemon.commands.common import user_errors
+
+            with user_errors():
+                return args[0], import_command(args[0], args[1:]), args[1:]
         return super().resolve_command(ctx, args)
 
 

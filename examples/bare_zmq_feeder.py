@@ -19,9 +19,9 @@ import zmq
 
 RUN = 7
 CONTROL_VERSION = 2
-SOURCES = (0, 15 << 11)
-"""The timing board (ODIN), and board 0 of the test detector."""
-BANK_TYPES = (16, 51)
+SOURCES = (0, 24 << 11)
+"""The timing board (ODIN), and a board with a number that is free for users."""
+BANK_TYPES = (16, 192)
 BANK_VERSIONS = (7, 1)
 EVENTS_PER_MEP = 50
 HELLO_SECONDS = 1.0

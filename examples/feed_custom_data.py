@@ -31,10 +31,12 @@ from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.mep import FeedMep
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.replay.single_node import FeedReport, feed_meps
-from hltnode.protocol import BankType, Odin, SubDetector, encode_mfp, encode_odin, source_id
+from hltnode.protocol import ODIN_SOURCE, USER_SUBDETECTORS, USER_TYPES, Odin, encode_mfp, encode_odin, source_id
+from hltnode.protocol.raw_data.bank_types import BankType
 
-TIMING_BOARD = source_id(SubDetector.ODIN, 0)
-DETECTOR_BOARD = source_id(SubDetector.TDET, 0)
+TIMING_BOARD = ODIN_SOURCE
+DETECTOR_BOARD = source_id(USER_SUBDETECTORS[0], 0)
+DETECTOR_BANK = USER_TYPES[0]
 DETECTOR_BANK_VERSION = 1
 CHANNELS = 16
 EVENTS_PER_MEP = 100
@@ -67,7 +69,7 @@ def make_meps(n: int) -> Iterator[FeedMep]:
                     source_id=DETECTOR_BOARD,
                     event_id=first,
                     version=DETECTOR_BANK_VERSION,
-                    types=[BankType.TEST_DET] * EVENTS_PER_MEP,
+                    types=[DETECTOR_BANK] * EVENTS_PER_MEP,
                     fragments=[row.tobytes() for row in pulse_heights],
                 ),
             },

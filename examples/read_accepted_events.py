@@ -10,7 +10,8 @@ from pathlib import Path
 
 from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.protocol import BankType, RawBank, decode_odin
+from hltnode.protocol import RawBank, decode_odin
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 
 

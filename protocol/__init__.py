@@ -6,16 +6,20 @@ messages) and the formats of one experiment's detectors are imported from their 
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError, RejectReason
+from hltnode.protocol.raw_data.bank_types import NO_BANK, USER_TYPES, BankType
 from hltnode.protocol.raw_data.mdf import MdfHeader, MdfRecord, encode_record, iter_records
 from hltnode.protocol.raw_data.mep import Mep, encode_mep, iter_meps
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, encode_mfp, events_of_mfps
+from hltnode.protocol.raw_data.mfp import Mfp, encode_mfp, events_of_mfps
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_bank, encode_banks, iter_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, source_id, subdetector_of
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_bank, encode_banks, iter_banks
+from hltnode.protocol.raw_data.source_id import ODIN_SOURCE, USER_SUBDETECTORS, number_of, source_id, subdetector_of
 from hltnode.protocol.transport.frame_header import FrameHeader, check_crc, decode_header, encode_frame
 
 __all__ = [
     "NO_BANK",
+    "ODIN_SOURCE",
+    "USER_SUBDETECTORS",
+    "USER_TYPES",
     "BankType",
     "Buffer",
     "FrameHeader",
@@ -27,7 +31,6 @@ __all__ = [
     "ProtocolError",
     "RawBank",
     "RejectReason",
-    "SubDetector",
     "check_crc",
     "decode_header",
     "decode_odin",

@@ -53,26 +53,6 @@ class ReportError(BankError):
     """A decision report or routing-bits bank is malformed."""
 
 
-class TruthError(BankError):
-    """The Monte Carlo truth banks of an event are malformed."""
-
-
-class VeloBankError(BankError):
-    """A VELO super-pixel or retina-cluster bank is malformed."""
-
-
-class UtBankError(BankError):
-    """A UT bank is malformed."""
-
-
-class SciFiBankError(BankError):
-    """A SciFi (FTCluster) bank is malformed."""
-
-
-class MuonBankError(BankError):
-    """A muon bank is malformed."""
-
-
 class MdfError(ProtocolError):
     """An MDF record is malformed."""
 

@@ -1,14 +1,17 @@
-"""Write the C++ headers that follow from the declarations of algorithms.
+"""Write the C++ headers that follow from the declarations of algorithms, for every chain of this tree.
 
-python tools/generate_device_headers.py            write the generated/*.h files beside the declarations
-python tools/generate_device_headers.py --check    exit with 1 if a header differs from the declarations
+python -m tools.generate_device_headers            write the generated/*.h files beside the declarations
+python -m tools.generate_device_headers --check    exit with 1 if a header differs from the declarations
+
+A header is removed only from the folder of a chain, and only if no chain of this tree declares it.
 """
 
 import argparse
 import sys
 
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.framework.device_headers import DeviceHeaders
+from tools.chains_of_this_tree import chains_of_this_tree
 
 
 def main() -> int:
@@ -16,22 +19,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare only")
     check = parser.parse_args().check
-    headers = CHAIN.headers
-    known = {path for path in PROCESSING.rglob("generated/*.h") if path.is_file()}
-    stale = sorted(path for path, text in headers.items() if path not in known or path.read_text() != text)
-    forgotten = sorted(known - set(headers))
-    if check:
-        for path in (*stale, *forgotten):
-            print(f"{path.relative_to(PROCESSING)}: differs from the declarations; run make headers")
-        return 1 if stale or forgotten else 0
-    for path in stale:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(headers[path])
-        print(f"wrote {path.relative_to(PROCESSING)}")
-    for path in forgotten:
-        path.unlink()
-        print(f"removed {path.relative_to(PROCESSING)}")
-    return 0
+    headers = DeviceHeaders.of(list(chains_of_this_tree().values()), [PROCESSING])
+    return headers.report() if check else headers.write()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Write the reference page of the selection lines from their declarations: docs/reference/lines.md.
+"""Write the reference pages of the selection lines, one for each chain of this tree: docs/reference/lines-<chain>.md.
 
-python tools/generate_lines_page.py            write it
-python tools/generate_lines_page.py --check    exit with 1 if it differs from the code
+python -m tools.generate_lines_page            write them
+python -m tools.generate_lines_page --check    exit with 1 if one differs from the code
 """
 
 import argparse
 import ast
 import dataclasses
+import importlib
 import inspect
 import sys
 import types
@@ -15,54 +16,58 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines import cuts
+from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.selection.lines.line_type import LineType
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from tools.chains_of_this_tree import chains_of_this_tree
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "lines.md"
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 
-def lines_page() -> str:
-    """Lines of the menu, line types with their cuts, and inputs with their fields."""
+def lines_page(name: str, chain: TriggerChain) -> str:
+    """Lines of the menu of a chain, line types with their cuts, and inputs with their fields."""
+    folder = chain.source.parent.relative_to(PROCESSING.parent).as_posix()
     lines = [
-        "# Selection lines",
+        f"# Selection lines of {name}",
         "",
-        "<!-- Written by tools/generate_lines_page.py from processing/lhcb/lines. Do not edit. -->",
+        f"<!-- Written by tools/generate_lines_page.py from {folder}/lines. Do not edit. -->",
         "",
         "What a trigger configuration can choose from. [Write a selection line](../how-to/write-a-line.md) says how,",
         "[selection-lines](../physics/selection-lines.md) where cuts come from. `hltnode lines --trigger FILE` lists",
         "the lines of a configuration.",
         "",
-        *_menu(),
-        *_types(),
-        *_inputs(),
+        *_menu(chain),
+        *_types(chain),
+        *_inputs(chain),
     ]
     return "\n".join(lines)
 
 
-def _menu() -> Iterator[str]:
+def _menu(chain: TriggerChain) -> Iterator[str]:
     """The lines that run by default, with the cuts that are not those of their type, and those that cannot run."""
     yield from ("## The menu", "")
     yield from ("What runs where a trigger configuration names no lines. Other cuts are those of the type.", "")
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
-    for line in CHAIN.menu.lines:
+    for line in chain.menu.lines:
         kind = type(line).__name__
         given = {cut.name: getattr(line, cut.name) for cut in _cuts_of(type(line))}
         own = [f"`{cut.name} = {given[cut.name]}`" for cut in _cuts_of(type(line)) if given[cut.name] != cut.default]
         scales = f"{line.prescale:g} | {line.postscale:g}"
         yield f"| `{line.name}` | [{kind}](#{kind.lower()}) | {scales} | {', '.join(own)} |"
-    for sequence, menu in CHAIN.menu.lines_of.items():
+    for sequence, menu in chain.menu.lines_of.items():
         yield from ("", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}.")
-    yield from ("", "Lines of LHCb that are not available:", "", "| line | why |", "|---|---|")
-    yield from (f"| `{name}` | {why} |" for name, why in CHAIN.menu.not_available.items())
+    if chain.menu.not_available:
+        yield from ("", "Lines of the experiment that are not available:", "", "| line | why |", "|---|---|")
+        yield from (f"| `{name}` | {why} |" for name, why in chain.menu.not_available.items())
     yield ""
 
 
-def _types() -> Iterator[str]:
+def _types(chain: TriggerChain) -> Iterator[str]:
     """Line types and their cuts."""
     yield from ("## Types", "", "Each has `name`, `prescale` and `postscale` (0 to 1) too.", "")
-    units = _docstrings_of_assignments(cuts)
-    for kind in CHAIN.menu.types:
+    cuts = _kinds_of_cuts(chain)
+    units = {} if cuts is None else _docstrings_of_assignments(cuts)
+    for kind in chain.menu.types:
         yield from (f"### {kind.__name__}", "", f"{_first_line(kind)} Selects: {kind.input.name}.", "")
         hints = typing.get_type_hints(kind, include_extras=True)
         if _cuts_of(kind):
@@ -76,15 +81,27 @@ def _types() -> Iterator[str]:
             yield ""
 
 
-def _inputs() -> Iterator[str]:
+def _inputs(chain: TriggerChain) -> Iterator[str]:
     """What lines select."""
     yield from ("## Inputs", "")
     yield from ("What a line selects, by the name under which a file of lines imports it, and its fields.", "")
-    for name, of in CHAIN.inputs.items():
+    for name, of in chain.inputs.items():
         yield from (f"### {name}", "", f"{of.description[:1].upper()}{of.description[1:]}.", "")
         yield from ("| field | kind or unit | meaning |", "|---|---|---|")
         yield from (f"| `{field}` | {unit} | {text} |" for field, unit, text in of.describe())
         yield ""
+
+
+def _kinds_of_cuts(chain: TriggerChain) -> types.ModuleType | None:
+    """The module `lines.cuts` of a chain: kinds of cuts, with the unit in the text below each. None if it has none."""
+    package = "hltnode." + ".".join(chain.source.parent.relative_to(PROCESSING.parent).parts)
+    module = f"{package}.lines.cuts"
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module.startswith(error.name):
+            raise
+        return None
 
 
 def _cuts_of(kind: type[LineType]) -> list[dataclasses.Field[Any]]:
@@ -122,19 +139,22 @@ def _number(value: float) -> str:
 
 
 def main() -> int:
-    """Write or check the page; 1 if it differs."""
+    """Write or check the pages; 1 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="change nothing, fail if the page is out of date")
+    parser.add_argument("--check", action="store_true", help="change nothing, fail if a page is out of date")
     check = parser.parse_args().check
-    text = lines_page()
-    if PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if check:
-        print(f"{PAGE} is out of date: run tools/generate_lines_page.py", file=sys.stderr)
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"{PAGE} written")
-    return 0
+    outdated = 0
+    for name, chain in chains_of_this_tree().items():
+        page, text = REFERENCE / f"lines-{name}.md", lines_page(name, chain)
+        if page.is_file() and page.read_text(encoding="utf-8") == text:
+            continue
+        outdated += 1
+        if check:
+            print(f"{page} is out of date: run make reference", file=sys.stderr)
+        else:
+            page.write_text(text, encoding="utf-8")
+            print(f"{page} written")
+    return int(check and outdated > 0)
 
 
 if __name__ == "__main__":

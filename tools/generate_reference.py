@@ -1,7 +1,7 @@
 """Write the reference pages that follow from the code: configuration, metrics, command line and protocol.
 
-python tools/generate_reference.py            write docs/reference/*.md
-python tools/generate_reference.py --check    exit with 1 if a page differs from the code
+python -m tools.generate_reference            write docs/reference/*.md
+python -m tools.generate_reference --check    exit with 1 if a page differs from the code
 """
 
 import argparse
@@ -33,6 +33,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
+from tools.chains_of_this_tree import chains_of_this_tree
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
@@ -170,12 +171,17 @@ def protocol_page() -> str:
         hints = typing.get_type_hints(message, include_extras=True)
         fields = ", ".join(f"`{name}` {_wire_type(hints[name])}" for name in message.__struct_fields__)
         rows.append(f"| `{message.__struct_config__.tag}` | {fields} |")
-    flags = ["| bit | flag | meaning |", "|---|---|---|"]
     meanings = _docstrings_of_members(EventFlag)
-    flags += [
-        f"| {int(flag).bit_length() - 1} | `{str(flag.name).lower()}` | {meanings[str(flag.name)]} |"
-        for flag in EventFlag
+    named = [
+        (int(flag).bit_length() - 1, str(flag.name).lower(), "every", meanings[str(flag.name)]) for flag in EventFlag
     ]
+    named += [
+        (flag.bit, flag.name, f"`{chain.name}`", flag.text)
+        for chain in chains_of_this_tree().values()
+        for flag in chain.flags
+    ]
+    flags = ["| bit | flag | chain | meaning |", "|---|---|---|---|"]
+    flags += [f"| {bit} | `{name}` | {chain} | {text} |" for bit, name, chain, text in sorted(named)]
     page = PROTOCOL_PROSE.read_text(encoding="utf-8").format_map(values)
     return page.replace("<!-- messages -->", "\n".join(rows)).replace("<!-- flags -->", "\n".join(flags))
 
@@ -232,12 +238,14 @@ def example_collector() -> NodeCollector:
     counters.sources[0].last_seen_ns = 0
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
+    for chain in chains_of_this_tree().values():
+        counters.events_flagged |= dict.fromkeys(chain.flag_table.masks, 0)
     shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1)
     return NodeCollector(
         counters,
         health,
-        BuildInfo(version="", node="", backend="", tck=""),
+        BuildInfo(version="", node="", backend="", chain="", tck=""),
         NodeState(sources=(int(OPEN_LABELS["source"]),), lost_feeders=(OPEN_LABELS["name"],), gpu=EXAMPLE_GPU),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.lhcb import REAL_FILES, geometry_folder, real_file
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIMULATED_EVENTS = 250
 """Their batch has them twice."""
@@ -52,14 +54,8 @@ class Sample:
 
 def real(shared: Path) -> Sample:
     """The seven minimum-bias events, again and again. Raises FileNotFoundError."""
-    folder = shared / "data" / "lhcb-minbias-mdf"
-    found: dict[str, Path] = {}
-    for encoding, pattern in {"retina": "*_retina3_*.mdf", "superpixel": "*_noretina_*.mdf"}.items():
-        files = list(folder.glob(pattern))
-        if len(files) != 1:
-            raise FileNotFoundError(f"{folder} has {len(files)} files {pattern}; HLTNODE_SHARED names another folder")
-        found[encoding] = files[0]
-    return Sample("real", found, shared / "data" / "lhcb-geometry", REAL_COPIES)
+    found = {encoding: real_file(shared, encoding) for encoding in REAL_FILES}
+    return Sample("real", found, geometry_folder(shared), REAL_COPIES)
 
 
 def simulated(nu: float | None = None, events: int = SIMULATED_EVENTS) -> Sample:

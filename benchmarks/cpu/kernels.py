@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks.cpu import worker
 from benchmarks.cpu.comparison import RefusedError, work_of
 from benchmarks.cpu.forms import FORMS, Form, Sample
+from benchmarks.lhcb import CHAIN
 from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.lhcb.chain import CHAIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,9 @@ from benchmarks.gpu.report import Report, Section
 from benchmarks.gpu.throughput import measure_engine, node_rate, node_throughput, throughput
 from benchmarks.gpu.timeline import overlap, record, timeline
 from benchmarks.gpu.tools import gpu_tests, sanitizer
+from benchmarks.lhcb import CHAIN, has_real_events, real_file
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
-from hltnode.processing.lhcb.chain import CHAIN
 
 FOLDER = Path("build/gpu")
 SLOTS = 3
@@ -57,15 +57,13 @@ class Workload:
 
 def workload(shared: Path, device: int) -> Workload:
     """Real events where they are, else simulated ones alone."""
-    if not (shared / "data" / "lhcb-minbias-mdf").is_dir():
+    if not has_real_events(shared):
         return Workload(samples.simulated(dense=True), samples.simulated(SIMULATED_EVENTS), None, None)
     return Workload(
         compared=[*samples.simulated(dense=True), *samples.real(shared)],
         measured=samples.real(shared, REAL_TIMES),
         count=partial(device_code.count, shared),
-        node=partial(
-            node_rate, samples.real_file(shared, "retina"), backend="cuda", device=device, repeats=NODE_REPEATS
-        ),
+        node=partial(node_rate, real_file(shared, "retina"), backend="cuda", device=device, repeats=NODE_REPEATS),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.device_code import SAMPLES
+from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_file
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
@@ -12,7 +12,7 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
+from hltnode.processing.lhcb.chain import geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from tests.processing.lhcb.velo.dense_events import overlaid
@@ -43,22 +43,16 @@ def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]
     return samples
 
 
-def real_file(shared: Path, encoding: str) -> Path:
-    """The seven real events."""
-    (sample,) = (shared / "data" / "lhcb-minbias-mdf").glob(SAMPLES[encoding])
-    return sample
-
-
 def real(shared: Path, times: int = 1) -> list[Sample]:
     """The real events, `times` times in one MEP, by both encodings."""
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    geometry = VeloGeometry.load(geometry_folder(shared))
     return [
         Sample(
             f"real, {encoding}",
             encode_mep(CHAIN, list(read_events(real_file(shared, encoding))) * times, encoding=encoding),
             geometry,
         )
-        for encoding in SAMPLES
+        for encoding in REAL_FILES
     ]
 
 

@@ -6,8 +6,8 @@ python -m benchmarks.gpu.small_batch DEVICE
 import sys
 
 from benchmarks.gpu.samples import engine_of, fill, simulated
+from benchmarks.lhcb import CHAIN
 from hltnode.processing.framework.backends.cuda import CudaBackend
-from hltnode.processing.lhcb.chain import CHAIN
 
 EVENTS = 2
 

@@ -20,7 +20,9 @@ import zmq
 from rich.progress import Progress
 
 from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
     BackendOption,
+    ChainOption,
     JsonOption,
     console,
     require_writable,
@@ -28,8 +30,9 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.daemon.event_building.accounting import closes
-from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks
+from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation
 from hltnode.protocol.transport.decisions import decode_decision
 
 START_SECONDS = 60.0
@@ -66,7 +69,25 @@ class Decided:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoPlan:
+    """What the demo runs: a simulated sample of n events, how often and by how many feeders it is sent, and the node.
+
+    chain: the name of the chain that the node runs; output: the folder of the accepted events.
+    """
+
+    sample: SimulatedSample
+    n: int
+    chain: str
+    feeders: int
+    repeat: int
+    backend: str
+    output: Path
+
+
+@tool_command("simulation")
 def demo(
+    tool: Simulation[Any],
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the events are fed.")] = 5,
@@ -76,15 +97,18 @@ def demo(
         "demo-output"
     ),
     json: JsonOption = None,
+    chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Show the whole path of the data on this machine: feeders, TCP, event building, HLT1, decisions, files, metrics.
+    """Show the whole path of the data on this machine: feeders, TCP, event building, the trigger, files, metrics.
 
     Example: hltnode demo --events 2000 --feeders 4
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
         require_writable(json)
+        sample = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
+        plan = DemoPlan(sample=sample, n=n, chain=chain, feeders=feeders, repeat=repeat, backend=backend, output=output)
         try:
-            result = run_demo(Path(scratch), n, feeders, repeat, seed, backend, output)
+            result = run_demo(Path(scratch), plan)
         except DemoError as error:
             console.print(f"[red]demo failed:[/red] {error}", highlight=False)
             raise typer.Exit(1) from error
@@ -93,11 +117,12 @@ def demo(
     raise typer.Exit(0 if result["accounting_closes"] else 1)
 
 
-def run_demo(scratch: Path, n: int, feeders: int, repeat: int, seed: int, backend: str, output: Path) -> dict[str, Any]:
+def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
     """Run everything; returns the summary. Raises DemoError."""
+    n, feeders, repeat = plan.n, plan.feeders, plan.repeat
     meps = scratch / "events.mep"
     with Progress(console=console, transient=True) as progress:
-        simulate_meps(meps, n, seed, progress)
+        simulate_meps(meps, plan, progress)
         ports = free_ports(4)
         data, control, decisions = (f"tcp://127.0.0.1:{port}" for port in ports[:3])
         config = scratch / "node.toml"
@@ -117,11 +142,13 @@ mep_timeout_ms = 5000
 overtaken_after_ms = 5000
 evict_after_ms = 5000
 [pipeline]
-backend = "{backend}"
+backend = "{plan.backend}"
 slot_bytes = {64 << 20}
 max_events = 1024
+[trigger]
+chain = {json_module.dumps(plan.chain)}
 [output]
-directory = {json_module.dumps(str(output.resolve()))}
+directory = {json_module.dumps(str(plan.output.resolve()))}
 [http]
 port = {ports[3]}
 [log]
@@ -146,7 +173,7 @@ format = "console"
                 stack.enter_context(
                     child(
                         "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
-                        str(meps), "--repeat", str(repeat), stderr=said,
+                        str(meps), "--repeat", str(repeat), "--chain", plan.chain, stderr=said,
                     )
                 )
                 for i in range(1, feeders + 1)
@@ -165,7 +192,7 @@ format = "console"
             exit_code = node.wait(STOP_SECONDS)
             if exit_code:
                 raise DemoError(f"the node ended with exit code {exit_code}")
-    accounts = status["accounting"]
+    accounts, session = status["accounting"], status["session"]
     picked = pick_metrics(metrics)
     # Few events are one batch, whose decisions come at once: the time begins with the first fragments, not with them.
     decided_in = received.seconds + picked[f"{END_TO_END}_sum"] / max(1.0, picked[f"{END_TO_END}_count"])
@@ -180,7 +207,7 @@ format = "console"
         "decisions": received.decisions,
         "accepted": status["events"]["accepted"],
         "accepted_by_line": status["events"]["accepted_by_line"],
-        "files": {str(path): path.stat().st_size for path in sorted(output.glob(f"demo_{status['session']}_*.mdf"))},
+        "files": {str(path): path.stat().st_size for path in sorted(plan.output.glob(f"demo_{session}_*.mdf"))},
         "metrics": picked,
         "accounting": accounts,
         "accounting_closes": closes(accounts)
@@ -190,11 +217,10 @@ format = "console"
     }
 
 
-def simulate_meps(path: Path, n: int, seed: int, progress: Progress) -> None:
+def simulate_meps(path: Path, plan: DemoPlan, progress: Progress) -> None:
     """Write simulated events as Run-3 MEPs."""
-    bar = progress.add_task("simulating events", total=n)
-    request = SimulationRequest(seed=seed, file_format="mep")
-    with path.open("wb") as file, contextlib.closing(blocks(request, n, thread_count(0))) as made:
+    bar = progress.add_task("simulating events", total=plan.n)
+    with path.open("wb") as file, contextlib.closing(plan.sample.blocks(plan.n, thread_count(0))) as made:
         for size, block in made:
             file.write(block)
             progress.advance(bar, size)

@@ -29,10 +29,10 @@ def document_beside(events: Path, tck: int) -> TckDocument | None:
 
 
 def find_document(chain: TriggerChain, which: str) -> TckDocument:
-    """A document by its file, or a built-in one by its key. Raises ValueError."""
+    """A document by its file, with the present name of the chain, or a built-in one by its key. Raises ValueError."""
     path = Path(which)
     if path.suffix == TCK_SUFFIX:
-        return TckDocument.load(path)
+        return chain.renamed(TckDocument.load(path))
     try:
         tck = int(which, 16)
     except ValueError as error:

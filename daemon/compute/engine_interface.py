@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
 
@@ -66,8 +67,9 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the
-    histograms, the number of words per event in `Output.selected`, and the trigger configuration key (TCK)."""
+    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
+    of events, the names of sub-detectors (by the top five bits of their source ids), the histograms, the number of
+    words per event in `Output.selected`, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -75,6 +77,10 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def flags(self) -> FlagTable: ...
+    @property
+    def subdetectors(self) -> Mapping[int, str]: ...
     @property
     def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property

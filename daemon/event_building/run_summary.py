@@ -27,12 +27,14 @@ class RunSummary:
         *,
         node: str,
         session: str,
+        chain: str,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._counters = counters
         self._builder = builder
         self._node = node
         self._session = session
+        self._chain = chain
         self._wall_s = wall_s
         self.begin()
 
@@ -70,6 +72,7 @@ class RunSummary:
             "run": run,
             "node": self._node,
             "session": self._session,
+            "chain": self._chain,
             "ended": how,
             "begin": _iso(begin_s),
             "end": _iso(self._wall_s()),

@@ -31,7 +31,7 @@ from hltnode.daemon.common.vocabulary import (
     WriteErrorKind,
 )
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 from hltnode.protocol.transport.shared_memory import MemoryRefusal
@@ -210,7 +210,9 @@ class Counters:
     """Names of the selection lines in the order of their bits; set by `set_lines`."""
     events_processed: int = 0
     events_accepted: int = 0
-    events_flagged: dict[EventFlag, int] = field(default_factory=lambda: dict.fromkeys(EventFlag, 0))
+    flag_masks: dict[str, int] = field(default_factory=lambda: dict(FlagTable().masks))
+    """The flag word of each flag by its name; the chain adds its own by `set_flags`."""
+    events_flagged: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FlagTable().masks, 0))
     line_accepts: list[int] = field(default_factory=list)
     candidates_left_out: int = 0
     """Selected candidates that did not fit in the reports of their events."""
@@ -246,6 +248,11 @@ class Counters:
         """Name the collections whose objects are counted."""
         self.objects = dict.fromkeys(names, 0)
 
+    def set_flags(self, flags: FlagTable) -> None:
+        """Name the flags of events that are counted."""
+        self.flag_masks = dict(flags.masks)
+        self.events_flagged = dict.fromkeys(flags.masks, 0)
+
     def count_objects(self, objects: Mapping[str, int]) -> None:
         """Count what was found in the events of a batch, by collection."""
         for name, n in objects.items():
@@ -259,8 +266,8 @@ class Counters:
         fired = _events_per_bit(lines).tolist()[: len(self.lines)]
         self.line_accepts = [before + new for before, new in zip(self.line_accepts, fired, strict=True)]
         if flags.any():
-            for flag in EventFlag:
-                self.events_flagged[flag] += int(np.count_nonzero(flags & np.uint32(flag)))
+            for name, mask in self.flag_masks.items():
+                self.events_flagged[name] += int(np.count_nonzero(flags & np.uint32(mask)))
 
     def count_exception(self, where: ErrorPlace) -> None:
         """Count an error that was contained."""

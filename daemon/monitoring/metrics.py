@@ -39,6 +39,7 @@ class BuildInfo:
     version: str
     node: str
     backend: str
+    chain: str
     tck: str
 
 
@@ -113,7 +114,8 @@ class NodeCollector(Collector):
 
     def _node(self, state: NodeState) -> Iterator[Metric]:
         info = self._info
-        labels = {"version": info.version, "node": info.node, "backend": info.backend, "tck": info.tck}
+        labels = {"version": info.version, "node": info.node, "backend": info.backend}
+        labels |= {"chain": info.chain, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "build", "What is running on this node.", labels)
         labels = {"run": str(state.run), "state": state.run_state, "version": info.version, "tck": info.tck}
         yield InfoMetricFamily(PREFIX + "run", "The run, its state, and what decides on its events.", labels)
@@ -224,8 +226,7 @@ class NodeCollector(Collector):
         c = self._counters
         yield _counter("events_processed", "Events with a decision.", c.events_processed)
         yield _counter("events_accepted", "Events that at least one line accepted.", c.events_accepted)
-        flagged = [((flag.name or "").lower(), count) for flag, count in c.events_flagged.items()]
-        yield _counters("events_flagged", "Events that carry the flag.", "flag", flagged)
+        yield _counters("events_flagged", "Events that carry the flag.", "flag", c.events_flagged.items())
         yield _counters(
             "line_accepts", "Events that the line accepted.", "line", zip(c.lines, c.line_accepts, strict=True)
         )

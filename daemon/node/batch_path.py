@@ -117,9 +117,17 @@ class BatchPath:
             self._crashed,
             clock_ns=core.clock_ns,
         )
-        encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=output.checksums)
+        encoder = EventEncoder(
+            engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
+        )
         gatherer = EventGatherer(
-            core.buffers, encoder, node=config.node.name, tck=engine.tck, n_lines=len(engine.lines)
+            core.buffers,
+            encoder,
+            engine.flags,
+            node=config.node.name,
+            chain=core.info.chain,
+            tck=engine.tck,
+            n_lines=len(engine.lines),
         )
         self.gather = GatherStage(
             gatherer,

@@ -37,6 +37,7 @@ class NodeCore:
         self.counters.operation.last_reload_s = time.time()
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
+        self.counters.set_flags(engine.flags)
         self.session = secrets.token_hex(8)
         self.clock = ReadingClock(clock_ns)
         now_ns = self.clock.now_ns
@@ -49,8 +50,19 @@ class NodeCore:
         )
         pool = SlotPool(config.pipeline.slots, slot_limits(config))
         self.builder = EventBuilder(pool, builder_limits(config), self.counters)
-        self.info = BuildInfo(version=version, node=config.node.name, backend=backend, tck=f"0x{engine.tck:08X}")
-        self.about = {"node": config.node.name, "session": self.session, "tck": self.info.tck}
+        self.info = BuildInfo(
+            version=version,
+            node=config.node.name,
+            backend=backend,
+            chain=config.trigger.chain,
+            tck=f"0x{engine.tck:08X}",
+        )
+        self.about = {
+            "node": config.node.name,
+            "session": self.session,
+            "chain": self.info.chain,
+            "tck": self.info.tck,
+        }
         """Description of the node in histogram pages and files."""
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
@@ -60,6 +72,8 @@ class NodeCore:
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
         self.registry = FeederRegistry(
+            node=config.node.name,
+            chain=self.info.chain,
             run=config.node.run,
             min_feeders=config.builder.min_feeders,
             max_feeders=config.builder.max_feeders,

@@ -14,9 +14,10 @@ from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.monitoring.status_page.page import EventPicture
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 
 # Drawing larger events takes too long beside a running node; events of proton collisions have 0.2 MB.

@@ -149,6 +149,7 @@ class Node:
             decisions=self.publisher.endpoint,
             http_port=self.http_port,
             backend=core.info.backend,
+            chain=core.info.chain,
             tck=core.info.tck,
             slots=len(core.workspaces),
             **{f"slot_{kind}_bytes": nbytes for kind, nbytes in memory_status(core.engine.memory).items()},

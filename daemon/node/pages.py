@@ -112,7 +112,7 @@ class NodePages:
         now_ns: int,
         picture: EventPicture | None,
     ) -> bytes:
-        detectors, worst = source_rows(states, silent, now_ns)
+        detectors, worst = source_rows(states, silent, now_ns, self._core.engine.subdetectors)
         self._page = status_page(
             PageContent(
                 status=status,

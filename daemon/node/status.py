@@ -19,7 +19,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without lists that grow with the site: a reply on the control socket must be small.
-_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "tck", "accounting")
+_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "chain", "tck", "accounting")
 # Largest number of run numbers in the shorter answer.
 SUMMARY_RUNS = 16
 # Largest number of source ids shown for a MEP.
@@ -100,6 +100,7 @@ class NodeStatus:
             "kept_runs": self._protocol.kept_runs(self._clock.now_ns),
             "version": info.version,
             "backend": info.backend,
+            "chain": info.chain,
             "tck": info.tck,
             "lines": list(counters.lines),
             "feeders": self._protocol.feeders(self._clock.now_ns),

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
-# Task id in a decision report (LHCb numbering): 1 is HLT1.
+# Task id in a decision report (numbering of LHCb's format): 1 is the first level of a trigger.
 HLT1_TASK_ID = 1
 # Counters of every luminosity summary, in the order of LumiSource in protocol/trigger_banks.h. T0 is the GPS time (µs)
 # of the first crossing of the run's orbit 0, BCID the number of the crossing since then.
@@ -29,7 +29,7 @@ COUNT_BITS = 16
 class Decided:
     """Results of n events.
 
-    lines: decisions, u32[n, words]. flags: u32[n] of EventFlag. counts: sizes of collections, u32[n, c]. selected: the
+    lines: decisions, u32[n, words]. flags: u32[n]. counts: sizes of collections, u32[n, c]. selected: the
     candidates of the lines, u32[n, words] (processing.selection.selected); zero words if not known.
     """
 
@@ -76,13 +76,20 @@ class EventEncoder:
 
     routing: u32[lines, 3], the routing words that each line sets.
     collections: names of the counted collections, in the order of `Decided.counts`.
+    flags: flags of the chain. An event with a flag of the kind "cut" has not passed the global event cut.
     checksums: whether records carry the checksum of the format; LHCb's own files have 0.
 
     Raises ValueError if the decision report of all lines does not fit into one bank.
     """
 
     def __init__(
-        self, tck: int, routing: NDArray[np.uint32], collections: Sequence[str], *, checksums: bool = False
+        self,
+        tck: int,
+        routing: NDArray[np.uint32],
+        collections: Sequence[str],
+        flags: FlagTable,
+        *,
+        checksums: bool = False,
     ) -> None:
         schema = lumi_schema(collections)
         names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
@@ -94,7 +101,7 @@ class EventEncoder:
             source_id=HLT1_SOURCE_ID,
             not_run=EventFlag.BACKEND_ERROR | EventFlag.NOT_PROCESSED,
             unreadable=EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR,
-            cut=EventFlag.GLOBAL_EVENT_CUT,
+            cut=flags.cuts,
             error_bit=READOUT_ERROR_BIT,
             lumi_bit=LUMI_BIT,
             routing=routing,

@@ -17,11 +17,8 @@ from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.record_block import RecordBlock
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.transport.decisions import MepDecision
-
-_NO_ERROR = np.uint32(EventFlag.INCOMPLETE | EventFlag.GLOBAL_EVENT_CUT | EventFlag.CANDIDATES_LEFT_OUT)
-"""Flags that do not send an event to the error stream."""
 
 log = get_logger("gathering")
 
@@ -54,14 +51,25 @@ class EventGatherer:
 
     Args:
         buffers: the pinned input of each slot.
+        flags: flags of the chain. They decide which events go to the error stream.
     """
 
     def __init__(
-        self, buffers: Sequence[memoryview], encoder: EventEncoder, *, node: str, tck: int, n_lines: int
+        self,
+        buffers: Sequence[memoryview],
+        encoder: EventEncoder,
+        flags: FlagTable,
+        *,
+        node: str,
+        chain: str,
+        tck: int,
+        n_lines: int,
     ) -> None:
         self._buffers = buffers
         self._encoder = encoder
+        self._errors = np.uint32(flags.errors)
         self._node = node
+        self._chain = chain
         self._tck = tck
         self._n_lines = n_lines
 
@@ -71,7 +79,7 @@ class EventGatherer:
         Missing sources or an event cut alone do not keep an event, unless its whole MEP goes to the error stream.
         """
         batch, results = computed.batch, computed.results
-        to_error = results.flags & ~_NO_ERROR
+        to_error = results.flags & self._errors
         decisions = []
         first = 0
         for mep in batch.meps:
@@ -128,4 +136,5 @@ class EventGatherer:
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
             lines=results.lines.astype("<u4").tobytes(),
             flags=results.flags.astype("<u4").tobytes(),
+            chain=self._chain,
         )

@@ -125,7 +125,7 @@ class FeederProtocol:
             acknowledgements,
             connections,
             counters,
-            RunSummary(counters, builder, node=node, session=session),
+            RunSummary(counters, builder, node=node, session=session, chain=registry.chain),
             carry_out,
             finish_run,
             confirm,

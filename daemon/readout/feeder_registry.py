@@ -15,6 +15,7 @@ class FeederRegistry:
     """The current run, the kept ones, and their feeders.
 
     Args:
+        node, chain: the name of the node, and of the chain that it runs.
         run: the run to take, 0 for the run of the first hello.
         min_feeders: how many feeders are needed before a run starts; those of a run may say that they are more.
         max_feeders: how many may take part in a run.
@@ -25,16 +26,21 @@ class FeederRegistry:
     def __init__(
         self,
         *,
+        node: str,
+        chain: str,
         run: int,
         min_feeders: int,
         max_feeders: int,
         sources: tuple[int, ...] | None,
         max_events_per_mep: int,
     ) -> None:
+        self.chain = chain
+        """The chain that the node runs: a feeder of another one is refused."""
         self.configured_run = run
         """The only run that is taken; 0 for any."""
         self.current: RunFeeders | None = None
         self.kept: dict[int, RunFeeders] = {}
+        self._node = node
         self._least, self._most = min_feeders, max_feeders
         self._configured_sources = sources
         self._max_events_per_mep = max_events_per_mep
@@ -89,6 +95,11 @@ class FeederRegistry:
 
     def check(self, hello: Hello) -> None:
         """Raises HelloRefusedError for a hello that fits no run at all."""
+        if hello.chain and hello.chain != self.chain:
+            raise HelloRefusedError(
+                HelloRefusal.FOREIGN_CHAIN,
+                f"node {self._node} runs chain {self.chain}; this feeder sends data of chain {hello.chain}",
+            )
         if not hello.sources:
             raise HelloRefusedError(HelloRefusal.NO_SOURCES, f"feeder {hello.feeder} announces no sources")
         if not 0 < hello.events_per_mep <= self._max_events_per_mep:

@@ -8,11 +8,12 @@ from typing import NoReturn, TypeAlias
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.processing.framework.readout import AUTO, Readout
 from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import TRUTH_TYPES, TYPES_OF_TRIGGER, BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import ODIN_SOURCE
 
 Origin: TypeAlias = Path | None
 """The file of a block of events; None for events generated during the replay."""
@@ -45,7 +46,7 @@ def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth
     """The source that sends a bank; None if the bank is not sent."""
     if not readout.reads(bank.type, encoding):
         return None
-    return None if bank.type in TRUTH_TYPES and not with_truth else readout.source_of(bank)
+    return None if bank.type in readout.truth_types and not with_truth else readout.source_of(bank)
 
 
 def inventory_of_events(
@@ -79,6 +80,7 @@ def inventory_of_events(
         n_events += len(block)
     # One encoding for the whole input: the bank type of a source must not change between MEPs.
     encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
+    never_sent = readout.truth_types | readout.types_not_read_out
     source_of: dict[BankKey, int] = {}
     unsent: set[int] = set()
     for key in sorted(first_event_of):
@@ -86,7 +88,7 @@ def inventory_of_events(
         bank_type = key[0]
         if source is not None:
             source_of[key] = source
-        elif bank_type not in TRUTH_TYPES | TYPES_OF_TRIGGER and readout.reads(bank_type, encoding):
+        elif bank_type not in never_sent and readout.reads(bank_type, encoding):
             unsent.add(bank_type)
     if not source_of:
         raise FeedError("the input holds no event with banks of the readout sources")
@@ -184,7 +186,7 @@ def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> In
                 late[mfp.source_id] = n_events
             versions[mfp.source_id] = mfp.version
             mine.add(mfp.source_id)
-            if run is None and mfp.source_id == SubDetector.ODIN:
+            if run is None and mfp.source_id == ODIN_SOURCE:
                 run = _run_of(mfp)
         n_events += mep.n_events
         most_events = max(most_events, mep.n_events)

@@ -30,21 +30,18 @@ from hltnode.protocol.packing import (
     PackedFrames,
     frames_of_mfps,
 )
+from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.mep import Mep
-from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import set_run
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.source_id import ODIN_SOURCE
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
-# The truth of a simulated event fills one bank of 64 KiB and rarely a second one. Sources must be announced before all
-# events are known.
-_TRUTH_BANKS = 3
 # Number of events per block for the inventory of an input.
 _INVENTORY_EVENTS = 256
 # Files up to this total size are read once and kept: reading them for each pass costs more than packing.
 _IN_MEMORY_BYTES = 256 << 20
-_ODIN = source_id(SubDetector.ODIN, 0)
 
 log = get_logger("mep_source")
 
@@ -117,7 +114,7 @@ class MepStream:
         try:
             for number, packed in enumerate(self._read(self._only)):
                 mep = FeedMep(number, first_event, packed)
-                if self._new_run is not None and (odin := mep.mfp(_ODIN)) is not None:
+                if self._new_run is not None and (odin := mep.mfp(ODIN_SOURCE)) is not None:
                     set_run(odin, self._new_run)
                 yield mep
                 first_event += packed.n_events
@@ -173,15 +170,13 @@ def meps_of_simulation(
 ) -> MepStream:
     """The MEPs of generated events; `make_events` starts one pass of `n_events` events.
 
-    The first MEP defines the sources. Later MEPs may have more truth banks, so these are announced in advance.
+    The first MEP defines the sources. Sources that only large events have are announced in advance.
     """
     first = event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep)
     inventory = _inventory(((None, block) for block in first), readout, packing)
     inventory.n_events = n_events
-    first_truth = source_id(SubDetector.TDET, 0)
-    if first_truth in inventory.versions:
-        for number in range(1, _TRUTH_BANKS):
-            inventory.versions.setdefault(first_truth + number, inventory.versions[first_truth])
+    for source, known in readout.later_sources(inventory.versions).items():
+        inventory.versions.setdefault(source, inventory.versions[known])
 
     def blocks() -> Iterator[EventBlock]:
         return event_blocks(chain.from_iterable(make_events() for _ in packing.passes()), packing.events_per_mep)

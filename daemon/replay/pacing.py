@@ -8,11 +8,10 @@ from hltnode.client.mep import FeedMep
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.source_id import ODIN_SOURCE
 
 # A delayed sender catches up at most this much of the lost time.
 MAX_CATCH_UP_NS = 1_000_000_000
-_ODIN = source_id(SubDetector.ODIN, 0)
 
 
 @unique
@@ -87,7 +86,7 @@ class Pacer:
 
 def _recorded_us(mep: FeedMep) -> int:
     """The time of the first event of a MEP with an ODIN bank that has a time. Raises FeedError."""
-    odin = mep.mfp(_ODIN)
+    odin = mep.mfp(ODIN_SOURCE)
     if odin is not None:
         for bank in Mfp.parse(odin).banks():
             if bank is not None and (time_us := decode_odin(bank).gps_time_us):

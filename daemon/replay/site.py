@@ -28,8 +28,11 @@ from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
 
 
-def make_identities(stream: MepStream, name: str, connections: int, part: str | None) -> list[FeederIdentity]:
-    """The identities of the connections of this process. Raises FeedError for an invalid part."""
+def make_identities(
+    stream: MepStream, name: str, connections: int, part: str | None, chain: str
+) -> list[FeederIdentity]:
+    """The identities of the connections of this process, whose data are for `chain`. Raises FeedError for an invalid
+    part."""
     shares = share(stream.sources, connections)
     mine = range(len(shares))
     if part is not None:
@@ -52,6 +55,7 @@ def make_identities(stream: MepStream, name: str, connections: int, part: str | 
             events_per_mep=stream.events_per_mep,
             max_fragment_bytes=MAX_FRAGMENT_BYTES,
             feeders=len(shares),
+            chain=chain,
         )
         for i in mine
     ]

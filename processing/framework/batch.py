@@ -22,13 +22,16 @@ from hltnode.processing.framework.collections import (
     View,
 )
 from hltnode.processing.framework.flags import EventFlag
-from hltnode.protocol.raw_data.mfp import NO_BANK
+from hltnode.protocol.raw_data.bank_types import NO_BANK
 
 MFP_ALIGNMENT = 8
 """MFPs start at multiples of this number of bytes in a batch, so that kernels can read headers as words."""
 
 N_SUBDETECTORS = 32
 """The top five bits of a source id."""
+
+BROKEN_BANK = 256
+"""The type that kernels give a fragment that reaches beyond its MFP. No bank has it: types of banks have eight bits."""
 
 BATCH_HEADER = Record(
     "batch_header",
@@ -75,7 +78,7 @@ batch_types = SharedTypes(
     sizes={
         "n_subdetectors": N_SUBDETECTORS,
         "no_bank": NO_BANK,
-        "broken_bank": 254,
+        "broken_bank": BROKEN_BANK,
     },
 )
 """no_bank is the type of an absent fragment, broken_bank that of a fragment that extends beyond its MFP."""
@@ -105,7 +108,7 @@ event_rows = Column(
 
 events = Collection("events", capacity=lambda limits: limits.events)
 event_flags = events.per_event("flags", U32, role=Role.INPUT | Role.OUTPUT)
-"""EventFlag bits."""
+"""Bits of Chain.flag_table."""
 
 BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_flags)
 """Columns that the host writes for every batch, for any sequence."""

@@ -8,14 +8,18 @@ from hltnode.processing.framework.batch import batch_types
 from hltnode.processing.framework.codegen import generated_headers, include_path
 from hltnode.processing.framework.collections import U32, Column, DeclarationError, Role, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
+from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import Readout
+from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
+from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
     """The trigger of one detector, from raw banks to decisions.
 
+    name: its name in the installation, messages, documents and logs.
     accepted: u8 per event, 1 for an accepted event. lines: decision words per event. A chain without both only
     reconstructs.
     selected: u32 words of the selected candidates of each accepted event; None: not available.
@@ -24,9 +28,10 @@ class Chain:
     readout: conversion of raw banks to the MFPs that the sequence reads.
     subdetectors: sub-detectors with decoded banks (top five bits of a source id); the others need not go to the device.
     kernel_list: the generated header with the list of kernels; source: the module that declares the sequence.
-    types: records, enumerations and sizes that the kernels share with Python.
+    types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError if a result is not an output per event of the sequence.
+    Raises DeclarationError if a result is not an output per event of the sequence, messages cannot carry the name, two
+    flags share a bit or a name, or the readout names a bank type that a node reserves.
     """
 
     name: str
@@ -43,6 +48,10 @@ class Chain:
     more_algorithms: tuple[Algorithm, ...] = ()
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise DeclarationError(
+                f"chain {self.name!r:.80}: its name is up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
+            )
         delivered = [column for column in (self.accepted, self.lines, self.selected) if column is not None]
         for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:
@@ -56,6 +65,22 @@ class Chain:
                 raise DeclarationError(
                     f"chain {self.name} counts {name} by {column.name}, which is not a u32 per event"
                 )
+        try:
+            FlagTable(self.flags)
+        except ValueError as error:
+            raise DeclarationError(f"chain {self.name}: {error}") from error
+        if reserved := sorted(RESERVED_TYPES & self.readout.bank_types.keys()):
+            raise DeclarationError(f"chain {self.name}: a node reserves the bank types {', '.join(map(str, reserved))}")
+
+    @property
+    def flags(self) -> tuple[ChainFlag, ...]:
+        """The flags that its types declare."""
+        return tuple(flag for types in self.types for flag in types.flags)
+
+    @property
+    def flag_table(self) -> FlagTable:
+        """The flags of the framework and of the chain."""
+        return FlagTable(self.flags)
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
@@ -96,5 +121,5 @@ class Chain:
             names = ", ".join(path.name for path in wrong)
             raise DeclarationError(
                 f"chain {self.name}: generated headers are out of date: {names}; "
-                "write them with tools/generate_device_headers.py and build again"
+                "write them with make headers, or with hltnode.processing.framework.device_headers, and build again"
             )

@@ -1,7 +1,7 @@
 """C++ headers from the declarations: parameter structs, records, enumerations, sizes, the list of kernels.
 
-The headers are committed, so that a build needs no generator; `python tools/generate_device_headers.py` writes them,
-`--check` compares, and an engine refuses to run a sequence whose headers are out of date.
+The headers are committed, so that a build needs no generator; `make headers` writes them,
+`make check` compares, and an engine refuses to run a sequence whose headers are out of date.
 """
 
 from collections.abc import Iterable
@@ -261,12 +261,13 @@ def _size_line(name: str, value: float | int) -> str:
 
 
 def types_header(types: SharedTypes, roots: Roots = ROOTS) -> str:
-    """The header with records, enumerations and sizes of a folder."""
+    """The header with records, enumerations, sizes and flags of a folder."""
     lines = _heading(types.source, roots)
     lines += [f'#include "{name}"' for name in sorted({PLATFORM, *(include_path(t.path, roots) for t in types.uses)})]
     lines += ["", "namespace hlt {", ""]
     lines += [_size_line(name, value) for name, value in types.sizes.items()]
-    lines += [""] if types.sizes else []
+    lines += [_size_line(flag.name, flag.mask) for flag in types.flags]
+    lines += [""] if types.sizes or types.flags else []
     for name, enum in types.enums.items():
         lines += _enum_lines(name, enum, scoped=name in types.scoped)
     for record in types.records:

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.flags import ChainFlag
 from hltnode.processing.framework.limits import BatchLimits
 
 Bound = Callable[[BatchLimits], int]
@@ -227,12 +228,13 @@ class View:
 
 
 class SharedTypes:
-    """Records, enumerations and sizes of a folder, written to one generated header.
+    """Records, enumerations, sizes and flags of a folder, written to one generated header.
 
     Args:
         file: `__file__` of the declaring module; the header is `generated/<name>.h` beside it.
         enums: unscoped in C++, member names in lower case; those in `scoped` become `enum class`.
         sizes: constants, unsigned or float.
+        flags: those that the chain adds to the flags of the framework.
     """
 
     def __init__(
@@ -244,6 +246,7 @@ class SharedTypes:
         enums: Mapping[str, type[IntEnum | IntFlag]] | None = None,
         scoped: Sequence[str] = (),
         sizes: Mapping[str, int | float] | None = None,
+        flags: Sequence[ChainFlag] = (),
         uses: Sequence["SharedTypes"] = (),
     ) -> None:
         self.source = Path(file).resolve()
@@ -252,6 +255,7 @@ class SharedTypes:
         self.enums = dict(enums or {})
         self.scoped = frozenset(scoped)
         self.sizes = dict(sizes or {})
+        self.flags = tuple(flags)
         self.uses = tuple(uses)
         for record in self.records:
             _TYPES_OF_RECORD[record] = self

@@ -59,7 +59,7 @@ from hltnode.processing.framework.memory_plan import (
 class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
-    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, EventFlag bits;
+    accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, bits of Engine.flags;
     selected: u32, shape (events, words), the selected candidates of accepted events; other rows are undefined; no words
     if the chain has none. counts: u32 per event, by the names of the chain.
     """
@@ -123,6 +123,10 @@ class Engine:
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.histograms = tuple(histograms)
         """The histograms of Workspace.take_histogram_counts, in order."""
+        self.flags = chain.flag_table
+        """Names and kinds of the bits of BatchOutput.flags."""
+        self.subdetectors = chain.readout.subdetectors
+        """Names of the sub-detectors, by the top five bits of their source ids."""
         self.selected_words = 0 if chain.selected is None else chain.selected.width
         """Number of words of each event in BatchOutput.selected."""
         self.tck = tck

@@ -1,18 +1,35 @@
-"""Where the kernel sources of a chain lie, and a digest by which a build of them is known. The build runs this file."""
+"""The kernel sources of a chain, and a digest that identifies a build of them.
+
+The build runs this file with a bare Python (add_chain in cmake/hltnode-config.cmake), so it imports nothing of hltnode:
+
+    python kernel_sources.py HEADER FOLDER...    prints the digest, then its files, one per line
+"""
 
 import hashlib
+import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+BACKENDS = Path(__file__).resolve().parent / "backends"
+LIBRARY_SOURCES = (BACKENDS / "cpu_kernels.cpp", BACKENDS / "cpu_library.cpp")
+"""The C++ files that every kernel library contains."""
+
+_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+
+
+class MissingSourceError(OSError):
+    """A kernel source is not readable, or an included file is in no folder; the message names both."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSources:
     """The kernels of one chain.
 
-    header: the generated list of its kernels, as it is included.
-    folders: where includes start; every .cuh and .h file below them is part of the digest.
+    header: include path of the generated list of its kernels.
+    folders: the include folders.
     library: the compiled kernels for the CPU, as the name of an importable module or the path of a shared library.
     """
 
@@ -20,20 +37,87 @@ class KernelSources:
     folders: tuple[Path, ...]
     library: str
 
-    def digest(self) -> str:
-        """SHA-256 of the sources."""
-        return sources_digest(self.folders)
+    def digest(self, source: str = "") -> str:
+        """SHA-256 of the files of the library, and of those that the generated `source` includes.
+
+        Raises MissingSourceError.
+        """
+        return sources_digest(included_files(self.header, self.folders, source))
 
 
-def sources_digest(folders: Sequence[Path]) -> str:
-    """SHA-256 over all kernel sources below some folders, in the order of folders and paths."""
+@dataclass(frozen=True, slots=True, order=True)
+class SourceFile:
+    """A kernel file. name: the path below an include folder, which does not depend on the place of the installation."""
+
+    name: str
+    path: str
+    content: bytes
+
+
+def included_files(header: str, folders: Sequence[Path], source: str = "") -> list[SourceFile]:
+    """The files that `header`, LIBRARY_SOURCES and the text `source` include, themselves included, ordered by name.
+
+    Conditions are not evaluated: a file counts even if an `#if` excludes it, because another back end or instruction
+    set includes it. Raises MissingSourceError.
+    """
+    roots = [str(folder.resolve()) for folder in folders]
+    found: dict[str, SourceFile] = {}
+    pending = [*map(str, LIBRARY_SOURCES), _find(header, "the library", roots)]
+    pending += [_find(name, "the generated source", roots) for name in _includes(source.encode())]
+    while pending:
+        path = pending.pop()
+        if path in found:
+            continue
+        try:
+            content = Path(path).read_bytes()
+        except OSError as error:
+            raise MissingSourceError(f"the kernel source {path} cannot be read: {error.strerror}") from error
+        found[path] = SourceFile(_name(path, roots), path, content)
+        beside = os.path.dirname(path)
+        pending += [_find(name, path, (beside, *roots)) for name in _includes(content)]
+    return sorted(found.values())
+
+
+def sources_digest(files: Sequence[SourceFile]) -> str:
+    """SHA-256 over names and contents, in the given order."""
     digest = hashlib.sha256()
-    for folder in folders:
-        sources = [*folder.rglob("*.cuh"), *folder.rglob("*.h")]
-        for source in sorted(sources, key=lambda path: path.relative_to(folder).as_posix()):
-            digest.update(source.read_bytes())
+    for file in files:
+        digest.update(f"{file.name}\n{len(file.content)}\n".encode())
+        digest.update(file.content)
     return digest.hexdigest()
 
 
+def _includes(content: bytes) -> list[str]:
+    return [name.decode() for name in _INCLUDE.findall(content)]
+
+
+def _find(name: str, includer: str, folders: Sequence[str]) -> str:
+    """The included file, from the first folder that has it."""
+    for folder in folders:
+        path = os.path.normpath(f"{folder}/{name}")
+        if os.path.isfile(path):
+            return path
+    raise MissingSourceError(f'{includer} includes "{name}", which is in none of {", ".join(folders)}')
+
+
+def _name(path: str, roots: Sequence[str]) -> str:
+    for root in roots:
+        if path.startswith(f"{root}/"):
+            return path[len(root) + 1 :]
+    return os.path.basename(path)
+
+
+def main() -> int:
+    """Print digest and files."""
+    header, *folders = sys.argv[1:]
+    try:
+        files = included_files(header, [Path(folder) for folder in folders])
+    except MissingSourceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(sources_digest(files), *(file.path for file in files), sep="\n")
+    return 0
+
+
 if __name__ == "__main__":
-    print(sources_digest([Path(argument) for argument in sys.argv[1:]]))
+    sys.exit(main())

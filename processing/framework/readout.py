@@ -1,12 +1,14 @@
 """Readout rules of an experiment: from raw banks to the MFPs of its readout sources."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 AUTO = "auto"
 """Choose the encoding from the events."""
+_RESERVED_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
 
 
 class Readout(Protocol):
@@ -15,6 +17,28 @@ class Readout(Protocol):
     @property
     def encodings(self) -> tuple[str, ...]:
         """The encodings that a user may choose, AUTO included."""
+
+    @property
+    def subdetectors(self) -> Mapping[int, str]:
+        """Names of the sub-detectors, by the top five bits of their source ids."""
+
+    @property
+    def bank_types(self) -> Mapping[int, str]:
+        """Names of the experiment's bank types. The types that a node reserves are not among them."""
+
+    @property
+    def truth_types(self) -> frozenset[int]:
+        """Bank types of the simulation's truth, which a feeder sends only on request."""
+
+    @property
+    def types_not_read_out(self) -> frozenset[int]:
+        """Bank types that the trigger or a file writer makes and no readout board sends, truth excluded."""
+
+    def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
+        """Sources that only large events have, each with that of `sources` whose bank version it shares.
+
+        A feeder announces them before such an event appears.
+        """
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         """The default encoding for events with banks of these types."""
@@ -32,6 +56,18 @@ class Readout(Protocol):
 
         Raises MfpError if a source has two banks in one event or two bank versions.
         """
+
+
+def bank_type_name(readout: Readout, bank_type: int) -> str:
+    """The name of a bank type, "type 200" without one."""
+    if bank_type in _RESERVED_NAMES:
+        return _RESERVED_NAMES[bank_type]
+    return readout.bank_types.get(bank_type, f"type {bank_type}")
+
+
+def subdetector_name(readout: Readout, subdetector: int) -> str:
+    """The name of a sub-detector, "detector 24" without one."""
+    return readout.subdetectors.get(subdetector, f"detector {subdetector}")
 
 
 def check_encoding(readout: Readout, encoding: str) -> str:

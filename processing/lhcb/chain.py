@@ -28,6 +28,7 @@ from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_par
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
 from hltnode.processing.lhcb.raw_data.decode_odin import decode_odin, raw_data_types
+from hltnode.processing.lhcb.raw_data.flags import flag_types
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
 from hltnode.processing.lhcb.readout import LHCB_READOUT
@@ -81,7 +82,7 @@ from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_tr
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 
 # Algorithms over single events stand together, so that the CPU takes an event through all of them at once. The global
 # event cut comes first, so that an event that it removes costs nothing further.
@@ -186,12 +187,23 @@ def geometry_constants(velo: VeloGeometry) -> Constants:
 CHAIN = TriggerChain.offering(
     SEQUENCES,
     "forward_then_matching",
-    name="hlt1",
+    name="lhcb",
+    former_names=("hlt1",),
     kernels=KernelSources("lhcb/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.lhcb._chain_kernels"),
     source=Path(__file__),
     readout=LHCB_READOUT,
     types=(
-        *(raw_data_types, velo_types, pv_types, ut_types, scifi_types, parameter_types, seeding_types, long_types),
+        *(
+            flag_types,
+            raw_data_types,
+            velo_types,
+            pv_types,
+            ut_types,
+            scifi_types,
+            parameter_types,
+            seeding_types,
+            long_types,
+        ),
         *(kalman_types, ghost_types, muon_types, vertex_types, selection_types),
     ),
     event_words=EVENT_WORDS,

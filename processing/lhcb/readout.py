@@ -1,17 +1,32 @@
 """The readout of LHCb as chains and feeders use it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
 from hltnode.processing.framework.readout import AUTO
+from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, TRUTH_TYPES, LhcbBankType
 from hltnode.protocol.lhcb.readout import NOT_READ_WITH, VeloBanks, mfps_of_events, readout_source_id, velo_encoding
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id
+
+# The particles of a simulated event fill one bank of 64 KiB and seldom a second one.
+_TRUTH_BANKS = 3
 
 
 class LhcbReadout:
     """Run-3 source ids, and one of two VELO encodings (framework.readout.Readout)."""
 
     encodings = (AUTO, *NOT_READ_WITH)
+    subdetectors: Mapping[int, str] = {int(detector): detector.name.replace("_", " ") for detector in SubDetector}
+    bank_types: Mapping[int, str] = {int(bank_type): bank_type.name for bank_type in LhcbBankType}
+    truth_types = TRUTH_TYPES
+    types_not_read_out = NOT_READ_OUT
+
+    def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
+        """More banks of true particles than the first events have."""
+        first = source_id(SubDetector.TDET, 0)
+        return {first + number: first for number in range(1, _TRUTH_BANKS)} if first in sources else {}
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         """Retina clusters where there are any, else super-pixels."""

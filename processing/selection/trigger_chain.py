@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
+from hltnode.processing.framework.entry_points import entry_point
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
@@ -52,8 +52,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines. Its sequences make the inputs of lines; an engine appends the algorithm of the
-    lines.
+    """A chain with selection lines. Its sequences make the inputs of lines; an engine appends the lines.
 
     event_words: numbers that identify an event for scalers.
     sequences: the selectable sequences by name; one of them runs (`with_sequence`).
@@ -67,6 +66,7 @@ class TriggerChain(Chain):
     inputs: inputs of lines by the names that line files import.
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
+    former_names: names of this chain in TCK documents of earlier versions.
     """
 
     event_words: tuple[Expression, ...]
@@ -79,6 +79,7 @@ class TriggerChain(Chain):
     reported: tuple[Reported, ...] = ()
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
+    former_names: tuple[str, ...] = ()
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
@@ -149,11 +150,15 @@ class TriggerChain(Chain):
 
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
         """The trigger configuration that a document describes; it has the same TCK. Raises TriggerConfigError."""
-        if document.chain != self.name:
+        if self.renamed(document).chain != self.name:
             raise TriggerConfigError(f"TCK 0x{document.tck:08X} belongs to chain {document.chain!r}, not {self.name!r}")
         sequence = self.with_sequence(document.sequence or None).sequence
         reader = Reader((*BATCH_INPUTS, *sequence.columns))
         return TriggerConfig.from_content(document.content, sequence, document.sequence or None, reader)
+
+    def renamed(self, document: TckDocument) -> TckDocument:
+        """A document with the present name of this chain if it has a former one; its TCK is the same."""
+        return replace(document, chain=self.name) if document.chain in self.former_names else document
 
     def document(self, trigger: TriggerConfig) -> TckDocument:
         """The document of a trigger configuration. Raises TriggerConfigError."""
@@ -252,17 +257,18 @@ def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
 
 
 def installed_chain(name: str) -> TriggerChain:
-    """The chain that an installed package offers under a name.
+    """The chain that an installed package offers under a name, which is the chain's own name.
 
-    Raises ValueError, which names the installed chains or the fault of this one.
+    Raises ValueError, which names the installed chains, the packages that offer the same name, or the fault of this
+    chain.
     """
-    offered = entry_points(group=ENTRY_POINTS)
-    if name not in offered.names:
-        raise ValueError(f"no chain named {name!r}: installed are {', '.join(sorted(offered.names)) or 'none'}")
+    offered = entry_point(ENTRY_POINTS, name, "chain")
     try:
-        chain = offered[name].load()
+        chain = offered.load()
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"chain {name!r}: {offered[name].value} cannot be loaded: {error}") from error
+        raise ValueError(f"chain {name!r}: {offered.value} cannot be loaded: {error}") from error
     if not isinstance(chain, TriggerChain):
-        raise ValueError(f"chain {name!r}: {offered[name].value} is not a TriggerChain")
+        raise ValueError(f"chain {name!r}: {offered.value} is not a TriggerChain")
+    if chain.name != name:
+        raise ValueError(f"chain {name!r}: {offered.value} has the name {chain.name!r}, expected the same name")
     return chain

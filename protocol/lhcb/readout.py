@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import FIRST_SENSOR_PAIR_VERSION
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mfp import group_into_mfps
-from hltnode.protocol.raw_data.raw_bank import TYPES_OF_TRIGGER, BankType, RawBank
-from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, SubDetector, source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_id
 
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
@@ -23,26 +26,29 @@ TRUTH_VERTEX_NUMBER = 1024
 
 # For each VELO encoding the bank type to skip: simulated events may hold the same hits in both encodings, with the same
 # source ids.
-NOT_READ_WITH: dict[VeloEncoding, BankType] = {"retina": BankType.VP, "superpixel": BankType.VP_RETINA_CLUSTER}
+NOT_READ_WITH: dict[VeloEncoding, LhcbBankType] = {
+    "retina": LhcbBankType.VP,
+    "superpixel": LhcbBankType.VP_RETINA_CLUSTER,
+}
 
 # Sides (C, A) of the sub-detectors with two readout halves.
 _TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
-    BankType.VP: (SubDetector.VELO_C, SubDetector.VELO_A),
-    BankType.VP_RETINA_CLUSTER: (SubDetector.VELO_C, SubDetector.VELO_A),
-    BankType.UT: (SubDetector.UT_C, SubDetector.UT_A),
-    BankType.FT_CLUSTER: (SubDetector.SCIFI_C, SubDetector.SCIFI_A),
-    BankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
+    LhcbBankType.VP: (SubDetector.VELO_C, SubDetector.VELO_A),
+    LhcbBankType.VP_RETINA_CLUSTER: (SubDetector.VELO_C, SubDetector.VELO_A),
+    LhcbBankType.UT: (SubDetector.UT_C, SubDetector.UT_A),
+    LhcbBankType.FT_CLUSTER: (SubDetector.SCIFI_C, SubDetector.SCIFI_A),
+    LhcbBankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
 }
 _ONE_SIDED: dict[int, SubDetector] = {
     # Simulated Rich banks have no field that selects one of the two detectors.
-    BankType.RICH: SubDetector.RICH1,
-    BankType.ECAL_PACKED: SubDetector.ECAL,
-    BankType.HCAL_PACKED: SubDetector.HCAL,
-    BankType.CALO: SubDetector.ECAL,
-    BankType.PLUME: SubDetector.PLUME,
-    BankType.MC_TRACKS: SubDetector.TDET,
+    LhcbBankType.RICH: SubDetector.RICH1,
+    LhcbBankType.ECAL_PACKED: SubDetector.ECAL,
+    LhcbBankType.HCAL_PACKED: SubDetector.HCAL,
+    LhcbBankType.CALO: SubDetector.ECAL,
+    LhcbBankType.PLUME: SubDetector.PLUME,
+    LhcbBankType.MC_TRACKS: SubDetector.TDET,
 }
-_VELO_TYPES = frozenset({BankType.VP, BankType.VP_RETINA_CLUSTER})
+_VELO_TYPES = frozenset({LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER})
 
 
 def readout_source_id(bank: RawBank) -> int | None:
@@ -61,13 +67,13 @@ def readout_source_id(bank: RawBank) -> int | None:
 
 @lru_cache(maxsize=16384)
 def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> int | None:
-    if bank_type in TYPES_OF_TRIGGER:
+    if bank_type in NOT_READ_OUT:
         return None
     if bank_type == BankType.ODIN:
         return SubDetector.ODIN << NUMBER_BITS
     if source > MAX_NUMBER:
         return source
-    if bank_type == BankType.MC_VERTICES:
+    if bank_type == LhcbBankType.MC_VERTICES:
         return source_id(SubDetector.TDET, TRUTH_VERTEX_NUMBER)
     sides = _TWO_SIDED.get(bank_type)
     if sides is None:
@@ -80,7 +86,7 @@ def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> 
 
 def velo_encoding(bank_types: Iterable[int]) -> VeloEncoding:
     """The encoding to read from events with banks of these types: retina clusters if there are any."""
-    return "retina" if BankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
+    return "retina" if LhcbBankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
 
 
 def mfps_of_events(

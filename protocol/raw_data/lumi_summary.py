@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from hltnode.protocol.errors import RejectReason, ReportError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LUMI_SUMMARY_VERSION = 2
 ENCODING_KEY = "encodingKey"
@@ -120,17 +120,3 @@ def decode_lumi_summary(bank: RawBank, schema: LumiSchema) -> dict[str, float]:
         counter.name: ((number >> counter.offset & (1 << counter.size) - 1) - counter.shift) / counter.scale
         for counter in schema.counters[1:]
     }
-
-
-def encode_lumi_summary(numbers: Mapping[str, int], schema: LumiSchema, source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank of the stored numbers; a number that does not fit becomes the largest that does.
-
-    Raises ReportError for a counter without a number.
-    """
-    bits = schema.key
-    for counter in schema.counters[1:]:
-        if counter.name not in numbers or numbers[counter.name] < 0:
-            raise ReportError(RejectReason.MALFORMED, f"{_NAME}: no number for {counter.name}")
-        bits |= min(numbers[counter.name], (1 << counter.size) - 1) << counter.offset
-    payload = memoryview(bits.to_bytes(schema.size, "little"))
-    return RawBank(BankType.HLT_LUMI_SUMMARY, LUMI_SUMMARY_VERSION, source_id, payload)

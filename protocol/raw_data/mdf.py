@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from hltnode.protocol._native import jenkins
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import MdfError, RejectReason
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, iter_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
 
 GENERIC_HEADER_SIZE = 20
 # The sub-header of versions 1 and 3: routing bits u32[4], run, orbit, bunch id.

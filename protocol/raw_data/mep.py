@@ -10,7 +10,7 @@ from hltnode.protocol.buffers import Buffer, byte_view, padded
 from hltnode.protocol.errors import MepError, RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp, events_of_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from hltnode.protocol.raw_data.source_id import ODIN_SUBDETECTOR, subdetector_of
 
 MAGIC = 0xCEFA
 HEADER_SIZE = 8
@@ -106,14 +106,14 @@ def announced_size(head: Buffer, where: str) -> int:
 def _check_rules(mfps: Sequence[Mfp]) -> None:
     """Check that sources ascend without repeats, that ODIN occurs once, as the first, and that events agree."""
     first = mfps[0]
-    if subdetector_of(first.source_id) != SubDetector.ODIN:
+    if subdetector_of(first.source_id) != ODIN_SUBDETECTOR:
         raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
     for before, mfp in pairwise(mfps):
         if mfp.source_id == before.source_id:
             raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} occurs twice")
         if mfp.source_id < before.source_id:
             raise MepError(RejectReason.MALFORMED, f"MEP: source {mfp.source_id} comes after source {before.source_id}")
-        if subdetector_of(mfp.source_id) == SubDetector.ODIN:
+        if subdetector_of(mfp.source_id) == ODIN_SUBDETECTOR:
             raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} is a second ODIN")
         if (mfp.event_id, mfp.n_fragments) != (first.event_id, first.n_fragments):
             raise MepError(

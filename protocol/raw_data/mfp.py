@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hltnode.protocol._native import fragment_bytes
 from hltnode.protocol.buffers import Buffer, byte_view, padded
 from hltnode.protocol.errors import MfpError, RejectReason
+from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 MAGIC = 0x40CE
@@ -20,8 +21,6 @@ MAX_FRAGMENTS = 0xFFFF
 # cache line and DMA burst.
 MIN_ALIGN = 2
 MAX_ALIGN = 8
-# Fragment type if the source has no bank in the event; the size of the fragment is 0.
-NO_BANK = 255
 
 _HEADER = struct.Struct("<HHIQHBB")
 _EVENT_ID = struct.Struct("<Q")

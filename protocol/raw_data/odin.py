@@ -10,8 +10,9 @@ import numpy as np
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import OdinError, RejectReason
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mfp import Mfp
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 BANK_SIZE = 40
 READABLE_VERSIONS = (6, 7)

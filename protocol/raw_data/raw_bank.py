@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -21,68 +20,10 @@ HEADER_SIZE = 8
 # The length field is 16 bits wide and counts the header.
 MAX_PAYLOAD_SIZE = 0xFFFF - HEADER_SIZE
 
-# u16 magic, u16 length in bytes (header included, padding not), u8 type, u8 version, 16-bit source id. The field is
-# signed in LHCb's own structure; Run-3 ids use all 16 bits, so this module reads it as unsigned.
+# u16 magic, u16 length in bytes (header included, padding not), u8 type, u8 version, 16-bit source id.  The field is
+# signed in LHCb's own structure; ids of Run 3 use all 16 bits, so this module reads it as unsigned.
 _HEADER = struct.Struct("<HHBBH")
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
-
-
-class BankType(IntEnum):
-    """Raw-bank types with a name (docs/formats/raw-bank.md); other values are legal and pass through."""
-
-    VELO = 8
-    RICH = 9
-    MUON = 13
-    DAQ = 15
-    ODIN = 16
-    HLT_DEC_REPORTS = 17
-    ECAL_PACKED = 21
-    HCAL_PACKED = 22
-    MC_TRACKS = 32
-    MC_VERTICES = 33
-    TAE_HEADER = 48
-    TEST_DET = 51
-    HLT_ROUTING_BITS = 53
-    HLT_SEL_REPORTS = 54
-    HLT_LUMI_SUMMARY = 56
-    FILE_ID = 62
-    VP = 63
-    FT_CLUSTER = 64
-    UT = 66
-    VP_RETINA_CLUSTER = 73
-    CALO = 77
-    MUON_SPECIAL = 79
-    PLUME = 84
-    DAQ_ERROR_FRAGMENT_THROTTLED = 89
-    DAQ_ERROR_BXID_CORRUPTED = 90
-    DAQ_ERROR_SYNC_BXID_CORRUPTED = 91
-    DAQ_ERROR_FRAGMENT_MISSING = 92
-    DAQ_ERROR_FRAGMENT_TRUNCATED = 93
-    DAQ_ERROR_IDLE_BXID_CORRUPTED = 94
-    DAQ_ERROR_FRAGMENT_MALFORMED = 95
-    DAQ_ERROR_EVID_JUMPED = 96
-    VELO_SPP_AND_CLUSTER = 97
-    UT_NZS = 98
-    UT_SPECIAL = 99
-    DAQ_ERROR_ALIGN_FIFO_FULL = 100
-    DAQ_ERROR_FRAGMENT_SIZE_WRONG = 101
-    PCIE_TEST = 254
-
-
-TRUTH_TYPES = frozenset({BankType.MC_TRACKS, BankType.MC_VERTICES})
-"""Banks that only the simulation writes."""
-TYPES_OF_TRIGGER = frozenset(
-    {
-        BankType.DAQ,
-        BankType.HLT_DEC_REPORTS,
-        BankType.TAE_HEADER,
-        BankType.HLT_ROUTING_BITS,
-        BankType.HLT_SEL_REPORTS,
-        BankType.HLT_LUMI_SUMMARY,
-        BankType.FILE_ID,
-    }
-)
-"""Banks written by the trigger or the file writer, never by the readout."""
 
 
 class RawBank(NamedTuple):
@@ -127,7 +68,7 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
 
 
 def cut_into_banks(
-    stream: bytes, ends: NDArray[np.int64], bank_type: BankType, version: int, sources: Sequence[int]
+    stream: bytes, ends: NDArray[np.int64], bank_type: int, version: int, sources: Sequence[int]
 ) -> list[RawBank]:
     """Banks with consecutive payloads in `stream`, as views that end at `ends`; `sources` repeat as needed."""
     view = memoryview(stream)

@@ -6,7 +6,8 @@ import struct
 from dataclasses import dataclass
 
 from hltnode.protocol.errors import RejectReason, ReportError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 DEC_REPORTS_VERSION = 3
 ROUTING_BITS_VERSION = 0
@@ -70,25 +71,6 @@ def decode_dec_reports(bank: RawBank) -> HltDecReports:
     return HltDecReports(key, tck, task_id, lines)
 
 
-def encode_dec_reports(reports: HltDecReports, source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank, version 3.  Raises ReportError for values that do not fit."""
-    name = BankType.HLT_DEC_REPORTS.name
-    if len(reports.lines) > MAX_LINES:
-        raise ReportError(RejectReason.OVERSIZED, f"{name}: {len(reports.lines)} lines, at most {MAX_LINES} fit")
-    for line in reports.lines:
-        if not (0 <= line.error < 8 and 0 <= line.candidates < 16 and 0 <= line.stage < 256):
-            raise ReportError(RejectReason.OVERSIZED, f"{name}: a field of {line} is out of range")
-    words = [
-        line.decision | line.error << 1 | line.candidates << 4 | line.stage << 8 | line.decision_id << 16
-        for line in reports.lines
-    ]
-    try:
-        payload = struct.pack(f"<{3 + len(words)}I", reports.key, reports.tck, reports.task_id, *words)
-    except struct.error as error:
-        raise ReportError(RejectReason.OVERSIZED, f"{name}: {error}") from error
-    return RawBank(BankType.HLT_DEC_REPORTS, DEC_REPORTS_VERSION, source_id, memoryview(payload))
-
-
 def decode_routing_bits(bank: RawBank) -> tuple[int, int, int]:
     """The three u32 words (HLT1, spare, HLT2) of an HltRoutingBits bank of version 0.  Raises ReportError."""
     _check(bank, BankType.HLT_ROUTING_BITS, ROUTING_BITS_VERSION)
@@ -99,12 +81,3 @@ def decode_routing_bits(bank: RawBank) -> tuple[int, int, int]:
         )
     hlt1, spare, hlt2 = _ROUTING_WORDS.unpack(bank.payload)
     return hlt1, spare, hlt2
-
-
-def encode_routing_bits(words: tuple[int, int, int], source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank, version 0.  Raises ReportError for a word that is not a u32."""
-    try:
-        payload = _ROUTING_WORDS.pack(*words)
-    except struct.error as error:
-        raise ReportError(RejectReason.OVERSIZED, f"{BankType.HLT_ROUTING_BITS.name}: {error}") from error
-    return RawBank(BankType.HLT_ROUTING_BITS, ROUTING_BITS_VERSION, source_id, memoryview(payload))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
 
 from hltnode.protocol.errors import RejectReason, ReportError
-from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, BankType, RawBank
-from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
 
 SEL_REPORTS_VERSION = 12
 READABLE_VERSIONS = (11, 12)
 HEADER_WORDS = 10
-MAX_INFO = 255
 
 _NAME = BankType.HLT_SEL_REPORTS.name
-_MAX_WORDS = MAX_PAYLOAD_SIZE // 4
+MAX_WORDS = MAX_PAYLOAD_SIZE // 4
 
 
 class ClassId(IntEnum):
@@ -30,7 +27,9 @@ class ClassId(IntEnum):
     VERTEX = 10030
 
 
-class _SubBank(IntEnum):
+class SubBank(IntEnum):
+    """The parts of a bank."""
+
     HITS = 0
     OBJECT_TYPES = 1
     STRUCTURE = 2
@@ -38,21 +37,12 @@ class _SubBank(IntEnum):
     STANDARD_INFO = 4
 
 
-_WRITTEN = (
-    _SubBank.OBJECT_TYPES,
-    _SubBank.STRUCTURE,
-    _SubBank.EXTRA_INFO,
-    _SubBank.STANDARD_INFO,
-    _SubBank.HITS,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ReportedObject:
     """A selection, or an object of one.
 
-    class_id: `ClassId`; info: numbers (f32) whose meaning depends on the class; ids: LHCbIDs (u32) of a track; parts:
-    indices of its constituents. At least one of `ids` and `parts` is empty.
+    class_id: `ClassId`; info: numbers (f32) whose meaning depends on the class; ids: channels (u32) of the hits of a
+    track; parts: indices of its constituents. At least one of `ids` and `parts` is empty.
     """
 
     class_id: int
@@ -101,7 +91,7 @@ def decode_sel_reports(bank: RawBank) -> HltSelReports:
     sequences = _sequences(sub_banks)
     objects = []
     # Objects may share hits; without a limit a small bank could request any amount of memory.
-    ids_left = _MAX_WORDS
+    ids_left = MAX_WORDS
     for class_id, (of_hits, pointers), info in zip(class_ids, structures, infos, strict=True):
         if of_hits and any(pointer >= len(sequences) for pointer in pointers):
             raise _malformed(f"one of {len(sequences)} sequences of hits expected, {max(pointers)} found")
@@ -109,7 +99,7 @@ def decode_sel_reports(bank: RawBank) -> HltSelReports:
             raise _malformed(f"one of {len(class_ids)} objects expected, {max(pointers)} found")
         ids_left -= sum(len(sequences[pointer]) for pointer in pointers) if of_hits else 0
         if ids_left < 0:
-            raise _malformed("more LHCbIDs in objects than a bank can hold")
+            raise _malformed("more ids of channels in objects than a bank can hold")
         ids = tuple(channel for pointer in pointers for channel in sequences[pointer]) if of_hits else ()
         objects.append(ReportedObject(class_id, info, ids, () if of_hits else pointers))
     return HltSelReports(tuple(objects))
@@ -128,7 +118,7 @@ def _sub_banks(payload: memoryview) -> dict[int, memoryview]:
             raise _malformed(f"sub-bank {which} from word {begin} to {end} of {size}")
         found[which] = payload[4 * begin : 4 * end]
         begin = end
-    for needed in (_SubBank.OBJECT_TYPES, _SubBank.STRUCTURE):
+    for needed in (SubBank.OBJECT_TYPES, SubBank.STRUCTURE):
         if needed not in found:
             raise _malformed(f"sub-bank {needed.name} is missing")
     return found
@@ -143,7 +133,7 @@ def _count(sub_bank: memoryview, name: str) -> int:
 
 
 def _class_ids(sub_banks: dict[int, memoryview]) -> list[int]:
-    types = sub_banks[_SubBank.OBJECT_TYPES]
+    types = sub_banks[SubBank.OBJECT_TYPES]
     count = _count(types, "OBJECT_TYPES")
     if 4 * (1 + count) > len(types):
         raise _malformed(f"{count} object types in {len(types) // 4} words")
@@ -157,7 +147,7 @@ def _class_ids(sub_banks: dict[int, memoryview]) -> list[int]:
 
 def _structures(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[bool, tuple[int, ...]]]:
     """For each object: whether it points to hits, and its pointers."""
-    structure = sub_banks[_SubBank.STRUCTURE]
+    structure = sub_banks[SubBank.STRUCTURE]
     count = _count(structure, "STRUCTURE")
     if count != n_objects:
         raise _malformed(f"{count} structures of {n_objects} objects")
@@ -174,7 +164,7 @@ def _structures(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[
 
 
 def _infos(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[float, ...]]:
-    info = sub_banks.get(_SubBank.STANDARD_INFO)
+    info = sub_banks.get(SubBank.STANDARD_INFO)
     if info is None:
         return [()] * n_objects
     count = _count(info, "STANDARD_INFO")
@@ -194,8 +184,8 @@ def _infos(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[float
 
 
 def _sequences(sub_banks: dict[int, memoryview]) -> list[tuple[int, ...]]:
-    """The LHCbIDs of each sequence of hits."""
-    hits = sub_banks.get(_SubBank.HITS)
+    """The channels of each sequence of hits."""
+    hits = sub_banks.get(SubBank.HITS)
     if hits is None:
         return []
     (count,) = struct.unpack_from("<H", hits)
@@ -210,67 +200,3 @@ def _sequences(sub_banks: dict[int, memoryview]) -> list[tuple[int, ...]]:
         found.append(words[begin:end])
         begin = end
     return found
-
-
-def encode_sel_reports(reports: HltSelReports, source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank, version 12. Raises ReportError for values that do not fit."""
-    try:
-        sub_banks = _encode_sub_banks(reports.objects)
-    except struct.error as error:
-        raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {error}") from error
-    ends = [HEADER_WORDS]
-    ids = len(_WRITTEN)
-    for i, which in enumerate(_WRITTEN):
-        ends.append(ends[-1] + len(sub_banks[which]) // 4)
-        ids |= which << 3 * (i + 1)
-    if ends[-1] > _MAX_WORDS:
-        raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {ends[-1]} words, at most {_MAX_WORDS} fit")
-    header = struct.pack("<10I", ends[-1], ids, *ends[1:], *[0] * (HEADER_WORDS - 1 - len(ends)))
-    payload = b"".join((header, *(sub_banks[which] for which in _WRITTEN)))
-    return RawBank(BankType.HLT_SEL_REPORTS, SEL_REPORTS_VERSION, source_id, memoryview(payload))
-
-
-def _encode_sub_banks(objects: Sequence[ReportedObject]) -> dict[_SubBank, bytes]:
-    n = len(objects)
-    types: list[int] = []
-    end = 0
-    for class_id, group in groupby(reported.class_id for reported in objects):
-        end += len(list(group))
-        types += (end, class_id)
-    structure: list[int] = []
-    sequences: list[tuple[int, ...]] = []
-    for reported in objects:
-        if len(reported.info) > MAX_INFO or (reported.ids and reported.parts):
-            raise ReportError(RejectReason.OVERSIZED, f"{_NAME}: {reported!r:.200} cannot be written")
-        if reported.ids:
-            structure += (1 << 1 | 1, len(sequences))
-            sequences.append(reported.ids)
-        else:
-            structure += (len(reported.parts) << 1, *reported.parts)
-    values = [value for reported in objects for value in reported.info]
-    sizes = bytes(len(reported.info) for reported in objects)
-    begin = 1 + len(sequences) // 2
-    ends = []
-    for sequence in sequences:
-        begin += len(sequence)
-        ends.append(begin)
-    ids = [channel for sequence in sequences for channel in sequence]
-    return {
-        _SubBank.OBJECT_TYPES: _counted(len(types) // 2, _shorts(types)),
-        _SubBank.STRUCTURE: _counted(n, _shorts(structure)),
-        _SubBank.EXTRA_INFO: _counted(n, _to_words(bytes(n))),
-        _SubBank.STANDARD_INFO: _counted(n, _to_words(sizes) + struct.pack(f"<{len(values)}f", *values)),
-        _SubBank.HITS: _shorts([len(sequences), *ends]) + struct.pack(f"<{len(ids)}I", *ids),
-    }
-
-
-def _shorts(values: Sequence[int]) -> bytes:
-    return _to_words(struct.pack(f"<{len(values)}H", *values))
-
-
-def _to_words(data: bytes) -> bytes:
-    return data + bytes(-len(data) % 4)
-
-
-def _counted(count: int, content: bytes) -> bytes:
-    return struct.pack("<HH", count, 1 + len(content) // 4) + content

@@ -1,33 +1,18 @@
-"""Run-3 source ids: 5 bits of sub-detector, 11 bits of number (docs/formats/source-ids.md)."""
+"""Source ids: 5 bits of sub-detector, 11 bits of number (docs/formats/source-ids.md)."""
 
 from __future__ import annotations
-
-from enum import IntEnum
 
 from hltnode.protocol.errors import BankError, RejectReason
 
 NUMBER_BITS = 11
 MAX_NUMBER = (1 << NUMBER_BITS) - 1
-
-
-class SubDetector(IntEnum):
-    """Top five bits of a Run-3 source id: the sub-detectors of LHCb, which defined these containers."""
-
-    ODIN = 0
-    VELO_A = 2
-    VELO_C = 3
-    RICH1 = 4
-    UT_A = 5
-    UT_C = 6
-    SCIFI_A = 7
-    SCIFI_C = 8
-    RICH2 = 9
-    PLUME = 10
-    ECAL = 11
-    HCAL = 12
-    MUON_A = 13
-    MUON_C = 14
-    TDET = 15
+ODIN_SUBDETECTOR = 0
+"""The sub-detector of ODIN in every chain; the ODIN source is the first of a MEP."""
+ODIN_SOURCE = ODIN_SUBDETECTOR << NUMBER_BITS
+TRIGGER_SUBDETECTOR = 31
+"""The sub-detector of the banks that the trigger writes (reports.HLT1_SOURCE_ID)."""
+USER_SUBDETECTORS = range(24, 31)
+"""Sub-detectors for the boards of users. No node and no chain of this repository uses them."""
 
 
 def source_id(subdetector: int, number: int) -> int:
@@ -38,7 +23,7 @@ def source_id(subdetector: int, number: int) -> int:
 
 
 def subdetector_of(source: int) -> int:
-    """Top five bits of a source id: a SubDetector, or another number."""
+    """Top five bits of a source id: the sub-detector, 0..31."""
     return source >> NUMBER_BITS
 
 

@@ -7,26 +7,27 @@ of events; a node refuses MEPs with more events.
 from __future__ import annotations
 
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec
+from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec, Name
 
 DECISION_VERSION = 2
 # The largest MEP, 65,535 events, fits with up to 1984 lines. With 16,378 lines, the maximum of a decision report, 8,152
 # events fit.
 MAX_DECISION_SIZE = 16 << 20
-# Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a list of 4096 sources at 3
-# bytes each, and the names of the fields take 21 kB.
+# Bytes reserved for all fields except `accepted`, `lines` and `flags`: two texts of 4096 bytes, a name, a list of 4096
+# sources at 3 bytes each, and the names of the fields take 21 kB.
 _ENVELOPE_SIZE = 32 << 10
 _MAX_EVENTS = 0xFFFF
 
 
-class MepDecision(Message, frozen=True, tag="decision"):
+class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     """The decisions on the events of one MEP.
 
-    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` is why the event
-    builder closed the MEP, and `missing_sources` (u16) are the sources without a fragment in it.  `accepted` is a
-    bitmap (event i is bit i % 8 of byte i // 8).  `lines` holds ceil(n_lines / 32) words (u32, little-endian) per
-    event, one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
-    0.  `flags` holds a u32 per event, little-endian.
+    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` is the reason why
+    the event builder closed the MEP; `missing_sources` (u16) are the sources without a fragment in it. `accepted` is a
+    bitmap (event i is bit i % 8 of byte i // 8). `lines` holds ceil(n_lines / 32) words (u32, little-endian) per event,
+    one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
+    0. `flags` holds a u32 per event, little-endian. `chain` is the name of the deciding chain; it is empty, and omitted
+    on the wire, if the node does not give it.
     """
 
     node: str
@@ -42,6 +43,7 @@ class MepDecision(Message, frozen=True, tag="decision"):
     accepted: bytes
     lines: bytes
     flags: bytes
+    chain: Name = ""
 
     def check(self) -> None:
         n = self.n_events

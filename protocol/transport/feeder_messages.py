@@ -24,13 +24,14 @@ MAX_REVOKED = 65_536
 
 
 class Hello(Message, frozen=True, omit_defaults=True):
-    """Feeder to node: the name of the feeder, and what it sends.
+    """Feeder to node: the name of the feeder, and its data.
 
     `session` is new for each start of the feeder process; `sources` are u16 source ids; `max_fragment_bytes` is the
     largest MFP that the feeder will send.  Every MEP below `first_mep` is acknowledged to this feeder, by this node or
-    another one: with `first_mep` above its last MEP it confirms the whole run.  Only a feeder that `supervises` may
-    revoke MEPs.  `feeders` is how many feeders share the sources of the run, this one included: the run starts when
-    they are there; it is left out if it is 1.
+    another one: with `first_mep` above its last MEP it confirms the whole run. Only a feeder that `supervises` may
+    revoke MEPs. `feeders` is the number of feeders that share the sources of the run, this one included: the run starts
+    when all are connected; it is omitted if it is 1. `chain` is the name of the chain of the data: a node of another
+    chain refuses the hello; without it a node of any chain accepts the feeder.
     """
 
     feeder: Name
@@ -42,6 +43,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     max_fragment_bytes: U32
     supervises: bool
     feeders: U16 = 1
+    chain: Name = ""
 
 
 class Welcome(Message, frozen=True):

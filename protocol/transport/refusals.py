@@ -5,14 +5,16 @@ from enum import StrEnum, unique
 
 @unique
 class HelloRefusal(StrEnum):
-    """Why a hello was refused.
+    """Reasons why a hello was refused.
 
-    name_taken: another process feeds under its name; source_taken: a feeder of another name sends one of its sources;
-    sources_fixed: the run has started without one of its sources; foreign_run: the node was configured or started for
-    another run; run_active: the feeders of another run still feed; connection_taken: the same connection is that of
-    another feeder or run; too_many_runs: an operator has to close runs that are kept.
+    foreign_chain: the node runs another chain than that of the data; name_taken: another process feeds under its name;
+    source_taken: a feeder of another name sends one of its sources; sources_fixed: the run started without one of its
+    sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
+    still feed; connection_taken: the connection belongs to another feeder or run; too_many_runs: an operator must close
+    kept runs.
     """
 
+    FOREIGN_CHAIN = "foreign_chain"
     NO_SOURCES = "no_sources"
     EVENTS_PER_MEP = "events_per_mep"
     FOREIGN_RUN = "foreign_run"

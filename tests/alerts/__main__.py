@@ -131,7 +131,7 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
         outcome.problem = outcome.problem or f"also: {', '.join(sorted(unexpected))}"
     info = scenario.alert == "HltnodeRunKept"
     if scenario.alert is not None and outcome.fired_after is not None and (scenario.alert in told) is info:
-        outcome.problem = outcome.problem or ("somebody was told" if info else "nobody was told")
+        outcome.problem = outcome.problem or ("a receiver was notified" if info else "no receiver was notified")
     return outcome
 
 

@@ -58,7 +58,7 @@ class Receivers:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def told(self, instance: str, since: float) -> set[str]:
-        """The alerts of a node that somebody was told of since a time."""
+        """The alerts of a node that receivers were notified of since a time."""
         return {
             note.alert
             for note in list(self.notifications)

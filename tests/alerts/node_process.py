@@ -1,7 +1,7 @@
 """A node with the fake engine, whose back end behaves as a file says: python -m tests.alerts.node_process CONFIG.
 
 The file is behaviour.json beside CONFIG: the seconds of a batch (`seconds`), whether it hangs (`hang`), how many
-batches fail (`fail`, counted anew when `number` changes) and the flag that all events get (`flag`, of EventFlag).
+batches fail (`fail`, counted anew when `number` changes) and the flag that all events get (`flag`, of LHCb's chain).
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.chain import CHAIN
 from tests.daemon.fakes import Behaviour, FakeEngine, FakeOutput, FakeWorkspace
 
 LOOK_SECONDS = 0.05
@@ -39,7 +39,9 @@ class FlaggingWorkspace(FakeWorkspace):
 
 
 class FlaggingEngine(FakeEngine):
-    """A fake engine with such workspaces."""
+    """A fake engine with such workspaces and the flags of LHCb, whose alerts are rehearsed."""
+
+    flags = CHAIN.flag_table
 
     def create_workspace(self) -> FakeWorkspace:
         slot = len(self.workspaces)
@@ -73,7 +75,7 @@ class BehaviourFile:
         if wanted.get("number", 0) != self._number:
             self._number = wanted["number"]
             self._behaviour.fail_next = wanted.get("fail", 0)
-        FlaggingWorkspace.flag = int(EventFlag[wanted["flag"]]) if "flag" in wanted else 0
+        FlaggingWorkspace.flag = FlaggingEngine.flags.masks[wanted["flag"]] if "flag" in wanted else 0
 
 
 async def main(config_file: Path) -> int:

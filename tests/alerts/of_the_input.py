@@ -1,4 +1,4 @@
-"""Scenarios of feeders, sources and fragments, and what must alert nobody."""
+"""Scenarios of feeders, sources and fragments, and cases that must raise no alert."""
 
 import asyncio
 import random

@@ -122,7 +122,7 @@ def flagged(alert: str, flag: str) -> None:
     async def steps(site: Site) -> Steps:
         await running(site)
         yield
-        site.behave(flag=flag.upper())
+        site.behave(flag=flag)
         yield
         site.behave()
 

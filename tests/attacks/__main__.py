@@ -1,11 +1,11 @@
-"""Runs the attacks and prints what each cost: python -m tests.attacks [NAME ...]."""
+"""Runs the attacks and prints the cost of each: python -m tests.attacks [NAME ...]."""
 
 import argparse
 import tempfile
 from pathlib import Path
 
+from tests.attacks.attacked_node import FAKE, MIB, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
-from tests.attacks.victim import FAKE, MIB, PeakSampler, Victim
 
 SERVE = ("hltnode.daemon", "serve", "--config")
 
@@ -23,28 +23,28 @@ def main() -> int:
     failed = 0
     with tempfile.TemporaryDirectory(prefix="hltnode-attacks-") as directory:
         for number, name in enumerate(options.names or ATTACKS):
-            victim = Victim(Path(directory) / f"{number}", FAKE if options.fake else SERVE)
+            attacked = AttackedNode(Path(directory) / f"{number}", FAKE if options.fake else SERVE)
             try:
-                before = victim.resources()
-                with PeakSampler(victim) as sampler:
+                before = attacked.resources()
+                with PeakSampler(attacked) as sampler:
                     try:
-                        ATTACKS[name].attack(victim, options.size)
+                        ATTACKS[name].attack(attacked, options.size)
                     except OSError as error:
                         print(f"{name}: {error!r}")
-                    alive = victim.is_alive
-                    after = victim.settled(before, SETTLE_SECONDS) if alive else before
+                    alive = attacked.is_alive
+                    after = attacked.resources_at_rest(before, SETTLE_SECONDS) if alive else before
                 peak = sampler.peak
                 failed += not alive
                 print(
                     f"{name:32} {before.rss // MIB:10} {peak.rss // MIB:7} {after.rss // MIB:7}"
                     f"       {before.descriptors:4} {peak.descriptors:5} {after.descriptors:5}   "
-                    f"{'alive' if alive else f'ended with {victim.process.poll()}'}",
+                    f"{'alive' if alive else f'ended with {attacked.process.poll()}'}",
                     flush=True,
                 )
                 if not alive:
-                    print(victim.log.read_text()[-300:])
+                    print(attacked.log.read_text()[-300:])
             finally:
-                victim.stop()
+                attacked.stop()
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when it has done its worst."""
+"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when the attack is over."""
 
 import random
 import threading
@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from tests.attacks.attacked_node import MIB, AttackedNode
 from tests.attacks.raw_peer import COMMAND, MORE, RawPeer, frame, frame_header, greeting, item, ping, ready, subscribe
-from tests.attacks.victim import MIB, Victim
 
-Attack = Callable[[Victim, float], None]
+Attack = Callable[[AttackedNode, float], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An attack, and how much memory the node may take while it lasts, in bytes."""
+    """An attack, and the bytes of memory that the node may take meanwhile."""
 
     attack: Attack
     peak: int
 
 
 def pieces(chunk: bytes, total: int) -> Iterator[bytes]:
-    """The chunk again and again, about `total` bytes in all."""
+    """The chunk repeatedly, about `total` bytes in all."""
     for _ in range(max(1, total // len(chunk))):
         yield chunk
 
 
 @contextmanager
 def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
-    """Peers that have shaken hands, as many as the node takes."""
+    """Peers after their handshake, up to the number that the node accepts."""
     with ExitStack() as stack:
         connected = []
         for _ in range(n):
@@ -41,7 +41,7 @@ def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
 
 
 def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) -> None:
-    """Send the chunk over all connections in turn, until the bytes are sent, the time is over or all are cut."""
+    """Send the chunk over all connections in turn, until the bytes, the time or the connections are used up."""
     end = time.monotonic() + seconds
     rest = dict.fromkeys(connected, b"")
     sent = 0
@@ -73,43 +73,43 @@ def reset_with_a_full_queue(port: int, socket_type: bytes, size: float) -> None:
         time.sleep(0.1)
 
 
-def reset_control(victim: Victim, size: float) -> None:
-    reset_with_a_full_queue(victim.control, b"DEALER", size)
+def reset_control(attacked: AttackedNode, size: float) -> None:
+    reset_with_a_full_queue(attacked.control, b"DEALER", size)
 
 
-def reset_data(victim: Victim, size: float) -> None:
-    reset_with_a_full_queue(victim.data, b"PUSH", size)
+def reset_data(attacked: AttackedNode, size: float) -> None:
+    reset_with_a_full_queue(attacked.data, b"PUSH", size)
 
 
-def reset_decisions(victim: Victim, size: float) -> None:
-    reset_with_a_full_queue(victim.decisions, b"SUB", size)
+def reset_decisions(attacked: AttackedNode, size: float) -> None:
+    reset_with_a_full_queue(attacked.decisions, b"SUB", size)
 
 
-def reset_events(victim: Victim, size: float) -> None:
-    reset_with_a_full_queue(victim.events, b"PULL", size)
+def reset_events(attacked: AttackedNode, size: float) -> None:
+    reset_with_a_full_queue(attacked.events, b"PULL", size)
 
 
-def reset_monitor(victim: Victim, size: float) -> None:
-    reset_with_a_full_queue(victim.pub, b"SUB", size)
+def reset_monitor(attacked: AttackedNode, size: float) -> None:
+    reset_with_a_full_queue(attacked.pub, b"SUB", size)
 
 
-def claimed_routing_ids(victim: Victim, size: float) -> None:
+def claimed_routing_ids(attacked: AttackedNode, size: float) -> None:
     """Peers that claim the numbers which libzmq gives to the next peers by default: the C library's first `rand`."""
     first = 0x6B8B4567
     claimed = [
-        RawPeer(victim.control).shake_hands(b"DEALER", item(b"Identity", b"\0" + (first + i).to_bytes(4, "big")))
+        RawPeer(attacked.control).shake_hands(b"DEALER", item(b"Identity", b"\0" + (first + i).to_bytes(4, "big")))
         for i in range(100)
     ]
-    with peers(victim.control, b"DEALER", max(5, int(50 * size))) as connected:
+    with peers(attacked.control, b"DEALER", max(5, int(50 * size))) as connected:
         flood(connected, frame(b"x") * 10, 1000, 1.0)
     for peer in claimed:
         peer.close()
 
 
-def unfinished_frames(victim: Victim, size: float) -> None:
+def unfinished_frames(attacked: AttackedNode, size: float) -> None:
     """Frames of 32 MiB without their last byte."""
     begin = frame_header(32 * MIB) + bytes(31 * MIB)
-    with peers(victim.data, b"PUSH", max(6, int(60 * size))) as connected:
+    with peers(attacked.data, b"PUSH", max(6, int(60 * size))) as connected:
         threads = [threading.Thread(target=peer.send, args=(begin,)) for peer in connected]
         for thread in threads:
             thread.start()
@@ -118,9 +118,9 @@ def unfinished_frames(victim: Victim, size: float) -> None:
         time.sleep(1.0)
 
 
-def small_frames_after_large_ones(victim: Victim, size: float) -> None:
-    """Connections that have sent whole frames of 32 MiB go on with empty ones."""
-    with peers(victim.data, b"PUSH", 4) as connected:
+def small_frames_after_large_ones(attacked: AttackedNode, size: float) -> None:
+    """Connections send whole frames of 32 MiB, then empty ones."""
+    with peers(attacked.data, b"PUSH", 4) as connected:
         for peer in connected:
             peer.send(frame_header(32 * MIB) + bytes(32 * MIB))
         flood(connected, frame(b"") * 500_000, int(100 * MIB * size), 20.0)
@@ -132,37 +132,37 @@ def endless_parts_on(port: int, socket_type: bytes, size: float) -> None:
         time.sleep(1.0)
 
 
-def endless_parts_on_data(victim: Victim, size: float) -> None:
+def endless_parts_on_data(attacked: AttackedNode, size: float) -> None:
     """Messages whose parts are empty and never end: 2 bytes on the wire, 64 in memory."""
-    endless_parts_on(victim.data, b"PUSH", size)
+    endless_parts_on(attacked.data, b"PUSH", size)
 
 
-def endless_parts_on_control(victim: Victim, size: float) -> None:
+def endless_parts_on_control(attacked: AttackedNode, size: float) -> None:
     """The same on the control socket."""
-    endless_parts_on(victim.control, b"DEALER", size)
+    endless_parts_on(attacked.control, b"DEALER", size)
 
 
-def messages_of_many_parts(victim: Victim, size: float) -> None:
+def messages_of_many_parts(attacked: AttackedNode, size: float) -> None:
     """Whole messages of 100,000 empty parts."""
-    with peers(victim.control, b"DEALER", 10) as connected:
+    with peers(attacked.control, b"DEALER", 10) as connected:
         flood(connected, frame(b"", MORE) * 99_999 + frame(b""), int(20 * MIB * size), 20.0)
 
 
-def empty_frames(victim: Victim, size: float) -> None:
+def empty_frames(attacked: AttackedNode, size: float) -> None:
     """Whole frames without content, faster than the node refuses them."""
-    with peers(victim.data, b"PUSH", 3) as connected:
+    with peers(attacked.data, b"PUSH", 3) as connected:
         flood(connected, frame(b"") * 30_000, int(60 * MIB * size), 20.0)
 
 
-def empty_messages(victim: Victim, size: float) -> None:
+def empty_messages(attacked: AttackedNode, size: float) -> None:
     """The same on the control socket."""
-    with peers(victim.control, b"DEALER", 3) as connected:
+    with peers(attacked.control, b"DEALER", 3) as connected:
         flood(connected, frame(b"") * 30_000, int(60 * MIB * size), 20.0)
 
 
-def heartbeats(victim: Victim, size: float) -> None:
+def heartbeats(attacked: AttackedNode, size: float) -> None:
     """Heartbeats without end, and ones that ask the node to give up after a tenth of a second."""
-    with peers(victim.control, b"DEALER", 3) as connected:
+    with peers(attacked.control, b"DEALER", 3) as connected:
         flood(connected, (ping(1, b"context") + ping()) * 5000, int(40 * MIB * size), 10.0)
 
 
@@ -173,29 +173,29 @@ def subscriptions_on(port: int, size: float) -> None:
         flood(connected, topics, int(86 * MIB * size), 20.0)
 
 
-def subscriptions(victim: Victim, size: float) -> None:
+def subscriptions(attacked: AttackedNode, size: float) -> None:
     """428,500 subscriptions to long topics."""
-    subscriptions_on(victim.decisions, size)
+    subscriptions_on(attacked.decisions, size)
 
 
-def subscriptions_to_the_monitor(victim: Victim, size: float) -> None:
+def subscriptions_to_the_monitor(attacked: AttackedNode, size: float) -> None:
     """The same on a PUB socket."""
-    subscriptions_on(victim.pub, size)
+    subscriptions_on(attacked.pub, size)
 
 
-def messages_to_a_push_socket(victim: Victim, size: float) -> None:
-    """A consumer that sends instead of receiving, and goes away."""
+def messages_to_a_push_socket(attacked: AttackedNode, size: float) -> None:
+    """A consumer that sends instead of receiving, and disconnects."""
     for _ in range(max(10, int(200 * size))):
-        with peers(victim.events, b"PULL", 1) as connected:
+        with peers(attacked.events, b"PULL", 1) as connected:
             for peer in connected:
                 peer.send_what_fits(frame(b"x") * 3000)
 
 
-def connections(victim: Victim, size: float) -> None:
-    """Connections to every socket that say nothing, then ones with half a greeting, and ones that have shaken hands."""
+def connections(attacked: AttackedNode, size: float) -> None:
+    """Silent connections to every socket, then ones with half a greeting, then ones after their handshake."""
     n = max(50, int(2000 * size))
     with ExitStack() as stack:
-        for port in (victim.data, victim.control, victim.decisions, victim.events):
+        for port in (attacked.data, attacked.control, attacked.decisions, attacked.events):
             for i in range(n // 4):
                 try:
                     peer = stack.enter_context(RawPeer(port))
@@ -206,18 +206,18 @@ def connections(victim: Victim, size: float) -> None:
         time.sleep(1.0)
 
 
-def http_clients(victim: Victim, size: float) -> None:
-    """HTTP clients that do not finish their request, or do not take the answer."""
+def http_clients(attacked: AttackedNode, size: float) -> None:
+    """HTTP clients that do not finish their request, or do not read the answer."""
     n = max(40, int(400 * size))
     with ExitStack() as stack:
         for i in range(n):
-            peer = stack.enter_context(RawPeer(victim.http))
+            peer = stack.enter_context(RawPeer(attacked.http))
             peer.send_what_fits(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" if i % 2 else b"GET /met")
         time.sleep(0.5)
 
 
-def malformed_handshakes(victim: Victim, _size: float) -> None:
-    """Every other mechanism, protocol and property, and what is none of them."""
+def malformed_handshakes(attacked: AttackedNode, _size: float) -> None:
+    """Every other mechanism, protocol and property, and invalid ones."""
     long_name, long_value = item(b"X" * 255, b"y"), item(b"Identity", b"z" * 255)
     openings = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -262,7 +262,7 @@ def malformed_handshakes(victim: Victim, _size: float) -> None:
             )
         ),
     ]
-    for port in (victim.data, victim.control, victim.decisions, victim.events, victim.pub):
+    for port in (attacked.data, attacked.control, attacked.decisions, attacked.events, attacked.pub):
         for opening in openings:
             with RawPeer(port) as peer:
                 peer.send_what_fits(opening)
@@ -271,14 +271,14 @@ def malformed_handshakes(victim: Victim, _size: float) -> None:
                 peer.reset()
 
 
-def mutated_streams(victim: Victim, size: float) -> None:
+def mutated_streams(attacked: AttackedNode, size: float) -> None:
     """Correct connections with bytes changed, left out and doubled."""
     rng = random.Random(20261130)
     ports = {
-        victim.data: (b"PUSH", frame(b"x" * 60) * 5),
-        victim.control: (b"DEALER", frame(b"x" * 20) * 5 + frame(b"a", MORE) + frame(b"b")),
-        victim.decisions: (b"SUB", subscribe(b"") + subscribe(b"topic") + frame(b"\x09SUBSCRIBEtopic", COMMAND)),
-        victim.events: (b"PULL", frame(b"x")),
+        attacked.data: (b"PUSH", frame(b"x" * 60) * 5),
+        attacked.control: (b"DEALER", frame(b"x" * 20) * 5 + frame(b"a", MORE) + frame(b"b")),
+        attacked.decisions: (b"SUB", subscribe(b"") + subscribe(b"topic") + frame(b"\x09SUBSCRIBEtopic", COMMAND)),
+        attacked.events: (b"PULL", frame(b"x")),
     }
     for _ in range(max(50, int(2000 * size))):
         port, (kind, after) = rng.choice(list(ports.items()))

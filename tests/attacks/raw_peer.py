@@ -1,4 +1,4 @@
-"""A peer that speaks ZMTP by hand over a TCP socket, as correctly or as wrongly as an attack wants it."""
+"""A peer that speaks ZMTP by hand over a TCP socket, correctly or wrongly as the attack needs."""
 
 import contextlib
 import socket
@@ -24,7 +24,7 @@ def frame(body: bytes, flags: int = 0) -> bytes:
 
 
 def frame_header(length: int, flags: int = 0) -> bytes:
-    """The header of a long frame, whatever follows it."""
+    """The header of a long frame, for any body."""
     return bytes([flags | LARGE]) + struct.pack(">Q", length)
 
 
@@ -93,7 +93,7 @@ class RawPeer:
         return True
 
     def send_what_fits(self, data: bytes) -> int:
-        """Send what goes at once; returns the bytes, -1 if the node has ended the connection."""
+        """Send as much as the socket accepts at once; returns the bytes, -1 if the node has ended the connection."""
         self.socket.setblocking(False)
         try:
             return self.socket.send(data)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -117,6 +118,13 @@ async def test_a_hello_is_repeated_in_its_period(bench: Bench) -> None:
     assert bench.hellos() == 1
     await bench.clock.advance(3.5 * HELLO_SECONDS)
     assert bench.hellos() == 4
+
+
+async def test_a_hello_names_the_chain_only_if_the_feeder_knows_it(bench: Bench) -> None:
+    assert b"chain" not in encode_message(bench.feeder.hello())
+    named = Feeder(RecordedConnection(), replace(bench.feeder.identity, chain="lhcb"), clock=bench.clock)
+    assert named.hello().chain == "lhcb"
+    assert b"chain" in encode_message(named.hello())
 
 
 async def test_nothing_is_sent_before_welcome_and_credit_and_then_up_to_the_credit(bench: Bench) -> None:
@@ -320,6 +328,7 @@ async def test_a_node_that_has_gone_over_to_another_run_gets_nothing_and_refuses
 @pytest.mark.parametrize(
     ("reason", "advice"),
     [
+        (HelloRefusal.FOREIGN_CHAIN, "--chain"),
         (HelloRefusal.EVENTS_PER_MEP, "--events-per-mep"),
         (HelloRefusal.FOREIGN_RUN, "--run"),
         (HelloRefusal.NO_SOURCES, "--sources"),

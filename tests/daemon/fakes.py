@@ -22,13 +22,14 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.transport.control_messages import ControlMessage
 
 RUN = 42
@@ -143,6 +144,8 @@ class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    flags = FlagTable()
+    subdetectors: Mapping[int, str] = {}
     histograms: tuple[HistogramShape, ...] = ()
     selected_words = 0
     tck = TCK
@@ -230,7 +233,7 @@ def synthetic_meps(
                 source_id=source,
                 event_id=mep * events,
                 version=1,
-                types=[BankType.TEST_DET] * events,
+                types=[LhcbBankType.TEST_DET] * events,
                 fragments=[
                     (mep * events + i).to_bytes(8, "little") + rng.bytes(int(rng.integers(0, size)))
                     for i in range(events)
@@ -287,10 +290,16 @@ def make_feeder(
     run: int = RUN,
     events: int = 8,
     max_fragment_bytes: int = 60_000,
+    chain: str = "",
 ) -> Feeder:
     """A feeder that is connected to a node of this process."""
     identity = FeederIdentity(
-        name=name, run=run, sources=tuple(sources), events_per_mep=events, max_fragment_bytes=max_fragment_bytes
+        name=name,
+        run=run,
+        sources=tuple(sources),
+        events_per_mep=events,
+        max_fragment_bytes=max_fragment_bytes,
+        chain=chain,
     )
     return Feeder(connection or FeederSockets(context, node.receiver.endpoint, node.control.endpoint), identity)
 

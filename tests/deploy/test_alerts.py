@@ -51,7 +51,7 @@ def exported_names() -> set[str]:
     collector = NodeCollector(
         Counters(),
         Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
-        BuildInfo(version="", node="", backend="", tck=""),
+        BuildInfo(version="", node="", backend="", chain="", tck=""),
         NodeState(),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,

@@ -9,7 +9,7 @@ from tests.deploy.tools import DEPLOY, ROOT, read_yaml, run
 
 
 def test_the_reference_pages_agree_with_the_code() -> None:
-    checked = run(sys.executable, ROOT / "tools" / "generate_reference.py", "--check")
+    checked = run(sys.executable, "-m", "tools.generate_reference", "--check")
     assert checked.returncode == 0, checked.stderr
 
 

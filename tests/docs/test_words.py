@@ -16,8 +16,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 CLEAN = (
-    ".github", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md", "SECURITY.md", "benchmarks", "docs",
-    "examples", "library", "mkdocs.yml", "tests/benchmarks", "tests/docs", "tests/examples", "tools",
+    ".github", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "README.md",
+    "SECURITY.md", "benchmarks", "daemon/machine", "daemon/node", "daemon/output", "daemon/recorder",
+    "daemon/run_control", "daemon/shared_memory", "daemon/storage", "deploy/grafana", "deploy/systemd", "docker",
+    "docs", "examples", "library", "mkdocs.yml", "processing/lhcb/offline", "processing/lhcb/primary_vertices",
+    "processing/lhcb/ut", "processing/offline", "protocol/lhcb", "protocol/raw_data", "pyproject.toml",
+    "tests/alerts", "tests/attacks", "tests/benchmarks", "tests/daemon/common", "tests/daemon/configuration",
+    "tests/daemon/machine", "tests/daemon/recorder", "tests/daemon/run_control", "tests/daemon/shared_memory",
+    "tests/docs", "tests/examples", "tests/processing/algorithms", "tests/processing/offline", "tests/protocol/lhcb",
+    "tests/protocol/raw_data", "tests/protocol/transport", "tests/ptx", "tests/soak", "tools",
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from examples import feed_custom_data, process_events, read_accepted_events
 from hltnode.daemon.cli import app
-from hltnode.protocol import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from tests.daemon.pages import metric, status_page
 from tests.own_ports import CONTROL, DATA, DECISIONS, HTTP, OwnPorts
@@ -159,7 +158,7 @@ def test_the_events_of_a_small_experiment_are_built_and_its_pulser_events_are_ke
         for path in files
         for record in iter_records(path.read_bytes())
         for bank in record.banks()
-        if bank.type == BankType.TEST_DET
+        if bank.type == feed_custom_data.DETECTOR_BANK
     ]
     assert len(heights) >= 16
     assert all(len(payload) == 64 for payload in heights)

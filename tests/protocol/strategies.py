@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hltnode.protocol import NO_BANK, Odin, RawBank, encode_mfp
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, SuperPixels
-from hltnode.protocol.raw_data.truth import McParticle, McVertex
+from hltnode.protocol.lhcb.truth import McParticle, McVertex
 
 u8 = st.integers(0, 0xFF)
 u16 = st.integers(0, 0xFFFF)

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.protocol import (
-    BankType,
     Buffer,
     Mep,
     Mfp,
@@ -34,29 +33,13 @@ from hltnode.protocol import (
     iter_records,
 )
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import decode_muon, decode_muon_pads
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.lhcb.readout import mfps_of_events
-from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, encode_lumi_summary
-from hltnode.protocol.raw_data.mep2019 import parse_mep2019
-from hltnode.protocol.raw_data.reports import (
-    HltDecReports,
-    LineReport,
-    decode_dec_reports,
-    decode_routing_bits,
-    encode_dec_reports,
-    encode_routing_bits,
-)
-from hltnode.protocol.raw_data.selection_reports import (
-    ClassId,
-    HltSelReports,
-    ReportedObject,
-    decode_sel_reports,
-    encode_sel_reports,
-)
-from hltnode.protocol.raw_data.truth import (
+from hltnode.protocol.lhcb.truth import (
     McParticle,
     McVertex,
     decode_particles,
@@ -64,11 +47,22 @@ from hltnode.protocol.raw_data.truth import (
     encode_particles,
     encode_vertices,
 )
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary
+from hltnode.protocol.raw_data.mep2019 import parse_mep2019
+from hltnode.protocol.raw_data.reports import HltDecReports, LineReport, decode_dec_reports, decode_routing_bits
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
 from hltnode.protocol.transport import feeder_messages as f
 from hltnode.protocol.transport.assignments import Assignments, decode_assignment_message, encode_assignment_message
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
 from tests.protocol import fuzz
+from tests.protocol.raw_data.report_encoders import (
+    encode_dec_reports,
+    encode_lumi_summary,
+    encode_routing_bits,
+    encode_sel_reports,
+)
 
 Parser = Callable[[bytes], object]
 
@@ -109,7 +103,7 @@ def _read_event(banks: Iterable[RawBank]) -> None:
         lambda: decode_muon_pads(banks),
         lambda: mfps_of_events([banks], 0),
     ]
-    single = {BankType.ODIN: decode_odin, BankType.MC_VERTICES: decode_vertices}
+    single = {BankType.ODIN: decode_odin, LhcbBankType.MC_VERTICES: decode_vertices}
     decoders += [lambda bank=bank: single[bank.type](bank) for bank in banks if bank.type in single]  # type: ignore[misc]
     for decoder in decoders:
         try:
@@ -137,12 +131,12 @@ PARTICLE = McParticle(
     scifi_ids=(4,),
 )
 ODIN = encode_odin(Odin(run=1, event_id=2))
-VP = RawBank(BankType.VP, 2, 5, memoryview(b"\2\0\0\0" + bytes((0x0F, 3, 1, 0)) * 2))
+VP = RawBank(LhcbBankType.VP, 2, 5, memoryview(b"\2\0\0\0" + bytes((0x0F, 3, 1, 0)) * 2))
 MFP = encode_mfp(
     source_id=4097, event_id=9, version=3, types=[63, 255, 63, 63], fragments=[b"ab" * 9, b"", b"", b"z" * 41]
 )
 ODIN_MFP = encode_mfp(source_id=0, event_id=9, version=7, types=[16] * 4, fragments=[bytes(ODIN.payload)] * 4)
-RECORD_BODY = encode_banks([ODIN, VP, RawBank(BankType.VP_RETINA_CLUSTER, 3, 5, VP.payload)])
+RECORD_BODY = encode_banks([ODIN, VP, RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 5, VP.payload)])
 
 LUMI = LumiSchema.packed([("a", 14), ("b", 32)])
 SELECTED = HltSelReports(
@@ -165,17 +159,20 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "mdf with checksum": (lambda data: list(iter_records(data)), encode_record(RECORD_BODY, run=1)),
     "mdf compressed": (_read_mdf, encode_record(RECORD_BODY, run=1, compression=1)),
     "frame": (_read_frame, encode_frame(MFP, run=1, mep_id=2, source_id=4097)),
-    "superpixels v2": (_bank_parser(lambda b: decode_superpixels([b]), BankType.VP, 2), bytes(VP.payload)),
-    "superpixels v4": (_bank_parser(lambda b: decode_superpixels([b]), BankType.VP, 4, 4096 + 3), bytes(VP.payload)),
+    "superpixels v2": (_bank_parser(lambda b: decode_superpixels([b]), LhcbBankType.VP, 2), bytes(VP.payload)),
+    "superpixels v4": (
+        _bank_parser(lambda b: decode_superpixels([b]), LhcbBankType.VP, 4, 4096 + 3),
+        bytes(VP.payload),
+    ),
     "retina v2": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 2), bytes(VP.payload)),
     "retina v3": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 3), bytes(VP.payload)),
     "retina v4": (_bank_parser(lambda b: decode_retina_clusters([b]), 73, 4), bytes(VP.payload)),
     "particles": (
-        _bank_parser(lambda b: decode_particles([b]), BankType.MC_TRACKS, 2),
+        _bank_parser(lambda b: decode_particles([b]), LhcbBankType.MC_TRACKS, 2),
         bytes(encode_particles([PARTICLE] * 3)[0].payload),
     ),
     "vertices": (
-        _bank_parser(decode_vertices, BankType.MC_VERTICES, 1),
+        _bank_parser(decode_vertices, LhcbBankType.MC_VERTICES, 1),
         bytes(encode_vertices([McVertex(5, 0.1, 0.2, 30.0)] * 2).payload),
     ),
     "decision reports": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import compiler
 from tests.processing.framework.nvrtc_library import nvrtc_of
@@ -15,9 +16,9 @@ CUDA_VERSION = 13
 
 
 @functools.cache
-def module_of(architecture: str) -> Module:
-    """The kernels of HLT1 as NVRTC makes them for compute_<architecture>."""
-    return parse(ptx_of(nvrtc_of(CUDA_VERSION), CHAIN.kernels, architecture))
+def module_of(architecture: str, kernels: KernelSources = CHAIN.kernels) -> Module:
+    """The kernels of a chain, by default LHCb's, as NVRTC makes them for compute_<architecture>."""
+    return parse(ptx_of(nvrtc_of(CUDA_VERSION), kernels, architecture))
 
 
 def machine_of(module: Module, *, backward: bool = False) -> Machine:

@@ -1,157 +1,57 @@
-"""The kernels of HLT1 as NVRTC compiles them, executed: the results of the CPU back end bit by bit, no conflicts."""
+"""The PTX of each chain's kernels, executed: the results of the CPU back end bit by bit, and no conflicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from hltnode.processing.framework.collections import Role
-from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.memory_plan import plan_memory
-from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
-from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
-from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
-from tests.processing.framework.kernel_runner import run_algorithms
-from tests.processing.lhcb.velo.velo_chain import real_events
-from tests.processing.lhcb.whole_chain import Reference, reference_of
+from tests.processing.chains.chain_under_test import ChainUnderTest
+from tests.processing.chains.every_chain import CHAINS
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import machine_of, module_of
-from tests.ptx.machine import KernelError
-from tests.ptx.parser import Module, Statement
 
-GEOMETRY = VeloGeometry.builtin()
-MFP_HEADER = 20
-"""Bytes, which stay as they are: the host reads them too."""
-
-WRITES_EQUAL_VALUES = {"velo_search_by_triplet"}
-"""Kernels in which several threads set the same mark, which does no harm."""
+ARCHITECTURE = "90"
 
 
-def simulated_mep(encoding: VeloEncoding, n_events: int = 2) -> EncodedMep:
-    """Small events with vertices."""
-    events = list(simulate_events(n_events, seed=4, geometry=GEOMETRY, velo_banks=encoding))
-    return encode_mep(CHAIN, events, encoding=encoding)
-
-
-@cache
-def simulated(encoding: VeloEncoding) -> Reference:
-    return reference_of(simulated_mep(encoding), GEOMETRY)
-
-
-def harmful_conflicts(launcher: PtxLauncher) -> list[str]:
-    """Conflicts but for those of equal values that are known."""
-    return [
-        conflict.text
-        for conflict in launcher.conflicts
-        if not conflict.equal or conflict.kernel not in WRITES_EQUAL_VALUES
-    ]
-
-
-def run(reference: Reference, architecture: str, block_size: int | None, *, backward: bool = False) -> PtxLauncher:
-    """Run a batch by PTX; fails where a result differs or accesses conflict."""
-    machine = machine_of(module_of(architecture), backward=backward)
-    launcher = PtxLauncher(machine, block_size)
-    assert reference.differences(launcher, machine.allocate) == []
-    assert harmful_conflicts(launcher) == []
-    return launcher
+def harmful_conflicts(chain: ChainUnderTest, launcher: PtxLauncher) -> list[str]:
+    """Conflicts that may change a result."""
+    return [conflict.text for conflict in launcher.conflicts if not chain.harmless(conflict)]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
-@pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize("block_size", [32, 64])
+@pytest.mark.parametrize(
+    ("chain", "name", "block_size", "backward"),
+    [
+        pytest.param(chain, name, *way, id=f"{of}-{name}-{way[0]}-{way[1]}")
+        for of, chain in CHAINS.items()
+        for name, batch in chain.batches.items()
+        for way in batch.ptx
+    ],
+)
 def test_ptx_gives_the_results_of_the_cpu_and_no_accesses_conflict(
-    encoding: VeloEncoding, backward: bool, block_size: int
+    chain: ChainUnderTest, name: str, block_size: int, backward: bool
 ) -> None:
-    reference = simulated(encoding)
-    assert np.frombuffer(reference.made["pvs.count"], dtype=np.uint32).sum() > reference.n_events
-    launcher = run(reference, "90", block_size, backward=backward)
-    assert {launched.algorithm.name for launched in launcher.launched} == {
-        algorithm.name for algorithm in HLT1_SEQUENCE
-    }
+    reference = chain.batches[name].reference()
+    machine = machine_of(module_of(ARCHITECTURE, chain.chain.kernels), backward=backward)
+    launcher = PtxLauncher(machine, block_size)
+    assert reference.differences(launcher, machine.allocate) == []
+    assert harmful_conflicts(chain, launcher) == []
+    assert {launched.algorithm.name for launched in launcher.launched} == {it.name for it in reference.sequence}
     costs = launcher.costs(reference.n_events)
     assert all(0 < cost.active_lanes <= 32 for cost in costs.values())
-    assert costs["velo_search_by_triplet"].warp_instructions > 10_000
+    assert max(cost.warp_instructions for cost in costs.values()) > 1000
 
 
-@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
-def test_no_accesses_conflict_where_columns_share_memory(encoding: VeloEncoding) -> None:
-    reference = simulated(encoding)
-    plan = plan_memory(HLT1_SEQUENCE, reference.limits, fuse_events=False)
-    machine = machine_of(module_of("90"))
+@pytest.mark.parametrize(
+    ("chain", "name"),
+    [pytest.param(chain, name, id=f"{of}-{name}") for of, chain in CHAINS.items() for name in chain.shared_batches],
+)
+def test_no_accesses_conflict_where_columns_share_memory(chain: ChainUnderTest, name: str) -> None:
+    reference = chain.batches[name].reference()
+    plan = plan_memory(reference.sequence, reference.limits, fuse_events=False)
+    machine = machine_of(module_of(ARCHITECTURE, chain.chain.kernels))
     launcher = PtxLauncher(machine)
     different = set(reference.differences(launcher, machine.allocate, plan=plan))
-    assert different & {column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT} == set()
-    assert harmful_conflicts(launcher) == []
-
-
-def is_noticed(module: Module, algorithms: Sequence[Algorithm]) -> bool:
-    """Whether accesses of the last algorithm conflict, or it reads what makes no sense."""
-    machine = machine_of(module)
-    launcher = PtxLauncher(machine, 64)
-    batch = simulated("retina")
-    try:
-        run_algorithms(algorithms, batch.given, batch.n_events, batch.limits, launcher, allocate=machine.allocate)
-    except KernelError as error:
-        return algorithms[-1].name in str(error)
-    return algorithms[-1].name in {conflict.kernel for conflict in launcher.conflicts if not conflict.equal}
-
-
-def test_a_barrier_that_is_taken_away_is_noticed() -> None:
-    module = module_of("90")
-    kernel = module.kernels[sort_by_phi.name]
-    algorithms = tuple(HLT1_SEQUENCE)[: tuple(HLT1_SEQUENCE).index(sort_by_phi) + 1]
-    barriers = [i for i, statement in enumerate(kernel.statements) if statement.opcode == "bar.sync"]
-    noticed = 0
-    for barrier in barriers:
-        statements = list(kernel.statements)
-        statements[barrier] = Statement("mov.u32 %r0, %r0", "mov.u32", ("%r0", "%r0"))
-        damaged = replace(module, kernels={**module.kernels, kernel.name: replace(kernel, statements=statements)})
-        noticed += is_noticed(damaged, algorithms)
-    assert not is_noticed(module, algorithms)
-    # The second barrier of a prefix sum protects its scratch memory from the next one, and here is no next one.
-    assert noticed == len(barriers) - 1 > 3
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
-@pytest.mark.parametrize("block_size", [32, 64, 100, 128, 256])
-@pytest.mark.parametrize("architecture", ["80", "90", "100"])
-def test_ptx_gives_the_results_of_the_cpu_on_the_real_events(
-    shared: Path, architecture: str, block_size: int, encoding: VeloEncoding
-) -> None:
-    mep = encode_mep(CHAIN, real_events(shared, encoding), encoding=encoding)
-    run(reference_of(mep, VeloGeometry.load(shared / "data" / "lhcb-geometry")), architecture, block_size)
-
-
-def damaged(mep: EncodedMep, seed: int) -> EncodedMep:
-    """Some bytes of each MFP behind its header are others: sizes, types and payloads of fragments."""
-    rng = np.random.default_rng(seed)
-    data = mep.data.copy()
-    for _, offset, size in mep.fragments:
-        content = data[offset + MFP_HEADER : offset + size]
-        wrong = rng.random(len(content)) < rng.choice([0.0, 0.01, 0.2])
-        content[wrong] = rng.integers(0, 256, int(wrong.sum()), dtype=np.uint8)
-    return replace(mep, data=data)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("encoding", ["retina", "superpixel"])
-@pytest.mark.parametrize("first_seed", range(0, 250, 50))
-def test_damaged_data_lead_out_of_no_buffer_and_give_the_results_of_the_cpu(
-    encoding: VeloEncoding, first_seed: int
-) -> None:
-    mep = simulated_mep(encoding)
-    for seed in range(first_seed, first_seed + 50):
-        print("seed", seed)
-        run(reference_of(damaged(mep, seed), GEOMETRY), "90", 64, backward=seed % 2 == 1)
+    assert different & {column.name for column in reference.sequence.columns if column.role & Role.OUTPUT} == set()
+    assert harmful_conflicts(chain, launcher) == []

@@ -55,7 +55,7 @@ class Collector:
 
     @property
     def lock(self) -> threading.Lock:
-        """Held while files are looked at or taken: a power cut or a directory that is moved must not fall into that."""
+        """Held while files are read or taken: no power cut and no move of the directory may happen meanwhile."""
         return self._lock
 
     def forget(self, node: str, names: set[str]) -> None:
@@ -68,7 +68,7 @@ class Collector:
         return self._places[node]
 
     def collect(self, part: float) -> None:
-        """Look at all finished files and take a part of them."""
+        """Read all finished files and take a part of them."""
         with self._lock:
             for node, output in self._outputs.items():
                 if output.is_dir():
@@ -76,7 +76,7 @@ class Collector:
                     self._take(node, output, part)
 
     def check(self) -> list[str]:
-        """The problems, after a last look at what was taken."""
+        """The problems, after a last check of the taken files."""
         for (node, name), seen in self._seen.items():
             place = self._places[node] if name in self.taken[node] else self._outputs[node]
             path = place / name

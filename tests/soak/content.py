@@ -6,11 +6,14 @@ from hashlib import blake2b
 from pathlib import Path
 
 from hltnode.daemon.replay.single_node import share
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id
 
 EVENTS_PER_MEP = 20
 FEEDERS = 3
@@ -56,7 +59,7 @@ def mfp(run: int, mep: int, source: int) -> bytes:
         source_id=source,
         event_id=events.start,
         version=7 if is_odin else 1,
-        types=[BankType.ODIN if is_odin else BankType.TEST_DET] * EVENTS_PER_MEP,
+        types=[BankType.ODIN if is_odin else LhcbBankType.TEST_DET] * EVENTS_PER_MEP,
         fragments=[odin_payload(run, event) if is_odin else payload(run, source, event) for event in events],
     )
 
@@ -64,7 +67,7 @@ def mfp(run: int, mep: int, source: int) -> bytes:
 def event_of(banks: list[RawBank]) -> tuple[int, int]:
     """Run and number of an event that was written, by its first bank that has them. Raises ValueError if none does."""
     for bank in banks:
-        if bank.type == BankType.TEST_DET and len(bank.payload) >= _NUMBERED:
+        if bank.type == LhcbBankType.TEST_DET and len(bank.payload) >= _NUMBERED:
             return int.from_bytes(bank.payload[:4], "little"), int.from_bytes(bank.payload[4:_NUMBERED], "little")
         if bank.type == BankType.ODIN:
             odin = decode_odin(bank)
@@ -76,7 +79,7 @@ def missing_or_damaged(banks: list[RawBank], run: int, event: int) -> tuple[froz
     """Sources whose bank is missing, and those whose bank is not what was fed or is there twice."""
     missing, damaged = set(SOURCES), set()
     for bank in banks:
-        if bank.type not in (BankType.TEST_DET, BankType.ODIN):
+        if bank.type not in (LhcbBankType.TEST_DET, BankType.ODIN):
             continue
         if bank.source_id not in missing:
             damaged.add(bank.source_id)

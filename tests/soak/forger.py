@@ -162,7 +162,7 @@ class Forger:
         self._say(EndOfRun(self._run, self._random.choice([None, 0, 5, 2**63])))
 
     def goodbyes(self) -> None:
-        """Of somebody who was not there."""
+        """From a feeder that was never connected."""
         self._say(Goodbye("x" * self._random.choice([0, 5, 200])))
 
     def messages_of_a_node(self) -> None:

@@ -122,14 +122,14 @@ port = {self.http}
             self.process = subprocess.Popen([*command, "serve", "--config", str(self._config)], stdout=log, stderr=log)
 
     def poll(self) -> None:
-        """Note the session of a node that has started. Raises SoakError if it does not, or has ended by itself."""
+        """Note the session of a node that has started. Raises SoakError if it does not start, or has ended."""
         if self.process is None:
             return
         if (code := self.process.poll()) is not None:
             self.process = None
             self._end_session()
             self.starting_since = None
-            raise SoakError(f"node {self.name} ended by itself with exit code {code}, see its log {self._starts:03}")
+            raise SoakError(f"node {self.name} ended unexpectedly with exit code {code}, see its log {self._starts:03}")
         if self.starting_since is None:
             return
         status = self.status()
@@ -165,7 +165,7 @@ port = {self.http}
             self.session = None
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless the process has ended by itself."""
+        """Send a signal, unless the process has already ended."""
         if self.process is not None:
             os.kill(self.process.pid, number)
 

@@ -141,7 +141,7 @@ class Runs:
 
     @property
     def is_over(self) -> bool:
-        """Whether all feeders of the present run have ended by themselves; notes those that report a failure."""
+        """Whether all feeders of the present run have ended; notes those that report a failure."""
         if self.running() or self._killed:
             return False
         for number, process in self.feeders.items():

@@ -226,7 +226,7 @@ class Soak:
         return decided or len(self.runs.running()) < len(self.runs.feeders)
 
     def _poll_nodes(self) -> None:
-        """Note what has failed by itself, and start it again as a supervisor of services does."""
+        """Note processes that failed without a fault of the soak, and restart them as a service supervisor does."""
         for node in self._each_node:
             try:
                 node.poll()
@@ -378,7 +378,7 @@ class Soak:
                 print(f"accounts  node {name}, {what} of the last session: {classes}")
 
     def keep_files(self) -> None:
-        """Leave everything on the disk, for somebody who looks for the reason of a failure."""
+        """Keep all files on the disk, for the analysis of a failure."""
         (self._directory / "faults.txt").write_text("\n".join(map(str, self.timeline.spans)) + "\n")
         (self._directory / "sessions.txt").write_text("\n".join(map(str, self.timeline.sessions)) + "\n")
         for node in self._each_node:

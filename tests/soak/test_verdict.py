@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.soak.absences import RETURN_SECONDS, Absences, FeederRecords
 from tests.soak.content import EVENTS_PER_MEP, FEEDER_OF, ODIN_SOURCE, SOURCES, odin_payload, payload
 from tests.soak.decision_log import Decision, DecisionLog
@@ -175,7 +177,7 @@ def test_a_feeder_that_was_back_before_the_mep_was_begun_explains_nothing(scene:
 
 
 @pytest.mark.parametrize(("seconds", "explained"), [(5.0, False), (12.0, True)])
-def test_an_outage_of_the_supervisor_explains_what_the_others_lack_if_it_is_longer_than_they_are_waited_for(
+def test_a_long_outage_of_the_supervisor_explains_missing_sources_of_the_others(
     scene: Scene, seconds: float, explained: bool
 ) -> None:
     assert FEEDER != "feeder1"
@@ -215,7 +217,7 @@ def test_a_feeder_whose_process_had_not_come_up_yet_is_away(scene: Scene) -> Non
     assert scene.judge().incomplete_explained == {Kind.KILL_FEEDER: EVENTS_PER_MEP}
 
 
-def test_a_feeder_that_stays_away_for_ever_explains_only_the_time_in_which_it_should_have_returned(
+def test_a_feeder_that_never_returns_explains_only_the_time_until_it_was_due(
     scene: Scene,
 ) -> None:
     scene.lack(2, SOURCE)
@@ -232,7 +234,7 @@ def test_a_feeder_that_is_away_from_one_node_explains_nothing_at_the_other(scene
     assert scene.judge().incomplete_unexplained.total() == EVENTS_PER_MEP
 
 
-def test_a_decision_that_came_late_because_its_node_stood_still_is_explained_by_what_was_before(scene: Scene) -> None:
+def test_a_late_decision_of_a_stopped_node_is_explained_by_earlier_faults(scene: Scene) -> None:
     scene.lack(2, SOURCE)
     scene.strike(Kind.STOP_FEEDER, FEEDER, DECIDED - 40.0, DECIDED - 32.0)
     scene.strike(Kind.STOP_NODE_LONG, "a", DECIDED - 30.5, DECIDED - 0.5)
@@ -288,7 +290,7 @@ def record(run: int, event: int, *, file_run: int | None = None, left_out: int |
     banks = [
         RawBank(BankType.ODIN, 7, source, memoryview(odin_payload(run, event)))
         if source == ODIN_SOURCE
-        else RawBank(BankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
+        else RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(payload(run, source, event)))
         for source in SOURCES
         if source != left_out
     ]

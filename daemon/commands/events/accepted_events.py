@@ -17,7 +17,7 @@ class AcceptedEvents:
         self.events = 0
         self.candidates_left_out = 0
         """Selected candidates that did not fit in the reports of their events."""
-        self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, checksums=True)
+        self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
         self._file = file
 
     def add(self, events: Sequence[Sequence[RawBank]], output: BatchOutput) -> None:

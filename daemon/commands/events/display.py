@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
+    ChainOption,
     GeometryOption,
     SequenceOption,
     TriggerOption,
@@ -20,20 +22,20 @@ from hltnode.daemon.commands.common import (
     require_writable,
     user_errors,
 )
-from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
 from hltnode.processing.framework.readout import AUTO, check_encoding
-from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.offline.display.event_reader import EventReader, run_and_event
-from hltnode.processing.lhcb.offline.display.html_page import event_page
-from hltnode.processing.lhcb.offline.display.scene import Scene
+from hltnode.processing.offline.chain_tools import Display
+from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _SUFFIXES = (".html", ".png")
 
 
+@tool_command("display")
 def display(
+    tool: Display[Any],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")],
     output: Annotated[
         Path,
@@ -57,6 +59,7 @@ def display(
     geometry: GeometryOption = None,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
+    chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
     """Draw an event of FILE: hits, tracks, vertices, the lines that accept it, and its truth if it has any.
 
@@ -74,32 +77,33 @@ def display(
         if output.suffix == ".png":
             require_packages("a PNG", "matplotlib")
         require_writable(output, reads=(file, trigger))
-        check_encoding(CHAIN.readout, encoding)
-        place, banks = find_event(file, event or 0, event_number, run)
-        configuration = CHAIN.load_trigger(trigger, sequence)
-        reader = EventReader(
-            CHAIN,
-            create_backend("cpu", CHAIN.kernels, threads=1),
-            CHAIN.with_sequence(configuration.sequence).load_geometry(geometry),
-            configuration,
-            run_lines=True,
-        )
+        known = installed_chain(chain)
+        check_encoding(known.readout, encoding)
+        place, banks = find_event(tool, file, event or 0, event_number, run)
+        configuration = known.load_trigger(trigger, sequence)
+        reader = tool.reader(known, geometry, configuration)
         try:
-            scene = reader.read(banks, encoding)
+            picture = reader.read(banks, encoding)
         except ProtocolError as error:
             raise EventFileError(f"{file}, event {place} of the file: {error}") from error
         finally:
             reader.close()
-        content = _drawn(scene, output.suffix, f"{file.name}, event {place} of the file", len(configuration.lines))
+        source = f"{file.name}, event {place} of the file"
+        if output.suffix == ".html":
+            content = tool.page(picture, source, len(configuration.lines)).encode()
+        else:
+            content = tool.png(picture, source)
         with complete_file(output) as opened:
             opened.write(content)
         _warn_of_damage(file)
-    echo_folded(f"{scene.title}: ", *re.findall(r"[^,;]+[,;]?\s*", scene.summary))
-    typer.echo(f"accepted by {', '.join(scene.lines)}" if scene.lines else "accepted by no line")
+    echo_folded(f"{picture.title}: ", *re.findall(r"[^,;]+[,;]?\s*", picture.summary))
+    typer.echo(f"accepted by {', '.join(picture.lines)}" if picture.lines else "accepted by no line")
     typer.echo(f"{output}, {len(content)} bytes")
 
 
-def find_event(file: Path, place: int, event_number: int | None, run: int | None) -> tuple[int, Sequence[RawBank]]:
+def find_event(
+    tool: Display[Any], file: Path, place: int, event_number: int | None, run: int | None
+) -> tuple[int, Sequence[RawBank]]:
     """An event of a file with its place in it, by that place or by its number. Raises EventFileError."""
     events: Iterator[tuple[int, Sequence[RawBank]]] = enumerate(read_events(file))
     seen = -1
@@ -109,7 +113,7 @@ def find_event(file: Path, place: int, event_number: int | None, run: int | None
         n = sum(1 for _ in read_events(file))
         raise EventFileError(f"{file}: no event {place}: it has {n}, counted from 0")
     for seen, banks in events:
-        of_run, number = run_and_event(banks)
+        of_run, number = tool.run_and_event(banks)
         if number == event_number and run in (None, of_run):
             return seen, banks
     of_run_text = "" if run is None else f" of run {run}"
@@ -123,11 +127,3 @@ def _warn_of_damage(file: Path) -> None:
             pass
     except EventFileError as error:
         console.print(f"[yellow]warning:[/yellow] {escape(str(error))}", highlight=False, soft_wrap=True)
-
-
-def _drawn(scene: Scene, suffix: str, source: str, n_lines: int) -> bytes:
-    if suffix == ".html":
-        return event_page(scene, source=source, n_lines=n_lines).encode()
-    from hltnode.processing.lhcb.offline.display.figure import event_figure, png
-
-    return png(event_figure(scene, source=source))

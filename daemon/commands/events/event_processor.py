@@ -18,7 +18,7 @@ from hltnode.daemon.commands.events.sample_results import PartResult
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.engine import BatchOutput
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
@@ -31,8 +31,9 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
@@ -126,11 +127,11 @@ class EventProcessor:
             events += batch.workspace.n_events
             processed(batch.workspace.n_events)
         seconds = time.perf_counter() - begin
-        rates = RateCounts(engine.lines)
+        rates = RateCounts(engine.lines, truth_types=engine.chain.readout.truth_types)
         banks = [of_event for mep in chunk for of_event in mep.events]
         rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
         return PartResult(
-            per_event=_per_event(chunk, results, engine.lines),
+            per_event=_per_event(chunk, results, engine.lines, engine.flags),
             objects={name: sum(int(output.counts[name].sum()) for output in results) for name in engine.collections},
             histogram_counts=counted,
             rates=rates,
@@ -182,7 +183,7 @@ def _copy(batch: CompletedBatch) -> BatchOutput:
 
 
 def _per_event(
-    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str]
+    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str], flag_table: FlagTable
 ) -> list[dict[str, Any]]:
     rows = chained.from_iterable(
         zip(
@@ -202,7 +203,7 @@ def _per_event(
             **dict(zip(names, counts, strict=True)),
             "accepted": bool(accepted),
             "lines": fired,
-            "flags": [flag.name for flag in EventFlag(flags)],
+            "flags": flag_table.names(flags),
         }
         for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
     ]

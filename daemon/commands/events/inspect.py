@@ -28,20 +28,21 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-
-BANK_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 @dataclass(slots=True)
 class FileSummary:
-    """Counts over the events of a file."""
+    """Counts over the events of a file, whose banks have the names of a readout."""
 
+    readout: Readout
     reports: ReportSummary
     events: int = 0
     runs: set[int] = field(default_factory=set)
@@ -77,7 +78,7 @@ class FileSummary:
             "banks": [
                 {
                     "type": bank_type,
-                    "name": bank_name(bank_type),
+                    "name": bank_type_name(self.readout, bank_type),
                     "version": version,
                     "banks_per_event": self.banks[bank_type, version] / self.events,
                     "bytes_per_event": self.nbytes[bank_type, version] / self.events,
@@ -86,11 +87,6 @@ class FileSummary:
             ],
             "trigger": self.reports.result(),
         }
-
-
-def bank_name(bank_type: int) -> str:
-    """The name of a bank type; unknown types have only their number."""
-    return BANK_NAMES.get(bank_type, f"type {bank_type}")
 
 
 def inspect(
@@ -138,8 +134,9 @@ def inspect(
             raise ValueError("give a FILE, or --plan")
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("--slot-bytes, --max-events and --config belong to --plan")
-        documents = [*built_in_documents(installed_chain(chain)), *map(TckDocument.load, tck or ())]
-        _inspect_file(file, documents, json)
+        of_chain = installed_chain(chain)
+        documents = [*built_in_documents(of_chain), *map(TckDocument.load, tck or ())]
+        _inspect_file(file, of_chain.readout, documents, json)
 
 
 def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
@@ -163,8 +160,8 @@ def _document_beside(file: Path, tck: int) -> TckDocument | None:
         return None
 
 
-def _inspect_file(file: Path, documents: Sequence[TckDocument], json: Path | None) -> None:
-    summary = FileSummary(ReportSummary(documents, lambda tck: _document_beside(file, tck)))
+def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument], json: Path | None) -> None:
+    summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(file, tck)))
     for banks in read_events(file):
         try:
             summary.add(banks)

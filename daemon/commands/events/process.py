@@ -35,6 +35,7 @@ from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.tables import rates_text
@@ -75,7 +76,7 @@ def process(
     """Reconstruct and select the events of FILES; ends with the rate of each line, if every event stands for a bunch
     crossing (`hltnode rates` has more).
 
-    Example: hltnode process minbias.mdf --geometry lhcb-geometry --repeat 100 --json out.json
+    Example: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json
     """
     with user_errors():
         require_writable(json, accepted, histograms, reads=[*files, trigger])
@@ -135,6 +136,8 @@ def process_files(
 
     dask: whose workers process the events, this process if None; `seconds` is then the time from the first range to
     the last result, and else that of the pipeline (EventProcessor.process).
+
+    Raises ValueError for the setup, and EventFileError, also for a file of which the chain reads no source.
     """
     chain, configuration = setup.load()
     document = chain.document(configuration)
@@ -149,6 +152,8 @@ def process_files(
         if dask is None:
             _process_here(files, setup, repeat_count, result, lambda n: progress.advance(task, n))
         else:
+            for path in files:
+                require_sources(path, chain.with_sequence(configuration.sequence))
             with dask_client(dask) as client:
                 begin = time.perf_counter()
                 for part in processed_ranges(client, files, setup, accepted=accepted is not None):
@@ -181,8 +186,11 @@ def process_files(
 def _process_here(
     files: Sequence[Path], setup: Setup, times: int, result: SampleResult, processed: Callable[[int], None]
 ) -> None:
+    # Errors of the setup come before those of the files.
     processor = EventProcessor(setup)
     try:
+        for path in files:
+            require_sources(path, processor.engine.chain)
         result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
         accepted = result.accepted is not None
         for part in processor.process(read_all_events(files), times=times, accepted=accepted, processed=processed):

@@ -31,8 +31,9 @@ from hltnode.processing.framework.offline_runner import OfflineRunner, encode_me
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
 
 EVENTS_PER_MEP = 64

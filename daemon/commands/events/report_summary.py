@@ -11,8 +11,9 @@ from rich.table import Table
 from hltnode.daemon.output.event_encoder import lumi_schema
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.raw_data import lumi_summary, reports, selection_reports
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
 from hltnode.protocol.raw_data.selection_reports import ClassId, decode_sel_reports
 

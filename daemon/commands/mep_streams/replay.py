@@ -22,7 +22,6 @@ from hltnode.client.shared_memory import DEFAULT_BYTES, MIB
 from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
-    ChainOption,
     GeometryOption,
     JsonOption,
     KeyFileOption,
@@ -113,7 +112,7 @@ def replay(
             "killed and started again; default: a file of this run, name and nodes in ~/.local/state/hltnode.",
         ),
     ] = None,
-    simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events of LHCb instead of files.")] = False,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events instead of files.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     with_truth: Annotated[
@@ -143,7 +142,12 @@ def replay(
             "--segment-mib", min=1, help="MiB of memory shared with nodes at shm://PATH; a MEP takes an eighth at most."
         ),
     ] = DEFAULT_BYTES // MIB,
-    chain: ChainOption = DEFAULT_CHAIN,
+    chain: Annotated[
+        str,
+        typer.Option(
+            "--chain", metavar="NAME", help="The chain that the data are for; a node of another chain refuses them."
+        ),
+    ] = DEFAULT_CHAIN,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -210,7 +214,7 @@ def replay(
         stream = make_stream(options)
         say_what_is_special(stream)
         # Errors of the options come before those of the node.
-        make_identities(stream, options.name, options.connections, options.part)
+        make_identities(stream, options.name, options.connections, options.part, options.chain)
         site = Site.of(to, control, supervisor, part, memory, options.keys)
         if not wait:
             require_node(zmq.DEALER, [control for _, control in site.nodes], keys)

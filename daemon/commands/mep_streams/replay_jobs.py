@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -21,6 +22,7 @@ from hltnode.client.memory_socket import memory_path
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen, join_states
+from hltnode.daemon.commands.tool_command import tool_of
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
@@ -30,10 +32,10 @@ from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, R
 from hltnode.daemon.replay.single_node import FeedReport, join_reports
 from hltnode.daemon.replay.site import MAX_FRAGMENT_BYTES, Site, make_identities
 from hltnode.processing.framework.event_files import EventFileError
-from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, events_of
-from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_RUN
-from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.selection.trigger_chain import installed_chain
+
+if TYPE_CHECKING:
+    from hltnode.processing.offline.chain_tools import SimulatedSample, Simulation
 
 # Processes whose replay has failed get this time to close their connections.
 END_SECONDS = 10.0
@@ -78,12 +80,20 @@ def make_stream(options: ReplayOptions) -> MepStream:
         with_truth=options.with_truth,
         memory=_memory(options),
     )
+    readout = installed_chain(options.chain).readout
     if options.inputs:
-        return meps_of_files(options.inputs, installed_chain(options.chain).readout, packing)
-    request = SimulationRequest(seed=options.seed, run=options.run or DEFAULT_RUN, geometry=options.geometry)
-    return meps_of_simulation(
-        lambda: events_of(request, options.n_simulated), LHCB_READOUT, packing, options.n_simulated
-    )
+        return meps_of_files(options.inputs, readout, packing)
+    sample = _simulated_sample(options)
+    return meps_of_simulation(lambda: sample.events(options.n_simulated), readout, packing, options.n_simulated)
+
+
+def _simulated_sample(options: ReplayOptions) -> "SimulatedSample":
+    # A replay of files needs no simulation.
+    from hltnode.processing.offline.chain_tools import DEFAULT_RUN, SampleRequest, installed_tools
+
+    simulation: Simulation[Any] = tool_of(installed_tools(options.chain), options.chain, "simulation")
+    request = SampleRequest(seed=options.seed, run=options.run or DEFAULT_RUN, geometry=options.geometry)
+    return simulation.sample(request, simulation.options())
 
 
 def _memory(options: ReplayOptions) -> SharedMemory | None:
@@ -101,7 +111,7 @@ def _make_replay(options: ReplayOptions, stream: MepStream) -> Replay:
         options.memory,
         options.keys,
     )
-    identities = make_identities(stream, options.name, options.connections, options.part)
+    identities = make_identities(stream, options.name, options.connections, options.part, options.chain)
     mine = [source for identity in identities for source in identity.sources]
     return Replay(
         stream if options.part is None else stream.of(mine),

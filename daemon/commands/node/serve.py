@@ -109,6 +109,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
         document = chain.document(trigger)
         logger.info(
             "trigger",
+            chain=document.chain,
             tck=document.name,
             sequence=document.sequence,
             lines=len(document.line_names),

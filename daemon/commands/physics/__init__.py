@@ -1,1 +1,1 @@
-"""Commands on reconstruction and simulation of LHCb."""
+"""Commands on reconstruction and simulation, which ask the tools of a chain."""

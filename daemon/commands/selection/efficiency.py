@@ -1,9 +1,14 @@
 """hltnode efficiency: which signal decays the lines of a trigger configuration accept."""
 
+from typing import Any
+
 import typer
+from rich.markup import escape
 
 from hltnode.daemon.commands.common import (
+    DEFAULT_CHAIN,
     BackendOption,
+    ChainOption,
     DeviceOption,
     GeometryOption,
     JsonOption,
@@ -14,7 +19,6 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
 )
-from hltnode.daemon.commands.lhcb_options import VeloBanksOption
 from hltnode.daemon.commands.selection.options import (
     CompareOption,
     FilesArgument,
@@ -28,18 +32,19 @@ from hltnode.daemon.commands.selection.options import (
     read_scans,
     write_results,
 )
+from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_all_events
-from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
-from hltnode.processing.lhcb.offline.validation.selections.sample import efficiencies_of
-from hltnode.processing.lhcb.offline.validation.selections.tables import efficiency_text
-from hltnode.processing.offline.truth_faults import TruthFaults
+from hltnode.processing.offline.chain_tools import Efficiency
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import lines_of
+from hltnode.processing.selection.trigger_chain import installed_chain
 
 
+@tool_command("efficiency")
 def efficiency(
+    tool: Efficiency[Any],
+    own: Any,
     files: FilesArgument,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
@@ -49,51 +54,40 @@ def efficiency(
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
-    velo_banks: VeloBanksOption = "auto",
     json: JsonOption = None,
     report: ReportOption = None,
+    chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Efficiencies of the lines on simulated signal decays, and how often the signal itself has triggered: of the
-    decays whose products are all long-reconstructible in 2 < eta < 5, and of all events.
+    """Efficiencies of the lines on simulated signal decays, of decays that can be reconstructed and of all events.
+
+    A second efficiency counts only events that the signal alone would have triggered.
 
     Example: hltnode efficiency bsphiphi.mdf --scan Hlt1TwoTrackMVA.min_response=0.9:0.99:10 --report efficiency.html
     """
     with user_errors():
         check_files(files, json, report, trigger, compare)
         results: Results = []
-        studied = configurations(CHAIN, trigger, compare, sequence)
+        known = installed_chain(chain)
+        studied = configurations(known, trigger, compare, sequence)
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
-            chain = CHAIN.with_sequence(configuration.sequence)
-            faults = TruthFaults()
+            chosen = known.with_sequence(configuration.sequence)
             deciding = DecidingPass(
-                CHAIN,
+                known,
                 configuration,
-                create_backend(backend, CHAIN.kernels, threads=thread_count(threads), device=device),
-                chain.load_geometry(geometry),
+                create_backend(backend, known.kernels, threads=thread_count(threads), device=device),
+                chosen.load_geometry(geometry),
                 lines=(*configuration.lines, *lines_of(scans)),
-                retain=retained(chain.sequence),
-                encoding=velo_banks,
+                retain=tool.retained(chosen.sequence),
+                encoding=tool.encoding(own),
             )
             with counted_events(files, name) as progress:
-                found = efficiencies_of(deciding, read_all_events(files), configuration.lines, scans, faults, progress)
+                measured = tool.measure(deciding, read_all_events(files), configuration.lines, scans, progress)
             deciding.engine.close()
-            head = described(files, name, CHAIN, configuration, deciding.engine)
-            result = head | found.result()
-            results.append((name, result | ({"truth": faults.result()} if faults.events else {})))
-        text = efficiency_text(results)
-        write_results(results, json, report, lambda: _page(results, text))
+            head = described(files, name, known, configuration, deciding.engine)
+            results.append((name, head | measured.result))
+        text = tool.text(results)
+        write_results(results, json, report, lambda: tool.page(results, text))
     typer.echo(text)
-    if faults.events:
-        console.print(
-            f"[yellow]{faults.events} events are left out, their truth cannot be used:[/yellow] "
-            + "; ".join(f"{fault} ({n})" for fault, n in faults.counts.items()),
-            soft_wrap=True,
-        )
-
-
-def _page(results: Results, text: str) -> str:
-    # Only reports need matplotlib, an extra.
-    from hltnode.processing.lhcb.offline.validation.reports.selection_report import efficiency_page
-
-    return efficiency_page(results, text)
+    if measured.remark:
+        console.print(f"[yellow]{escape(measured.remark)}[/yellow]", soft_wrap=True)

@@ -83,7 +83,7 @@ def rates(
                 lines=lines_of(scans),
                 encoding=encoding,
             )
-            counts = RateCounts(configuration.line_names, scans)
+            counts = RateCounts(configuration.line_names, scans, truth_types=known.readout.truth_types)
             with counted_events(files, name) as progress:
                 for decided in deciding.run(read_all_events(files)):
                     varied = [decided.decisions(one.lines) for one in scans]

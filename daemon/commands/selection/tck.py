@@ -19,7 +19,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.tck_documents import built_in_documents, find_document
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -46,20 +46,24 @@ def list_documents(
     """
     table = Table("TCK", "chain", "sequence", "lines", "from")
     with user_errors():
-        for document in built_in_documents(installed_chain(chain)):
-            table.add_row(*_summary(document), "built-in")
+        known = installed_chain(chain)
+        for document in built_in_documents(known):
+            table.add_row(*_summary(known, document), "built-in")
         if directory is not None and not directory.is_dir():
             raise ValueError(f"{directory}: there is no such folder")
         for path in sorted(directory.glob(f"*{TCK_SUFFIX}")) if directory is not None else ():
             try:
-                table.add_row(*_summary(TckDocument.load(path)), str(path))
+                table.add_row(*_summary(known, TckDocument.load(path)), str(path))
             except TriggerConfigError:
                 table.add_row("", "", "", "", f"{path}: no TCK document")
     Console(emoji=False).print(table)
 
 
-def _summary(document: TckDocument) -> tuple[str, str, str, str]:
-    return document.name, document.chain, document.sequence, str(len(document.line_names))
+def _summary(chain: TriggerChain, document: TckDocument) -> tuple[str, str, str, str]:
+    """Cells of a row; a document that has a former name of the chain is listed under both names."""
+    now = chain.renamed(document).chain
+    name = now if now == document.chain else f"{now} (written as {document.chain})"
+    return document.name, name, document.sequence, str(len(document.line_names))
 
 
 @app.command()

@@ -1,10 +1,10 @@
 """How far the readout sources are behind, for the status page: a summary by detector, and the worst ones."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, subdetector_of
+from hltnode.protocol.raw_data.source_id import number_of, subdetector_of
 
 SHOWN = 20
 
@@ -42,23 +42,19 @@ class DetectorRow:
     """None: one of them has not delivered yet."""
 
 
-def detector_of(source: int) -> str:
-    """Its name; a number that is none of LHCb's detectors."""
-    number = subdetector_of(source)
-    known = {int(detector) for detector in SubDetector}
-    return SubDetector(number).name.replace("_", " ") if number in known else f"detector {number}"
-
-
 def source_rows(
-    states: Iterable[SourceState], silent: Set[int], now_ns: int
+    states: Iterable[SourceState], silent: Set[int], now_ns: int, names: Mapping[int, str]
 ) -> tuple[list[DetectorRow], list[SourceRow]]:
-    """Detectors in the order of their sources; the sources that are farthest behind, those that never came first."""
+    """Detectors in the order of their sources; the sources that are farthest behind, those that never came first.
+
+    names: of sub-detectors; one that has none is shown by its number.
+    """
     detectors: dict[int, DetectorRow] = {}
     rows = []
     for state in states:
         number = subdetector_of(state.source)
         if number not in detectors:
-            detectors[number] = DetectorRow(detector_of(state.source))
+            detectors[number] = DetectorRow(names.get(number, f"detector {number}"))
         of = detectors[number]
         lag = None if state.last_seen_ns is None else max(0, now_ns - state.last_seen_ns) * 1e-9
         of.sources += 1

@@ -188,7 +188,7 @@ class CpuBackend:
         if not self._compiles:
             self._compiled[source] = None
         if source not in self._compiled:
-            folders, digest = self._kernels.folders, self._kernels.digest()
+            folders, digest = self._kernels.folders, self._kernels.digest(source)
             self._compiled[source] = compile_kernel(kernel, source, folders, self.target, digest)
         return self._compiled[source] is not None
 

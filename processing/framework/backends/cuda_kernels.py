@@ -12,7 +12,7 @@ from typing import Protocol
 
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_cache import key_of, read_cached, write_cached
-from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.kernel_sources import KernelSources, MissingSourceError
 
 COMPILE_OPTIONS = (
     "--std=c++17",
@@ -92,10 +92,15 @@ def cached_kernels(
 ) -> bytes:
     """The result of `compile_kernels`, cached in `folder` by sources, compiler and options; replaces a damaged file.
 
-    Raises BackendError with the compiler log. Warns if the file cannot be written.
+    Raises BackendError with the compiler log, or with the name of a missing source. Warns if the file cannot be
+    written.
     """
     options = (*compile_options(kernels), _target(architecture))
-    path = folder / f"{key_of((kernels.digest(), source or '', *options, compiler_version(nvrtc)))}.cubin"
+    try:
+        digest = kernels.digest(source or "")
+    except MissingSourceError as error:
+        raise BackendError(f"the kernels cannot be compiled: {error}") from error
+    path = folder / f"{key_of((digest, source or '', *options, compiler_version(nvrtc)))}.cubin"
     cubin = read_cached(path)
     if cubin is None:
         cubin = compile_kernels(nvrtc, kernels, architecture, source)

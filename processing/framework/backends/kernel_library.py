@@ -1,17 +1,17 @@
-"""The compiled kernels of a chain: a shared library that gives addresses by name (cpu_library.cpp)."""
+"""The compiled kernels of a chain: a shared library with kernel addresses by name (cpu_library.cpp)."""
 
 import ctypes
 import importlib.util
 from pathlib import Path
 
 from hltnode.processing.framework.backends.interface import BackendError
-from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.kernel_sources import KernelSources, MissingSourceError
 
 
 class KernelLibrary:
     """The kernels of one chain for the instruction sets of this machine.
 
-    Raises BackendError where the library is missing or was built from other sources than those that are there.
+    Raises BackendError if the library is missing or was built from other sources than the present ones.
     """
 
     def __init__(self, sources: KernelSources) -> None:
@@ -24,24 +24,28 @@ class KernelLibrary:
         self._library.hlt_kernel_target.restype = ctypes.c_char_p
         self._library.hlt_find_kernel.restype = ctypes.c_void_p
         self._library.hlt_find_kernel.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int)
-        if self._library.hlt_kernel_digest().decode() != sources.digest():
+        try:
+            digest = sources.digest()
+        except MissingSourceError as error:
+            raise BackendError(f"the sources of the compiled kernels in {path} are incomplete: {error}") from error
+        if self._library.hlt_kernel_digest().decode() != digest:
             raise BackendError(
-                f"the compiled kernels in {path} were built from other sources: install hltnode again "
+                f"the compiled kernels in {path} were built from other sources: install their package again "
                 "(pip install -e .)"
             )
 
     @property
     def targets(self) -> list[str]:
-        """Instruction sets that the library has and this machine runs, best first."""
+        """Instruction sets of the library that this machine supports, best first."""
         targets: list[str] = []
         while (name := self._library.hlt_kernel_target(len(targets))) is not None:
             targets.append(name.decode())
         return targets
 
     def address(self, target: str, name: str, *, common: bool = False) -> int:
-        """Address of a kernel, in its form for the CPU if it has one and `common` does not ask for the other.
+        """Address of a kernel: its CPU form if it has one, unless `common` asks for the common kernel.
 
-        Raises BackendError if there is none of this name.
+        Raises BackendError for an unknown name.
         """
         address = self._library.hlt_find_kernel(target.encode(), name.encode(), common)
         if address is None:
@@ -54,5 +58,7 @@ def _find(library: str) -> Path:
         return Path(library)
     spec = importlib.util.find_spec(library)
     if spec is None or spec.origin is None:
-        raise BackendError(f"the compiled kernels {library} are missing: install hltnode again (pip install -e .)")
+        raise BackendError(
+            f"the compiled kernels {library} are missing: install their package again (pip install -e .)"
+        )
     return Path(spec.origin)

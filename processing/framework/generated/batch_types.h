@@ -8,7 +8,7 @@ namespace hlt {
 
 constexpr uint32_t n_subdetectors = 32;
 constexpr uint32_t no_bank = 255;
-constexpr uint32_t broken_bank = 254;
+constexpr uint32_t broken_bank = 256;
 
 enum event_flag : uint32_t {
     bank_error = 1,
@@ -16,10 +16,7 @@ enum event_flag : uint32_t {
     incomplete = 4,
     odin_error = 8,
     backend_error = 16,
-    global_event_cut = 32,
     not_processed = 64,
-    too_many_clusters = 128,
-    missing_detector = 256,
     candidates_left_out = 512,
 };
 

@@ -7,6 +7,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
 from hltnode.processing.lhcb.raw_data.decode_odin import odin
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     VertexKind,
@@ -254,9 +255,8 @@ v0_pairs = Input(
 )
 
 
-def _without(flag: EventFlag) -> DerivedField:
-    assert flag.name is not None
-    return DerivedField(lambda e: (e.flags & int(flag)) == 0, f"whether it has no flag {flag.name.lower()}")
+def _without(name: str, mask: int) -> DerivedField:
+    return DerivedField(lambda e: (e.flags & mask) == 0, f"whether it has no flag {name}")
 
 
 event = Input(
@@ -278,13 +278,13 @@ event = Input(
                 "event_id_high": "upper word of it",
             }.items()
         },
-        "flags": ColumnField(event_flags, "bits of EventFlag"),
+        "flags": ColumnField(event_flags, "flags of the event, one bit each"),
         "_tae_central": ColumnField(odin, "1 for the middle one of several crossings", member="tae_central"),
         "is_tae_central": DerivedField(
             lambda e: e._tae_central != 0, "whether it is the middle one of several crossings"
         ),
-        "has_odin": _without(EventFlag.ODIN_ERROR),
-        "passes_gec": _without(EventFlag.GLOBAL_EVENT_CUT),
+        "has_odin": _without("odin_error", int(EventFlag.ODIN_ERROR)),
+        "passes_gec": _without(GLOBAL_EVENT_CUT.name, GLOBAL_EVENT_CUT.mask),
         "n_velo_clusters": ColumnField(cluster_count, "VELO clusters"),
         "n_velo_tracks": ColumnField(track_count, "VELO tracks"),
         "n_pvs": ColumnField(pv_count, "primary vertices"),

@@ -20,6 +20,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.muon import BANKS_READ_OUT, LINKS_READ_OUT, N_REGIONS, N_STATIONS
 from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import N_BATCHES
 from hltnode.protocol.lhcb.banks.muon_links import (
     CHANNELS_OF_LINK,
@@ -31,7 +32,6 @@ from hltnode.protocol.lhcb.banks.muon_links import (
     N_STREAMS,
     SYNCHRONISATION,
 )
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 STATION_STRIDE = 8
 MAX_HITS_PER_EVENT = 65535
@@ -99,7 +99,7 @@ muon_types = SharedTypes(
         "muon_hit_padding": HIT_PADDING,
         "no_muon_hit": NO_HIT,
         "muon_no_crossing": NO_CROSSING,
-        "muon_bank_type": int(BankType.MUON),
+        "muon_bank_type": int(LhcbBankType.MUON),
         "muon_banks_read_out": BANKS_READ_OUT,
         "muon_links_read_out": LINKS_READ_OUT,
         "n_muon_batches": N_BATCHES,

@@ -12,6 +12,7 @@
 #include "lhcb/muon/bank.cuh"
 #include "lhcb/muon/crossings.cuh"
 #include "lhcb/muon/generated/muon_find_cells.h"
+#include "lhcb/raw_data/generated/flags.h"
 
 HLT_KERNEL(muon_find_cells)
 {

@@ -5,10 +5,10 @@ import numpy as np
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.protocol.raw_data.mfp import NO_BANK
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import NO_BANK, BankType
 from hltnode.protocol.raw_data.odin import BANK_SIZE
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.source_id import SubDetector
 
 ODIN_DATA = Record(
     "odin_data",
@@ -46,10 +46,10 @@ raw_data_types = SharedTypes(
         "no_bank_type": NO_BANK,
         "odin_bank_type": int(BankType.ODIN),
         "odin_bank_size": BANK_SIZE,
-        "retina_bank": int(BankType.VP_RETINA_CLUSTER),
-        "super_pixel_bank": int(BankType.VP),
-        "ut_bank_type": int(BankType.UT),
-        "scifi_bank_type": int(BankType.FT_CLUSTER),
+        "retina_bank": int(LhcbBankType.VP_RETINA_CLUSTER),
+        "super_pixel_bank": int(LhcbBankType.VP),
+        "ut_bank_type": int(LhcbBankType.UT),
+        "scifi_bank_type": int(LhcbBankType.FT_CLUSTER),
     },
 )
 

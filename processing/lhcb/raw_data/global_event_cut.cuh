@@ -10,6 +10,7 @@
 
 #include "framework/generated/launch_types.h"
 #include "lhcb/raw_data/announced_clusters.cuh"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/raw_data/generated/global_event_cut.h"
 
 HLT_KERNEL(global_event_cut)

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/raw_data/generated/missing_detectors.h"
 #include "lhcb/raw_data/generated/raw_data_types.h"
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "framework/device/event_places.cuh"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/scifi/generated/scifi_hit_offsets.h"
 #include "lhcb/scifi/generated/scifi_types.h"
 

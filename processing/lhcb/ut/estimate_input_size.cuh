@@ -9,6 +9,7 @@
 #pragma once
 
 #include "framework/generated/launch_types.h"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/ut/bank.cuh"
 #include "lhcb/ut/generated/ut_estimate_input_size.h"
 

@@ -150,7 +150,7 @@ class _Objects:
             self.n_words[mine] = OBJECT_WORDS + len(one.values) + n_parts + ids.sum(axis=1)
 
     def _ids(self, one: Reported, mine: Ints) -> tuple[NDArray[np.uint32], Bools]:
-        """(LHCbIDs, whether each exists) of objects, [object][place]."""
+        """(ids of channels, whether each exists) of objects, [object][place]."""
         event, number = self.event[mine], self._in_event[mine]
         ids, there = [np.zeros((len(mine), 0), np.uint32)], [np.zeros((len(mine), 0), np.bool_)]
         for hits in one.hits:

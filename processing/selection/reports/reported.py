@@ -16,7 +16,7 @@ NO_HIT = 0xFFFF
 class Hits:
     """Hits of an object.
 
-    numbers: u16, hit numbers of each object, relative to the first hit of the event. ids: u32, LHCbID of each hit.
+    numbers: u16, hit numbers of each object, relative to the first hit of the event. ids: u32, channels of the hits.
     count: number of leading places with a hit; None: all places except NO_HIT. through: number, in the same event, of
     the object that owns the hits; None: the object itself.
     """

@@ -2,9 +2,9 @@
 
     word                         content
     0                            number of candidates | number of objects << 16
-    1       number of candidates omitted because of the limits below 2 ...      the objects in order: class id | numbers
-    << 16, LHCbIDs | parts << 16,
-                                 then the numbers (f32), the LHCbIDs, the parts (object numbers in the event)
+    1                            number of candidates omitted because of the limits below
+    2 ...                        the objects in order: class id | numbers << 16, ids | parts << 16,
+                                 then the numbers (f32), the ids, the parts (object numbers in the event)
     SELECTED_WORDS - 1 - k       candidate k: line | object << 16
 
 Candidates ascend by line, then by their number in the event. An object that several lines select, or that is part of

@@ -4,7 +4,7 @@ An event of the sample stands for one crossing of the given rate. If the sample 
 the rate must exclude them too. Errors are Wilson score intervals of 68.3 %.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,27 +14,22 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.selection.evaluation.lines import Bools
 from hltnode.processing.selection.studies.scans import Scan
-from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, BankType, RawBank
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
+from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, RawBank
 
 CROSSING_RATE = 30e6
-"""Rate of bunch crossings of both beams at LHCb in Hz."""
+"""Highest rate of crossings of two filled bunches at an LHC experiment, in Hz."""
 
-_LEFT_OUT = frozenset(
-    {
-        *(BankType.MC_TRACKS, BankType.MC_VERTICES),
-        *(BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY),
-    }
-)
-"""Banks of the truth and of a trigger."""
 _ALIGNMENT = 4
 
 Counts = NDArray[np.int64]
 Bytes = NDArray[np.int64]
 
 
-def size_of(banks: Sequence[RawBank]) -> int:
+def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> int:
     """Bytes of the raw banks of an event, headers and padding included, truth and trigger reports excluded."""
-    sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in _LEFT_OUT)
+    left_out = TYPES_OF_TRIGGER | truth_types
+    sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in left_out)
     return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
 
 
@@ -54,11 +49,17 @@ class ScanCounts:
 
 
 class RateCounts:
-    """Sums over the events of a sample, added a batch at a time."""
+    """Sums over the events of a sample, added a batch at a time.
 
-    def __init__(self, names: Sequence[str], scans: Sequence[Scan] = ()) -> None:
+    truth_types: bank types of the simulation's truth, which do not count as bytes of an event.
+    """
+
+    def __init__(
+        self, names: Sequence[str], scans: Sequence[Scan] = (), *, truth_types: Set[int] = frozenset()
+    ) -> None:
         n = len(names)
         self.names = tuple(names)
+        self._truth_types = truth_types
         self.events = 0
         self.accepted = 0
         self.accepted_bytes = 0
@@ -76,7 +77,7 @@ class RateCounts:
         # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
         size = np.zeros(len(banks), np.int64)
-        size[measured] = [size_of(banks[event]) for event in measured.tolist()]
+        size[measured] = [size_of(banks[event], self._truth_types) for event in measured.tolist()]
         as_numbers = fired.astype(np.int64)
         self.events += len(banks)
         self.accepted += int(kept.sum())

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import MuonBankError, RejectReason
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import MuonBankError
+from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
 
 N_BANKS = 10
@@ -64,7 +66,7 @@ def decode_muon(banks: Iterable[RawBank]) -> MuonDigits:
     counts: list[int] = []
     parts: list[NDArray[np.uint16]] = []
     for bank in banks:
-        if bank.type != BankType.MUON:
+        if bank.type != LhcbBankType.MUON:
             continue
         number, words = _words_of(bank)
         at = _digits_start(words, bank)
@@ -92,7 +94,7 @@ def decode_muon_pads(banks: Iterable[RawBank]) -> MuonPads:
     numbers: list[int] = []
     parts: list[NDArray[np.uint16]] = []
     for bank in banks:
-        if bank.type == BankType.MUON:
+        if bank.type == LhcbBankType.MUON:
             number, words = _words_of(bank)
             _digits_start(words, bank)
             parts.append(words[2 : 2 + int(words[0])])
@@ -149,7 +151,7 @@ def encode_muon(
     words[starts[pad_bank] + 2 + _counted(n_pads)] = pads.address[pad_order]
     words[batch_at] = n_digits
     words[batch_at[batch] + 1 + _counted(n_digits)] = (digits.time << np.uint32(12) | digits.address)[order]
-    return cut_into_banks(words.tobytes(), _U16.itemsize * ends, BankType.MUON, _READABLE_VERSION, range(N_BANKS))
+    return cut_into_banks(words.tobytes(), _U16.itemsize * ends, LhcbBankType.MUON, _READABLE_VERSION, range(N_BANKS))
 
 
 def _counted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:

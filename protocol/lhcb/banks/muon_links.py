@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import MuonBankError, RejectReason
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME, MuonDigits
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.errors import MuonBankError
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 N_STREAMS = 44
 MAX_LINKS = 24
@@ -39,7 +41,7 @@ def decode_muon_links(banks: Iterable[RawBank], links_of_streams: Sequence[int])
     """
     rows: list[tuple[int, int, int, int]] = []
     for bank in banks:
-        if bank.type == BankType.MUON:
+        if bank.type == LhcbBankType.MUON:
             rows += _digits_of(bank, links_of_streams)
     return MuonDigits(*np.array(rows, np.uint32).reshape(-1, 4).T)
 
@@ -71,7 +73,7 @@ def encode_muon_links(
             raise MuonBankError(
                 RejectReason.MALFORMED, f"muon: a digit belongs to a link that stream {stream} does not have"
             )
-        banks.append(RawBank(BankType.MUON, LINKS_VERSION, stream, memoryview(bytes(content))))
+        banks.append(RawBank(LhcbBankType.MUON, LINKS_VERSION, stream, memoryview(bytes(content))))
     return banks
 
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import RejectReason, SciFiBankError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import SciFiBankError
+from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
 
 N_BANKS = 240
@@ -132,7 +134,7 @@ def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_ev
     stream = np.zeros(int(bank_ends[-1]), _U16)
     before = bank_ends - sizes + _HEADER_WORDS - (ends - counts)
     stream[np.arange(len(data)) + np.repeat(before, counts)] = data
-    return cut_into_banks(stream.tobytes(), 2 * bank_ends, BankType.FT_CLUSTER, 5, range(N_BANKS))
+    return cut_into_banks(stream.tobytes(), 2 * bank_ends, LhcbBankType.FT_CLUSTER, 5, range(N_BANKS))
 
 
 def words_of_clusters(
@@ -170,7 +172,7 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
     numbers: list[int] = []
     versions: list[int] = []
     for bank in banks:
-        if bank.type != BankType.FT_CLUSTER:
+        if bank.type != LhcbBankType.FT_CLUSTER:
             continue
         number, size = number_of(bank.source_id), len(bank.payload)
         where = f"FTCluster bank of source {bank.source_id}"

@@ -13,9 +13,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import RejectReason, UtBankError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, source_id, subdetector_of
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import UtBankError
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
+from hltnode.protocol.raw_data.source_id import number_of, source_id, subdetector_of
 
 N_BOARDS = 240
 N_LANES = 6
@@ -108,7 +111,7 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
     columns: list[NDArray[np.uint32]] = []
     bad_boards: list[int] = []
     for bank in banks:
-        if bank.type != BankType.UT:
+        if bank.type != LhcbBankType.UT:
             continue
         board = board_of(bank)
         if bank.version == 3:
@@ -137,7 +140,7 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
     n_strips: list[int] = []
     adc = bytearray()
     for bank in banks:
-        if bank.type != BankType.UT:
+        if bank.type != LhcbBankType.UT:
             continue
         if bank.version != 3:
             raise UtBankError(
@@ -219,7 +222,7 @@ def encode_ut_v3(
     stream[word_at], stream[word_at + 1] = words[order] & 0xFF, words[order] >> 8
     row_at = np.repeat(starts + charges_at - (np.cumsum(rows_of_bank) - rows_of_bank), rows_of_bank)
     stream[row_at + np.arange(len(rows))] = rows
-    return cut_into_banks(stream.tobytes(), ends, BankType.UT, 3, BOARDS)
+    return cut_into_banks(stream.tobytes(), ends, LhcbBankType.UT, 3, BOARDS)
 
 
 def encode_ut_v4(hits: UtHits) -> list[RawBank]:
@@ -248,7 +251,9 @@ def encode_ut_v4(hits: UtHits) -> list[RawBank]:
         for i, at in enumerate(_LANE_BYTES_V4):
             header[at] = counts[i]
         used = n_lines * _LINE_WORDS - (_LINE_WORDS - 2 * N_LANES)
-        banks.append(RawBank(BankType.UT, 4, data_source_id(board), memoryview(bytes(header) + lines[:used].tobytes())))
+        banks.append(
+            RawBank(LhcbBankType.UT, 4, data_source_id(board), memoryview(bytes(header) + lines[:used].tobytes()))
+        )
     return banks
 
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.protocol.errors import RejectReason, VeloBankError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, cut_into_banks
+from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.errors import VeloBankError
+from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
 
 N_SENSORS = 208
@@ -107,7 +109,7 @@ def superpixels_of_pixels(
 
 def decode_superpixels(banks: Iterable[RawBank]) -> SuperPixels:
     """Decode VP banks, in their order; banks of other types are skipped.  Raises VeloBankError."""
-    words, sensor = _words_of(banks, BankType.VP, _SUPERPIXEL_SENSOR_BIT)
+    words, sensor = _words_of(banks, LhcbBankType.VP, _SUPERPIXEL_SENSOR_BIT)
     superpixels = SuperPixels(
         sensor=sensor,
         column=words >> np.uint32(14) & np.uint32(0x1FF),
@@ -134,7 +136,7 @@ def encode_superpixels(superpixels: SuperPixels, version: int) -> list[RawBank]:
         isolated=(it.isolated, 2),
     )
     words = it.pattern | it.row << np.uint32(8) | it.column << np.uint32(14) | it.isolated << np.uint32(31)
-    return _banks_of(words, it.sensor, BankType.VP, version, _SUPERPIXEL_SENSOR_BIT)
+    return _banks_of(words, it.sensor, LhcbBankType.VP, version, _SUPERPIXEL_SENSOR_BIT)
 
 
 def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
@@ -143,8 +145,10 @@ def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     All banks must have the same number of fraction bits; without banks the result has that of version 4. Raises
     VeloBankError.
     """
-    words, sensor = _words_of(banks, BankType.VP_RETINA_CLUSTER, _RETINA_SENSOR_BIT)
-    versions = {bank.version for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER} or {READABLE_VERSIONS[-1]}
+    words, sensor = _words_of(banks, LhcbBankType.VP_RETINA_CLUSTER, _RETINA_SENSOR_BIT)
+    versions = {bank.version for bank in banks if bank.type == LhcbBankType.VP_RETINA_CLUSTER} or {
+        READABLE_VERSIONS[-1]
+    }
     bits = {_fraction_bits(version) for version in versions}
     if len(bits) > 1:
         raise VeloBankError(RejectReason.MISMATCH, f"retina clusters: bank versions {sorted(versions)} mixed")
@@ -198,7 +202,7 @@ def encode_retina_clusters(
         | it.column << np.uint32(column_at)
         | it.flags << np.uint32(column_at + 10)
     )
-    return _banks_of(words, it.sensor, BankType.VP_RETINA_CLUSTER, version, _RETINA_SENSOR_BIT, event, n_events)
+    return _banks_of(words, it.sensor, LhcbBankType.VP_RETINA_CLUSTER, version, _RETINA_SENSOR_BIT, event, n_events)
 
 
 def _fraction_bits(version: int) -> int:
@@ -219,7 +223,7 @@ def _check_range(what: str, **columns: tuple[NDArray[np.uint32], int]) -> None:
 
 
 def _words_of(
-    banks: Iterable[RawBank], bank_type: BankType, sensor_bit: int
+    banks: Iterable[RawBank], bank_type: LhcbBankType, sensor_bit: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """All data words of the banks of `bank_type`, and the sensor of each; the sensor bit of version 4 is cleared."""
     words: list[NDArray[np.uint32]] = []
@@ -258,7 +262,7 @@ def _words_of(
 def _banks_of(
     words: NDArray[np.uint32],
     sensor: NDArray[np.uint32],
-    bank_type: BankType,
+    bank_type: LhcbBankType,
     version: int,
     sensor_bit: int,
     event: NDArray[np.int64] | None = None,

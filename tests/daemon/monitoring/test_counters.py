@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.monitoring.counters import END_TO_END_BOUNDS, MEP_BOUNDS, STAGE_BOUNDS, Counters, Histogram
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.flags import ChainFlag, EventFlag, FlagTable
 from hltnode.protocol.errors import RejectReason
 
 
@@ -48,16 +48,18 @@ def test_expecting_sources_again_keeps_what_was_counted() -> None:
 def test_a_batch_is_counted_by_event_line_and_flag() -> None:
     counters = Counters()
     counters.set_lines(["passthrough", "micro_bias"])
-    flags = np.array([0, EventFlag.BANK_ERROR, EventFlag.BANK_ERROR | EventFlag.INCOMPLETE, 0], np.uint32)
+    counters.set_flags(FlagTable([ChainFlag(name="own", bit=20, text="")]))
+    flags = np.array([0, EventFlag.BANK_ERROR, EventFlag.BANK_ERROR | EventFlag.INCOMPLETE, 1 << 20], np.uint32)
     counters.count_batch(np.array([1, 0, 1, 1], np.uint8), np.array([[1], [0], [2], [3]], np.uint32), flags)
     counters.count_batch(np.array([0], np.uint8), np.array([[0]], np.uint32), np.array([0], np.uint32))
     assert counters.batches == 2
     assert counters.events_processed == 5
     assert counters.events_accepted == 3
     assert counters.line_accepts == [2, 2]
-    assert counters.events_flagged[EventFlag.BANK_ERROR] == 2
-    assert counters.events_flagged[EventFlag.INCOMPLETE] == 1
-    assert counters.events_flagged[EventFlag.OVERFLOW] == 0
+    assert counters.events_flagged["bank_error"] == 2
+    assert counters.events_flagged["incomplete"] == 1
+    assert counters.events_flagged["overflow"] == 0
+    assert counters.events_flagged["own"] == 1
 
 
 def test_objects_are_summed_by_collection() -> None:

@@ -18,7 +18,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.run_control_messages import RunState
 
-INFO = BuildInfo(version="0.1.0", node="n1", backend="cpu", tck="0x1234")
+INFO = BuildInfo(version="0.1.0", node="n1", backend="cpu", chain="lhcb", tck="0x1234")
 MEMORY = SlotMemory(device=3_000_000, pinned=1_000_000, thread=5_000, per_event=700)
 NOW_NS = 10_000_000_000
 WALL = 1_700_000_000.0
@@ -83,7 +83,8 @@ def test_what_was_counted_is_what_is_exported() -> None:
     assert samples[key("hltnode_meps_open")] == 1
     assert samples[key("hltnode_events_written_total", stream="accepted")] == 9
     assert samples[key("hltnode_exceptions_total", where="loop")] == 1
-    assert samples[key("hltnode_build_info", version="0.1.0", node="n1", backend="cpu", tck="0x1234")] == 1
+    build = key("hltnode_build_info", version="0.1.0", node="n1", backend="cpu", chain="lhcb", tck="0x1234")
+    assert samples[build] == 1
 
 
 def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:

@@ -23,8 +23,9 @@ from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.protocol import Odin, encode_banks, encode_odin, encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import HltDecReports, LineReport, encode_dec_reports
+from hltnode.protocol.raw_data.reports import HltDecReports, LineReport
 from tests.daemon.fakes import RUN, FakeEngine, make_config, make_feeder, node_of_engine, synthetic_meps
+from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
 PERIOD_NS = 10_000_000_000
 REPORT = encode_dec_reports(HltDecReports(1, 1, 1, (LineReport(True, 2), LineReport(False, 1), LineReport(True, 9))))

@@ -16,7 +16,6 @@ from hltnode.daemon.common.vocabulary import CloseReason, DeadTimeReason
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import FeedReport, feed_meps
-from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -92,7 +91,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     closed = counters.meps_closed
     incomplete = MEPS - closed[CloseReason.COMPLETE]
     assert sum(closed.values()) == MEPS
-    assert counters.events_flagged[EventFlag.INCOMPLETE] == incomplete * EVENTS
+    assert counters.events_flagged["incomplete"] == incomplete * EVENTS
     # The feeders know of each MEP that lacks one of their fragments.
     late = report.refused.get(RejectReason.LATE)
     assert (late.meps if late else 0) == incomplete

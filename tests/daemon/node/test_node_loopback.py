@@ -21,9 +21,8 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import FeedReport, feed_meps
-from hltnode.processing.framework.flags import EventFlag
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, max_events_of_decision
 from hltnode.protocol.transport.refusals import HelloRefusal
@@ -200,7 +199,7 @@ async def test_a_silent_source_is_named_and_its_meps_are_flagged(tmp_path: Path,
         _, taken = await feed_and_listen(context, node, feeder, 5)
     assert {d.missing_sources for d in taken} == {(7777,)}
     assert {d.close_reason for d in taken} == {CloseReason.TIMEOUT}
-    assert node.counters.events_flagged[EventFlag.INCOMPLETE] == 40
+    assert node.counters.events_flagged["incomplete"] == 40
     [path] = (tmp_path / "out").glob("*.mdf")
     assert "accepted" in path.name
     assert len(list(iter_records(path.read_bytes()))) == 20
@@ -229,7 +228,7 @@ async def test_a_batch_that_the_back_end_loses_is_kept_and_flagged(
         report = await feed_meps(synthetic_meps(20), [feeder])
     assert report.complete
     assert node.counters.backend_errors == 1
-    lost = node.counters.events_flagged[EventFlag.BACKEND_ERROR]
+    lost = node.counters.events_flagged["backend_error"]
     assert lost > 0
     [path] = (tmp_path / "out").glob("*error*.mdf")
     assert len(list(iter_records(path.read_bytes()))) == lost

@@ -6,19 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.protocol.errors import ReportError
-from hltnode.protocol.raw_data.lumi_summary import LumiSchema, encode_lumi_summary
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema
 from hltnode.protocol.raw_data.odin import Odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import (
-    HltDecReports,
-    LineReport,
+from hltnode.protocol.raw_data.reports import HltDecReports, LineReport
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject
+from tests.protocol.raw_data.report_encoders import (
     encode_dec_reports,
+    encode_lumi_summary,
     encode_routing_bits,
-)
-from hltnode.protocol.raw_data.selection_reports import (
-    ClassId,
-    HltSelReports,
-    ReportedObject,
     encode_sel_reports,
 )
 

@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder, lumi_schema
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.protocol.errors import ReportError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import NO_BANK, BankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
 from hltnode.protocol.raw_data.reports import MAX_LINES, decode_dec_reports, decode_routing_bits
-from hltnode.protocol.raw_data.selection_reports import (
-    ClassId,
-    HltSelReports,
-    ReportedObject,
-    decode_sel_reports,
-    encode_sel_reports,
-)
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
 from tests.daemon.output.reports_oracle import SelectedEvent, trigger_banks
+from tests.protocol.raw_data.report_encoders import encode_sel_reports
 from tests.protocol.strategies import f32, odins, u32
 
 TCK = 0xABCD1234
 COLLECTIONS = ("velo_tracks", "pvs")
+FLAGS = CHAIN.flag_table
 LUMI, PHYSICS = (1 << 1, 0, 0), (1 << 14, 0, 0)
 TRIGGER_BANKS = {
     BankType.HLT_DEC_REPORTS,
@@ -67,7 +67,7 @@ class Event:
 def event(**fields: object) -> Event:
     """An event with a readable ODIN bank and one of data."""
     odin = Odin(run=7, event_id=1, orbit=8, bunch_id=9, gps_time_us=10**15, crossing_type=3)
-    banks = {0: encode_odin(odin), 4096: RawBank(BankType.VP, 4, 4096, memoryview(b"vp-data"))}
+    banks = {0: encode_odin(odin), 4096: RawBank(LhcbBankType.VP, 4, 4096, memoryview(b"vp-data"))}
     return replace(Event(banks, odin), **fields)  # type: ignore[arg-type]
 
 
@@ -130,7 +130,7 @@ def encode(
     *,
     with_candidates: bool = True,
 ) -> EncodedEvents:
-    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS, FLAGS)
     wanted = np.array(range(len(events)) if kept is None else kept, dtype=np.int64)
     results = decided(events, len(routing), with_candidates=with_candidates)
     buffer, places = mep_of(events)
@@ -143,7 +143,7 @@ def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 
     return record.banks()
 
 
-def bank_of(banks: Sequence[RawBank], bank_type: BankType) -> RawBank:
+def bank_of(banks: Sequence[RawBank], bank_type: int) -> RawBank:
     (found,) = [bank for bank in banks if bank.type == bank_type]
     return found
 
@@ -163,7 +163,7 @@ def check(events: Sequence[Event], routing: Sequence[tuple[int, int, int]], kept
             tck=TCK,
             ran=not of_event.flags & (EventFlag.BACKEND_ERROR | EventFlag.NOT_PROCESSED),
             unreadable=bool(of_event.flags & (EventFlag.BANK_ERROR | EventFlag.ODIN_ERROR)),
-            passed_cut=not of_event.flags & EventFlag.GLOBAL_EVENT_CUT,
+            passed_cut=not of_event.flags & GLOBAL_EVENT_CUT.mask,
             odin=of_event.odin,
             counts={"VeloTracks": min(of_event.counts[0], 0xFFFF), "Pvs": min(of_event.counts[1], 0xFFFF)},
             schema=lumi_schema(COLLECTIONS),
@@ -177,7 +177,7 @@ def check(events: Sequence[Event], routing: Sequence[tuple[int, int, int]], kept
         assert (header.orbit, header.bunch_id) == ((0, 0) if odin is None else (odin.orbit, odin.bunch_id))
     assert encoded.candidates_left_out == left_out
     banks = [[bank for _, bank in sorted(events[i].banks.items()) if bank is not None] for i in kept]
-    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array(routing), COLLECTIONS, FLAGS)
     again = encoder.encode_banks(banks, np.array(kept, dtype=np.int64), decided(events, len(routing)))
     assert [r.banks() for r in iter_records(again.data)] == [r.banks() for r in records]
     assert again.ends.tolist() == encoded.ends.tolist()
@@ -214,11 +214,11 @@ def meps(draw: st.DrawFn) -> tuple[list[Event], list[tuple[int, int, int]], list
         lost = draw(st.integers(0, 3)) == 0
         banks: dict[int, RawBank | None] = {0: None if lost else encode_odin(odin, odin_version)}
         for source in (4096, 6144, 0xF900):
-            kind = {4096: BankType.VP, 6144: BankType.HLT_DEC_REPORTS, 0xF900: BankType.HLT_SEL_REPORTS}[source]
+            kind = {4096: LhcbBankType.VP, 6144: BankType.HLT_DEC_REPORTS, 0xF900: BankType.HLT_SEL_REPORTS}[source]
             payload = draw(st.none() | st.binary(max_size=40))
             banks[source] = None if payload is None else RawBank(kind, 4, source, memoryview(payload))
         fired = tuple(sorted(draw(st.sets(st.integers(0, n_lines - 1), max_size=10))))
-        flags = draw(st.sampled_from([0, *EventFlag]))
+        flags = draw(st.sampled_from([0, *FLAGS.masks.values()]))
         counts = draw(st.tuples(u32, st.integers(0, 20)))
         selected = draw(selected_events(n_lines))
         events.append(Event(banks, None if lost else odin, fired, int(flags), counts, selected))
@@ -236,7 +236,7 @@ def test_kept_events_are_those_of_the_oracle(
 def test_the_banks_of_the_trigger_that_came_with_the_event_are_replaced() -> None:
     banks = {**event().banks, 0xF900: RawBank(BankType.HLT_DEC_REPORTS, 3, 0xF900, memoryview(b"old."))}
     kept = one(event(banks=banks, fired=(1,)))
-    assert [bank.type for bank in kept] == [BankType.ODIN, BankType.VP, *sorted(TRIGGER_BANKS)[:3]]
+    assert [bank.type for bank in kept] == [BankType.ODIN, LhcbBankType.VP, *sorted(TRIGGER_BANKS)[:3]]
     assert [line.decision for line in decode_dec_reports(bank_of(kept, BankType.HLT_DEC_REPORTS)).lines] == [
         False,
         True,
@@ -273,7 +273,7 @@ def test_the_report_of_the_largest_menu_fits_in_its_bank() -> None:
     report = decode_dec_reports(bank_of(one(event(fired=(MAX_LINES - 1,)), routing), BankType.HLT_DEC_REPORTS))
     assert [line.decision_id for line in report.lines if line.decision] == [MAX_LINES]
     with pytest.raises(ValueError, match="is invalid"):
-        EventEncoder(TCK, routing_array([*routing, PHYSICS]), COLLECTIONS)
+        EventEncoder(TCK, routing_array([*routing, PHYSICS]), COLLECTIONS, FLAGS)
 
 
 def test_selections_that_do_not_fit_are_left_out_and_counted() -> None:
@@ -328,7 +328,7 @@ def test_where_nothing_is_known_of_candidates_lines_select_whole_events() -> Non
 def test_the_rows_of_a_batch_serve_each_of_its_meps() -> None:
     track = ReportedObject(ClassId.TRACK, ids=(1, 2))
     events = [event(fired=(0,), selected=SelectedEvent((track,) * (i + 1), ((0, i),))) for i in range(4)]
-    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
     whole = encode(events, [PHYSICS])
     of_batch = decided(events, 1)
     second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected[2:])
@@ -339,12 +339,12 @@ def test_the_rows_of_a_batch_serve_each_of_its_meps() -> None:
 
 @pytest.mark.parametrize("size", [MAX_PAYLOAD_SIZE, MAX_PAYLOAD_SIZE + 1])
 def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted(size: int) -> None:
-    large = RawBank(BankType.VP, 4, 4096, memoryview(bytes(size)))
+    large = RawBank(LhcbBankType.VP, 4, 4096, memoryview(bytes(size)))
     encoded = encode([event(banks={**event().banks, 4096: large})], [PHYSICS])
     (record,) = iter_records(encoded.data)
     fits = size <= MAX_PAYLOAD_SIZE
     assert encoded.banks_too_large == (0 if fits else 1)
-    assert sum(len(bank.payload) for bank in record.banks() if bank.type == BankType.VP) == (size if fits else 0)
+    assert sum(len(bank.payload) for bank in record.banks() if bank.type == LhcbBankType.VP) == (size if fits else 0)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_words_that_contradict_themselves_are_refused(word: int, value: int, wha
     results = decided([of_event], 3)
     assert results.selected.shape == (1, 12)
     results.selected[0, word] = value
-    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS, FLAGS)
     buffer, places = mep_of([of_event])
     with pytest.raises(ValueError, match=what):
         encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
@@ -379,7 +379,7 @@ def test_words_that_contradict_themselves_are_refused(word: int, value: int, wha
 def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
     results = decided([event(fired=(0,)), event()], 1)
     results.selected[:, 1] = (5, 7)
-    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
     buffer, places = mep_of([event(), event()])
     encoded = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, results)
     assert encoded.candidates_left_out == 5, "what is written of an event that no line accepts means nothing"
@@ -394,7 +394,7 @@ def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
     results = decided([of_event], 3)
     row = results.selected[0]
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(u32 | st.integers(0, 9))
-    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS, FLAGS)
     buffer, places = mep_of([of_event])
     try:
         encoded = encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, results)
@@ -416,7 +416,7 @@ def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int])
 def test_fragments_outside_the_buffer_or_of_other_events_are_refused() -> None:
     events = [event(), event()]
     buffer, places = mep_of(events)
-    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
     source, offset, size = places[0]
     for wrong in ((source, len(buffer), size), (source, offset, size - 1), (source, offset + 4, size), (source, -1, 1)):
         with pytest.raises(ValueError, match="MFP"):
@@ -462,17 +462,17 @@ def test_few_or_all_of_many_events_are_those_of_the_oracle(n_kept: int) -> None:
         for source in range(5000, 5020):
             size = random.choice(sizes) if random.random() < 0.5 else random.integers(0, 60)
             payload = memoryview(random.bytes(int(size)))
-            banks[source] = RawBank(BankType.VP, 4, source, payload) if random.random() < 0.9 else None
+            banks[source] = RawBank(LhcbBankType.VP, 4, source, payload) if random.random() < 0.9 else None
         events.append(event(banks=banks, fired=(0,)))
     check(events, [PHYSICS], sorted(random.permutation(120)[:n_kept].tolist()))
 
 
 @pytest.mark.parametrize("n", [1, 2, 15, 16, 17, 40])
 def test_records_have_the_checksum_of_the_format_where_it_is_asked_for(n: int) -> None:
-    bank = RawBank(BankType.VP, 4, 4096, memoryview(b"data" * 50))
+    bank = RawBank(LhcbBankType.VP, 4, 4096, memoryview(b"data" * 50))
     events = [event(banks={**event().banks, 4096: replace_payload(bank, i)}) for i in range(n)]
     buffer, places = mep_of(events)
-    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, checksums=True)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS, checksums=True)
     encoded = encoder.encode_batch(buffer, [(n, places)], np.arange(n), 7, decided(events, 1))
     records = list(iter_records(encoded.data))
     assert len(records) == n
@@ -486,4 +486,4 @@ def replace_payload(bank: RawBank, size: int) -> RawBank:
 
 def encoder_of(n_lines: int) -> EventEncoder:
     """An encoder of a menu with this number of physics lines."""
-    return EventEncoder(TCK, routing_array([PHYSICS] * n_lines), COLLECTIONS)
+    return EventEncoder(TCK, routing_array([PHYSICS] * n_lines), COLLECTIONS, FLAGS)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hltnode.protocol.raw_data.mep import encode_mep
+from tests.attacks.attacked_node import MIB, ROOT, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
-from tests.attacks.victim import MIB, ROOT, PeakSampler, Victim
 from tests.daemon.fakes import RUN, synthetic_meps
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
@@ -25,29 +25,29 @@ GIVEN_BACK = 96 * MIB
 
 
 @pytest.fixture(scope="module")
-def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Victim]]:
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[AttackedNode]]:
     """Nodes that have been started; the last one is attacked next."""
-    nodes: list[Victim] = []
+    nodes: list[AttackedNode] = []
     yield nodes
     for node in nodes:
         node.stop()
 
 
 @pytest.fixture
-def victim(nodes: list[Victim], tmp_path: Path) -> Victim:
+def attacked(nodes: list[AttackedNode], tmp_path: Path) -> AttackedNode:
     """The node of the test before, if it has survived that."""
     if not nodes or not nodes[-1].is_alive:
-        nodes.append(Victim(tmp_path / "node", limits=LIMITS))
+        nodes.append(AttackedNode(tmp_path / "node", limits=LIMITS))
     return nodes[-1]
 
 
-def attack(victim: Victim, name: str, size: float, seconds: float = 90.0) -> None:
+def attack(attacked: AttackedNode, name: str, size: float, seconds: float = 90.0) -> None:
     entry = ATTACKS[name]
-    before = victim.resources()
-    with PeakSampler(victim) as sampler:
-        entry.attack(victim, size)
-        assert victim.is_alive, victim.log.read_text()[-1000:]
-        after = victim.settled(before, seconds)
+    before = attacked.resources()
+    with PeakSampler(attacked) as sampler:
+        entry.attack(attacked, size)
+        assert attacked.is_alive, attacked.log.read_text()[-1000:]
+        after = attacked.resources_at_rest(before, seconds)
     assert sampler.peak.rss - before.rss < entry.peak
     assert after.rss - before.rss < GIVEN_BACK
     # Python, libzmq and the log may have opened one or two that stay.
@@ -55,39 +55,39 @@ def attack(victim: Victim, name: str, size: float, seconds: float = 90.0) -> Non
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_node_survives_and_has_its_memory_and_descriptors_back(victim: Victim, name: str) -> None:
-    attack(victim, name, SMALL)
+def test_a_node_survives_and_has_its_memory_and_descriptors_back(attacked: AttackedNode, name: str) -> None:
+    attack(attacked, name, SMALL)
 
 
-def test_after_all_attacks_the_same_node_takes_a_run(victim: Victim, tmp_path: Path) -> None:
+def test_after_all_attacks_the_same_node_takes_a_run(attacked: AttackedNode, tmp_path: Path) -> None:
     """It runs after the others, on their node."""
     events = tmp_path / "events.mep"
     events.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in synthetic_meps(50)))
     line = [
-        sys.executable, "-m", "hltnode.daemon", "replay", "--to", f"tcp://127.0.0.1:{victim.data}",
-        "--control", f"tcp://127.0.0.1:{victim.control}", str(events), "--run", str(RUN),
+        sys.executable, "-m", "hltnode.daemon", "replay", "--to", f"tcp://127.0.0.1:{attacked.data}",
+        "--control", f"tcp://127.0.0.1:{attacked.control}", str(events), "--run", str(RUN),
     ]  # fmt: skip
     feed = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=50)
-    assert feed.returncode == 0, feed.stderr + victim.log.read_text()[-1000:]
-    assert victim.metric("hltnode_events_processed_total") == 50 * 8
+    assert feed.returncode == 0, feed.stderr + attacked.log.read_text()[-1000:]
+    assert attacked.metric("hltnode_events_processed_total") == 50 * 8
 
 
 @pytest.mark.parametrize("name", ["malformed_handshakes", "mutated_streams", "connections", "unfinished_frames"])
 def test_a_node_with_keys_survives_those_who_have_none(tmp_path: Path, name: str) -> None:
-    victim = Victim(tmp_path, limits=LIMITS, with_keys=True)
+    attacked = AttackedNode(tmp_path, limits=LIMITS, with_keys=True)
     try:
-        attack(victim, name, SMALL)
-        assert victim.metric('hltnode_connection_events_total{event="connected",socket="data"}') == 0
+        attack(attacked, name, SMALL)
+        assert attacked.metric('hltnode_connection_events_total{event="connected",socket="data"}') == 0
     finally:
-        victim.stop()
+        attacked.stop()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_node_survives_the_attack_at_full_size(tmp_path: Path, name: str) -> None:
-    victim = Victim(tmp_path)
+    attacked = AttackedNode(tmp_path)
     try:
-        attack(victim, name, 1.0)
+        attack(attacked, name, 1.0)
     finally:
-        victim.stop()
+        attacked.stop()

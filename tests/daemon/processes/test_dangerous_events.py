@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.conftest import TINY_CHAIN
+from tests.daemon.fakes import RUN
 from tests.daemon.pages import metric
-from tests.daemon.processes.test_processes import ROOT, Site
+from tests.daemon.processes.test_processes import RATE, ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(600)]
@@ -81,7 +83,7 @@ def mfps_of(mep: int) -> dict[int, bytes]:
     banks = [number.to_bytes(8, "little") + mark + b"\xff" * 12 for number, mark in zip(numbers, marks, strict=True)]
     return {
         source: encode_mfp(
-            source_id=source, event_id=mep * EVENTS, version=1, types=[BankType.TEST_DET] * EVENTS, fragments=banks
+            source_id=source, event_id=mep * EVENTS, version=1, types=[LhcbBankType.TEST_DET] * EVENTS, fragments=banks
         )
         for source in SOURCES
     }
@@ -102,7 +104,10 @@ def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_
     feeder = None
     for _ in range(2):
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
-        feeder = feeder or site.start_feeder(1)
+        feeder = feeder or site.start(
+            *("tests.daemon.processes.command_of_chain", str(chain), "replay", str(site.input), "--chain", "tiny"),
+            *("--to", site.data, "--control", site.control, "--run", str(RUN), "--rate", str(RATE), "--wait"),
+        )
         assert site.wait(node, 150.0) != 0, site.logs()
     node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))
     assert feeder is not None

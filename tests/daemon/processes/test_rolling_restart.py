@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.processing.framework.event_files import read_events
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType
 from tests.daemon.pages import all_metrics
 from tests.daemon.processes.test_processes import Site
 

@@ -18,6 +18,7 @@ from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.connections import RecordedConnections
 
 RUN = 7
+CHAIN = "toy"
 EVENTS = 10
 MS = 1_000_000
 SECOND = 1000 * MS
@@ -62,7 +63,13 @@ class Bench:
         self.confirmed: list[tuple[int, int]] = []
         self.supervised: list[int] = []
         self.registry = FeederRegistry(
-            run=run, min_feeders=feeders, max_feeders=feeders, sources=None, max_events_per_mep=EVENTS
+            node="n",
+            chain=CHAIN,
+            run=run,
+            min_feeders=feeders,
+            max_feeders=feeders,
+            sources=None,
+            max_events_per_mep=EVENTS,
         )
         self.acknowledgements = Acknowledgements()
         executor = EffectExecutor(

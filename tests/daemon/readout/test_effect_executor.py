@@ -27,7 +27,9 @@ class Bench:
     """An executor with two feeders: a sends source 1, b sends source 2."""
 
     def __init__(self) -> None:
-        self.registry = FeederRegistry(run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100)
+        self.registry = FeederRegistry(
+            node="n", chain="toy", run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100
+        )
         run = self.registry.begin(RUN)
         for name, source in (("a", 1), ("b", 2)):
             hello = Hello(name, "s", RUN, (source,), 0, 10, 1000, False)

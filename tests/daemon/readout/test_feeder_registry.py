@@ -1,6 +1,7 @@
 """Which connection is which feeder of which run."""
 
 import pytest
+from msgspec.structs import replace
 
 from hltnode.daemon.readout.feeder_registry import MAX_KEPT_RUNS, FeederRegistry
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders
@@ -16,7 +17,18 @@ def hello(
 
 @pytest.fixture
 def registry() -> FeederRegistry:
-    return FeederRegistry(run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100)
+    return FeederRegistry(
+        node="n", chain="toy", run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100
+    )
+
+
+def test_a_feeder_of_another_chain_is_refused_and_one_that_names_none_is_taken(registry: FeederRegistry) -> None:
+    registry.check(hello())
+    registry.check(replace(hello(), chain="toy"))
+    with pytest.raises(HelloRefusedError) as error:
+        registry.check(replace(hello(), chain="lhcb"))
+    assert error.value.reason == "foreign_chain"
+    assert str(error.value) == "node n runs chain toy; this feeder sends data of chain lhcb"
 
 
 def note(registry: FeederRegistry, identity: bytes, run: RunFeeders, message: Hello) -> Feeder:

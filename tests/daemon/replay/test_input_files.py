@@ -12,19 +12,22 @@ from hltnode.daemon.replay.input_files import FeedError, FileKind, find_inputs
 from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.daemon.fakes import synthetic_meps
 
 VELO = 2 << 11 | 7
 
 
 def record(number: int, *, with_velo: bool = True, time_us: int = 0) -> bytes:
-    velo = RawBank(BankType.VP_RETINA_CLUSTER, 4, VELO, memoryview(b"abcd" * (number % 50 + 1)))
+    velo = RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, VELO, memoryview(b"abcd" * (number % 50 + 1)))
     odin = encode_odin(Odin(run=5, event_id=number, gps_time_us=time_us))
     return encode_record(encode_banks([odin, velo] if with_velo else [odin]), run=5)
 
@@ -79,7 +82,7 @@ def test_kinds_that_cannot_be_mixed_are_counted_and_named(tmp_path: Path) -> Non
 def test_a_gzip_file_that_is_cut_off_is_named_with_the_events_before_the_cut(tmp_path: Path) -> None:
     path = tmp_path / "cut.mdf.gz"
     noise = np.random.default_rng(1)
-    banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, VELO, memoryview(noise.bytes(6000))) for _ in range(20)]
+    banks = [RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, VELO, memoryview(noise.bytes(6000))) for _ in range(20)]
     events = [encode_record(encode_banks([encode_odin(Odin(run=5, event_id=0)), bank]), run=5) for bank in banks]
     packed = gzip.compress(b"".join(events))
     path.write_bytes(packed[: len(packed) * 3 // 4])
@@ -142,8 +145,8 @@ def own_event(number: int, *banks: RawBank) -> bytes:
 
 
 def test_a_board_with_a_source_of_the_test_detector_is_sent_and_truth_is_not(tmp_path: Path) -> None:
-    board = RawBank(BankType.TEST_DET, 1, TDET, memoryview(b"a board of one's own"))
-    truth = RawBank(BankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
+    board = RawBank(LhcbBankType.TEST_DET, 1, TDET, memoryview(b"a board of one's own"))
+    truth = RawBank(LhcbBankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
     path = tmp_path / "own.mdf"
     path.write_bytes(own_event(0, board) + own_event(1, board))
     [mep] = stream_of(path)
@@ -160,7 +163,7 @@ def test_banks_whose_source_is_not_known_are_named_and_those_that_no_readout_sen
 ) -> None:
     unknown = RawBank(200, 1, 3, memoryview(b"whose"))
     reports = RawBank(BankType.HLT_DEC_REPORTS, 3, 1 << 13, memoryview(b"0123456789abcdef"))
-    truth = RawBank(BankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
+    truth = RawBank(LhcbBankType.MC_TRACKS, 2, 0, memoryview(b"particles"))
     path = tmp_path / "x.mdf"
     path.write_bytes(own_event(0, reports, truth) + own_event(1, unknown) + own_event(2, unknown))
     stream = stream_of(path)
@@ -170,13 +173,13 @@ def test_banks_whose_source_is_not_known_are_named_and_those_that_no_readout_sen
     assert "banks of type 200, whose source is not known" in " ".join(capfd.readouterr().err.split())
 
 
-def encoded(number: int, *types: BankType, version: int = 2) -> bytes:
+def encoded(number: int, *types: int, version: int = 2) -> bytes:
     """An event with VELO banks of these types, of one sensor."""
     banks = [RawBank(each, version, 7, memoryview(b"abcd")) for each in types]
     return encode_record(encode_banks([encode_odin(Odin(run=5, event_id=number)), *banks]), run=5)
 
 
-RETINA, PIXELS = BankType.VP_RETINA_CLUSTER, BankType.VP
+RETINA, PIXELS = LhcbBankType.VP_RETINA_CLUSTER, LhcbBankType.VP
 
 
 def test_files_of_two_encodings_are_refused_and_both_are_named(tmp_path: Path) -> None:

@@ -10,12 +10,15 @@ from hltnode.daemon.replay.mep_source import Packing, meps_of_files, meps_of_sim
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.mfp import NO_BANK, Mfp, events_of_mfps
+from hltnode.protocol.raw_data.mfp import Mfp, events_of_mfps
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.daemon.fakes import SOURCES, synthetic_meps
 
 RUN = 99
@@ -24,10 +27,10 @@ RUN = 99
 def event(number: int, *, with_ut: bool = True) -> list[RawBank]:
     banks = [
         encode_odin(Odin(run=RUN, event_id=number)),
-        RawBank(BankType.VP, 2, 7, memoryview(bytes([number, 0, 0, 0]))),
+        RawBank(LhcbBankType.VP, 2, 7, memoryview(bytes([number, 0, 0, 0]))),
     ]
     if with_ut:
-        banks.append(RawBank(BankType.UT, 4, 3, memoryview(b"ut" + bytes([number, 0]))))
+        banks.append(RawBank(LhcbBankType.UT, 4, 3, memoryview(b"ut" + bytes([number, 0]))))
     return banks
 
 
@@ -104,13 +107,13 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 def test_truth_banks_that_come_later_are_announced(tmp_path: Path) -> None:
     def truth(number: int) -> RawBank:
-        return RawBank(BankType.MC_TRACKS, 1, number, memoryview(b"abcd"))
+        return RawBank(LhcbBankType.MC_TRACKS, 1, number, memoryview(b"abcd"))
 
     events = [[*event(0), truth(0)], [*event(1), truth(0), truth(1)]]
     stream = meps_of_simulation(lambda: iter(events), LHCB_READOUT, packing(1, repeat=1, with_truth=True), 2)
     assert source_id(SubDetector.TDET, 1) in stream.sources
     _, second = list(stream)
-    assert Mfp.parse(second.mfps[source_id(SubDetector.TDET, 1)]).types[0] == BankType.MC_TRACKS
+    assert Mfp.parse(second.mfps[source_id(SubDetector.TDET, 1)]).types[0] == LhcbBankType.MC_TRACKS
 
 
 @pytest.mark.physics

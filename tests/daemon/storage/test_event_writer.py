@@ -15,15 +15,16 @@ from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, SlowConsu
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.daemon.storage.recovery import StoreSettings, take_over
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_bank
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_bank
 from tests.daemon.storage.sessions import block_of, names
 
 RUN = 42
 
 
 def record(number: int, payload: int = 100, run: int = RUN) -> bytes:
-    bank = encode_bank(RawBank(BankType.VP, 4, 1, memoryview(bytes(payload))))
+    bank = encode_bank(RawBank(LhcbBankType.VP, 4, 1, memoryview(bytes(payload))))
     return encode_record(bank, run=run, orbit=number, checksum=False)
 
 

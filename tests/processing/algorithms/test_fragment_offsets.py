@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
-from hltnode.processing.framework.batch import MFP_ROW
+from hltnode.processing.framework.batch import BROKEN_BANK, MFP_ROW
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -81,4 +81,4 @@ def test_the_form_for_the_cpu_makes_the_same_rows(target: str, n_events: int) ->
         mfps.append(bytes(mfp))
     form, common = (rows_of(mfps, n_events, on_cpu(target, common=it))[1] for it in (False, True))
     assert form.tobytes() == common.tobytes()
-    assert {73, 254} <= set(common["type"].ravel().tolist())
+    assert {73, BROKEN_BANK} <= set(common["type"].ravel().tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,8 +48,20 @@ def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> 
     ]
     command += [f'-DHLT_KERNEL_LIST="{kernels.header}"', f'-DHLT_KERNEL_DIGEST="{kernels.digest()}"']
     command += [f"-I{folder}" for folder in kernels.folders]
-    command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp"), "-o", kernels.library]
+    command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp"), "-o", str(_library_file(kernels))]
     subprocess.run(command, check=True)
+    importlib.invalidate_caches()
+
+
+def _library_file(kernels: KernelSources) -> Path:
+    """The path itself, or where the module of this name is found."""
+    if kernels.library.endswith(".so"):
+        return Path(kernels.library)
+    package, _, module = kernels.library.rpartition(".")
+    spec = importlib.util.find_spec(package)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / f"{module}.so"
 
 
 def build_chain(chain: Chain, optimize: str = "-O2") -> None:

@@ -76,6 +76,7 @@ def run_algorithms(
                 if column.name in given:
                     filling = _as_dtype(given[column.name], column.dtype)
                     content[: len(filling)] = filling
+    run = launch or on_cpu()
     for algorithm in algorithms:
         pointers = np.array(
             [columns[column.name].ctypes.data for column in parameter_columns(algorithm)], dtype=np.uint64
@@ -83,7 +84,7 @@ def run_algorithms(
         for sizes in algorithm.launches if sizes_apart else (EventSizes(algorithm.block_size),):
             words = np.array(parameter_words(algorithm, limits, sizes), dtype=np.uint32)
             parameters = np.concatenate([pointers.view(np.uint8), words.view(np.uint8)])
-            (launch or on_cpu())(algorithm, sizes, parameters, header)
+            run(algorithm, sizes, parameters, header)
     return columns
 
 
@@ -98,16 +99,23 @@ def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *,
     """One thread, compiled for `target` or for the best instruction set of this machine. `common`: not in its form for
     the CPU."""
 
+    library = _library(kernels)
+
     def launch(
         algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
-        library = KernelLibrary(kernels)
         address = library.address(target or library.targets[0], algorithm.name, common=common)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
         program = _executor.Program([step], header.ctypes.data)
         _executor.Executor(1).run(program)
 
     return launch
+
+
+@functools.cache
+def _library(kernels: KernelSources) -> KernelLibrary:
+    """Opened once: it reads every source of the kernels, to compare their digest."""
+    return KernelLibrary(kernels)
 
 
 def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelSources = CHAIN.kernels) -> Launch:

@@ -31,12 +31,12 @@ def test_an_engine_refuses_a_sequence_whose_header_is_out_of_date() -> None:
     changed = replace(kill_clones, constants=())
     algorithms = tuple(changed if algorithm is kill_clones else algorithm for algorithm in HLT1_SEQUENCE)
     chain = replace(CHAIN.with_sequence("velo"), sequence=AlgorithmSequence(algorithms))
-    with pytest.raises(DeclarationError, match=r"chain hlt1: generated headers are out of date: velo_kill_clones\.h"):
+    with pytest.raises(DeclarationError, match=r"chain lhcb: generated headers are out of date: velo_kill_clones\.h"):
         chain.check_headers()
 
 
 def test_a_chain_whose_kernels_are_listed_elsewhere_is_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"chain hlt1: its kernels are listed in .*/chain_kernels\.h"):
+    with pytest.raises(DeclarationError, match=r"chain lhcb: its kernels are listed in .*/chain_kernels\.h"):
         replace(CHAIN, kernels=replace(CHAIN.kernels, header="lhcb/generated/other.h"))
 
 

@@ -22,7 +22,9 @@ from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import tracks
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=64, meps=16, input_bytes=2 << 20, rows=8192)
 GEOMETRY = VeloGeometry.builtin()
@@ -112,7 +114,7 @@ def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBa
     )
     # Of the same version as retina clusters, both stand in one packet; of another one, in several.
     super_pixels = [
-        [bank._replace(version=version) if bank.type == BankType.VP else bank for bank in banks]
+        [bank._replace(version=version) if bank.type == LhcbBankType.VP else bank for bank in banks]
         for banks in super_pixels
     ]
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from hltnode.processing.framework.event_files import EventFileError, read_all_events
 from hltnode.processing.framework.event_ranges import event_ranges
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.daemon.fakes import synthetic_meps
 
 
@@ -20,7 +21,7 @@ def mdf(path: Path, n_events: int) -> Path:
     records = []
     for event in range(n_events):
         payload = memoryview(f"{path.name} {event}".encode())
-        records.append(encode_record(encode_banks([RawBank(BankType.DAQ, 0, 0, payload)]), run=1))
+        records.append(encode_record(encode_banks([RawBank(LhcbBankType.DAQ, 0, 0, payload)]), run=1))
     path.write_bytes(b"".join(records))
     return path
 

@@ -21,8 +21,9 @@ from hltnode.processing.framework.offline_runner import OfflineRunner, encode_me
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.raw_data.source_id import source_id
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 
@@ -44,10 +45,10 @@ def events_of(tiny: ModuleType, payloads: Payloads) -> list[list[RawBank]]:
     return [
         [
             *(
-                RawBank(BankType.TEST_DET, 1, source, memoryview(payload))
+                RawBank(tiny.HITS, 1, source, memoryview(payload))
                 for source, payload in zip(tiny.SOURCES, event, strict=True)
             ),
-            RawBank(BankType.TEST_DET, 1, FOREIGN_SOURCE, memoryview(b"\xff" * 40)),
+            RawBank(tiny.HITS, 1, FOREIGN_SOURCE, memoryview(b"\xff" * 40)),
         ]
         for event in payloads
     ]
@@ -64,16 +65,20 @@ def test_the_engine_counts_hits_and_decides(tiny: ModuleType) -> None:
     engine = tiny.TINY.create_engine(backend, tiny.TINY.load_geometry(None), tiny.TINY.load_trigger(None), LIMITS)
     found: list[int] = []
     accepted: list[int] = []
+    flags: list[int] = []
     for batch in OfflineRunner(engine).run(encode_meps(tiny.TINY, events_of(tiny, payloads), 16)):
         output = batch.workspace.output
         found += output.counts["hits"].tolist()
         accepted += output.accepted.tolist()
-        assert output.flags.tolist() == [0] * len(output.flags)
+        flags += output.flags.tolist()
     engine.close()
     hits = expected_hits(payloads)
     assert found == hits
     assert accepted == [int(n >= MIN_HITS) for n in hits]
     assert 0 < sum(accepted) < len(accepted)
+    assert flags == [tiny.TINY.flags[0].mask if n == 0 else 0 for n in hits]
+    assert flags.count(0) < len(flags)
+    assert engine.flags.names(flags[hits.index(0)]) == ["NO_HITS"]
     assert engine.lines == ("TinyManyHits",)
     assert engine.collections == ("hits", "unknown_selections")
 
@@ -151,6 +156,23 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     assert found["objects"] == {"hits": sum(hits), "unknown_selections": 0}
     assert f"found in them: {sum(hits)} hits" in result.output
     assert {line for event in found["per_event"] for line in event["lines"]} == {"TinyManyHits"}
+
+
+def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: ModuleType, tmp_path: Path) -> None:
+    good, foreign = tmp_path / "good.mdf", tmp_path / "foreign.mdf"
+    records = [encode_record(encode_banks(banks), run=5, checksum=False) for banks in events_of(tiny, some_payloads(3))]
+    good.write_bytes(b"".join(records))
+    banks = [RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(b"\xff" * 40)) for source in (FOREIGN_SOURCE, 0, 1)]
+    foreign.write_bytes(encode_record(encode_banks(banks), run=5, checksum=False) * 3)
+    output = tmp_path / "accepted.mdf"
+    options = ["--chain", "tiny", "--backend", "cpu", "--threads", "1", "--accepted", str(output)]
+    result = CliRunner().invoke(app, ["process", str(good), str(foreign), *options])
+    assert result.exit_code == 2
+    assert " ".join(result.output.split()) == (
+        f"error: {foreign}: chain tiny reads none of its 3 sources, which belong to the sub-detectors 0, 22; "
+        "the chain reads the sub-detectors 20 (LEFT), 21 (RIGHT)"
+    )
+    assert not output.exists()
 
 
 @pytest.mark.parametrize(

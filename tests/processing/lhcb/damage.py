@@ -1,79 +1,20 @@
-"""Damaged batches: valid MFPs in which bank versions, types, sizes or contents are wrong."""
+"""What damaged MFPs of LHCb say: versions and types of all decoders, and some that no decoder knows."""
 
-from __future__ import annotations
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from tests.processing.chains.damage import Damage
 
-from collections.abc import Iterator
-from dataclasses import replace
-
-import numpy as np
-from numpy.typing import NDArray
-
-from hltnode.processing.framework.offline_runner import EncodedMep
-from hltnode.protocol.raw_data.raw_bank import BankType
-
-MFP_HEADER = 20
-VERSION_AT = 19
-ALIGN_AT = 18
-TYPES = (
-    *(BankType.ODIN, BankType.VP, BankType.VP_RETINA_CLUSTER, BankType.UT, BankType.FT_CLUSTER, BankType.MUON),
-    *(BankType.RICH, BankType.PCIE_TEST, 255),
+DAMAGE = Damage(
+    versions=(0, 1, 2, 3, 4, 5, 6, 7, 8, 255),
+    types=(
+        *(
+            BankType.ODIN,
+            LhcbBankType.VP,
+            LhcbBankType.VP_RETINA_CLUSTER,
+            LhcbBankType.UT,
+            LhcbBankType.FT_CLUSTER,
+            LhcbBankType.MUON,
+        ),
+        *(LhcbBankType.RICH, LhcbBankType.PCIE_TEST, 255),
+    ),
 )
-"""Those of all decoders, and some that no decoder knows."""
-
-
-def fragment_places(mep: EncodedMep, mfp: int, event: int) -> tuple[int, int]:
-    """Byte offset and size of the fragment of an event in the MFP that begins at byte `mfp`."""
-    n = mep.n_events
-    sizes_at = mfp + MFP_HEADER + (n + 3) // 4 * 4
-    sizes = mep.data[sizes_at : sizes_at + 2 * n].view("<u2")
-    align = 1 << int(mep.data[mfp + ALIGN_AT])
-    first = sizes_at + (2 * n + 3) // 4 * 4
-    return first + sum(-(-int(size) // align) * align for size in sizes[:event]), int(sizes[event])
-
-
-def damaged(mep: EncodedMep, rng: np.random.Generator) -> EncodedMep:
-    """The MEP with some of its MFPs damaged; their sizes as a whole, which the node has checked, stay."""
-    data = mep.data.copy()
-    for index in rng.integers(0, len(mep.fragments), int(rng.integers(1, 1 + len(mep.fragments)))):
-        _, offset, size = mep.fragments[index]
-        _DAMAGES[rng.integers(0, len(_DAMAGES))](mep, data, offset, size, rng)
-    return replace(mep, data=data)
-
-
-def damaged_batches(mep: EncodedMep, seed: int, count: int) -> Iterator[EncodedMep]:
-    """`count` damaged copies of a MEP."""
-    rng = np.random.default_rng(seed)
-    for _ in range(count):
-        yield damaged(mep, rng)
-
-
-def _version(_: EncodedMep, data: NDArray[np.uint8], offset: int, _size: int, rng: np.random.Generator) -> None:
-    data[offset + VERSION_AT] = rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 255])
-
-
-def _type(mep: EncodedMep, data: NDArray[np.uint8], offset: int, _size: int, rng: np.random.Generator) -> None:
-    data[offset + MFP_HEADER + rng.integers(0, mep.n_events)] = rng.choice(TYPES)
-
-
-def _bank_size(mep: EncodedMep, data: NDArray[np.uint8], offset: int, _size: int, rng: np.random.Generator) -> None:
-    sizes = offset + MFP_HEADER + (mep.n_events + 3) // 4 * 4
-    data[sizes + rng.integers(0, 2 * mep.n_events)] = rng.integers(0, 256)
-
-
-def _a_byte(_: EncodedMep, data: NDArray[np.uint8], offset: int, size: int, rng: np.random.Generator) -> None:
-    data[offset + rng.integers(MFP_HEADER, size)] = rng.integers(0, 256)
-
-
-def _payload(mep: EncodedMep, data: NDArray[np.uint8], offset: int, _size: int, rng: np.random.Generator) -> None:
-    at, size = fragment_places(mep, offset, int(rng.integers(0, mep.n_events)))
-    kind = rng.integers(0, 3)
-    if kind == 0:
-        data[at : at + size] = rng.integers(0, 256, size, dtype=np.uint8)
-    elif kind == 1:
-        data[at : at + size] = rng.choice([0, 1, 0x55, 0x80, 0xFF])
-    else:
-        wrong = rng.random(size) < 0.2
-        data[at : at + size][wrong] = rng.integers(0, 256, int(wrong.sum()), dtype=np.uint8)
-
-
-_DAMAGES = (_version, _type, _bank_size, _a_byte, _payload, _payload, _payload)

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS, SciFiWords, decode_scifi_words, encode_scifi
 from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut, encode_ut_v4
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, decode_retina_clusters, encode_retina_clusters
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.muon.muon_samples import all_digits, banks_of, taken
 from tests.processing.lhcb.velo.dense_events import VELO_BANKS, crowded_in_phi, noise
@@ -54,7 +56,7 @@ def velo_of(event: Sequence[RawBank]) -> Banks:
 
 
 def muon_of(event: Sequence[RawBank]) -> Banks:
-    return [bank for bank in event if bank.type == BankType.MUON]
+    return [bank for bank in event if bank.type == LhcbBankType.MUON]
 
 
 def event_of(*parts: Banks) -> Banks:

@@ -30,9 +30,10 @@ from hltnode.processing.lhcb.offline.simulation.generation.sources import sample
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import McParticle, McVertex, decode_particles, decode_vertices
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 VELO_COLUMNS = (
     "velo_geometry",
@@ -97,7 +98,7 @@ def given_tracks(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry, fi
         "long_tracks.fitted_qop": qop.ravel(),
         "long_tracks.is_muon": muon.ravel(),
     }
-    collisions = [decode_vertices(next(b for b in event if b.type == BankType.MC_VERTICES)) for event in events]
+    collisions = [decode_vertices(next(b for b in event if b.type == LhcbBankType.MC_VERTICES)) for event in events]
     return GivenTracks(columns, limits, [[particle for _, particle in found] for found in chosen], collisions)
 
 
@@ -139,7 +140,7 @@ def _velo_columns(
 
 
 def _decode_particles(event: Iterable[RawBank]) -> list[McParticle]:
-    return decode_particles([bank for bank in event if bank.type == BankType.MC_TRACKS])
+    return decode_particles([bank for bank in event if bank.type == LhcbBankType.MC_TRACKS])
 
 
 def _found_particles(

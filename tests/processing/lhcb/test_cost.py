@@ -23,6 +23,7 @@ from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT, TOO_MANY_CLUSTERS
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.processing.selection.trigger_chain import Constants
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -162,7 +163,7 @@ def test_an_event_above_the_limit_on_clusters_costs_less_than_a_real_one(
 ) -> None:
     cost = costs.of([make(65_312)])
     print(f"{make.__name__}: {cost.event / real.event:.2f} real events")
-    assert cost.flags == EventFlag.TOO_MANY_CLUSTERS
+    assert cost.flags == TOO_MANY_CLUSTERS.mask
     assert cost.event < MAX_OF_CUT_EVENT * real.event
 
 
@@ -196,11 +197,11 @@ def test_the_whole_of_hlt1_takes_no_event_that_costs_more_than_twenty_of_the_den
     ratio, flags = whole.ratio(WHOLE_DENSE[name]())
     print(f"{name}: {ratio:.2f} of the densest real event, {flags!r}")
     # The cuts let them through: what overflows is one of many collections, and the event has the others.
-    assert flags & (EventFlag.GLOBAL_EVENT_CUT | EventFlag.TOO_MANY_CLUSTERS | EventFlag.BANK_ERROR) == 0
+    assert flags & (GLOBAL_EVENT_CUT.mask | TOO_MANY_CLUSTERS.mask | EventFlag.BANK_ERROR) == 0
     assert ratio < MAX_OF_DENSEST
 
 
 def test_an_event_that_the_global_event_cut_takes_costs_less_than_a_real_one(whole: WholeHlt1) -> None:
     ratio, flags = whole.ratio(crossing(TEN_TIMES))
-    assert flags & EventFlag.GLOBAL_EVENT_CUT
+    assert flags & GLOBAL_EVENT_CUT.mask
     assert ratio < MAX_OF_CUT_EVENT

@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
-from tests.processing.lhcb.damage import damaged
+from tests.processing.lhcb.damage import DAMAGE
 from tests.processing.lhcb.dense_events import dense_crossing, forward_tracks_and_noise_in_the_ut, noise_everywhere
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import reference_of
@@ -86,7 +86,7 @@ def test_tracks_with_more_pairs_of_ut_hits_than_a_list_holds() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_events(seed: int) -> None:
     mep = encoded(full_events(3, 11), "forward_then_matching")
-    assert_forms_agree(damaged(mep, np.random.default_rng(seed)), "forward_then_matching")
+    assert_forms_agree(DAMAGE.damaged(mep, np.random.default_rng(seed)), "forward_then_matching")
 
 
 def disordered(values: NDArray[np.float32], part: float, seed: int) -> NDArray[np.float32]:

@@ -20,11 +20,12 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
+from tests.processing.chains.reference import Reference
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.kernel_runner import emulate
 from tests.processing.framework.simulated_gpu import SimulatedGpu
 from tests.processing.lhcb.velo.dense_events import overlaid
-from tests.processing.lhcb.whole_chain import Reference, reference_of
+from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import machine_of, module_of
 

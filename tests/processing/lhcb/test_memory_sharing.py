@@ -26,7 +26,9 @@ from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloE
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.velo.collections import MAX_CLUSTERS_PER_EVENT
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import run_algorithms
 from tests.processing.lhcb.velo.velo_chain import UNCUT, real_events
 
@@ -126,9 +128,9 @@ def super_pixel_words(rng: np.random.Generator, n: int) -> NDArray[np.uint32]:
     )
 
 
-WORDS: dict[str, tuple[BankType, Callable[[np.random.Generator, int], NDArray[np.uint32]]]] = {
-    "retina": (BankType.VP_RETINA_CLUSTER, retina_words),
-    "superpixel": (BankType.VP, super_pixel_words),
+WORDS: dict[str, tuple[LhcbBankType, Callable[[np.random.Generator, int], NDArray[np.uint32]]]] = {
+    "retina": (LhcbBankType.VP_RETINA_CLUSTER, retina_words),
+    "superpixel": (LhcbBankType.VP, super_pixel_words),
 }
 
 

@@ -26,7 +26,7 @@ from hltnode.protocol.lhcb.lhcb_id import (
     velo_lhcb_id,
     without_orientation,
 )
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 
 pixels = st.lists(
     st.tuples(st.integers(0, 207), st.integers(0, 2), st.integers(0, 255), st.integers(0, 255)), max_size=20

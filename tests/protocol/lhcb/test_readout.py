@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from hltnode.protocol import BankType, Mfp, RawBank, SubDetector, events_of_mfps, source_id
+from hltnode.protocol import Mfp, RawBank, events_of_mfps, source_id
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.readout import VeloBanks, mfps_of_events, readout_source_id, velo_encoding
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import BankType
 from tests.protocol.strategies import raw_banks
 
 
@@ -25,19 +28,19 @@ def test_every_bank_has_a_16_bit_readout_source_or_none(any_bank: RawBank) -> No
     [
         (bank(BankType.ODIN, 0, 6), (SubDetector.ODIN, 0)),
         (bank(BankType.ODIN, 1, 7), (SubDetector.ODIN, 0)),
-        (bank(BankType.VP, 3), (SubDetector.VELO_C, 3)),
-        (bank(BankType.VP, 4), (SubDetector.VELO_A, 4)),
-        (bank(BankType.VP_RETINA_CLUSTER, 207), (SubDetector.VELO_A, 207)),
-        (bank(BankType.VP, 1, 4), (SubDetector.VELO_C, 1)),
-        (bank(BankType.VP, 2, 4), (SubDetector.VELO_A, 2)),
-        (bank(BankType.UT, 10), (SubDetector.UT_C, 10)),
-        (bank(BankType.FT_CLUSTER, 11), (SubDetector.SCIFI_A, 11)),
-        (bank(BankType.MUON, 0), (SubDetector.MUON_C, 0)),
-        (bank(BankType.RICH, 1349), (SubDetector.RICH1, 1349)),
-        (bank(BankType.ECAL_PACKED, 27), (SubDetector.ECAL, 27)),
-        (bank(BankType.HCAL_PACKED, 7), (SubDetector.HCAL, 7)),
-        (bank(BankType.MC_TRACKS, 3), (SubDetector.TDET, 3)),
-        (bank(BankType.MC_VERTICES, 0), (SubDetector.TDET, 1024)),
+        (bank(LhcbBankType.VP, 3), (SubDetector.VELO_C, 3)),
+        (bank(LhcbBankType.VP, 4), (SubDetector.VELO_A, 4)),
+        (bank(LhcbBankType.VP_RETINA_CLUSTER, 207), (SubDetector.VELO_A, 207)),
+        (bank(LhcbBankType.VP, 1, 4), (SubDetector.VELO_C, 1)),
+        (bank(LhcbBankType.VP, 2, 4), (SubDetector.VELO_A, 2)),
+        (bank(LhcbBankType.UT, 10), (SubDetector.UT_C, 10)),
+        (bank(LhcbBankType.FT_CLUSTER, 11), (SubDetector.SCIFI_A, 11)),
+        (bank(LhcbBankType.MUON, 0), (SubDetector.MUON_C, 0)),
+        (bank(LhcbBankType.RICH, 1349), (SubDetector.RICH1, 1349)),
+        (bank(LhcbBankType.ECAL_PACKED, 27), (SubDetector.ECAL, 27)),
+        (bank(LhcbBankType.HCAL_PACKED, 7), (SubDetector.HCAL, 7)),
+        (bank(LhcbBankType.MC_TRACKS, 3), (SubDetector.TDET, 3)),
+        (bank(LhcbBankType.MC_VERTICES, 0), (SubDetector.TDET, 1024)),
     ],
 )
 def test_a_simulated_bank_is_read_out_under_its_subdetector(
@@ -47,11 +50,11 @@ def test_a_simulated_bank_is_read_out_under_its_subdetector(
 
 
 def test_a_bank_with_top_bits_keeps_its_source() -> None:
-    assert readout_source_id(bank(BankType.TEST_DET, 0x780D)) == 0x780D
+    assert readout_source_id(bank(LhcbBankType.TEST_DET, 0x780D)) == 0x780D
 
 
-@pytest.mark.parametrize("bank_type", [BankType.DAQ, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS])
-def test_banks_of_the_trigger_are_not_read_out(bank_type: BankType) -> None:
+@pytest.mark.parametrize("bank_type", [LhcbBankType.DAQ, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS])
+def test_banks_of_the_trigger_are_not_read_out(bank_type: int) -> None:
     assert readout_source_id(bank(bank_type, 0xF900)) is None
 
 
@@ -71,10 +74,11 @@ def _as_read_out(banks: list[RawBank], left_out: int) -> list[RawBank]:
 
 
 @pytest.mark.parametrize(
-    ("choice", "left_out"), [("auto", BankType.VP), ("retina", BankType.VP), ("superpixel", BankType.VP_RETINA_CLUSTER)]
+    ("choice", "left_out"),
+    [("auto", LhcbBankType.VP), ("retina", LhcbBankType.VP), ("superpixel", LhcbBankType.VP_RETINA_CLUSTER)],
 )
 def test_real_events_are_recovered_from_their_mfps(
-    retina_events: list[list[RawBank]], choice: VeloBanks, left_out: BankType
+    retina_events: list[list[RawBank]], choice: VeloBanks, left_out: LhcbBankType
 ) -> None:
     packets = mfps_of_events(retina_events, 6001, choice)
     assert list(packets) == sorted(packets)
@@ -85,17 +89,17 @@ def test_real_events_are_recovered_from_their_mfps(
 def test_auto_keeps_superpixels_where_there_are_no_retina_clusters(superpixel_events: list[list[RawBank]]) -> None:
     packets = mfps_of_events(superpixel_events, 6001)
     types = {bank_type for packet in packets.values() for bank_type in Mfp.parse(packet).types.tolist()}
-    assert BankType.VP in types
+    assert LhcbBankType.VP in types
 
 
 @pytest.mark.parametrize(
     ("bank_types", "encoding"),
     [
-        ((BankType.VP, BankType.VP_RETINA_CLUSTER), "retina"),
-        ((BankType.VP_RETINA_CLUSTER,), "retina"),
-        ((BankType.VP, BankType.UT), "superpixel"),
+        ((LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER), "retina"),
+        ((LhcbBankType.VP_RETINA_CLUSTER,), "retina"),
+        ((LhcbBankType.VP, LhcbBankType.UT), "superpixel"),
         ((), "superpixel"),
     ],
 )
-def test_retina_clusters_are_read_where_there_are_any(bank_types: tuple[BankType, ...], encoding: str) -> None:
+def test_retina_clusters_are_read_where_there_are_any(bank_types: tuple[LhcbBankType, ...], encoding: str) -> None:
     assert velo_encoding(bank_types) == encoding

@@ -6,15 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason, decode_odin, iter_records
+from hltnode.protocol import RawBank, RejectReason, decode_odin, iter_records
 from hltnode.protocol.errors import ReportError
-from hltnode.protocol.raw_data.lumi_summary import (
-    LumiCounter,
-    LumiSchema,
-    decode_lumi_summary,
-    encode_lumi_summary,
-    lumi_key,
-)
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.lumi_summary import LumiCounter, LumiSchema, decode_lumi_summary, lumi_key
+from tests.protocol.raw_data.report_encoders import encode_lumi_summary
 
 sizes = st.lists(st.integers(1, 32), max_size=30)
 KEY = LumiCounter("encodingKey", 0, 32)
@@ -91,7 +88,7 @@ def test_another_bank_is_refused_with_its_reason() -> None:
     schema = schema_of([8])
     good = encode_lumi_summary({"c0": 1}, schema)
     for bank, reason in (
-        (good._replace(type=BankType.UT), RejectReason.MISMATCH),
+        (good._replace(type=LhcbBankType.UT), RejectReason.MISMATCH),
         (good._replace(version=1), RejectReason.BAD_VERSION),
         (good._replace(payload=good.payload[:6]), RejectReason.BAD_SIZE),
         (good._replace(payload=good.payload[:0]), RejectReason.BAD_SIZE),

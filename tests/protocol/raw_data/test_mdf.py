@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason, encode_bank, encode_banks, encode_record, iter_records
+from hltnode.protocol import RawBank, RejectReason, encode_bank, encode_banks, encode_record, iter_records
 from hltnode.protocol.errors import MdfError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import jenkins_checksum
 from tests.protocol.strategies import raw_banks, u32
 
-BODY = encode_banks([RawBank(BankType.UT, 3, 1, memoryview(b"abcdef"))])
+BODY = encode_banks([RawBank(LhcbBankType.UT, 3, 1, memoryview(b"abcdef"))])
 GOOD = encode_record(BODY, run=7)
 
 
@@ -170,16 +172,16 @@ def test_real_files_are_read_with_checksums_and_written_back_byte_by_byte(
 
 def test_the_real_events_have_the_known_banks(retina_mdf: bytes, compressed_mdf: bytes) -> None:
     common = {
-        (BankType.RICH, 3): 350,
-        (BankType.FT_CLUSTER, 5): 240,
-        (BankType.VP, 2): 208,
-        (BankType.UT, 3): 180,
-        (BankType.ECAL_PACKED, 2): 28,
-        (BankType.MUON, 2): 10,
-        (BankType.HCAL_PACKED, 2): 8,
+        (LhcbBankType.RICH, 3): 350,
+        (LhcbBankType.FT_CLUSTER, 5): 240,
+        (LhcbBankType.VP, 2): 208,
+        (LhcbBankType.UT, 3): 180,
+        (LhcbBankType.ECAL_PACKED, 2): 28,
+        (LhcbBankType.MUON, 2): 10,
+        (LhcbBankType.HCAL_PACKED, 2): 8,
         (BankType.ODIN, 6): 1,
     }
-    added = {(BankType.VP_RETINA_CLUSTER, 3): 208, (BankType.MC_TRACKS, 2): 4, (BankType.MC_VERTICES, 1): 1}
+    added = {(LhcbBankType.VP_RETINA_CLUSTER, 3): 208, (LhcbBankType.MC_TRACKS, 2): 4, (LhcbBankType.MC_VERTICES, 1): 1}
     first = next(iter_records(retina_mdf, verify_checksum=False))
     assert Counter((b.type, b.version) for b in first.banks()) == common | added
     first = next(iter_records(compressed_mdf, verify_checksum=False))
@@ -189,6 +191,6 @@ def test_the_real_events_have_the_known_banks(retina_mdf: bytes, compressed_mdf:
 def test_the_files_hold_the_same_detector_data(
     superpixel_events: list[list[RawBank]], retina_events: list[list[RawBank]]
 ) -> None:
-    detectors = {BankType.FT_CLUSTER, BankType.MUON, BankType.ODIN}
+    detectors = {LhcbBankType.FT_CLUSTER, LhcbBankType.MUON, BankType.ODIN}
     for left, right in zip(superpixel_events, retina_events, strict=True):
         assert [b for b in left if b.type in detectors] == [b for b in right if b.type in detectors]

@@ -6,7 +6,9 @@ import struct
 
 import pytest
 
-from hltnode.protocol import BankType, ProtocolError, RawBank, RejectReason, decode_odin
+from hltnode.protocol import ProtocolError, RawBank, RejectReason, decode_odin
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 
 
@@ -56,7 +58,7 @@ def test_the_real_packet_holds_the_events_of_the_mdf_file(
     events = mep.events()
     odins = [decode_odin(b) for banks in events for b in banks if b.type == BankType.ODIN]
     assert [odin.event_id for odin in odins] == list(range(6001, 6011))
-    detectors = {BankType.FT_CLUSTER, BankType.MUON}
+    detectors = {LhcbBankType.FT_CLUSTER, LhcbBankType.MUON}
 
     def payloads(banks: list[RawBank]) -> list[tuple[int, int, bytes]]:
         return sorted((b.type, b.source_id, bytes(b.payload)) for b in banks if b.type in detectors)

@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hltnode.protocol import (
-    NO_BANK,
-    BankType,
-    Mfp,
-    RawBank,
-    RejectReason,
-    encode_mfp,
-    events_of_mfps,
-)
+from hltnode.protocol import NO_BANK, Mfp, RawBank, RejectReason, encode_mfp, events_of_mfps
 from hltnode.protocol.errors import MfpError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from tests.protocol.strategies import fragment_lists, mep_inputs
 
@@ -131,24 +124,24 @@ def by_number(bank: RawBank) -> int | None:
 
 
 def test_two_banks_of_one_source_in_an_event_are_refused() -> None:
-    bank = RawBank(BankType.UT, 3, 1, memoryview(b""))
+    bank = RawBank(LhcbBankType.UT, 3, 1, memoryview(b""))
     with pytest.raises(MfpError) as error:
         group_into_mfps([[bank, bank]], 0, by_number)
     assert error.value.reason is RejectReason.DUPLICATE
 
 
 def test_two_bank_versions_of_one_source_are_refused() -> None:
-    events = [[RawBank(BankType.UT, version, 1, memoryview(b""))] for version in (3, 4)]
+    events = [[RawBank(LhcbBankType.UT, version, 1, memoryview(b""))] for version in (3, 4)]
     with pytest.raises(MfpError) as error:
         group_into_mfps(events, 0, by_number)
     assert error.value.reason is RejectReason.MISMATCH
 
 
 def test_an_event_without_a_bank_has_a_fragment_of_type_no_bank() -> None:
-    events = [[], [RawBank(BankType.UT, 3, 1, memoryview(b"ab"))], []]
+    events = [[], [RawBank(LhcbBankType.UT, 3, 1, memoryview(b"ab"))], []]
     (packet,) = group_into_mfps(events, 100, by_number).values()
     mfp = Mfp.parse(packet)
-    assert mfp.types.tolist() == [NO_BANK, BankType.UT, NO_BANK]
+    assert mfp.types.tolist() == [NO_BANK, LhcbBankType.UT, NO_BANK]
     assert mfp.sizes.tolist() == [0, 2, 0]
     assert [len(banks) for banks in events_of_mfps([mfp])] == [0, 1, 0]
 

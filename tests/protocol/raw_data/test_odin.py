@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from hltnode.protocol import BankType, Odin, RawBank, RejectReason, decode_odin, encode_odin, iter_records
+from hltnode.protocol import Odin, RawBank, RejectReason, decode_odin, encode_odin, iter_records
 from hltnode.protocol.errors import OdinError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from tests.protocol.strategies import odins
 
 
@@ -50,7 +52,7 @@ def test_a_value_that_does_not_fit_is_refused(change: dict[str, int], version: i
 @pytest.mark.parametrize(
     ("bank", "reason"),
     [
-        (RawBank(BankType.UT, 7, 0, memoryview(bytes(40))), RejectReason.MISMATCH),
+        (RawBank(LhcbBankType.UT, 7, 0, memoryview(bytes(40))), RejectReason.MISMATCH),
         (RawBank(BankType.ODIN, 5, 0, memoryview(bytes(40))), RejectReason.BAD_VERSION),
         (RawBank(BankType.ODIN, 7, 0, memoryview(bytes(39))), RejectReason.BAD_SIZE),
         (RawBank(BankType.ODIN, 6, 0, memoryview(bytes(44))), RejectReason.BAD_SIZE),

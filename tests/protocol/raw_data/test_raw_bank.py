@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason, encode_bank, encode_banks, iter_banks
+from hltnode.protocol import RawBank, RejectReason, encode_bank, encode_banks, iter_banks
 from hltnode.protocol.errors import BankError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from tests.protocol.strategies import raw_banks
 
 
@@ -28,7 +29,7 @@ def test_a_bank_is_padded_to_four_bytes_and_its_length_is_without_padding(bank: 
 
 
 def test_the_payload_is_a_view_into_the_buffer() -> None:
-    buffer = bytearray(encode_bank(RawBank(BankType.VP, 2, 1, memoryview(b"abcd"))))
+    buffer = bytearray(encode_bank(RawBank(LhcbBankType.VP, 2, 1, memoryview(b"abcd"))))
     (bank,) = iter_banks(buffer)
     buffer[8:12] = b"wxyz"
     assert bytes(bank.payload) == b"wxyz"

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason, encode_bank, iter_records
+from hltnode.protocol import RawBank, RejectReason, encode_bank, iter_records
 from hltnode.protocol.errors import ReportError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.reports import (
     MAX_LINES,
     HltDecReports,
     LineReport,
     decode_dec_reports,
     decode_routing_bits,
-    encode_dec_reports,
-    encode_routing_bits,
 )
+from tests.protocol.raw_data.report_encoders import encode_dec_reports, encode_routing_bits
 from tests.protocol.strategies import u16, u32
 
 lines = st.builds(
@@ -67,7 +68,7 @@ def test_a_field_that_does_not_fit_is_refused(line: LineReport) -> None:
 @pytest.mark.parametrize(
     ("bank", "reason"),
     [
-        (RawBank(BankType.UT, 3, 0, memoryview(bytes(12))), RejectReason.MISMATCH),
+        (RawBank(LhcbBankType.UT, 3, 0, memoryview(bytes(12))), RejectReason.MISMATCH),
         (RawBank(BankType.HLT_DEC_REPORTS, 2, 0, memoryview(bytes(12))), RejectReason.BAD_VERSION),
         (RawBank(BankType.HLT_DEC_REPORTS, 3, 0, memoryview(bytes(8))), RejectReason.BAD_SIZE),
         (RawBank(BankType.HLT_DEC_REPORTS, 3, 0, memoryview(bytes(14))), RejectReason.BAD_SIZE),

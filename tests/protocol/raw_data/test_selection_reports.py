@@ -8,15 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason, iter_records
+from hltnode.protocol import RawBank, RejectReason, iter_records
 from hltnode.protocol.errors import ReportError
-from hltnode.protocol.raw_data.selection_reports import (
-    ClassId,
-    HltSelReports,
-    ReportedObject,
-    decode_sel_reports,
-    encode_sel_reports,
-)
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
+from tests.protocol.raw_data.report_encoders import encode_sel_reports
 from tests.protocol.strategies import f32, u32
 
 numbers = st.lists(f32, max_size=9).map(tuple)
@@ -69,7 +66,7 @@ def refusal(payload: bytes, *, bank_type: int = BankType.HLT_SEL_REPORTS, versio
 
 def test_another_bank_is_refused_with_its_reason() -> None:
     good = bytes(encode_sel_reports(HltSelReports(())).payload)
-    assert refusal(good, bank_type=BankType.UT) is RejectReason.MISMATCH
+    assert refusal(good, bank_type=LhcbBankType.UT) is RejectReason.MISMATCH
     assert refusal(good, version=10) is RejectReason.BAD_VERSION
     assert refusal(good[:-1]) is RejectReason.BAD_SIZE
     assert refusal(good[:-4]) is RejectReason.BAD_SIZE
@@ -111,7 +108,7 @@ def test_hits_that_objects_share_cannot_ask_for_any_amount_of_memory() -> None:
     structure = 4 * struct.unpack_from("<10I", payload)[2]
     # All three point to the first sequence.
     struct.pack_into("<6H", payload, structure + 4, *(1 << 1 | 1, 0) * 3)
-    with pytest.raises(ReportError, match="more LHCbIDs"):
+    with pytest.raises(ReportError, match="more ids of channels"):
         decode_sel_reports(RawBank(BankType.HLT_SEL_REPORTS, 12, 0, memoryview(payload)))
 
 

@@ -21,7 +21,7 @@ from hltnode.protocol.transport.decisions import (
     encode_decision,
     max_events_of_decision,
 )
-from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_TEXT_LENGTH
+from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_NAME_LENGTH, MAX_TEXT_LENGTH
 from tests.protocol.strategies import u16, u32, u64
 
 
@@ -47,6 +47,7 @@ def decisions(draw: st.DrawFn) -> MepDecision:
         accepted=exactly((n + 7) // 8),
         lines=exactly(4 * -(-n_lines // 32) * n),
         flags=exactly(4 * n),
+        chain=draw(st.sampled_from(["", "lhcb", "alice_tpc"])),
     )
 
 
@@ -70,6 +71,8 @@ def test_a_decision_comes_back_as_written(decision: MepDecision) -> None:
         replace(GOOD, n_lines=65536),
         replace(GOOD, missing_sources=(65536,)),
         replace(GOOD, tck=-1),
+        replace(GOOD, chain="two words"),
+        replace(GOOD, chain="c" * (MAX_NAME_LENGTH + 1)),
     ],
 )
 def test_a_decision_with_contradicting_fields_cannot_be_written(decision: MepDecision) -> None:
@@ -78,7 +81,8 @@ def test_a_decision_with_contradicting_fields_cannot_be_written(decision: MepDec
 
 
 @pytest.mark.parametrize(
-    "change", [{"type": "credit"}, {"more": 1}, {"accepted": "text"}, {"n_events": 10}, {"n_lines": 65}]
+    "change",
+    [{"type": "credit"}, {"more": 1}, {"accepted": "text"}, {"n_events": 10}, {"n_lines": 65}, {"chain": ""}],
 )
 def test_a_changed_decision_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(MessageError) as error:
@@ -102,6 +106,7 @@ def largest(n_lines: int, n_events: int) -> MepDecision:
         accepted=b"\xff" * -(-n_events // 8),
         lines=b"\xff" * (4 * -(-n_lines // 32) * n_events),
         flags=b"\xff" * (4 * n_events),
+        chain="c" * MAX_NAME_LENGTH,
     )
 
 

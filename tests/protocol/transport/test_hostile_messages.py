@@ -171,6 +171,7 @@ def test_a_message_without_version_is_refused(name: str) -> None:
         (Hello("x" * (MAX_TEXT_LENGTH + 1), "s", 1, (), 0, 1, 1, False), "feeder"),
         (Hello("f", "é" * (MAX_TEXT_LENGTH // 2 + 1), 1, (), 0, 1, 1, False), "session"),
         (Hello("f", "s", 1, (1,) * (MAX_ITEMS + 1), 0, 1, 1, False), "sources"),
+        (Hello("f", "s", 1, (), 0, 1, 1, False, chain="two words"), "chain"),
         (Ack(1, ((1, 1),) * (MAX_ITEMS + 1)), "meps"),
         (Ack(1, ((5, 4),)), "meps"),
         (Credit(True, 1), "run"),

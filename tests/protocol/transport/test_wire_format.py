@@ -60,6 +60,23 @@ BYTES: list[tuple[Message, str]] = [
         Hello(
             feeder="f",
             session="s",
+            run=7,
+            sources=(1,),
+            first_mep=0,
+            events_per_mep=8,
+            max_fragment_bytes=1000,
+            supervises=False,
+            feeders=3,
+            chain="alice_tpc",
+        ),
+        "8ca17602a474797065a568656c6c6fa6666565646572a166a773657373696f6ea173a372756e07a7736f757263657391"
+        "01a966697273745f6d657000ae6576656e74735f7065725f6d657008b26d61785f667261676d656e745f6279746573cd"
+        "03e8aa73757065727669736573c2a76665656465727303a5636861696ea9616c6963655f747063",
+    ),
+    (
+        Hello(
+            feeder="f",
+            session="s",
             run=0,
             sources=(),
             first_mep=18446744073709551615,
@@ -187,6 +204,28 @@ BYTES: list[tuple[Message, str]] = [
         "745f6576656e7404a86e5f6576656e747302a76e5f6c696e657321a374636b06ac636c6f73655f726561736f6ea77469"
         "6d656f7574af6d697373696e675f736f75726365739207cd1001a86163636570746564c40101a56c696e6573c4100001"
         "02030405060708090a0b0c0d0e0fa5666c616773c4080001020304050607",
+    ),
+    (
+        MepDecision(
+            node="node",
+            run=1,
+            mep=2,
+            seq=3,
+            first_event=4,
+            n_events=1,
+            n_lines=1,
+            tck=6,
+            close_reason="complete",
+            missing_sources=(),
+            accepted=b"\x01",
+            lines=bytes(4),
+            flags=bytes(4),
+            chain="lhcb",
+        ),
+        "de0010a17602a474797065a86465636973696f6ea46e6f6465a46e6f6465a372756e01a36d657002a373657103ab6669"
+        "7273745f6576656e7404a86e5f6576656e747301a76e5f6c696e657301a374636b06ac636c6f73655f726561736f6ea8"
+        "636f6d706c657465af6d697373696e675f736f757263657390a86163636570746564c40101a56c696e6573c404000000"
+        "00a5666c616773c40400000000a5636861696ea46c686362",
     ),
 ]
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.engine import Engine
-from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
@@ -22,8 +21,9 @@ from hltnode.processing.lhcb.offline.display.true_objects import true_collisions
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=1, meps=1, input_bytes=2 << 20, rows=8192)
 """One event; the densest ones of proton collisions have a quarter of these bytes."""
@@ -74,7 +74,7 @@ class EventReader:
             run=run,
             event=event,
             lines=self._lines(batch.workspace.output.lines[0]) if self._runs_lines else None,
-            flags=tuple(str(flag.name) for flag in EventFlag(int(batch.workspace.host_array(event_flags.name)[0]))),
+            flags=tuple(self._engine.flags.names(int(batch.workspace.host_array(event_flags.name)[0]))),
             hits=found.hits,
             tracks=found.tracks,
             vertices=found.vertices,

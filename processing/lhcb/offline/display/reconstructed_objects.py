@@ -20,7 +20,6 @@ from hltnode.processing.lhcb.offline.display.scene import (
     SceneTrack,
     SceneVertex,
 )
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, vertices
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.secondary_vertices import collections as secondary
@@ -29,6 +28,7 @@ from hltnode.processing.lhcb.tracks.long import collections as long
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.velo import collections as velo
 from hltnode.processing.offline.arrays import Float64Array
+from hltnode.processing.offline.workspace_columns import Objects
 from hltnode.processing.selection.trigger_chain import Constants
 from hltnode.protocol.lhcb.lhcb_id import ut_channel
 

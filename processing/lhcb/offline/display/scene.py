@@ -104,7 +104,7 @@ class SceneCollision:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """One event. `run` and `event` are None without a readable ODIN bank; lines: names of those that accepted it, None
-    where no trigger was run; flags: names of EventFlag; hits: by detector, VELO, UT, SciFi and Muon."""
+    where no trigger was run; flags: names of the event's flags; hits: by detector, VELO, UT, SciFi and Muon."""
 
     run: int | None
     event: int | None

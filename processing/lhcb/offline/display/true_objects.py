@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.offline.display.lines_of_tracks import particle_line, straight_y
 from hltnode.processing.lhcb.offline.display.reconstructed_objects import ReconstructedObjects
 from hltnode.processing.lhcb.offline.display.scene import SceneCollision, SceneHits, SceneParticle
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme, without_orientation
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import decode_vertices
-from hltnode.protocol.raw_data.truth_columns import decode_particle_columns
+from hltnode.protocol.lhcb.truth import decode_vertices
+from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 def true_collisions(banks: Sequence[RawBank]) -> tuple[SceneCollision, ...]:
@@ -19,7 +20,7 @@ def true_collisions(banks: Sequence[RawBank]) -> tuple[SceneCollision, ...]:
     return tuple(
         SceneCollision(place=(vertex.x, vertex.y, vertex.z), tracks=vertex.n_tracks)
         for bank in banks
-        if bank.type == BankType.MC_VERTICES
+        if bank.type == LhcbBankType.MC_VERTICES
         for vertex in decode_vertices(bank)
     )
 

@@ -22,10 +22,10 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.sorting import distinct
 from hltnode.protocol.lhcb.lhcb_id import velo_channel
+from hltnode.protocol.lhcb.truth import McVertex, encode_vertices
+from hltnode.protocol.lhcb.truth_columns import encode_particle_columns
 from hltnode.protocol.raw_data.odin import CrossingType, Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import McVertex, encode_vertices
-from hltnode.protocol.raw_data.truth_columns import encode_particle_columns
 
 # Events that are made together: enough for long vectors, few enough for the memory.
 CHUNK = 16

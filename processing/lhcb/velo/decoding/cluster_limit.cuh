@@ -9,6 +9,7 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/velo/decoding/generated/velo_cluster_limit.h"
 
 HLT_KERNEL(velo_cluster_limit)

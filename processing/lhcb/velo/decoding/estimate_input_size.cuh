@@ -11,6 +11,7 @@
 
 #include "framework/device/warp_runs.cuh"
 #include "framework/generated/launch_types.h"
+#include "lhcb/raw_data/generated/flags.h"
 #include "lhcb/velo/decoding/bank.cuh"
 #include "lhcb/velo/decoding/generated/velo_estimate_input_size.h"
 #include "lhcb/velo/decoding/super_pixel.cuh"

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.backends.cpu import CpuBackend
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import SimulatedGpu
 
@@ -108,7 +109,7 @@ def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_
 
 @pytest.mark.parametrize("repeat", [1, 40])
 def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> None:
-    full = [RawBank(BankType.VP_RETINA_CLUSTER, 3, sensor, memoryview(bytes(60_004))) for sensor in range(8)]
+    full = [RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, sensor, memoryview(bytes(60_004))) for sensor in range(8)]
     path, out = tmp_path / "dense.mdf", tmp_path / "out.json"
     path.write_bytes(12 * encode_record(encode_banks(full), run=1))
     arguments = ["process", str(path), "--sequence", "velo", "--repeat", str(repeat), "--json", str(out)]

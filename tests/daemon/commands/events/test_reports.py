@@ -12,10 +12,12 @@ from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.protocol import BankType, decode_odin, encode_banks, encode_record
+from hltnode.protocol import decode_odin, encode_banks, encode_record
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports, encode_dec_reports
+from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
+from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
 runner = CliRunner()
 
@@ -248,6 +250,25 @@ def test_a_configuration_is_exported_shown_listed_and_run_by_its_document(folder
     arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--accepted", folder / "tck.mdf")
     run(*arguments, "--trigger", folder / "trigger.json")
     assert (folder / "tck.mdf").read_bytes() == (folder / "accepted.mdf").read_bytes()
+
+
+def test_a_document_with_a_former_name_of_the_chain_is_listed_shown_compared_and_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    document = json.loads((folder / "trigger.json").read_text())
+    assert document["chain"] == "lhcb"
+    older = tmp_path / "older.json"
+    older.write_text(json.dumps({**document, "chain": "hlt1"}))
+    row = next(line for line in run("tck", "list", tmp_path).splitlines() if "older" in line)
+    assert "lhcb (written as hlt1)" in row
+    shown = run("tck", "show", older)
+    assert shown.startswith(f"TCK {document['tck']}\n")
+    assert "chain = lhcb\n" in shown
+    assert run("tck", "diff", older, folder / "trigger.json") == ""
+    arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--accepted", tmp_path / "tck.mdf")
+    run(*arguments, "--trigger", older)
+    assert (tmp_path / "tck.mdf").read_bytes() == (folder / "accepted.mdf").read_bytes()
 
 
 def test_two_configurations_are_compared_by_value(folder: Path) -> None:

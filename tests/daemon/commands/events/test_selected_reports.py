@@ -21,7 +21,7 @@ from hltnode.processing.framework.offline_runner import OfflineRunner, encode_me
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.evaluation.candidates import candidates_of, columns_of_candidates
 from hltnode.processing.selection.evaluation.lines import Evaluator
-from hltnode.protocol.raw_data.raw_bank import BankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, decode_sel_reports
 

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.framework.event_files import read_events
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import decode_particles
+from hltnode.protocol.raw_data.bank_types import BankType
 
 
 def simulate(*arguments: str | Path) -> str:
@@ -29,9 +30,13 @@ def test_a_signal_sample_is_written_with_all_detectors_and_truth(tmp_path: Path)
     events = list(read_events(file))
     assert len(events) == 3
     for banks in events:
-        assert {BankType.ODIN, BankType.VP_RETINA_CLUSTER, BankType.UT, BankType.FT_CLUSTER, BankType.MUON} <= {
-            bank.type for bank in banks
-        }
+        assert {
+            BankType.ODIN,
+            LhcbBankType.VP_RETINA_CLUSTER,
+            LhcbBankType.UT,
+            LhcbBankType.FT_CLUSTER,
+            LhcbBankType.MUON,
+        } <= {bank.type for bank in banks}
         assert any(particle.from_signal for particle in decode_particles(banks))
     assert json.loads(report.read_text())["sample"] == "z"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["z.json", "z.mdf"]
@@ -44,7 +49,7 @@ def test_a_mep_file_holds_the_same_events(tmp_path: Path) -> None:
     mdf, mep = (list(read_events(tmp_path / name)) for name in ("a.mdf", "a.mep"))
     for of_mdf, of_mep in zip(mdf, mep, strict=True):
         assert decode_particles(of_mdf) == decode_particles(of_mep)
-        for kind in (BankType.UT, BankType.FT_CLUSTER, BankType.MUON):
+        for kind in (LhcbBankType.UT, LhcbBankType.FT_CLUSTER, LhcbBankType.MUON):
             first, second = (
                 sorted(bytes(bank.payload) for bank in banks if bank.type == kind) for banks in (of_mdf, of_mep)
             )
@@ -62,8 +67,8 @@ def test_the_velo_alone_can_be_simulated(tmp_path: Path) -> None:
     file = tmp_path / "velo.mdf"
     assert simulate("--detectors", "velo", "-n", "2", "-o", file).startswith("0:")
     kinds = {bank.type for banks in read_events(file) for bank in banks}
-    assert BankType.UT not in kinds
-    assert BankType.VP_RETINA_CLUSTER in kinds
+    assert LhcbBankType.UT not in kinds
+    assert LhcbBankType.VP_RETINA_CLUSTER in kinds
 
 
 @pytest.mark.parametrize(

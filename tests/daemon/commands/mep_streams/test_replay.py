@@ -36,7 +36,7 @@ def test_sources_are_spread_without_loss() -> None:
 
 
 def test_parts_of_several_processes_together_have_all_sources(stream: MepStream) -> None:
-    parts = [make_identities(stream, "host", 1, f"{i}/3") for i in (1, 2, 3)]
+    parts = [make_identities(stream, "host", 1, f"{i}/3", "lhcb") for i in (1, 2, 3)]
     assert sorted(s for [identity] in parts for s in identity.sources) == sorted(SOURCES)
     assert len({identity.name for [identity] in parts}) == 3
 
@@ -44,7 +44,7 @@ def test_parts_of_several_processes_together_have_all_sources(stream: MepStream)
 @pytest.mark.parametrize("part", ["0/2", "3/2", "1", "a/b", "1/5"])
 def test_a_part_that_does_not_exist_is_refused(stream: MepStream, part: str) -> None:
     with pytest.raises(FeedError, match="--part"):
-        make_identities(stream, "host", 1, part)
+        make_identities(stream, "host", 1, part, "lhcb")
 
 
 @pytest.mark.parametrize("arguments", [[], ["--simulate", "x.mdf"]])

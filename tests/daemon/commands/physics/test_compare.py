@@ -9,8 +9,9 @@ from typer.testing import CliRunner, Result
 from hltnode.daemon.cli import app
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 
 def write(path: Path, events: Iterable[list[RawBank]]) -> Path:
@@ -73,7 +74,7 @@ def test_no_sample_is_called_real_or_simulated(tmp_path: Path) -> None:
 def test_a_bank_that_cannot_be_read_is_named_with_its_file_and_event(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     (banks,) = simulate_events(1, 1, geometry=VeloGeometry.builtin(), nu=1.0, first_event=17)
-    broken = [*banks, RawBank(BankType.UT, 3, 5, memoryview(b"\xff\xff\0\0"))]
+    broken = [*banks, RawBank(LhcbBankType.UT, 3, 5, memoryview(b"\xff\xff\0\0"))]
     found = run(write(tmp_path / "a.mdf", [broken]), write(tmp_path / "b.mdf", [banks]), "-o", tmp_path / "r.html")
     assert found.exit_code == 2
     text = "".join(found.output.split())

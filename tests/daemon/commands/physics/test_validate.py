@@ -7,12 +7,13 @@ from typer.testing import CliRunner, Result
 from hltnode.daemon.cli import app
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 Events = list[list[RawBank]]
 
-TRUTH = (BankType.MC_TRACKS, BankType.MC_VERTICES)
+TRUTH = (LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES)
 
 
 def write(path: Path, events: Events) -> Path:

@@ -12,9 +12,11 @@ from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.offline.validation.reference import dumps
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.processing.lhcb.offline.validation.dump_writer import write_dump
 
 Events = list[list[RawBank]]
@@ -87,7 +89,7 @@ def test_dumps_of_other_events_are_an_error(sample: Path, reference: Path) -> No
     assert "without a dump is run 1 event" in message
 
 
-@pytest.mark.parametrize("kind", [dumps.BANKS[BankType.FT_CLUSTER], dumps.MUON_COORDINATES])
+@pytest.mark.parametrize("kind", [dumps.BANKS[LhcbBankType.FT_CLUSTER], dumps.MUON_COORDINATES])
 def test_a_dump_with_the_name_of_an_event_and_the_hits_of_another_is_an_error(
     sample: Path, reference: Path, events: Events, kind: str
 ) -> None:

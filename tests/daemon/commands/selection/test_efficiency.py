@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank, encode_banks
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.processing.lhcb.full_events import full_events
 
 TRIGGER = """
@@ -71,7 +72,10 @@ def test_a_sample_without_truth_or_signal_is_refused_and_says_why(trigger: Path,
     no_signal = run(write(tmp_path / "mb.mdf", events), "--trigger", trigger)
     assert no_signal.exit_code == 2
     assert "no event has a signal decay" in no_signal.output
-    bare = [[bank for bank in banks if bank.type not in (BankType.MC_TRACKS, BankType.MC_VERTICES)] for banks in events]
+    bare = [
+        [bank for bank in banks if bank.type not in (LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES)]
+        for banks in events
+    ]
     no_truth = run(write(tmp_path / "bare.mdf", bare), "--trigger", trigger)
     assert no_truth.exit_code == 2
     assert "no event has one that can be used: no bank of particles (2)" in " ".join(no_truth.output.split())
@@ -87,7 +91,7 @@ def test_samples_of_different_decays_have_no_efficiency_together(trigger: Path, 
 
 def test_events_whose_truth_does_not_match_are_left_out_and_named(trigger: Path, tmp_path: Path) -> None:
     events = list(full_events(16, 3, sample="bsphiphi", nu=1.0)[:4])
-    events[1] = [bank for bank in events[1] if bank.type != BankType.MC_TRACKS]
+    events[1] = [bank for bank in events[1] if bank.type != LhcbBankType.MC_TRACKS]
     found = run(write(tmp_path / "mixed.mdf", events), "--trigger", trigger, "--json", tmp_path / "out.json")
     assert found.exit_code == 0, found.output
     result = json.loads((tmp_path / "out.json").read_text())

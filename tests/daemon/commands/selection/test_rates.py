@@ -12,9 +12,9 @@ from typer.testing import CliRunner, Result
 from hltnode.daemon.cli import app
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.truth import decode_vertices
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import encode_banks
-from hltnode.protocol.raw_data.truth import decode_vertices
 
 TRIGGER = """
 [sequence]

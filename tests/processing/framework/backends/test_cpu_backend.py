@@ -15,7 +15,7 @@ from hltnode.processing.framework.backends.cpu import ALIGNMENT, CpuBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
-from hltnode.processing.framework.batch import BATCH_HEADER, MepInBatch
+from hltnode.processing.framework.batch import BATCH_HEADER, BROKEN_BANK, MepInBatch
 from hltnode.processing.framework.declaration import AlgorithmSequence, Grid
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
@@ -84,7 +84,7 @@ def test_a_fragment_that_reaches_beyond_its_mfp_is_broken_and_empty() -> None:
     workspace.wait()
     rows = workspace.fetch("fragments.rows")[:3]
     assert rows["size"].tolist() == [4, 0, 0]
-    assert rows["type"].tolist() == [73, 254, 254]
+    assert rows["type"].tolist() == [73, BROKEN_BANK, BROKEN_BANK]
     backend.close()
 
 
@@ -142,9 +142,11 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 
 def test_kernels_built_from_other_sources_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "changed.cuh").write_text("// another source")
+    changed = tmp_path / CHAIN.kernels.header
+    changed.parent.mkdir(parents=True)
+    changed.write_text("// another list of kernels")
     with pytest.raises(BackendError, match="built from other sources"):
-        CpuBackend(replace(CHAIN.kernels, folders=(*CHAIN.kernels.folders, tmp_path)))
+        CpuBackend(replace(CHAIN.kernels, folders=(tmp_path, *CHAIN.kernels.folders)))
 
 
 def test_kernels_that_are_not_installed_are_named() -> None:

@@ -11,7 +11,8 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=32, meps=4, input_bytes=1 << 14, rows=64)
 THRESHOLD = 100
@@ -31,7 +32,7 @@ def fill(tiny: ModuleType, workspace: Workspace, seed: int, n_events: int = 20) 
     payloads = [[rng.bytes(int(rng.integers(0, 40))) for _ in tiny.SOURCES] for _ in range(n_events)]
     events = [
         [
-            RawBank(BankType.TEST_DET, 1, source, memoryview(bank))
+            RawBank(LhcbBankType.TEST_DET, 1, source, memoryview(bank))
             for source, bank in zip(tiny.SOURCES, banks, strict=True)
         ]
         for banks in payloads

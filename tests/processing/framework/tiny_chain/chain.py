@@ -1,6 +1,6 @@
 """The chain: what it reads, computes and delivers. TINY is what the package offers as an entry point."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,12 +18,15 @@ from hltnode.processing.selection.lines.inputs import ColumnField, Input
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 from hltnode.processing.selection.trigger_chain import TriggerChain
+from hltnode.protocol.raw_data.bank_types import USER_TYPES
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id, subdetector_of
 
 HERE = Path(__file__).parent
 SOURCES = tuple(source_id(side, 0) for side in Side)
+HITS = USER_TYPES[0]
+TIMING_BOARD = source_id(0, 0)
 
 
 event = Input(
@@ -46,9 +49,16 @@ class ManyHits(LineType):
 
 
 class TinyReadout:
-    """One board for each side, one encoding."""
+    """One board for each side, and a timing board that no algorithm reads; one encoding."""
 
     encodings = (AUTO,)
+    subdetectors: Mapping[int, str] = {int(side): side.name for side in Side}
+    bank_types: Mapping[int, str] = {HITS: "HITS"}
+    truth_types: frozenset[int] = frozenset()
+    types_not_read_out: frozenset[int] = frozenset()
+
+    def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
+        return {}
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         return AUTO
@@ -57,7 +67,8 @@ class TinyReadout:
         return True
 
     def source_of(self, bank: RawBank) -> int | None:
-        return bank.source_id if subdetector_of(bank.source_id) in set(Side) else None
+        is_read_out = bank.source_id == TIMING_BOARD or subdetector_of(bank.source_id) in set(Side)
+        return bank.source_id if is_read_out else None
 
     def mfps_of_events(
         self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
@@ -68,7 +79,7 @@ class TinyReadout:
 TINY = TriggerChain(
     name="tiny",
     sequence=AlgorithmSequence((fragment_offsets, count_hits)),
-    kernels=KernelSources("tiny/generated/chain_kernels.h", (PROCESSING, HERE.parent), str(HERE / "kernels.so")),
+    kernels=KernelSources("tiny/generated/chain_kernels.h", (PROCESSING, HERE.parent), "tiny._chain_kernels"),
     source=Path(__file__),
     readout=TinyReadout(),
     subdetectors=frozenset(Side),

@@ -36,6 +36,7 @@ HLT_KERNEL(tiny_count_hits)
     if (threadIdx.x == 0) {
         p.hits.count[blockIdx.x] = n_hits;
         if (broken) p.events.flags[blockIdx.x] |= hlt::bank_error;
+        if (n_hits == 0) p.events.flags[blockIdx.x] |= hlt::no_hits;
         p.events.number[blockIdx.x] = number;
     }
 }

@@ -5,16 +5,20 @@ from enum import IntEnum
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import U32, Collection, Role, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.framework.flags import ChainFlag, FlagKind
+from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS
 
 
 class Side(IntEnum):
     """Top five bits of the source ids."""
 
-    LEFT = 20
-    RIGHT = 21
+    LEFT = USER_SUBDETECTORS[0]
+    RIGHT = USER_SUBDETECTORS[1]
 
 
-tiny_types = SharedTypes(__file__, "tiny_types", enums={"tiny_side": Side})
+NO_HITS = ChainFlag(name="no_hits", bit=16, text="The event has no hit.", kind=FlagKind.NOTE)
+
+tiny_types = SharedTypes(__file__, "tiny_types", enums={"tiny_side": Side}, flags=(NO_HITS,))
 
 hits = Collection("hits", capacity=lambda limits: limits.input_bytes)
 hit_count = hits.per_event("count", U32, role=Role.OUTPUT)

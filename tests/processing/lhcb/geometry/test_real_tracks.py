@@ -17,7 +17,7 @@ from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id, without_orientation
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 from tests.processing.lhcb.geometry.field_maps import field_map_of
 
 pytestmark = pytest.mark.physics

@@ -11,9 +11,10 @@ import pytest
 from hltnode.processing.lhcb.geometry import ideal_scifi
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, SciFiGeometry
-from hltnode.protocol import BankType, RawBank
+from hltnode.protocol import RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import SciFiHits, decode_scifi
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_every_true_hit_of_the_real_events_is_decoded(
 
 
 def test_spot_values_of_event_6002(geometry_files: Path, real_events: list[list[RawBank]]) -> None:
-    banks = [RawBank(b.type, 4, b.source_id, b.payload) for b in real_events[1] if b.type == BankType.FT_CLUSTER]
+    banks = [RawBank(b.type, 4, b.source_id, b.payload) for b in real_events[1] if b.type == LhcbBankType.FT_CLUSTER]
     words = decode_scifi(banks)
     hits = SciFiGeometry.load(geometry_files).hits(words)
     assert [int(hits.lhcb_id[i]) & 0xFFFFFFF for i in (0, 1, 2000)] == [0x40020, 0x40073, 0xD8FA9]

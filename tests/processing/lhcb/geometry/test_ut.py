@@ -11,10 +11,11 @@ import pytest
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.ut import BOARDS_FILE, GEOMETRY_FILE, UtGeometry, sector_index
-from hltnode.protocol import BankType, RawBank
+from hltnode.protocol import RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut, encode_ut_v4
 from hltnode.protocol.lhcb.lhcb_id import ut_channel
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 
 
 @pytest.fixture(scope="module")
@@ -182,5 +183,5 @@ def test_ut_banks_of_the_real_events_are_all_of_known_boards(
     real_events: list[list[RawBank]], ideal: UtGeometry
 ) -> None:
     for event in real_events:
-        hits = decode_ut([bank for bank in event if bank.type == BankType.UT])
+        hits = decode_ut([bank for bank in event if bank.type == LhcbBankType.UT])
         assert len(ideal.hits(hits).x) == len(hits.board)

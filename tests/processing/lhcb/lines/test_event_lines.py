@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.event_lines import (
     BeamGas,
     OdinCrossingType,
@@ -288,7 +289,7 @@ def test_an_event_without_odin_has_no_event_type() -> None:
 
 
 def test_a_flag_alone_neither_accepts_nor_rejects() -> None:
-    events = [Event(flags=flag) for flag in EventFlag]
+    events = [Event(flags=EventFlag(mask)) for mask in CHAIN.flag_table.masks.values()]
     _, accepted = decisions([VeloMicroBias("Bias")], events)
     assert not accepted.any()
     _, accepted = decisions([Passthrough("All")], events)

@@ -53,8 +53,8 @@ from hltnode.processing.lhcb.tracks.long.collections import (
     long_state,
     long_types,
 )
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.framework.given_columns import given_columns
 from tests.processing.framework.kernel_runner import Allocate, Launch, host_memory, on_cpu, run_algorithms

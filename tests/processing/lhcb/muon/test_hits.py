@@ -15,9 +15,11 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry
 from hltnode.processing.lhcb.muon.collections import NO_CROSSING
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.protocol import iter_records
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MuonDigits, decode_muon
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.geometry.test_muon import read_reference
 from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep
 from tests.processing.lhcb.muon.muon_oracle import sorted_hits
@@ -163,8 +165,8 @@ def test_an_event_that_does_not_fit_is_flagged_and_those_before_it_are_kept() ->
 
 def test_an_event_that_was_cut_has_no_hits() -> None:
     banks = banks_of(random_digits(np.random.default_rng(2), 100))
-    (event,) = MuonBatch(encode_mep([banks]), BUILTIN, flags=EventFlag.GLOBAL_EVENT_CUT).run(fill=0xFF)
-    assert event.flags == EventFlag.GLOBAL_EVENT_CUT
+    (event,) = MuonBatch(encode_mep([banks]), BUILTIN, flags=EventFlag(GLOBAL_EVENT_CUT.mask)).run(fill=0xFF)
+    assert event.flags == GLOBAL_EVENT_CUT.mask
     assert event.station_offset.tolist() == [0] * 8
 
 
@@ -186,7 +188,7 @@ def test_a_bank_that_is_there_twice_counts_once() -> None:
     assert_hits_are(event, BUILTIN, digits)
 
 
-def bank(payload: bytes, number: int = 4, version: int = 2, bank_type: int = BankType.MUON) -> RawBank:
+def bank(payload: bytes, number: int = 4, version: int = 2, bank_type: int = LhcbBankType.MUON) -> RawBank:
     return RawBank(bank_type, version, 13 << 11 | number, memoryview(payload))
 
 
@@ -196,7 +198,7 @@ def bank(payload: bytes, number: int = 4, version: int = 2, bank_type: int = Ban
         bank(bytes(12), version=1),
         bank(bytes(12), version=3),
         bank(bytes(12), number=10),
-        bank(bytes(12), bank_type=BankType.UT),
+        bank(bytes(12), bank_type=LhcbBankType.UT),
         bank(bytes(12), bank_type=91),
         bank(bytes(11)),
         bank(b""),

@@ -18,8 +18,8 @@ from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry, SciFiHitPositi
 from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import read_forward_tracks
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
+from hltnode.protocol.lhcb.truth import McParticle, decode_particles
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import McParticle, decode_particles
 
 MIN_HITS = 6
 _FT_TYPE = 5

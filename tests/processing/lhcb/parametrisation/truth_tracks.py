@@ -18,8 +18,8 @@ from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id, without_orientation
+from hltnode.protocol.lhcb.truth import McParticle, decode_particles
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.truth import McParticle, decode_particles
 from tests.processing.lhcb.velo.kalman_filter_oracle import State, fit_track
 
 FloatArray = NDArray[np.float64]

@@ -21,9 +21,11 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.raw_data.decode_odin import decode_odin as decode_odin_algorithm
 from hltnode.protocol.errors import OdinError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import Odin, decode_odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ODIN_SOURCE = 0
 
@@ -123,9 +125,9 @@ def test_a_mep_without_odin_is_flagged(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("bank_type", "version", "payload"),
     [
-        (BankType.DAQ_ERROR_FRAGMENT_MISSING, 7, bytes(40)),
-        (BankType.DAQ_ERROR_FRAGMENT_TRUNCATED, 7, b""),
-        (BankType.VP, 7, bytes(40)),
+        (LhcbBankType.DAQ_ERROR_FRAGMENT_MISSING, 7, bytes(40)),
+        (LhcbBankType.DAQ_ERROR_FRAGMENT_TRUNCATED, 7, b""),
+        (LhcbBankType.VP, 7, bytes(40)),
         (BankType.ODIN, 5, bytes(40)),
         (BankType.ODIN, 8, bytes(40)),
         (BankType.ODIN, 7, bytes(36)),

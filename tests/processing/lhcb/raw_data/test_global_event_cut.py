@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS, global_event_cut
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import decode_ut
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 from tests.processing.lhcb.scifi.scifi_banks import payload_of, real_events, simulated_events
 from tests.processing.lhcb.scifi.scifi_chain import SciFiChain, limits_of, scifi_chain, with_constants
@@ -30,7 +31,7 @@ VELO_COLUMNS = ("velo_clusters.bound", "velo_clusters.super_pixel_bound", "velo_
 
 def announced(banks: Sequence[RawBank]) -> tuple[int, int]:
     """Hits of the UT banks, and words of the SciFi banks, padding included."""
-    n_scifi = sum(len(bank.payload) // 2 - HEADER_WORDS for bank in banks if bank.type == BankType.FT_CLUSTER)
+    n_scifi = sum(len(bank.payload) // 2 - HEADER_WORDS for bank in banks if bank.type == LhcbBankType.FT_CLUSTER)
     return len(decode_ut(banks).board), n_scifi
 
 
@@ -81,18 +82,18 @@ def test_the_cut_counts_ut_banks_of_both_versions(ut_version: int) -> None:
     ],
 )
 def test_a_ut_bank_that_cannot_hold_what_it_announces_counts_nothing(version: int, payload: bytes) -> None:
-    broken = RawBank(BankType.UT, version, 5 << 11 | 3, memoryview(payload))
+    broken = RawBank(LhcbBankType.UT, version, 5 << 11 | 3, memoryview(payload))
     assert counts_of([[broken]]) == [(0, 0)]
 
 
 def ut_bank(n: int) -> RawBank:
     """Clusters in one strip, without charges."""
-    return RawBank(BankType.UT, 3, 3, memoryview(n.to_bytes(2, "little") + b"\x80\0" + bytes(2 * n)))
+    return RawBank(LhcbBankType.UT, 3, 3, memoryview(n.to_bytes(2, "little") + b"\x80\0" + bytes(2 * n)))
 
 
 def scifi_bank(n: int) -> RawBank:
     """An even number of words, none of which can be decoded."""
-    return RawBank(BankType.FT_CLUSTER, 5, 3, memoryview(bytes(4) + b"\4\0" * n))
+    return RawBank(LhcbBankType.FT_CLUSTER, 5, 3, memoryview(bytes(4) + b"\4\0" * n))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,7 @@ def test_each_limit_and_that_of_the_sum_takes_what_is_above_it(
     mep = encode(events)
     runner = SciFiChain(GEOMETRY, limits_of(mep), chain)
     made = runner.run(mep)
-    taken = [int(bool(event.flags & EventFlag.GLOBAL_EVENT_CUT)) for event in made]
+    taken = [int(bool(event.flags & GLOBAL_EVENT_CUT.mask)) for event in made]
     if block_size is not None:
         workspace = runner.workspace
         names = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows")
@@ -135,7 +136,7 @@ def test_each_limit_and_that_of_the_sum_takes_what_is_above_it(
             limits_of(mep),
             with_block_size(block_size, kernels=chain.kernels),
         )
-        assert columns["events.flags"][: len(events)].tolist() == [EventFlag.GLOBAL_EVENT_CUT * n for n in taken]
+        assert columns["events.flags"][: len(events)].tolist() == [GLOBAL_EVENT_CUT.mask * n for n in taken]
     assert taken == expected
 
 
@@ -162,7 +163,7 @@ def test_nothing_of_an_event_that_is_cut_is_decoded_in_any_detector() -> None:
     workspace = runner.workspace
     events = runner.run(mep)
     cut, kept = (0, 1) if cut_first else (1, 0)
-    assert [events[cut].flags, events[kept].flags] == [EventFlag.GLOBAL_EVENT_CUT, 0]
+    assert [events[cut].flags, events[kept].flags] == [GLOBAL_EVENT_CUT.mask, 0]
     for name in ("velo_clusters.bound", "scifi_hits.bound"):
         assert workspace.fetch(name)[cut] == 0, name
         assert workspace.fetch(name)[kept] > 0, name
@@ -179,7 +180,7 @@ def test_an_event_that_is_cut_changes_no_other_event() -> None:
     chain = with_constants(scifi_chain(), global_event_cut={"max_clusters": limit, "max_scifi_clusters": limit})
     mep = encode(events)
     alone = SciFiChain(GEOMETRY, limits_of(mep), chain).run(mep)
-    dense = [RawBank(BankType.FT_CLUSTER, 5, 9, payload_of([(0, 0, 0, 0)] * (limit + 2)))]
+    dense = [RawBank(LhcbBankType.FT_CLUSTER, 5, 9, payload_of([(0, 0, 0, 0)] * (limit + 2)))]
     mixed = encode([dense, events[0], dense, *events[1:]])
     _, first, _, second, third = SciFiChain(GEOMETRY, limits_of(mixed), chain).run(mixed)
     assert all(a.same_as(b) for a, b in zip(alone, (first, second, third), strict=True))
@@ -190,6 +191,6 @@ def test_the_workspace_of_a_new_batch_forgets_the_cut() -> None:
     small = encode([[scifi_bank(2)]])
     large = encode([[scifi_bank(MAX_CLUSTERS + 2)]])
     chain = SciFiChain(GEOMETRY, limits_of(large), scifi_chain())
-    assert chain.run(large)[0].flags & EventFlag.GLOBAL_EVENT_CUT
+    assert chain.run(large)[0].flags & GLOBAL_EVENT_CUT.mask
     chain.workspace.seal([MepInBatch(1, small.fragments)])
-    assert not chain.run(small)[0].flags & EventFlag.GLOBAL_EVENT_CUT
+    assert not chain.run(small)[0].flags & GLOBAL_EVENT_CUT.mask

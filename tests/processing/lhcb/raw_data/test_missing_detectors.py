@@ -17,9 +17,11 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, events_of
+from hltnode.processing.lhcb.raw_data.flags import MISSING_DETECTOR
 from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, subdetector_of
+from hltnode.protocol.raw_data.source_id import subdetector_of
 
 HALVES = {
     "velo": (SubDetector.VELO_A, SubDetector.VELO_C),
@@ -48,7 +50,7 @@ def is_flagged(*events: Sequence[RawBank], **required: int) -> list[bool]:
     (batch,) = OfflineRunner(engine).run([encode_mep(CHAIN, events)])
     words = batch.workspace.host_array("events.flags")[: len(events)]
     flags = [EventFlag(int(word)) for word in words]
-    assert set(flags) <= {EventFlag(0), EventFlag.MISSING_DETECTOR}
+    assert set(flags) <= {EventFlag(0), EventFlag(MISSING_DETECTOR.mask)}
     return [bool(flag) for flag in flags]
 
 

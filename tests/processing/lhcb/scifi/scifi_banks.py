@@ -11,8 +11,9 @@ import numpy as np
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 Word = tuple[int, int, int, int]
 """Link, cell, fraction, edge."""
@@ -34,7 +35,7 @@ def simulated_events(n: int) -> list[list[RawBank]]:
 def as_version(banks: Sequence[RawBank], version: int) -> list[RawBank]:
     """The same words in SciFi banks of another version."""
     return [
-        RawBank(bank.type, version, bank.source_id, bank.payload) if bank.type == BankType.FT_CLUSTER else bank
+        RawBank(bank.type, version, bank.source_id, bank.payload) if bank.type == LhcbBankType.FT_CLUSTER else bank
         for bank in banks
     ]
 
@@ -47,4 +48,4 @@ def payload_of(words: Sequence[Word]) -> memoryview:
 
 def bank_of(words: Sequence[Word], number: int = 7, version: int = 5) -> RawBank:
     """A bank of these words, as they are."""
-    return RawBank(BankType.FT_CLUSTER, version, number, payload_of(words))
+    return RawBank(LhcbBankType.FT_CLUSTER, version, number, payload_of(words))

@@ -33,7 +33,7 @@ from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.velo.collections import velo_geometry, velo_types
 from hltnode.processing.selection.lines.line import selection_types
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS as VELO_ALGORITHMS
 

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.geometry.ideal_scifi import LINKS_OF_BANKS, QUARTERS_PER_LAYER
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry, SciFiHitPositions
-from hltnode.protocol.errors import SciFiBankError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi, decode_scifi_words
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, number_of, subdetector_of
+from hltnode.protocol.lhcb.errors import SciFiBankError
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import number_of, subdetector_of
 
 BANKS_OF_STATION = QUARTERS_PER_LAYER * 4 * len(LINKS_OF_BANKS[0])
 ONE_HIT_PER_WORD = 4
@@ -43,7 +45,7 @@ def n_links(bank: int) -> int:
 def is_read(bank: RawBank) -> bool:
     """Whether the bank comes from a source of the SciFi: simulated source ids have no sub-detector."""
     side = subdetector_of(bank.source_id)
-    return side in (SubDetector.SCIFI_A, SubDetector.SCIFI_C) or (side == 0 and bank.type == BankType.FT_CLUSTER)
+    return side in (SubDetector.SCIFI_A, SubDetector.SCIFI_C) or (side == 0 and bank.type == LhcbBankType.FT_CLUSTER)
 
 
 def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: bool = False) -> ExpectedHits:
@@ -59,7 +61,7 @@ def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: b
         except SciFiBankError:
             flags = EventFlag.BANK_ERROR
             continue
-        if bank.type != BankType.FT_CLUSTER or words.link.max(initial=0) >= n_links(number_of(bank.source_id)):
+        if bank.type != LhcbBankType.FT_CLUSTER or words.link.max(initial=0) >= n_links(number_of(bank.source_id)):
             flags = EventFlag.BANK_ERROR
         elif len(words.link):
             good.append(bank)

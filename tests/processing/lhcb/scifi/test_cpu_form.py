@@ -13,8 +13,10 @@ from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.scifi_mats import read_out_table
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.processing.framework.kernel_runner import on_cpu
 from tests.processing.lhcb.scifi.scifi_chain import scifi_chain
 from tests.processing.lhcb.scifi.scifi_reference import Reference
@@ -43,7 +45,7 @@ def random_bank(rng: np.random.Generator, number: int, n_words: int, edges: floa
     channels = channels[channels < CHANNELS_OF_BANK[number]]
     words = channels << 2 | rng.integers(0, 2, len(channels)) << 1 | (rng.random(len(channels)) < edges)
     payload = np.array([0, 0, *words, *([0] * (len(words) % 2))], "<u2").tobytes()
-    return RawBank(BankType.FT_CLUSTER, version, number, memoryview(payload))
+    return RawBank(LhcbBankType.FT_CLUSTER, version, number, memoryview(payload))
 
 
 def random_event(rng: np.random.Generator, most_words: int, edges: float, version: int = 5) -> list[RawBank]:
@@ -75,7 +77,7 @@ def test_more_hits_than_the_event_may_have() -> None:
     """Edges as far apart as a link allows."""
     words = [link << 9 | cell << 2 | 1 for link in range(16) for cell in (0, 127)]
     payload = memoryview(np.array([0, 0, *words], "<u2").tobytes())
-    banks = [RawBank(BankType.FT_CLUSTER, 5, i, payload) for i in range(240)]
+    banks = [RawBank(LhcbBankType.FT_CLUSTER, 5, i, payload) for i in range(240)]
     assert flags_where_forms_agree([banks, banks[:1]]) == [EventFlag.OVERFLOW, EventFlag.OVERFLOW]
 
 
@@ -100,6 +102,8 @@ def test_two_sources_of_one_number_beside_sound_banks() -> None:
     rng = np.random.default_rng(4)
     event = random_event(rng, 30, 0.2)
     sides = (SubDetector.SCIFI_A, SubDetector.SCIFI_C)
-    twice = [RawBank(BankType.FT_CLUSTER, 5, source_id(side, 9), random_bank(rng, 9, 5, 0.0).payload) for side in sides]
+    twice = [
+        RawBank(LhcbBankType.FT_CLUSTER, 5, source_id(side, 9), random_bank(rng, 9, 5, 0.0).payload) for side in sides
+    ]
     others = [bank for bank in event if bank.source_id != 9]
     assert flags_where_forms_agree([[*twice, *others], [*twice[:1], *others]]) == [EventFlag.BANK_ERROR] * 2

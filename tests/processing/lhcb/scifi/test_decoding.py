@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.lhcb.truth import decode_particles
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.scifi.scifi_banks import Word, as_version, bank_of, payload_of, real_events, simulated_events
@@ -241,9 +243,9 @@ OTHER_TYPE = RawBank(91, 5, source_id(SubDetector.SCIFI_A, 9), payload_of(GOOD))
         bank_of(GOOD, 9, 3),
         bank_of(GOOD, 9, 7),
         bank_of(GOOD, 9, 8),
-        RawBank(BankType.FT_CLUSTER, 5, source_id(SubDetector.SCIFI_C, 240), payload_of(GOOD)),
-        RawBank(BankType.FT_CLUSTER, 5, 9, memoryview(bytes(2))),
-        RawBank(BankType.FT_CLUSTER, 5, 9, memoryview(bytes(9))),
+        RawBank(LhcbBankType.FT_CLUSTER, 5, source_id(SubDetector.SCIFI_C, 240), payload_of(GOOD)),
+        RawBank(LhcbBankType.FT_CLUSTER, 5, 9, memoryview(bytes(2))),
+        RawBank(LhcbBankType.FT_CLUSTER, 5, 9, memoryview(bytes(9))),
         bank_of([(0, 9, 0, 0), (0, 5, 0, 0)], 9),
         bank_of([(0, 9, 0, 0), (0, 9, 1, 0)], 9),
         bank_of([(0, 9, 0, 1), (0, 11, 0, 1)], 9),
@@ -277,7 +279,7 @@ def test_a_damaged_bank_flags_its_event_and_gives_no_hits(broken: RawBank) -> No
 
 def test_two_banks_of_one_number_flag_their_event_and_neither_gives_hits() -> None:
     twice = [
-        RawBank(BankType.FT_CLUSTER, 5, source_id(side, 9), payload_of([(0, cell, 0, 0)]))
+        RawBank(LhcbBankType.FT_CLUSTER, 5, source_id(side, 9), payload_of([(0, cell, 0, 0)]))
         for cell, side in enumerate((SubDetector.SCIFI_A, SubDetector.SCIFI_C), 4)
     ]
     banks = [*twice, bank_of(GOOD, 8)]
@@ -298,7 +300,7 @@ def test_events_without_banks_words_or_a_detector_have_no_hits() -> None:
 
 def test_only_one_word_of_zero_at_the_end_is_padding() -> None:
     (event,) = run_scifi(
-        encode([[RawBank(BankType.FT_CLUSTER, 5, 3, memoryview(bytes(6))), bank_of([(0, 0, 0, 0)], 4)]]), GEOMETRY
+        encode([[RawBank(LhcbBankType.FT_CLUSTER, 5, 3, memoryview(bytes(6))), bank_of([(0, 0, 0, 0)], 4)]]), GEOMETRY
     )
     assert len(event.ids) == 1
 

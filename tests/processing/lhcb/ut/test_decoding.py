@@ -17,10 +17,12 @@ from hltnode.processing.lhcb.geometry.ut import LAYER_OFFSETS, UtGeometry, UtHit
 from hltnode.processing.lhcb.offline.simulation.detector import Detector as SimulatedDetector
 from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import BOARDS, N_STRIPS, UtHits, data_source_id, decode_ut, encode_ut_v4
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.source_id import SubDetector, source_id
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits_of, ut_chain
 from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
 
@@ -121,7 +123,7 @@ def random_hits(rng: np.random.Generator, n: int) -> UtHits:
 def bank_v3(source: int, words: Sequence[int]) -> RawBank:
     """A bank of clusters without their charges, which the trigger does not read."""
     payload = np.array([len(words), 0x80, *words], np.uint16).tobytes()
-    return RawBank(BankType.UT, 3, source, memoryview(payload + bytes(-len(payload) % 4)))
+    return RawBank(LhcbBankType.UT, 3, source, memoryview(payload + bytes(-len(payload) % 4)))
 
 
 def banks_v3(hits: UtHits) -> list[RawBank]:
@@ -180,7 +182,7 @@ def test_events_without_banks_have_no_hits() -> None:
 
 def test_a_missing_bank_takes_its_own_hits_only() -> None:
     detector = Detector.builtin()
-    banks = [bank for bank in simulated(1)[0] if bank.type != BankType.UT or bank.source_id != 1]
+    banks = [bank for bank in simulated(1)[0] if bank.type != LhcbBankType.UT or bank.source_id != 1]
     (event,) = run([banks], detector)
     assert event.flags == 0
     assert_same_hits(event, detector.ut.hits(decode_ut(banks)), detector.ut)
@@ -199,21 +201,23 @@ def test_of_two_banks_of_a_board_the_second_one_is_not_read() -> None:
 
 def v4(header: Sequence[int], n_words: int, source: int = data_source_id(3)) -> RawBank:
     words = (np.arange(n_words, dtype=np.uint16) % 500 + 1) << 5
-    return RawBank(BankType.UT, 4, source, memoryview(bytes(header) + words.astype("<u2").tobytes()))
+    return RawBank(LhcbBankType.UT, 4, source, memoryview(bytes(header) + words.astype("<u2").tobytes()))
 
 
 DAMAGED = {
-    "more clusters than the bank has bytes": RawBank(BankType.UT, 3, 3, memoryview(bytes((9, 0, 0, 0, 1, 0, 1, 0)))),
-    "no header": RawBank(BankType.UT, 3, 3, memoryview(b"")),
+    "more clusters than the bank has bytes": RawBank(
+        LhcbBankType.UT, 3, 3, memoryview(bytes((9, 0, 0, 0, 1, 0, 1, 0)))
+    ),
+    "no header": RawBank(LhcbBankType.UT, 3, 3, memoryview(b"")),
     "a board above 239": bank_v3(240, [1, 2]),
     "a lane above 5": bank_v3(3, [6 * 512 << 2]),
-    "an unknown version": RawBank(BankType.UT, 5, data_source_id(3), memoryview(bytes(64))),
-    "another type": RawBank(BankType.FT_CLUSTER, 3, source_id(SubDetector.UT_A, 3), memoryview(bytes(64))),
+    "an unknown version": RawBank(LhcbBankType.UT, 5, data_source_id(3), memoryview(bytes(64))),
+    "another type": RawBank(LhcbBankType.FT_CLUSTER, 3, source_id(SubDetector.UT_A, 3), memoryview(bytes(64))),
     "version 4 with more hits than bytes": v4((0, 0, 0, 0, 3, 0, 0, 0), 12),
-    "version 4 of an odd size": RawBank(BankType.UT, 4, data_source_id(3), memoryview(bytes(35))),
-    "version 4 without header": RawBank(BankType.UT, 4, data_source_id(3), memoryview(bytes(6))),
+    "version 4 of an odd size": RawBank(LhcbBankType.UT, 4, data_source_id(3), memoryview(bytes(35))),
+    "version 4 without header": RawBank(LhcbBankType.UT, 4, data_source_id(3), memoryview(bytes(6))),
     "version 4 with strip 0": RawBank(
-        BankType.UT, 4, data_source_id(3), memoryview(bytes((0, 0, 0, 0, 1, 0, 0, 0)) + bytes(24))
+        LhcbBankType.UT, 4, data_source_id(3), memoryview(bytes((0, 0, 0, 0, 1, 0, 0, 0)) + bytes(24))
     ),
     "version 4 of board -1": v4((0, 0, 0, 0, 1, 0, 0, 0), 12, source_id(SubDetector.UT_A, 0x100)),
 }

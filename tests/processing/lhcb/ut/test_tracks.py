@@ -18,9 +18,10 @@ from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
 from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import UtHits, decode_ut
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth_columns import decode_particle_columns
+from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.ut.search_oracle import OracleHits, UtTrack, velo_ut_tracks
 from tests.processing.lhcb.ut.test_decoding import banks_v3, real_events, simulated
 from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits_of, ut_chain
@@ -98,7 +99,7 @@ def dense_event(n: int) -> list[RawBank]:
     board, lane, strip, fraction = np.unique(rows, axis=1)
     none = np.zeros_like(board)
     return [
-        *(bank for bank in events[0] if bank.type != BankType.UT),
+        *(bank for bank in events[0] if bank.type != LhcbBankType.UT),
         *banks_v3(UtHits(board, lane, strip, fraction, none, none)),
     ]
 

@@ -41,7 +41,7 @@ from hltnode.processing.lhcb.ut.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.ut.search_tracks import search_tracks
 from hltnode.processing.lhcb.ut.select_tracks import select_tracks
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 
 UT_ALGORITHMS = (estimate_input_size, hit_offsets, decode_banks, search_tracks, select_tracks)

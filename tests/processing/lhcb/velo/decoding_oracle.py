@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 Pixel = tuple[int, int]
 """Column and row on a sensor."""
@@ -38,7 +39,7 @@ class Cluster:
 
 def retina(banks: Sequence[RawBank]) -> list[Cluster]:
     """The clusters of VPRetinaCluster banks; words of 0 are fillers."""
-    clusters = decode_retina_clusters([bank for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER])
+    clusters = decode_retina_clusters([bank for bank in banks if bank.type == LhcbBankType.VP_RETINA_CLUSTER])
     unit = 2.0**-clusters.fraction_bits
     columns = (clusters.sensor, clusters.column, clusters.row, clusters.fraction_x, clusters.fraction_y)
     return [
@@ -50,7 +51,7 @@ def retina(banks: Sequence[RawBank]) -> list[Cluster]:
 
 def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
     """The clusters of VP banks by the masks of docs/physics/velo-clustering.md."""
-    found = decode_superpixels(bank for bank in banks if bank.type == BankType.VP)
+    found = decode_superpixels(bank for bank in banks if bank.type == LhcbBankType.VP)
     isolated: list[tuple[int, set[Pixel]]] = []
     lit: dict[int, set[Pixel]] = {}
     for sensor, column, row, pattern, alone in zip(

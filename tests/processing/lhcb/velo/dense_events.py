@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.velo.collections import N_MODULE_PAIRS, PHI_BIN_BITS
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import (
     N_COLUMNS,
     N_ROWS,
@@ -21,7 +22,7 @@ from hltnode.protocol.lhcb.banks.velo import (
     encode_superpixels,
 )
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 RETINA_VERSION, SUPER_PIXEL_VERSION = 3, 2
 SENSORS_PER_PAIR = N_SENSORS // N_MODULE_PAIRS
@@ -31,7 +32,7 @@ HASH_FACTOR = 2654435769
 PIXELS_TRIED = 100_000
 """Of each module pair: enough for what a bin of phi may hold."""
 
-VELO_BANKS = {BankType.VP, BankType.VP_RETINA_CLUSTER}
+VELO_BANKS = {LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER}
 
 Integers = NDArray[np.integer]
 

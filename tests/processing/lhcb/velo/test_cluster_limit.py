@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.raw_data.flags import TOO_MANY_CLUSTERS
 from hltnode.processing.lhcb.velo.decoding.cluster_limit import cluster_limit
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.dense_events import noise, super_pixel_noise
 from tests.processing.lhcb.velo.velo_chain import VeloChain, limits_of, run_velo
@@ -34,9 +35,9 @@ def announced_clusters(banks: list[RawBank]) -> int:
     """Words of retina banks; pixels of super-pixels without a lit neighbour to the north or east in their pattern."""
     n = 0
     for bank in banks:
-        if bank.type == BankType.VP_RETINA_CLUSTER:
+        if bank.type == LhcbBankType.VP_RETINA_CLUSTER:
             n += len(bank.payload) // WORD - 1
-        elif bank.type == BankType.VP:
+        elif bank.type == LhcbBankType.VP:
             patterns = np.frombuffer(bank.payload, "<u4")[1:] & 0xFF
             n += sum(_candidates(int(pattern)) for pattern in patterns)
     return n
@@ -50,7 +51,7 @@ def _candidates(pattern: int) -> int:
 def cut(bounds: NDArray[np.uint32], flags: NDArray[np.uint32], max_clusters: int) -> tuple[list[int], list[int]]:
     """Bounds and flags after the cut."""
     beyond = bounds > max_clusters
-    return np.where(beyond, 0, bounds).tolist(), np.where(beyond, flags | EventFlag.TOO_MANY_CLUSTERS, flags).tolist()
+    return np.where(beyond, 0, bounds).tolist(), np.where(beyond, flags | TOO_MANY_CLUSTERS.mask, flags).tolist()
 
 
 @pytest.mark.parametrize("block_size", [None, 1, 32, 100, 256])
@@ -77,7 +78,7 @@ def test_the_cut_counts_what_the_banks_announce(encoding: str) -> None:
     banks = [make(size, seed) for seed, size in enumerate(sizes)]
     assert [announced_clusters(event) for event in banks] == sizes
     events = run_velo(encode_mep(CHAIN, banks), GEOMETRY)
-    assert [event.flags for event in events] == [0, 0, EventFlag.TOO_MANY_CLUSTERS, EventFlag.TOO_MANY_CLUSTERS]
+    assert [event.flags for event in events] == [0, 0, TOO_MANY_CLUSTERS.mask, TOO_MANY_CLUSTERS.mask]
     assert [len(event.ids) > 0 for event in events] == [True, True, False, False]
     assert [len(event.tracks) > 0 for event in events] == [True, True, False, False]
 
@@ -106,7 +107,7 @@ def test_the_trigger_configuration_sets_the_cut_and_its_key_changes() -> None:
         workspace.wait()
         flags.append(workspace.output.flags.tolist())
         counts = workspace.output.counts
-    assert flags == [[0, 0, 0], [EventFlag.TOO_MANY_CLUSTERS] * 3]
+    assert flags == [[0, 0, 0], [TOO_MANY_CLUSTERS.mask] * 3]
     assert not any(values.any() for values in counts.values())
 
 

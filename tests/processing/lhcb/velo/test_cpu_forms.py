@@ -21,7 +21,8 @@ from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloE
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.velo.collections import HIT_PADDING, N_MODULE_PAIRS, NO_MODULE_PAIR
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.velo.dense_events import (
     SUPER_PIXELS,
@@ -69,20 +70,20 @@ def encoded(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
     return encode_mep(CHAIN, [list(banks) for banks in events])
 
 
-def bank_of(kind: BankType, version: int, number: int, words: NDArray[np.uint32]) -> RawBank:
+def bank_of(kind: LhcbBankType, version: int, number: int, words: NDArray[np.uint32]) -> RawBank:
     """A bank with its count, or without (version 4)."""
     count = b"" if version == 4 else len(words).to_bytes(4, "little")
     payload = count + words.astype("<u4").tobytes()
     return RawBank(kind, version, number, memoryview(payload))
 
 
-def random_bank(kind: BankType, version: int, number: int, n: int, rng: np.random.Generator) -> RawBank:
+def random_bank(kind: LhcbBankType, version: int, number: int, n: int, rng: np.random.Generator) -> RawBank:
     return bank_of(kind, version, number, rng.integers(0, 1 << 32, n, dtype=np.uint32))
 
 
 def dense_maps(density: float, rng: np.random.Generator) -> list[RawBank]:
     """A patch of each sensor, some in its corners, whose pixels are lit with a probability; none is marked isolated."""
-    return [bank_of(BankType.VP, 2, sensor, words) for sensor, words in enumerate(dense_words(density, rng))]
+    return [bank_of(LhcbBankType.VP, 2, sensor, words) for sensor, words in enumerate(dense_words(density, rng))]
 
 
 def dense_words(density: float, rng: np.random.Generator) -> list[NDArray[np.uint32]]:
@@ -152,12 +153,12 @@ def test_pairs_of_sensors_give_what_two_banks_give(target: str) -> None:
     """Version 4 has two sensors in a bank, in any order."""
     rng = np.random.default_rng(5)
     of_sensors = dense_words(0.1, rng)
-    single = [bank_of(BankType.VP, 3, sensor, of) for sensor, of in enumerate(of_sensors)]
+    single = [bank_of(LhcbBankType.VP, 3, sensor, of) for sensor, of in enumerate(of_sensors)]
     pairs = []
     for number in range(SENSORS // 2):
         first, second = of_sensors[2 * number : 2 * number + 2]
         pairs.append(
-            bank_of(BankType.VP, 4, number, rng.permutation(np.concatenate([first, second | np.uint32(1 << 23)])))
+            bank_of(LhcbBankType.VP, 4, number, rng.permutation(np.concatenate([first, second | np.uint32(1 << 23)])))
         )
     [one] = compared(encoded([single]), target=target)
     [other] = compared(encoded([pairs]), target=target)
@@ -170,9 +171,9 @@ def test_every_pattern_alone(target: str) -> None:
     """What is marked isolated and has no neighbours gives what it gives without the mark."""
     rng = np.random.default_rng(6)
     of_sensors = {sensor: isolated_words(rng) for sensor in (0, 103, 207)}
-    marked = [bank_of(BankType.VP, 2, sensor, words) for sensor, words in of_sensors.items()]
+    marked = [bank_of(LhcbBankType.VP, 2, sensor, words) for sensor, words in of_sensors.items()]
     unmarked = [
-        bank_of(BankType.VP, 2, sensor, np.asarray(words & 0x7FFFFFFF, np.uint32))
+        bank_of(LhcbBankType.VP, 2, sensor, np.asarray(words & 0x7FFFFFFF, np.uint32))
         for sensor, words in of_sensors.items()
     ]
     [one], [other] = compared(encoded([marked]), target=target), compared(encoded([unmarked]), target=target)
@@ -201,8 +202,8 @@ def test_events_laid_over_one_another(shared: Path, target: str) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
-@pytest.mark.parametrize("kind", [BankType.VP, BankType.VP_RETINA_CLUSTER])
-def test_random_words(kind: BankType, version: int) -> None:
+@pytest.mark.parametrize("kind", [LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER])
+def test_random_words(kind: LhcbBankType, version: int) -> None:
     """Among them columns that do not exist, and words of one position."""
     rng = np.random.default_rng(version)
     numbers = range(SENSORS // (2 if version == 4 else 1))
@@ -213,7 +214,7 @@ def test_random_words(kind: BankType, version: int) -> None:
 
 def test_words_of_one_position_and_a_sensor_in_two_banks() -> None:
     words = np.array([0x11 | 5 << 8 | 7 << 14, 0x22 | 5 << 8 | 7 << 14, 0x80 | 4 << 8 | 7 << 14], np.uint32)
-    mep = encoded([[bank_of(BankType.VP, 2, sensor, words) for sensor in (9, 150)]])
+    mep = encoded([[bank_of(LhcbBankType.VP, 2, sensor, words) for sensor in (9, 150)]])
     assert [len(event.ids) for event in compared(mep)] == [2]
     (one, begin, size), other = mep.fragments
     same_number = (one & ~0x7FF) | (other[0] & 0x7FF)
@@ -224,13 +225,13 @@ def test_words_of_one_position_and_a_sensor_in_two_banks() -> None:
 def test_a_count_that_lies_where_no_word_fits() -> None:
     """A bank of retina clusters that is only such a count flags its event, whether or not others have something."""
     words = np.array([0x11 | 5 << 8 | 7 << 14], np.uint32)
-    lying = RawBank(BankType.VP, 2, 3, memoryview((7).to_bytes(4, "little")))
-    for others in ([bank_of(BankType.VP, 2, 9, words)], []):
+    lying = RawBank(LhcbBankType.VP, 2, 3, memoryview((7).to_bytes(4, "little")))
+    for others in ([bank_of(LhcbBankType.VP, 2, 9, words)], []):
         mep = encoded([[lying, *others]])
         data = mep.data.copy()
         begin = next(at for source, at, _ in mep.fragments if source & 0x7FF == 3)
-        assert data[begin + TYPES_IN_MFP] == BankType.VP
-        data[begin + TYPES_IN_MFP] = BankType.VP_RETINA_CLUSTER
+        assert data[begin + TYPES_IN_MFP] == LhcbBankType.VP
+        data[begin + TYPES_IN_MFP] = LhcbBankType.VP_RETINA_CLUSTER
         [event] = compared(replace(mep, data=data))
         assert event.flags == EventFlag.BANK_ERROR
         assert len(event.ids) == len(others)

@@ -16,8 +16,9 @@ from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.velo.collections import N_MODULE_PAIRS, PHI_BIN_BITS
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.dense_events import (
     SUPER_PIXELS,
@@ -39,7 +40,7 @@ MAX_HITS_PER_BIN, MAX_PAIRS_PER_HIT = 256, 32
 
 def is_crowded(banks: list[RawBank]) -> bool:
     """Whether a stretch of the table of super-pixels is full, or bins of phi have too many hits or pairs of hits."""
-    if any(bank.type == BankType.VP for bank in banks):
+    if any(bank.type == LhcbBankType.VP for bank in banks):
         return _fills_a_stretch(banks)
     clusters = decode_retina_clusters(banks)
     xyz = GEOMETRY.local_to_global(clusters.sensor, clusters.column, clusters.row)

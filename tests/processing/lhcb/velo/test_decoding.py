@@ -16,8 +16,9 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import SuperPixels, encode_superpixels, superpixels_of_pixels
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.decoding_oracle import Cluster, connected_components, retina, sorted_hits, super_pixels
 from tests.processing.lhcb.velo.velo_chain import (
     UNCUT,
@@ -94,13 +95,13 @@ def test_cluster_counts_of_the_real_events_are_those_of_plain_connected_componen
 def super_pixel_bank(sensor: int, words: list[int], version: int = 2) -> RawBank:
     """A VP bank with these words."""
     content = np.array([len(words), *words] if version < 4 else words, dtype="<u4")
-    return RawBank(BankType.VP, version, sensor, memoryview(content.tobytes()))
+    return RawBank(LhcbBankType.VP, version, sensor, memoryview(content.tobytes()))
 
 
 def retina_bank(sensor: int, words: list[int], version: int = 3) -> RawBank:
     """A VPRetinaCluster bank with these words."""
     content = np.array([len(words), *words] if version < 4 else words, dtype="<u4")
-    return RawBank(BankType.VP_RETINA_CLUSTER, version, sensor, memoryview(content.tobytes()))
+    return RawBank(LhcbBankType.VP_RETINA_CLUSTER, version, sensor, memoryview(content.tobytes()))
 
 
 @pytest.mark.slow
@@ -194,14 +195,14 @@ def test_words_of_the_same_super_pixel_are_merged() -> None:
 @pytest.mark.parametrize(
     "bank",
     [
-        RawBank(BankType.VP, 1, 7, memoryview(bytes(8))),
-        RawBank(BankType.VP_RETINA_CLUSTER, 5, 7, memoryview(bytes(8))),
-        RawBank(BankType.VP_RETINA_CLUSTER, 3, 7, memoryview(np.array([3, 1 << 12], "<u4").tobytes())),
-        RawBank(BankType.VP, 2, 7, memoryview(np.array([2**32 - 1, 1], "<u4").tobytes())),
-        RawBank(BankType.VP_RETINA_CLUSTER, 3, 7, memoryview(b"\1")),
-        RawBank(BankType.VP_RETINA_CLUSTER, 4, 7, memoryview(b"\1\2\3\4\5\6")),
-        RawBank(BankType.VP_RETINA_CLUSTER, 3, 3 << 11 | 208, memoryview(np.array([1, 1 << 12], "<u4").tobytes())),
-        RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | 104, memoryview(np.array([1 << 12], "<u4").tobytes())),
+        RawBank(LhcbBankType.VP, 1, 7, memoryview(bytes(8))),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 5, 7, memoryview(bytes(8))),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 7, memoryview(np.array([3, 1 << 12], "<u4").tobytes())),
+        RawBank(LhcbBankType.VP, 2, 7, memoryview(np.array([2**32 - 1, 1], "<u4").tobytes())),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 7, memoryview(b"\1")),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 7, memoryview(b"\1\2\3\4\5\6")),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 3 << 11 | 208, memoryview(np.array([1, 1 << 12], "<u4").tobytes())),
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 3 << 11 | 104, memoryview(np.array([1 << 12], "<u4").tobytes())),
         RawBank(91, 3, 2 << 11 | 7, memoryview(bytes(8))),
     ],
     ids=[
@@ -220,7 +221,7 @@ def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: R
     source = bank.source_id if bank.source_id >> 11 else 3 << 11 | bank.source_id
     broken = RawBank(bank.type, bank.version, source, bank.payload)
     # One super-pixel with one pixel lit, or one cluster; both encodings in one event would leave super-pixels out.
-    good = super_pixel_bank(8, [0x4001]) if bank.type == BankType.VP else retina_bank(8, [0x4001])
+    good = super_pixel_bank(8, [0x4001]) if bank.type == LhcbBankType.VP else retina_bank(8, [0x4001])
     good = RawBank(good.type, good.version, 2 << 11 | 8, good.payload)
     (event,) = run_velo(encode_mep(CHAIN, [[good, broken]]), GEOMETRY)
     assert event.flags == EventFlag.BANK_ERROR
@@ -229,9 +230,11 @@ def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: R
 
 def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_empty() -> None:
     words = list(range(4096, 4096 + 16000))
-    banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words, 4).payload) for n in range(5)]
+    banks = [
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words, 4).payload) for n in range(5)
+    ]
     small = [
-        RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
+        RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 3 << 11 | n, retina_bank(n, words[:3], 4).payload) for n in range(5)
     ]
     mep = encode_mep(CHAIN, [banks, small])
     large_event, small_event = VeloChain(GEOMETRY, limits_of(mep), trigger=UNCUT).run(mep)
@@ -242,7 +245,7 @@ def test_an_event_with_more_clusters_than_16_bits_number_is_flagged_and_kept_emp
 
 
 def test_an_event_whose_hits_crowd_in_one_place_is_flagged_and_kept_empty() -> None:
-    banks = [RawBank(BankType.VP_RETINA_CLUSTER, 4, 3 << 11 | 4, retina_bank(4, [0x5000] * 3000, 4).payload)]
+    banks = [RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 3 << 11 | 4, retina_bank(4, [0x5000] * 3000, 4).payload)]
     (event,) = run_velo(encode_mep(CHAIN, [banks]), GEOMETRY)
     assert event.flags == EventFlag.OVERFLOW
     assert (len(event.ids), event.tracks) == (0, [])

@@ -17,8 +17,9 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import encode_retina_clusters
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.dense_events import crowded_in_phi, noise, overlaid
 from tests.processing.lhcb.velo.follow_tracks_oracle import Following
 from tests.processing.lhcb.velo.search_by_triplet_oracle import Cuts
@@ -115,7 +116,7 @@ def test_random_words(version: int) -> None:
     """Banks of bytes that nothing has checked: columns that do not exist, words of one position."""
     rng = np.random.default_rng(version)
     numbers = range(208 // (2 if version == 4 else 1))
-    kind = BankType.VP_RETINA_CLUSTER
+    kind = LhcbBankType.VP_RETINA_CLUSTER
     events = [[random_bank(kind, version, i, int(rng.integers(0, most)), rng) for i in numbers] for most in (2, 12, 90)]
     for event in found(events):
         assert event.flags & EventFlag.BANK_ERROR

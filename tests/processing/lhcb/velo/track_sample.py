@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
+from hltnode.protocol.lhcb.truth import McVertex, decode_particles, decode_vertices
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.truth import McVertex, decode_particles, decode_vertices
 
 DEVELOPMENT_MDF = "data/lhcb-minbias-mdf/minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
 ORIENTATION = 3 << 26
@@ -78,7 +78,7 @@ def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[
     channels: list[list[NDArray[np.uint32]]] = []
     for record in iter_records((shared / DEVELOPMENT_MDF).read_bytes(), verify_checksum=False):
         banks = record.banks()
-        clusters = decode_retina_clusters([bank for bank in banks if bank.type == BankType.VP_RETINA_CLUSTER])
+        clusters = decode_retina_clusters([bank for bank in banks if bank.type == LhcbBankType.VP_RETINA_CLUSTER])
         unit = 1 << clusters.fraction_bits
         position = geometry.local_to_global(
             clusters.sensor, clusters.column, clusters.row, clusters.fraction_x / unit, clusters.fraction_y / unit
@@ -87,7 +87,7 @@ def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[
         channel = (clusters.sensor << 18 | chip << 16 | column << 8 | clusters.row).astype(np.uint32)
         place = {int(value): i for i, value in enumerate(channel)}
         tracks, ids = [], []
-        for particle in decode_particles([bank for bank in banks if bank.type == BankType.MC_TRACKS]):
+        for particle in decode_particles([bank for bank in banks if bank.type == LhcbBankType.MC_TRACKS]):
             found = sorted(
                 (place[value & CHANNEL] for value in particle.velo_ids if value & CHANNEL in place),
                 key=lambda i: -position[i, 2],
@@ -97,7 +97,7 @@ def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[
                 ids.append(channel[found])
         events.append(tracks)
         channels.append(ids)
-        vertices.append(decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES)))
+        vertices.append(decode_vertices(next(bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES)))
     return TrackSample(events, geometry.beamline), vertices, channels
 
 

@@ -66,7 +66,7 @@ def test_a_document_gives_back_lines_and_constants(document: TckDocument, tmp_pa
 
 def test_the_default_configuration_names_its_sequence() -> None:
     document = CHAIN.document(CHAIN.load_trigger(None))
-    assert (document.chain, document.sequence) == ("hlt1", "forward_then_matching")
+    assert (document.chain, document.sequence) == ("lhcb", "forward_then_matching")
     assert document.collections == (*CHAIN.sequences[document.sequence].counts, "unknown_selections")
 
 
@@ -74,7 +74,7 @@ def test_the_differences_of_two_documents_are_named(document: TckDocument) -> No
     other = json.loads(document.text)
     other["content"]["lines"][0]["postscale"] = 0.5
     other["content"]["lines"].pop()
-    changed = TckDocument("hlt1", "forward", document.collections, other["content"])
+    changed = TckDocument("lhcb", "forward", document.collections, other["content"])
     found = differences(document, changed)
     assert found["lines.Hlt1VeloMicroBias.postscale"] == (0.001, 0.5)
     assert found["lines.Hlt1Displaced.input"] == ("events", None)
@@ -141,7 +141,16 @@ def test_the_document_of_another_chain_is_refused(document: TckDocument) -> None
     with pytest.raises(TriggerConfigError, match="one of chain 'other'"):
         CHAIN.trigger_of(TckDocument("other", "forward", (), document.content))
     with pytest.raises(TriggerConfigError, match="no sequence 'unknown'"):
-        CHAIN.trigger_of(TckDocument("hlt1", "unknown", (), document.content))
+        CHAIN.trigger_of(TckDocument("lhcb", "unknown", (), document.content))
+
+
+def test_a_document_with_a_former_name_of_the_chain_runs_under_the_same_key(document: TckDocument) -> None:
+    former = TckDocument("hlt1", document.sequence, document.collections, document.content)
+    assert former.tck == document.tck
+    assert CHAIN.renamed(TckDocument.from_text(former.text)) == document
+    assert CHAIN.document(CHAIN.trigger_of(former)) == document
+    other = TckDocument("other", document.sequence, document.collections, document.content)
+    assert CHAIN.renamed(other) == other
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

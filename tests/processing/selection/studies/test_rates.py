@@ -10,7 +10,9 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from hltnode.processing.selection.studies.rates import RateCounts, size_of
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.studies.tables import rates_text
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
+from hltnode.protocol.lhcb.bank_types import TRUTH_TYPES, LhcbBankType
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 N_EVENTS = 400
 TRIGGER = TriggerConfig.default(HLT1_MENU)
@@ -18,7 +20,7 @@ NAMES = TRIGGER.line_names
 SCAN = Scan.read(f"{NAMES[1]}.prescale=0:1:3", TRIGGER)
 
 
-def bank(nbytes: int, bank_type: int = BankType.VP) -> RawBank:
+def bank(nbytes: int, bank_type: int = LhcbBankType.VP) -> RawBank:
     return RawBank(bank_type, 1, 0, memoryview(bytes(nbytes)))
 
 
@@ -83,8 +85,8 @@ def test_no_event_is_no_rate() -> None:
 
 
 def test_the_size_of_an_event_leaves_truth_and_reports_out_and_counts_headers_and_padding() -> None:
-    added = [BankType.MC_TRACKS, BankType.MC_VERTICES, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS]
-    assert size_of([bank(0), bank(1), bank(4), *(bank(100, one) for one in added)]) == 8 + 12 + 12
+    added = [LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS]
+    assert size_of([bank(0), bank(1), bank(4), *(bank(100, one) for one in added)], TRUTH_TYPES) == 8 + 12 + 12
 
 
 def test_two_configurations_stand_beside_each_other_in_one_table() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, ProtocolError, RawBank, RejectReason
-from hltnode.protocol.errors import MuonBankError
+from hltnode.protocol import ProtocolError, RawBank, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import (
     MuonDigits,
     MuonPads,
@@ -19,6 +19,7 @@ from hltnode.protocol.lhcb.banks.muon import (
     decode_muon_pads,
     encode_muon,
 )
+from hltnode.protocol.lhcb.errors import MuonBankError
 from tests.protocol import fuzz
 
 
@@ -54,7 +55,7 @@ def test_digits_and_pads_come_back_as_written(digits: list[tuple[int, ...]], pad
 
 def test_the_bits_of_a_digit_are_those_of_the_format() -> None:
     payload = np.array([1, 0, 77, 0, 0, 1, 12 << 12 | 294, 0, 0, 0], "<u2").tobytes()
-    bank = RawBank(BankType.MUON, 2, 4, memoryview(payload))
+    bank = RawBank(LhcbBankType.MUON, 2, 4, memoryview(payload))
     assert rows_of(decode_muon([bank])) == [(4, 1, 294, 12)]
     assert decode_muon_pads([bank]).address.tolist() == [77]
 
@@ -81,7 +82,7 @@ def test_a_batch_is_a_quarter_of_the_boards_or_of_ten_three_two_three_and_two() 
 )
 def test_a_malformed_bank_is_refused(version: int, source: int, payload: bytes, reason: RejectReason) -> None:
     with pytest.raises(MuonBankError) as error:
-        decode_muon([RawBank(BankType.MUON, version, source, memoryview(payload))])
+        decode_muon([RawBank(LhcbBankType.MUON, version, source, memoryview(payload))])
     assert error.value.reason is reason
 
 
@@ -100,7 +101,7 @@ def test_damaged_banks_raise_protocol_errors_only() -> None:
     good = encode_muon(digits_of(rows), pads_of([(0, 3), (0, 4), (0, 5)]))[0]
     refused = 0
     for data in fuzz.damaged(bytes(good.payload)):
-        bank = RawBank(BankType.MUON, 2, 0, memoryview(data))
+        bank = RawBank(LhcbBankType.MUON, 2, 0, memoryview(data))
         for decode in (decode_muon, decode_muon_pads):
             try:
                 decode([bank])
@@ -111,6 +112,6 @@ def test_damaged_banks_raise_protocol_errors_only() -> None:
 
 def test_real_banks_are_written_byte_for_byte(retina_events: list[list[RawBank]]) -> None:
     for event in retina_events:
-        banks = [bank for bank in event if bank.type == BankType.MUON]
+        banks = [bank for bank in event if bank.type == LhcbBankType.MUON]
         written = encode_muon(decode_muon(event), decode_muon_pads(event))
         assert [bytes(bank.payload) for bank in written] == [bytes(bank.payload) for bank in banks]

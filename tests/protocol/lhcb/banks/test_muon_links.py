@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, ProtocolError, RawBank, RejectReason
-from hltnode.protocol.errors import MuonBankError
+from hltnode.protocol import ProtocolError, RawBank, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MuonDigits
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links, encode_muon_links
+from hltnode.protocol.lhcb.errors import MuonBankError
 
 LINKS = [24, 0, 7, *[12] * 41]
 
@@ -31,7 +32,7 @@ def rows_of(digits: MuonDigits) -> list[tuple[int, ...]]:
 
 
 def bank(content: bytes, stream: int = 0, version: int = 3) -> RawBank:
-    return RawBank(BankType.MUON, version, stream, memoryview(content))
+    return RawBank(LhcbBankType.MUON, version, stream, memoryview(content))
 
 
 @given(st.lists(digit, max_size=80, unique_by=lambda row: row[:2]).map(sorted), st.booleans())

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, ProtocolError, RawBank, RejectReason
-from hltnode.protocol.errors import SciFiBankError
+from hltnode.protocol import ProtocolError, RawBank, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import (
     SciFiHits,
     SciFiWords,
@@ -19,6 +19,7 @@ from hltnode.protocol.lhcb.banks.scifi import (
     encode_scifi,
     words_of_clusters,
 )
+from hltnode.protocol.lhcb.errors import SciFiBankError
 from tests.protocol import fuzz
 
 
@@ -33,7 +34,7 @@ def words_of(rows: list[tuple[int, ...]]) -> SciFiWords:
 def bank_of(version: int, *words: tuple[int, int, int, int]) -> RawBank:
     """Words as (link, cell, fraction, edge)."""
     data = [0, 0, *(link << 9 | cell << 2 | fraction << 1 | edge for link, cell, fraction, edge in words)]
-    return RawBank(BankType.FT_CLUSTER, version, 7, memoryview(np.array(data, "<u2").tobytes()))
+    return RawBank(LhcbBankType.FT_CLUSTER, version, 7, memoryview(np.array(data, "<u2").tobytes()))
 
 
 def hits_of(version: int, *words: tuple[int, int, int, int]) -> list[tuple[int, ...]]:
@@ -137,7 +138,7 @@ def test_version_6_needs_edges_in_order_and_drops_others() -> None:
 
 def test_only_one_trailing_zero_word_is_padding() -> None:
     payload = bytes(4) + bytes(4)
-    assert len(decode_scifi_words([RawBank(BankType.FT_CLUSTER, 5, 0, memoryview(payload))]).cell) == 1
+    assert len(decode_scifi_words([RawBank(LhcbBankType.FT_CLUSTER, 5, 0, memoryview(payload))]).cell) == 1
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def test_only_one_trailing_zero_word_is_padding() -> None:
 )
 def test_a_malformed_bank_is_refused(version: int, source: int, payload: bytes, reason: RejectReason) -> None:
     with pytest.raises(SciFiBankError) as error:
-        decode_scifi([RawBank(BankType.FT_CLUSTER, version, source, memoryview(payload))])
+        decode_scifi([RawBank(LhcbBankType.FT_CLUSTER, version, source, memoryview(payload))])
     assert error.value.reason is reason
 
 
@@ -175,7 +176,7 @@ def test_damaged_banks_raise_protocol_errors_only(version: int) -> None:
     refused = 0
     for data in fuzz.damaged(bytes(good.payload)):
         try:
-            decode_scifi([RawBank(BankType.FT_CLUSTER, version, 7, memoryview(data))])
+            decode_scifi([RawBank(LhcbBankType.FT_CLUSTER, version, 7, memoryview(data))])
         except ProtocolError:
             refused += 1
     assert refused > 10
@@ -184,7 +185,7 @@ def test_damaged_banks_raise_protocol_errors_only(version: int) -> None:
 def test_real_words_are_written_byte_for_byte(retina_events: list[list[RawBank]]) -> None:
     counts: dict[int, list[int]] = {4: [], 5: []}
     for event in retina_events:
-        banks = [bank for bank in event if bank.type == BankType.FT_CLUSTER]
+        banks = [bank for bank in event if bank.type == LhcbBankType.FT_CLUSTER]
         written = encode_scifi(decode_scifi_words(event))
         # Some real headers are not zero; they are not used.
         assert [bytes(bank.payload[4:]) for bank in written] == [bytes(bank.payload[4:]) for bank in banks]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, ProtocolError, RawBank, RejectReason
-from hltnode.protocol.errors import UtBankError
+from hltnode.protocol import ProtocolError, RawBank, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import (
     BOARDS,
     UtCharges,
@@ -22,6 +22,7 @@ from hltnode.protocol.lhcb.banks.ut import (
     encode_ut_v3,
     encode_ut_v4,
 )
+from hltnode.protocol.lhcb.errors import UtBankError
 from tests.protocol import fuzz
 
 COLUMNS = [field.name for field in fields(UtHits) if field.name != "bad_boards"]
@@ -75,26 +76,26 @@ def test_strips_come_back_lane_by_lane(drawn: list[tuple[int, ...]]) -> None:
 
 def test_the_bits_of_a_cluster_word_are_those_of_the_format() -> None:
     payload = (1).to_bytes(4, "little") + (1 << 15 | (3 * 512 + 7) << 2 | 2).to_bytes(2, "little")
-    assert rows_of(decode_ut([RawBank(BankType.UT, 3, 17, memoryview(payload))])) == [(17, 3, 8, 2, 2, 0)]
+    assert rows_of(decode_ut([RawBank(LhcbBankType.UT, 3, 17, memoryview(payload))])) == [(17, 3, 8, 2, 2, 0)]
 
 
 def test_lanes_of_a_line_are_stored_last_first() -> None:
     line = [0] * 12
     line[2 * (5 - 0)], line[2 * (5 - 0) + 1], line[2 * (5 - 5)] = 9 << 5 | 4, 10 << 5, 500 << 5 | 31
     payload = bytes([0, 1, 0, 0, 2, 0, 0, 0]) + np.array(line, "<u2").tobytes()
-    bank = RawBank(BankType.UT, 4, 5 << 11 | 1 << 10 | 3, memoryview(payload))
+    bank = RawBank(LhcbBankType.UT, 4, 5 << 11 | 1 << 10 | 3, memoryview(payload))
     assert rows_of(decode_ut([bank])) == [(5, 0, 9, 0, 0, 4), (5, 0, 10, 0, 0, 0), (5, 5, 500, 0, 0, 31)]
 
 
 def test_a_board_with_a_bad_lane_gives_no_hits_and_is_listed() -> None:
     payload = bytes([255, 0, 0, 0, 1, 0, 0, 0]) + bytes(24)
-    hits = decode_ut([RawBank(BankType.UT, 4, data_source_id(66), memoryview(payload))])
+    hits = decode_ut([RawBank(LhcbBankType.UT, 4, data_source_id(66), memoryview(payload))])
     assert rows_of(hits) == []
     assert hits.bad_boards == (66,)
 
 
 def test_a_data_bank_without_a_line_holds_no_hits() -> None:
-    bank = RawBank(BankType.UT, 4, data_source_id(0), memoryview(bytes([9] * 8)))
+    bank = RawBank(LhcbBankType.UT, 4, data_source_id(0), memoryview(bytes([9] * 8)))
     assert rows_of(decode_ut([bank])) == []
 
 
@@ -113,7 +114,7 @@ def test_a_data_bank_without_a_line_holds_no_hits() -> None:
 )
 def test_a_malformed_bank_is_refused(version: int, source: int, payload: bytes, reason: RejectReason) -> None:
     with pytest.raises(UtBankError) as error:
-        decode_ut([RawBank(BankType.UT, version, source, memoryview(payload))])
+        decode_ut([RawBank(LhcbBankType.UT, version, source, memoryview(payload))])
     assert error.value.reason is reason
 
 
@@ -121,7 +122,7 @@ def test_a_malformed_bank_is_refused(version: int, source: int, payload: bytes, 
 def test_charges_that_do_not_fill_the_bank_are_refused(tail: bytes) -> None:
     payload = b"\1\0\0\0\0\0" + tail
     with pytest.raises(UtBankError):
-        decode_ut_charges([RawBank(BankType.UT, 3, 0, memoryview(payload))])
+        decode_ut_charges([RawBank(LhcbBankType.UT, 3, 0, memoryview(payload))])
 
 
 def test_hits_that_do_not_fit_are_not_written() -> None:
@@ -143,7 +144,7 @@ def test_damaged_banks_raise_protocol_errors_only(version: int) -> None:
     banks = encode_ut_v4(hits) if version == 4 else encode_ut_v3(hits, charges_of([(1, [5, 6])] * 9))
     refused = 0
     for data in fuzz.damaged(bytes(banks[0].payload)):
-        bank = RawBank(BankType.UT, version, banks[0].source_id, memoryview(data))
+        bank = RawBank(LhcbBankType.UT, version, banks[0].source_id, memoryview(data))
         for decode in (decode_ut, decode_ut_charges):
             try:
                 decode([bank])
@@ -155,7 +156,7 @@ def test_damaged_banks_raise_protocol_errors_only(version: int) -> None:
 def test_real_banks_are_written_byte_for_byte(retina_events: list[list[RawBank]]) -> None:
     counts = []
     for event in retina_events:
-        banks = [bank for bank in event if bank.type == BankType.UT]
+        banks = [bank for bank in event if bank.type == LhcbBankType.UT]
         hits = decode_ut(event)
         counts.append(len(hits.board))
         written = encode_ut_v3(hits, decode_ut_charges(event))

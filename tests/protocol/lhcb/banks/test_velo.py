@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.protocol import BankType, RawBank, RejectReason
-from hltnode.protocol.errors import VeloBankError
+from hltnode.protocol import RawBank, RejectReason
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import (
     RetinaClusters,
     SuperPixels,
@@ -20,6 +20,7 @@ from hltnode.protocol.lhcb.banks.velo import (
     encode_superpixels,
     superpixels_of_pixels,
 )
+from hltnode.protocol.lhcb.errors import VeloBankError
 from tests.protocol import strategies
 
 
@@ -52,18 +53,18 @@ def test_retina_clusters_come_back_as_written(version: int, data: st.DataObject)
 
 
 def test_the_bits_of_a_superpixel_word_are_those_of_the_format() -> None:
-    bank = RawBank(BankType.VP, 2, 17, words(1, 1 << 31 | 383 << 14 | 63 << 8 | 0x81))
+    bank = RawBank(LhcbBankType.VP, 2, 17, words(1, 1 << 31 | 383 << 14 | 63 << 8 | 0x81))
     assert rows(decode_superpixels([bank])) == [(17, 383, 63, 0x81, 1)]
-    bank = RawBank(BankType.VP, 4, 2 << 11 | 8, words(1 << 23 | 5 << 14, 5 << 14))
+    bank = RawBank(LhcbBankType.VP, 4, 2 << 11 | 8, words(1 << 23 | 5 << 14, 5 << 14))
     assert rows(decode_superpixels([bank])) == [(17, 5, 0, 0, 0), (16, 5, 0, 0, 0)]
 
 
 def test_the_bits_of_a_retina_word_are_those_of_the_format() -> None:
-    bank = RawBank(BankType.VP_RETINA_CLUSTER, 2, 17, words(1, 700 << 14 | 5 << 11 | 200 << 3 | 7))
+    bank = RawBank(LhcbBankType.VP_RETINA_CLUSTER, 2, 17, words(1, 700 << 14 | 5 << 11 | 200 << 3 | 7))
     assert rows(decode_retina_clusters([bank])) == [(17, 700, 200, 5, 7, 0)]
-    bank = RawBank(BankType.VP_RETINA_CLUSTER, 3, 17, words(1, 700 << 12 | 3 << 10 | 200 << 2 | 1))
+    bank = RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 17, words(1, 700 << 12 | 3 << 10 | 200 << 2 | 1))
     assert rows(decode_retina_clusters([bank])) == [(17, 700, 200, 3, 1, 0)]
-    bank = RawBank(BankType.VP_RETINA_CLUSTER, 4, 8, words(1 << 22 | 700 << 12 | 3 << 10 | 200 << 2 | 1))
+    bank = RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, 8, words(1 << 22 | 700 << 12 | 3 << 10 | 200 << 2 | 1))
     assert rows(decode_retina_clusters([bank])) == [(17, 700, 200, 3, 1, 0)]
 
 
@@ -75,16 +76,16 @@ def test_no_bank_gives_no_hits() -> None:
 @pytest.mark.parametrize(
     ("bank", "reason"),
     [
-        (RawBank(BankType.VP, 1, 0, words(0)), RejectReason.BAD_VERSION),
-        (RawBank(BankType.VP, 5, 0, words(0)), RejectReason.BAD_VERSION),
-        (RawBank(BankType.VP, 2, 0, words()), RejectReason.BAD_SIZE),
-        (RawBank(BankType.VP, 2, 0, words(2, 0)), RejectReason.BAD_SIZE),
-        (RawBank(BankType.VP, 2, 0, words(0, 0)), RejectReason.BAD_SIZE),
-        (RawBank(BankType.VP, 2, 0, words(0xFFFFFFFF)), RejectReason.BAD_SIZE),
-        (RawBank(BankType.VP, 4, 0, memoryview(b"abc")), RejectReason.BAD_SIZE),
-        (RawBank(BankType.VP, 2, 208, words(0)), RejectReason.UNKNOWN_SOURCE),
-        (RawBank(BankType.VP, 4, 104, words()), RejectReason.UNKNOWN_SOURCE),
-        (RawBank(BankType.VP, 2, 0, words(1, 384 << 14)), RejectReason.MALFORMED),
+        (RawBank(LhcbBankType.VP, 1, 0, words(0)), RejectReason.BAD_VERSION),
+        (RawBank(LhcbBankType.VP, 5, 0, words(0)), RejectReason.BAD_VERSION),
+        (RawBank(LhcbBankType.VP, 2, 0, words()), RejectReason.BAD_SIZE),
+        (RawBank(LhcbBankType.VP, 2, 0, words(2, 0)), RejectReason.BAD_SIZE),
+        (RawBank(LhcbBankType.VP, 2, 0, words(0, 0)), RejectReason.BAD_SIZE),
+        (RawBank(LhcbBankType.VP, 2, 0, words(0xFFFFFFFF)), RejectReason.BAD_SIZE),
+        (RawBank(LhcbBankType.VP, 4, 0, memoryview(b"abc")), RejectReason.BAD_SIZE),
+        (RawBank(LhcbBankType.VP, 2, 208, words(0)), RejectReason.UNKNOWN_SOURCE),
+        (RawBank(LhcbBankType.VP, 4, 104, words()), RejectReason.UNKNOWN_SOURCE),
+        (RawBank(LhcbBankType.VP, 2, 0, words(1, 384 << 14)), RejectReason.MALFORMED),
     ],
 )
 def test_a_damaged_superpixel_bank_is_refused_with_its_reason(bank: RawBank, reason: RejectReason) -> None:
@@ -95,11 +96,11 @@ def test_a_damaged_superpixel_bank_is_refused_with_its_reason(bank: RawBank, rea
 
 def test_a_retina_column_outside_the_sensor_is_refused() -> None:
     with pytest.raises(VeloBankError):
-        decode_retina_clusters([RawBank(BankType.VP_RETINA_CLUSTER, 3, 0, words(1, 768 << 12))])
+        decode_retina_clusters([RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, 0, words(1, 768 << 12))])
 
 
 def test_retina_banks_of_different_precision_do_not_mix() -> None:
-    banks = [RawBank(BankType.VP_RETINA_CLUSTER, version, 0, words(0)) for version in (2, 3)]
+    banks = [RawBank(LhcbBankType.VP_RETINA_CLUSTER, version, 0, words(0)) for version in (2, 3)]
     with pytest.raises(VeloBankError) as error:
         decode_retina_clusters(banks)
     assert error.value.reason is RejectReason.MISMATCH
@@ -148,8 +149,8 @@ def test_pixels_come_back_from_superpixels(pixels: list[tuple[int, int, int]], c
 def test_real_banks_are_written_back_byte_by_byte(retina_events: list[list[RawBank]]) -> None:
     for banks in retina_events:
         for bank_type, again in (
-            (BankType.VP, encode_superpixels(decode_superpixels(banks), 2)),
-            (BankType.VP_RETINA_CLUSTER, encode_retina_clusters(decode_retina_clusters(banks), 3)),
+            (LhcbBankType.VP, encode_superpixels(decode_superpixels(banks), 2)),
+            (LhcbBankType.VP_RETINA_CLUSTER, encode_retina_clusters(decode_retina_clusters(banks), 3)),
         ):
             assert again == [b for b in banks if b.type == bank_type]
 

@@ -19,9 +19,9 @@ from hltnode.processing.offline.arrays import Int64Array, Mask
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.sorting import distinct
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel, ut_channel
+from hltnode.protocol.lhcb.truth import encode_vertices
+from hltnode.protocol.lhcb.truth_columns import encode_particles_of_events
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import encode_vertices
-from hltnode.protocol.raw_data.truth_columns import encode_particles_of_events
 
 # Of the four layers of the UT, and of each station of the SciFi.
 _STEREO_LAYERS = (1, 2)

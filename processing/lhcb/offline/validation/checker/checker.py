@@ -23,7 +23,7 @@ from hltnode.processing.lhcb.offline.validation.checker.track_resolution import 
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.vertices import VertexCounts
 from hltnode.processing.offline.truth_faults import TruthFaults
-from hltnode.protocol.raw_data.truth import McVertex
+from hltnode.protocol.lhcb.truth import McVertex
 
 
 class Checker:

@@ -10,7 +10,6 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.secondary_vertices import collections as secondary
 from hltnode.processing.lhcb.tracks.forward.search_with_ut import search_with_ut
 from hltnode.processing.lhcb.tracks.forward.search_without_ut import search_without_ut
@@ -24,6 +23,7 @@ from hltnode.processing.lhcb.tracks.long.collections import (
 )
 from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.workspace_columns import Objects
 
 _MASSES = ("m_pipi", "m_kk", "m_ppi", "m_pip", "m_mumu")
 LONG_COLUMNS = (long_origin, long_quality, *long_state.values())

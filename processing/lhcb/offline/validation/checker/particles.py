@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme, without_orientation
-from hltnode.protocol.raw_data.truth import McParticle, encode_particles
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
+from hltnode.protocol.lhcb.truth import McParticle, encode_particles
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns, decode_particle_columns, join_particle_columns
 
 ELECTRON, MUON = 11, 13
 # Bits of a LHCbID below the number of its event in a word that can be compared and sorted.

@@ -11,7 +11,6 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
-from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.muon.collections import long_is_muon
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
@@ -23,8 +22,8 @@ from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
     vertices_of,
 )
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Hits, Objects
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, pv_count, vertices
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi import collections as scifi
 from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_beam_state,
@@ -43,6 +42,7 @@ from hltnode.processing.lhcb.tracks.long.collections import (
 from hltnode.processing.lhcb.ut import collections as ut
 from hltnode.processing.lhcb.velo import collections as velo
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
+from hltnode.processing.offline.workspace_columns import Hits, Objects
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
 
 _PV_COLUMNS = ("x", "y", "z", "c00", "c11", "c22")
@@ -134,7 +134,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         tracks=tracks,
         hits=[{number: of.of_event(event) for number, of in hits.items()} for event in range(n_events)],
         pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
-        is_cut=workspace.host_array(event_flags.name)[:n_events] & EventFlag.GLOBAL_EVENT_CUT != 0,
+        is_cut=workspace.host_array(event_flags.name)[:n_events] & GLOBAL_EVENT_CUT.mask != 0,
         two_track=two_track,
     )
 

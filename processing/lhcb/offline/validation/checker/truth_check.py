@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MIN_TRACKS
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type, in_2022_scheme, without_orientation
+from hltnode.protocol.lhcb.truth import McVertex, decode_vertices
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns, decode_particle_columns
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McVertex, decode_vertices
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 # Of the LHCbIDs of an event's particles, this fraction must be hits of the event. Super-pixels cluster a little
 # differently from the retina clusters that truth may have been made for; the truth of another event has almost none.
@@ -65,12 +67,12 @@ def read_truth(
 
     hits: LHCbIDs of all hits of the event, by detector type (VP_TYPE, UT_TYPE, FT_TYPE), for the detectors to check.
     """
-    if not any(bank.type == BankType.MC_TRACKS for bank in banks):
+    if not any(bank.type == LhcbBankType.MC_TRACKS for bank in banks):
         faults.add(TruthFault.MISSING, event_name(banks), "type 32")
         return None
     try:
         particles = decode_particle_columns(banks)
-        vertices = next((decode_vertices(bank) for bank in banks if bank.type == BankType.MC_VERTICES), None)
+        vertices = next((decode_vertices(bank) for bank in banks if bank.type == LhcbBankType.MC_VERTICES), None)
     except ProtocolError as error:
         faults.add(TruthFault.UNREADABLE, event_name(banks), str(error))
         return None

@@ -12,7 +12,7 @@ from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.checks.binning import Binning
 from hltnode.processing.offline.checks.counts import BinnedCounts, ratio
 from hltnode.processing.offline.checks.residuals import ResidualHistogram
-from hltnode.protocol.raw_data.truth import McVertex
+from hltnode.protocol.lhcb.truth import McVertex
 
 # A collision counts as reconstructible with this many charged particles that cross the VELO.
 MIN_TRACKS = 4

@@ -20,7 +20,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthH
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 Lines = tuple[Float64Array, Float64Array]
 """Coefficients [n, 2] of lines x(z) and y(z), for `curve_at`."""

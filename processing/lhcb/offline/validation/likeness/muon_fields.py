@@ -11,7 +11,7 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import MUON
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import LongParticles
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import Values
 from hltnode.processing.offline.arrays import Mask
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 # Half a field in units of half a pad, a + b exp(-c p / GeV): [station][a, b, c][x, y][region].
 _FIELDS = np.array(

@@ -8,16 +8,16 @@ from hltnode.processing.lhcb.geometry.muon import N_LAYOUTS
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import MUON_RANGES
 from hltnode.processing.lhcb.offline.validation.likeness.tracking import BEND_RANGES, HEIGHT_RANGES, MOMENTUM_RANGES
 from hltnode.processing.offline.likeness.distribution import Quantity, Statistic
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME
 from hltnode.protocol.lhcb.banks.velo import N_SENSORS
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 BANKS = {
-    BankType.VP_RETINA_CLUSTER: ("VELO", "retina", "retina cluster", 2000),
-    BankType.VP: ("VELO", "superpixel", "super-pixel", 2000),
-    BankType.UT: ("UT", "ut", "UT", 1000),
-    BankType.FT_CLUSTER: ("SciFi", "scifi", "SciFi", 1000),
-    BankType.MUON: ("muon", "muon", "muon", 2000),
+    LhcbBankType.VP_RETINA_CLUSTER: ("VELO", "retina", "retina cluster", 2000),
+    LhcbBankType.VP: ("VELO", "superpixel", "super-pixel", 2000),
+    LhcbBankType.UT: ("UT", "ut", "UT", 1000),
+    LhcbBankType.FT_CLUSTER: ("SciFi", "scifi", "SciFi", 1000),
+    LhcbBankType.MUON: ("muon", "muon", "muon", 2000),
 }
 """Bank types: detector, short name, title, largest payload with a bin of its own (bytes)."""
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.offline.validation.checker.particles import ELECTRON
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.protocol.lhcb.lhcb_id import without_orientation
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 # Below this momentum (MeV) scattering, not the detector, dominates the residuals.
 _MIN_P = 10_000.0

@@ -40,6 +40,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.tracking import (
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.likeness.distribution import Distribution
 from hltnode.processing.offline.truth_faults import TruthFaults
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import N_BANKS as N_MUON_BANKS
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS as N_SCIFI_BANKS
@@ -52,8 +53,8 @@ from hltnode.protocol.lhcb.banks.velo import (
     decode_superpixels,
 )
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, in_2022_scheme
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _UT_VERSION_WITH_CHARGES = 3
 # Stereo layers are tilted by more than this (dx/dy).
@@ -90,10 +91,10 @@ class SampleSummary:
         types = {bank.type for bank in banks}
         self._add_banks(banks)
         velo = self._add_velo(banks, types)
-        ut = self._add_ut(banks) if BankType.UT in types else None
-        scifi = self._add_scifi(banks) if BankType.FT_CLUSTER in types else None
-        muon = self._add_muon(banks) if BankType.MUON in types else None
-        if BankType.MC_TRACKS in types:
+        ut = self._add_ut(banks) if LhcbBankType.UT in types else None
+        scifi = self._add_scifi(banks) if LhcbBankType.FT_CLUSTER in types else None
+        muon = self._add_muon(banks) if LhcbBankType.MUON in types else None
+        if LhcbBankType.MC_TRACKS in types:
             hits = {VP_TYPE: velo.ids}
             if ut is not None:
                 hits[UT_TYPE] = ut.lhcb_id
@@ -120,7 +121,7 @@ class SampleSummary:
 
     def _add_velo(self, banks: Sequence[RawBank], types: set[int]) -> _VeloHits:
         clusters: RetinaClusters | None = None
-        if BankType.VP in types:
+        if LhcbBankType.VP in types:
             superpixels = decode_superpixels(banks)
             self._add("velo_superpixels_per_event", len(superpixels.sensor))
             sensor, column, row = (values.astype(np.int64) for values in superpixels.pixels())
@@ -128,7 +129,7 @@ class SampleSummary:
             labels = label_clusters(pixels) if len(pixels) else pixels
             self._add("velo_cluster_size", np.bincount(labels))
             clusters = clusters_of_pixels(pixels, labels)
-        if BankType.VP_RETINA_CLUSTER in types:
+        if LhcbBankType.VP_RETINA_CLUSTER in types:
             clusters = decode_retina_clusters(banks)
         if clusters is None:
             return _VeloHits(np.empty(0, np.uint32), np.empty((0, 3)))
@@ -145,7 +146,7 @@ class SampleSummary:
 
     def _add_ut(self, banks: Sequence[RawBank]) -> UtHitPositions:
         hits = decode_ut(banks)
-        if all(bank.version == _UT_VERSION_WITH_CHARGES for bank in banks if bank.type == BankType.UT):
+        if all(bank.version == _UT_VERSION_WITH_CHARGES for bank in banks if bank.type == LhcbBankType.UT):
             self._add("ut_cluster_size", decode_ut_charges(banks).n_strips)
         self._add("ut_hits_per_event", len(hits.board))
         self._add("ut_hits_per_board", np.bincount(hits.board, minlength=N_BOARDS)[list(BOARDS)])

@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.tracking import Values
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.processing.offline.sorting import ranges
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 _USUAL_HITS = 3500.0
 _X_LAYERS = (0, 3, 4, 7, 8, 11)

@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.offline.validation.likeness.momentum_formula import
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import TruthHits
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.protocol.lhcb.lhcb_id import in_2022_scheme
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 
 MOMENTUM_RANGES = {"3_5": (3e3, 5e3), "5_10": (5e3, 1e4), "above_10": (1e4, np.inf)}
 """Ranges of momentum (MeV), by the ends of the names of quantities."""

@@ -28,9 +28,9 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     retina_ids,
 )
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
+from hltnode.protocol.lhcb.truth import McParticle, encode_particles
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth import McParticle, encode_particles
 
 _RETINA_VERSION = 3
 

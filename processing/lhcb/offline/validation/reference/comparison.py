@@ -18,18 +18,20 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import Particl
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import ReconstructedBatch
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MAX_SIGMA, MIN_TRACKS
-from hltnode.processing.lhcb.offline.validation.checker.workspace_columns import Objects
 from hltnode.processing.lhcb.offline.validation.reference import dumps
 from hltnode.processing.lhcb.offline.validation.reference.dumps import DumpError, ReferenceDump
 from hltnode.processing.offline.arrays import Mask
 from hltnode.processing.offline.checks.counts import ratio
+from hltnode.processing.offline.workspace_columns import Objects
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type, in_2022_scheme, without_orientation
+from hltnode.protocol.lhcb.truth_columns import PARTICLE, McParticleColumns, decode_particle_columns
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth_columns import PARTICLE, McParticleColumns, decode_particle_columns
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 MUON_COLUMNS = (
     *(muon.muon_hit_offset, muon.muon_count, muon.muon_station_offset, muon.muon_tile),
@@ -152,13 +154,16 @@ class ReferenceComparison:
             ids = in_2022_scheme(dumps.read_particles(path).velo_ids)
             self._add_ids("velo_hits", path, ids, hits[VP_TYPE])
         versions = {bank.type: bank.version for bank in banks}
-        for name, of_type, kind in (("ut_hits", UT_TYPE, BankType.UT), ("scifi_hits", FT_TYPE, BankType.FT_CLUSTER)):
+        for name, of_type, kind in (
+            ("ut_hits", UT_TYPE, LhcbBankType.UT),
+            ("scifi_hits", FT_TYPE, LhcbBankType.FT_CLUSTER),
+        ):
             path = self.dump.path(dumps.BANKS[kind], *event)
             if path is None or of_type not in hits or kind not in versions:
                 continue
             dumped = dumps.read_banks(path, kind, versions[kind])
             try:
-                if kind is BankType.UT:
+                if kind is LhcbBankType.UT:
                     ids = self._ut.hits(decode_ut(dumped)).lhcb_id
                 else:
                     ids = self._scifi.hits(decode_scifi(dumped)).lhcb_id
@@ -195,7 +200,7 @@ class ReferenceComparison:
 
     def _add_particles(self, event: tuple[int, int], banks: Sequence[RawBank]) -> None:
         path = self.dump.path(dumps.PARTICLES, *event)
-        if path is None or not any(bank.type == BankType.MC_TRACKS for bank in banks):
+        if path is None or not any(bank.type == LhcbBankType.MC_TRACKS for bank in banks):
             return
         try:
             ours = decode_particle_columns(banks).values

@@ -12,10 +12,11 @@ from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonTiles
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import read_forward_tracks
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McVertex, decode_vertices
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import McVertex, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
-BANKS = {BankType.UT: "banks/UT", BankType.FT_CLUSTER: "banks/FTCluster"}
+BANKS = {LhcbBankType.UT: "banks/UT", LhcbBankType.FT_CLUSTER: "banks/FTCluster"}
 PARTICLES = "MC_info/tracks"
 VERTICES = "MC_info/PVs"
 FORWARD_TRACKS = "forward_tracks"
@@ -87,7 +88,7 @@ class ReferenceDump:
         return path if path.is_file() else None
 
 
-def read_banks(path: Path, bank_type: BankType, version: int) -> list[RawBank]:
+def read_banks(path: Path, bank_type: LhcbBankType, version: int) -> list[RawBank]:
     """The banks of a detector; a dump has no versions. Raises DumpError."""
     content = _content(path)
     if len(content) < _U32.size:
@@ -133,7 +134,7 @@ def read_particles(path: Path) -> ReferenceParticles:
 def read_vertices(path: Path) -> list[McVertex]:
     """The simulated collisions of an event. Raises DumpError."""
     try:
-        return decode_vertices(RawBank(BankType.MC_VERTICES, 1, 0, memoryview(_content(path))))
+        return decode_vertices(RawBank(LhcbBankType.MC_VERTICES, 1, 0, memoryview(_content(path))))
     except ProtocolError as error:
         raise DumpError(f"{path}: {error}") from error
 

@@ -14,8 +14,8 @@ from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
+from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth_columns import decode_particle_columns
 
 
 def efficiencies_of(

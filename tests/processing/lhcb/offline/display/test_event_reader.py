@@ -12,11 +12,11 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, VELO_PART, Scene
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.truth import decode_vertices
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import decode_vertices
 from tests.processing.lhcb.full_events import full_events
 
-VELO_BANK = BankType.VP_RETINA_CLUSTER
+VELO_BANK = LhcbBankType.VP_RETINA_CLUSTER
 
 
 def reader(sequence: str | None = None, *, run_lines: bool = False) -> EventReader:
@@ -100,7 +100,7 @@ def test_true_collisions_are_those_of_the_bank() -> None:
     banks = full_events(3, 5)[0]
     drawn = of.read(banks)
     of.close()
-    (bank,) = (bank for bank in banks if bank.type == BankType.MC_VERTICES)
+    (bank,) = (bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES)
     assert [it.tracks for it in drawn.collisions] == [it.n_tracks for it in decode_vertices(bank)]
 
 

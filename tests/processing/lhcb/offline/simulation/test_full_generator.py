@@ -12,14 +12,16 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     superpixel_ids,
 )
 from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel, ut_channel, velo_channel
+from hltnode.protocol.lhcb.truth import McParticle, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 DETECTOR = Detector.builtin()
 
@@ -57,11 +59,11 @@ def test_an_event_has_the_banks_of_all_detectors(sample: list[list[RawBank]]) ->
     kinds = [(bank.type, bank.version) for bank in sample[0]]
     assert kinds[0] == (BankType.ODIN, 7)
     for kind, n in (
-        ((BankType.VP_RETINA_CLUSTER, 3), 208),
-        ((BankType.UT, 3), 180),
-        ((BankType.FT_CLUSTER, 5), 240),
-        ((BankType.MUON, 2), 10),
-        ((BankType.MC_VERTICES, 1), 1),
+        ((LhcbBankType.VP_RETINA_CLUSTER, 3), 208),
+        ((LhcbBankType.UT, 3), 180),
+        ((LhcbBankType.FT_CLUSTER, 5), 240),
+        ((LhcbBankType.MUON, 2), 10),
+        ((LhcbBankType.MC_VERTICES, 1), 1),
     ):
         assert kinds.count(kind) == n
 
@@ -308,7 +310,7 @@ def test_simulated_events_look_like_the_real_ones_to_the_decoders(shared: Path, 
             "SciFi hits": [len(decode_scifi(banks).bank) for banks in events],
             "muon hits": [len(detector.muon.hits(decode_muon(banks)).x) for banks in events],
         }
-        for bank_type in (BankType.VP_RETINA_CLUSTER, BankType.UT, BankType.FT_CLUSTER, BankType.MUON):
+        for bank_type in (LhcbBankType.VP_RETINA_CLUSTER, LhcbBankType.UT, LhcbBankType.FT_CLUSTER, LhcbBankType.MUON):
             sizes = [sum(len(bank.payload) for bank in banks if bank.type == bank_type) for banks in events]
             counts[f"bytes of {bank_type.name}"] = sizes
         return {name: float(np.mean(values)) for name, values in counts.items()}

@@ -13,7 +13,7 @@ from hltnode.processing.lhcb.offline.simulation.generation.collisions import Sim
 from hltnode.processing.lhcb.offline.simulation.generation.hepmc_source import HepmcSource
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.hepmc import HepmcError
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
 
 BEAMLINE = (0.0, 0.0)
 

@@ -12,8 +12,8 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     superpixel_ids,
 )
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels, encode_retina_clusters
+from hltnode.protocol.lhcb.truth import decode_particles
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.truth import decode_particles
 
 
 def channel(sensor: int, col: int, row: int) -> int:

@@ -5,18 +5,21 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
-from hltnode.processing.lhcb.offline.simulation import VeloEncoding, simulate_events
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     label_clusters,
     retina_ids,
     superpixel_ids,
 )
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels, superpixels_of_pixels
 from hltnode.protocol.lhcb.lhcb_id import velo_channel
+from hltnode.protocol.lhcb.truth import McParticle, McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.odin import CrossingType, decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 GEOMETRY = VeloGeometry.builtin()
 
@@ -30,7 +33,7 @@ def simulate(n: int, seed: int = 11, **options: object) -> list[list[RawBank]]:
 
 
 def vertices_of(banks: list[RawBank]) -> list[McVertex]:
-    return decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES))
+    return decode_vertices(next(bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def test_an_event_depends_on_seed_and_number_only() -> None:
 def test_an_event_has_odin_all_velo_banks_and_truth() -> None:
     (banks,) = simulate(1, run=77, first_event=12)
     assert [bank.type for bank in banks[:1]] == [BankType.ODIN]
-    assert [b.source_id for b in banks if b.type == BankType.VP_RETINA_CLUSTER] == list(range(208))
+    assert [b.source_id for b in banks if b.type == LhcbBankType.VP_RETINA_CLUSTER] == list(range(208))
     odin = decode_odin(banks[0])
     assert (odin.run, odin.event_id, odin.crossing_type) == (77, 12, CrossingType.BEAM_BEAM)
     assert odin.bunch_id < 3564

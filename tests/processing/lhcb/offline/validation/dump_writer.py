@@ -8,9 +8,10 @@ import numpy as np
 
 from hltnode.processing.lhcb.geometry.muon import N_STATIONS, MuonGeometry, MuonTiles
 from hltnode.processing.lhcb.offline.validation.reference import dumps
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import decode_muon
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, decode_particles
+from hltnode.protocol.lhcb.truth import McParticle, decode_particles
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 # Detector types of before 2022 for VELO, UT and SciFi.
 _OLD_TYPES = {2: 8, 3: 11, 5: 10}
@@ -22,7 +23,7 @@ def write_dump(folder: Path, banks: Sequence[RawBank], run: int, event: int, geo
     long = [particle for particle in particles if particle.is_long and particle.p > 5000]
     contents = {
         dumps.PARTICLES: _particles(particles),
-        dumps.VERTICES: b"".join(bytes(bank.payload) for bank in banks if bank.type == BankType.MC_VERTICES),
+        dumps.VERTICES: b"".join(bytes(bank.payload) for bank in banks if bank.type == LhcbBankType.MC_VERTICES),
         dumps.FORWARD_TRACKS: _tracks(long),
         dumps.MUON_HITS: _muon_hits(banks, geometry),
         dumps.MUON_COORDINATES: _muon_coordinates(banks, geometry),

@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hltnode.processing.lhcb.offline.validation import Checker, ParticleTable, Stage, TrackTable, format_report
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import ForwardTracksError, read_forward_tracks
+from hltnode.processing.lhcb.offline.validation.reports.report import format_report
 from hltnode.processing.offline.checks.counts import CategoryCounts
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import McParticle, McVertex, decode_particles, decode_vertices
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, McVertex, decode_particles, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LhcbIds = NDArray[np.uint32]
 
@@ -282,7 +287,7 @@ def test_tracks_and_vertices_made_from_the_truth_of_real_events_are_all_correct(
     checker = Checker()
     for banks in real_events(shared):
         particles = decode_particles(banks)
-        vertices = decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES))
+        vertices = decode_vertices(next(bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES))
         tracks = [np.array(p.velo_ids, dtype=np.uint32) for p in particles if p.has_velo]
         pvs = np.array([(v.x, v.y, v.z, 0.01, 0.01, 0.01) for v in vertices if v.n_tracks >= 4], dtype=np.float32)
         add_event(checker, tracks, pvs, particles, vertices)

@@ -13,14 +13,15 @@ from hltnode.processing.lhcb.offline.simulation.generation.sources import sample
 from hltnode.processing.lhcb.offline.validation.reference import dumps
 from hltnode.processing.lhcb.offline.validation.reference.dumps import DumpError, ReferenceDump
 from hltnode.processing.lhcb.offline.validation.reference.forward_tracks import ForwardTracksError
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import decode_muon
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import decode_particles
+from hltnode.protocol.lhcb.truth import decode_particles
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.offline.validation.dump_writer import write_dump
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    dumps.BANKS[BankType.UT]: lambda path: dumps.read_banks(path, BankType.UT, 3),
-    dumps.BANKS[BankType.FT_CLUSTER]: lambda path: dumps.read_banks(path, BankType.FT_CLUSTER, 5),
+    dumps.BANKS[LhcbBankType.UT]: lambda path: dumps.read_banks(path, LhcbBankType.UT, 3),
+    dumps.BANKS[LhcbBankType.FT_CLUSTER]: lambda path: dumps.read_banks(path, LhcbBankType.FT_CLUSTER, 5),
     dumps.PARTICLES: dumps.read_particles,
     dumps.VERTICES: dumps.read_vertices,
     dumps.FORWARD_TRACKS: dumps.read_tracks,

@@ -13,14 +13,17 @@ pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
-from hltnode.processing.lhcb.offline.validation import Checker, ParticleTable, Stage, TrackTable
-from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
 from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
 from hltnode.processing.lhcb.offline.validation.reports.html_report import checker_page
 from hltnode.processing.offline.likeness.comparison import compare
 from hltnode.processing.offline.likeness.page import likeness_page
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import decode_particles, decode_vertices
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.truth import decode_particles, decode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.offline.validation.test_likeness import summary_of
 
 Events = list[list[RawBank]]
@@ -45,7 +48,7 @@ def checked(events: Events, keep: float) -> dict[str, Any]:
         n = len(chosen)
         states = TrackStates(*rng.normal(0, 0.02, (5, n)), *np.full((6, n), 1e-4))
         tracks = TrackTable(tracks.event, tracks.ids, tracks.n_ids, **columns, states=states)
-        vertices = decode_vertices(next(bank for bank in banks if bank.type == BankType.MC_VERTICES))
+        vertices = decode_vertices(next(bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES))
         pvs = np.array([(v.x, v.y, v.z + 0.01, 1e-4, 1e-4, 1e-2) for v in vertices if v.n_tracks >= 4], np.float32)
         checker.add(
             ParticleTable.of_particles([particles]),

@@ -16,8 +16,8 @@ from hltnode.processing.offline.likeness.comparison import compare, comparison_r
 from hltnode.processing.offline.likeness.distribution import (
     Distribution,
 )
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 
 def summary_of(**values: ArrayLike) -> SampleSummary:
@@ -139,7 +139,7 @@ def test_the_velo_of_simulated_events_is_counted_in_both_encodings(encoding: Vel
 
 def test_truth_that_does_not_match_is_left_out_of_the_distributions_of_truth() -> None:
     first, second = simulate_events(2, 1, geometry=VeloGeometry.builtin(), nu=3.0)
-    truth_types = (BankType.MC_TRACKS, BankType.MC_VERTICES)
+    truth_types = (LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES)
     mixed = [bank for bank in first if bank.type not in truth_types]
     mixed += [bank for bank in second if bank.type in truth_types]
     summary = SampleSummary(Detector.builtin())

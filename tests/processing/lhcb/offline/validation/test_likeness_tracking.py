@@ -11,8 +11,8 @@ from hltnode.processing.lhcb.offline.simulation.generation.sources import sample
 from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
 from hltnode.processing.offline.likeness.comparison import Compared, compare
 from hltnode.processing.offline.likeness.distribution import Distribution, Quantity, Statistic
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.raw_bank import BankType
 
 
 def quantity(statistic: Statistic) -> Quantity:
@@ -95,7 +95,7 @@ def test_an_event_without_all_detectors_tells_nothing_of_tracking() -> None:
     detector = Detector.builtin()
     summary = SampleSummary(detector)
     for banks in FullSimulation(detector, sample_source("minbias", 3.0, detector.velo.beamline)).events(1, 3):
-        summary.add_event([bank for bank in banks if bank.type != BankType.FT_CLUSTER])
+        summary.add_event([bank for bank in banks if bank.type != LhcbBankType.FT_CLUSTER])
     assert "velo_residual" in summary.distributions
     assert not any(of.quantity.of_tracking for of in summary.distributions.values())
 

@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.offline.validation import Checker, ParticleTable, Stage, TrackTable, format_report
+from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.decays import DECAYS, VertexTable
-from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackStates, TrackTable
+from hltnode.processing.lhcb.offline.validation.reports.report import format_report
 from hltnode.processing.lhcb.secondary_vertices.collections import VertexKind
 from hltnode.processing.offline.checks.mass_peak import fit_peak
 from hltnode.protocol.lhcb.lhcb_id import SciFiChannel, scifi_channel_id, scifi_lhcb_id
-from hltnode.protocol.raw_data.truth import McParticle, McVertex
+from hltnode.protocol.lhcb.truth import McParticle, McVertex
 
 N_SCIFI = 12
 

@@ -8,10 +8,11 @@ import pytest
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.lhcb.offline.validation import ParticleTable, TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.matching import match_tracks
+from hltnode.processing.lhcb.offline.validation.checker.particles import ParticleTable
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import reconstructed_batch, retained
+from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.offline.validation.selections.signal import SignalDecays, made_by_signal
 from hltnode.processing.lhcb.offline.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
@@ -20,7 +21,7 @@ from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
-from hltnode.protocol.raw_data.truth import McParticle
+from hltnode.protocol.lhcb.truth import McParticle
 from tests.processing.lhcb.full_events import full_events
 
 VELO_ID = 0x20000000

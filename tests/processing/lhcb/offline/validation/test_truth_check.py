@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_ids
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault, read_truth
 from hltnode.processing.offline.truth_faults import TruthFaults
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE
+from hltnode.protocol.lhcb.truth import McParticle, McVertex, encode_particles, encode_vertices
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType, RawBank
-from hltnode.protocol.raw_data.truth import McParticle, McVertex, encode_particles, encode_vertices
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ONE = McParticle(
     key=1, pid=211, p=5e3, pt=1e3, eta=3.0, phi=1.0, vertex_x=0.0, vertex_y=0.0, vertex_z=1.0, has_velo=True, n_pvs=1,
@@ -53,9 +55,9 @@ def test_truth_that_matches_is_read_and_its_ids_are_counted() -> None:
     ("banks", "hits", "expected"),
     [
         ([ODIN], HITS, TruthFault.MISSING),
-        ([ODIN, RawBank(BankType.MC_TRACKS, 2, 0, memoryview(b"\1\0\0\0"))], HITS, TruthFault.UNREADABLE),
+        ([ODIN, RawBank(LhcbBankType.MC_TRACKS, 2, 0, memoryview(b"\1\0\0\0"))], HITS, TruthFault.UNREADABLE),
         (
-            [*banks_of(ONE)[:2], RawBank(BankType.MC_VERTICES, 1, 0, memoryview(b"\1\0\0\0"))],
+            [*banks_of(ONE)[:2], RawBank(LhcbBankType.MC_VERTICES, 1, 0, memoryview(b"\1\0\0\0"))],
             HITS,
             TruthFault.UNREADABLE,
         ),

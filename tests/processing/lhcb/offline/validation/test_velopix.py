@@ -8,14 +8,18 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
-from hltnode.processing.lhcb.offline.validation import VelopixError, encode_velopix, read_velopix
-from hltnode.processing.lhcb.offline.validation.readers.velopix import clusters_of_hits
-from hltnode.protocol.errors import TruthError
+from hltnode.processing.lhcb.offline.validation.readers.velopix import (
+    VelopixError,
+    clusters_of_hits,
+    encode_velopix,
+    read_velopix,
+)
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.lhcb_id import velo_lhcb_id
+from hltnode.protocol.lhcb.truth import decode_particles
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import BankType
-from hltnode.protocol.raw_data.truth import decode_particles
 
 GEOMETRY = VeloGeometry.builtin()
 COLUMNS = [
@@ -63,7 +67,7 @@ def write(path: Path, *events: dict[str, Any]) -> Path:
 def test_hits_become_clusters_and_particles_have_their_ids(tmp_path: Path) -> None:
     (event,) = read_velopix(write(tmp_path / "one.jsonl.gz", made_event()))
     banks = encode_velopix(event, GEOMETRY, run=5)
-    assert [bank.type for bank in banks].count(BankType.VP_RETINA_CLUSTER) == 208
+    assert [bank.type for bank in banks].count(LhcbBankType.VP_RETINA_CLUSTER) == 208
     assert (decode_odin(banks[0]).run, decode_odin(banks[0]).event_id) == (5, 0)
     clusters = decode_retina_clusters(banks)
     assert list(zip(clusters.sensor, clusters.column, clusters.row, strict=True)) == [(0, 100, 20), (3, 767, 255)]

@@ -31,7 +31,7 @@ from hltnode.processing.lhcb.tracks.forward.select_tracks import select_tracks a
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, long_count, long_types
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, parameter_types, record_of
 from hltnode.processing.lhcb.ut.collections import ut_types
-from hltnode.protocol.raw_data.source_id import SubDetector
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.scifi.scifi_chain import SCIFI_ALGORITHMS, scifi_constants
 from tests.processing.lhcb.ut.ut_chain import Detector, UtEvent, read_ut_event, ut_chain

@@ -35,9 +35,9 @@ from hltnode.processing.lhcb.velo.collections import (
 )
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut
+from hltnode.protocol.lhcb.truth_columns import McParticleColumns, decode_particle_columns
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.truth_columns import McParticleColumns, decode_particle_columns
 from tests.processing.lhcb.tracks.long.matching_chain import MatchedEvent, MatchingEvent, hits_of
 
 STATE = ("x", "y", "tx", "ty")

@@ -1,7 +1,4 @@
-"""Impossible and very dense input of the forward search: kernels stay inside their buffers and come to an end.
-
-With the sanitized build (cmake -DHLTNODE_SANITIZE=ON) the first of these tests proves that sentence.
-"""
+"""Impossible and very dense input of the forward search: tracks are possible ones, and the search comes to an end."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.offline.validation.checker.particles import Particl
 from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, TrackOrigin
 from hltnode.processing.lhcb.tracks.long.parameters import LONG_TRACK_PARAMETERS, long_track_parameters
-from hltnode.protocol.raw_data.truth_columns import decode_particle_columns
+from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.tracks.long.forward_chain import (

@@ -1,0 +1,139 @@
+"""Commands that ask a tool of a chain: the chain adds options of its own, and may not have the tool."""
+
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+if TYPE_CHECKING:
+    from hltnode.processing.offline.chain_tools import ChainTools
+
+TOOL, OWN = "tool", "own"
+"""Parameters of a command's function that are no options: the tool, and the options of the chain's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCommand:
+    """A command whose function takes the tool of a chain as `tool`, the name of the chain as `chain`, and, where it has
+    the parameter `own`, the options that the tool declares.
+
+    member: the tool's name in ChainTools.
+    """
+
+    function: Callable[..., None]
+    member: str
+
+    @property
+    def default_chain(self) -> str:
+        """The chain of a command line that names none."""
+        return str(inspect.signature(self.function).parameters["chain"].default)
+
+    def of_chain(self, chain: str) -> Callable[..., None]:
+        """The function of the command line of a chain, whose parameters are the options.
+
+        Raises ValueError: the chain is not installed, has no such tool, or declares an option that the command has.
+        """
+        # A node has no tools, and its command line imports none.
+        from hltnode.processing.offline.chain_tools import installed_tools
+
+        tool = tool_of(installed_tools(chain), chain, self.member)
+        signature = inspect.signature(self.function)
+        hints = get_type_hints(self.function, include_extras=True)
+        common = [
+            parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in signature.parameters.items()
+            if name not in (TOOL, OWN)
+        ]
+        own = _options_of(tool.options) if OWN in signature.parameters else []
+        _check_distinct(chain, common, own)
+        names = {parameter.name for parameter in own}
+
+        def run(**given: Any) -> None:
+            of_tool = {name: given.pop(name) for name in names}
+            if OWN in signature.parameters:
+                given[OWN] = tool.options(**of_tool)
+            self.function(tool, **given)
+
+        parameters = [*common, *own]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+        run.__doc__ = inspect.cleandoc(self.function.__doc__ or "") + _about(chain, own)
+        return run
+
+
+def tool_command(member: str) -> Callable[[Callable[..., None]], ToolCommand]:
+    """Declares a command that asks a tool of a chain."""
+    return lambda function: ToolCommand(function, member)
+
+
+def tool_of(tools: "ChainTools", chain: str, member: str) -> Any:
+    """A tool. Raises ValueError if the chain has none of this kind, or it cannot be imported."""
+    make = getattr(tools, member)
+    if make is None:
+        raise ValueError(
+            f"chain {chain} has no {member}: its package offers none under the entry point group hltnode.chain_tools"
+        )
+    try:
+        return make()
+    except ImportError as error:
+        raise ValueError(f"chain {chain}: its {member} cannot be imported: {error}") from error
+
+
+def chain_named_in(arguments: Sequence[str]) -> str | None:
+    """The value of --chain on a command line, which is needed before the options of the command are known; None if it
+    is not given."""
+    found = None
+    for place, argument in enumerate(arguments):
+        if argument == "--":
+            break
+        if argument == "--chain" and place + 1 < len(arguments):
+            found = arguments[place + 1]
+        elif argument.startswith("--chain="):
+            found = argument.removeprefix("--chain=")
+    return found
+
+
+def _options_of(options: type) -> list[inspect.Parameter]:
+    """The fields of a dataclass of options as parameters."""
+    hints = get_type_hints(options, include_extras=True)
+    defaults = options()
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=getattr(defaults, field.name),
+            annotation=hints[field.name],
+        )
+        for field in fields(options)
+    ]
+
+
+def _check_distinct(chain: str, common: Sequence[inspect.Parameter], own: Sequence[inspect.Parameter]) -> None:
+    """Raises ValueError for an option of a chain that the command has too."""
+    taken = {word for parameter in common for word in (parameter.name, *_declarations(parameter))}
+    for parameter in own:
+        for word in (parameter.name, *_declarations(parameter)):
+            if word in taken:
+                raise ValueError(f"chain {chain!r}: its tool declares {word}, which the command has already")
+
+
+def _about(chain: str, own: Sequence[inspect.Parameter]) -> str:
+    """A paragraph that tells the options of a chain from those of the command."""
+    if not own:
+        return ""
+    names = ", ".join(declaration for parameter in own for declaration in _declarations(parameter))
+    text = f"Options that chain {chain} adds: {names}. With --chain NAME, --help lists those of another chain."
+    return "\n\n" + textwrap.fill(text, 100, break_on_hyphens=False)
+
+
+def _declarations(parameter: inspect.Parameter) -> tuple[str, ...]:
+    """The options of a parameter as they are typed: --velo-banks."""
+    # The first declaration stands where typer has the default of a parameter without Annotated.
+    given = [
+        word
+        for info in getattr(parameter.annotation, "__metadata__", ())
+        for word in (info.default, *(info.param_decls or ()))
+        if isinstance(word, str) and word.startswith("-")
+    ]
+    return tuple(given) or (f"--{parameter.name.replace('_', '-')}",)

@@ -1,0 +1,120 @@
+"""Simulated events of LHCb, for the commands that need events with truth."""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
+from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks, events_of
+from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+class VeloEncodingOption(StrEnum):
+    """How the VELO banks are written."""
+
+    RETINA = "retina"
+    SUPERPIXEL = "superpixel"
+
+
+class DetectorsOption(StrEnum):
+    """Which detectors are simulated."""
+
+    VELO = "velo"
+    FULL = "full"
+
+
+class PolarityOption(StrEnum):
+    """Direction of the magnetic field."""
+
+    DOWN = "down"
+    UP = "up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """The options of `hltnode simulate` that LHCb has of its own."""
+
+    sample: Annotated[Sample, typer.Option("--sample", help="Minimum bias, or one signal decay per event.")] = (
+        Sample.MINBIAS
+    )
+    nu: Annotated[float, typer.Option("--nu", help="Mean number of collisions per event.")] = DEFAULT_NU
+    detectors: Annotated[DetectorsOption, typer.Option("--detectors", help="All, or the VELO alone (faster).")] = (
+        DetectorsOption.FULL
+    )
+    velo_banks: Annotated[VeloEncodingOption, typer.Option("--velo-banks", help="VELO encoding.")] = (
+        VeloEncodingOption.RETINA
+    )
+    velo_version: Annotated[
+        int, typer.Option("--velo-version", help="Version of the VELO banks (retina 3, 4; superpixel 2-4); 0: lowest.")
+    ] = 0
+    ut_version: Annotated[int, typer.Option("--ut-version", help="Version of the UT banks: 3 or 4.")] = 3
+    polarity: Annotated[
+        PolarityOption | None,
+        typer.Option("--polarity", help="Polarity of the magnet; as in the geometry if not given."),
+    ] = None
+    input_hepmc: Annotated[
+        Path | None, typer.Option("--input-hepmc", metavar="FILE", help="Generated events instead of a sample.")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class LhcbSample:
+    """The events of a request."""
+
+    request: SimulationRequest
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What LHCb's own options chose."""
+        request = self.request
+        return {
+            "sample": None if request.hepmc else request.sample.value,
+            "hepmc": str(request.hepmc) if request.hepmc else None,
+            "nu": request.nu,
+            "detectors": request.detectors,
+        }
+
+    def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
+        """See hltnode.processing.lhcb.offline.simulation.blocks."""
+        return blocks(self.request, n, jobs)
+
+    def events(self, n: int) -> Iterator[list[RawBank]]:
+        """See hltnode.processing.lhcb.offline.simulation.blocks."""
+        return events_of(self.request, n)
+
+
+class LhcbSimulation:
+    """Collisions, decays, detectors and banks of LHCb."""
+
+    options = SimulationOptions
+
+    def sample(self, request: SampleRequest, options: SimulationOptions) -> LhcbSample:
+        """The sample of a request."""
+        polarity = None if options.polarity is None else _POLARITIES[options.polarity]
+        return LhcbSample(
+            SimulationRequest(
+                sample=options.sample,
+                nu=options.nu,
+                seed=request.seed,
+                run=request.run,
+                detectors=options.detectors.value,
+                versions=BankVersions(
+                    velo=options.velo_banks.value, velo_version=options.velo_version, ut_version=options.ut_version
+                ),
+                file_format=request.file_format,
+                geometry=request.geometry,
+                hepmc=options.input_hepmc,
+                polarity=polarity,
+            )
+        )
+
+
+_POLARITIES = {PolarityOption.DOWN: DOWN, PolarityOption.UP: UP}

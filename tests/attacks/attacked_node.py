@@ -1,0 +1,157 @@
+"""The node under attack: a process, its ports, its memory and its descriptors."""
+
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.security.curve_keys import create_key_pair
+from tests.daemon.pages import metric, status_page
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+SAMPLE_SECONDS = 0.02
+
+FAKE = ("tests.daemon.node_process",)
+"""Command of a node with a fake engine; the real one is ("hltnode.daemon", "serve", "--config")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Resident memory in bytes, and open file descriptors."""
+
+    rss: int
+    descriptors: int
+
+
+class AttackedNode:
+    """A node that runs until `stop`.
+
+    Args:
+        limits: content of its section of that name.
+        with_keys: CURVE on all sockets.
+    """
+
+    def __init__(
+        self, directory: Path, command: tuple[str, ...] = FAKE, *, limits: str = "", with_keys: bool = False
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
+        self.log = directory / "log"
+        config = directory / "node.toml"
+        config.write_text(
+            f"""
+[node]
+name = "attacked"
+[network]
+data = "tcp://127.0.0.1:{self.data}"
+control = "tcp://127.0.0.1:{self.control}"
+decisions = "tcp://127.0.0.1:{self.decisions}"
+max_frame_bytes = {32 * MIB}
+[limits]
+{limits}
+[pipeline]
+slots = 2
+slot_bytes = {32 * MIB}
+max_events = 256
+[output]
+directory = "{directory / "out"}"
+[events]
+endpoint = "tcp://127.0.0.1:{self.events}"
+policy = "drop_new"
+[monitor]
+endpoint = "tcp://127.0.0.1:{self.pub}"
+[http]
+port = {self.http}
+{_security(directory / "keys") if with_keys else ""}
+"""
+        )
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", *command, str(config)], cwd=ROOT, stdout=log, stderr=log
+            )
+        end = time.monotonic() + 60
+        while status_page(self.http) is None:
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"the node does not start:\n{self.log.read_text()[-3000:]}")
+            time.sleep(0.05)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs and answers; on a busy machine an answer takes long."""
+        return self.process.poll() is None and status_page(self.http, timeout=60.0) is not None
+
+    def resources(self) -> Resources:
+        """The present resources of the process."""
+        process = psutil.Process(self.process.pid)
+        return Resources(process.memory_info().rss, process.num_fds())
+
+    def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
+        """The resources once descriptors and memory are back at the level of before, or after `seconds`."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            now = self.resources()
+            if now.descriptors <= before.descriptors and now.rss < before.rss + 32 * MIB:
+                break
+            time.sleep(0.1)
+        return self.resources()
+
+    def metric(self, series: str) -> float:
+        """One series of /metrics."""
+        return metric(self.http, series)
+
+    def refused(self, socket: str, reason: str) -> float:
+        """Number of connections that a limit has ended."""
+        return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
+
+    def stop(self) -> None:
+        """End the process."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+
+
+def _security(keys: Path) -> str:
+    create_key_pair(keys / "node", "node")
+    create_key_pair(keys / "feeders", "feeder")
+    return f"""
+[security]
+server_key = "{keys / "node" / "node.key_secret"}"
+feeders = "{keys / "feeders"}"
+encrypt_data = true
+"""
+
+
+class PeakSampler:
+    """The largest resources of a node from entry to exit."""
+
+    def __init__(self, attacked: AttackedNode) -> None:
+        self._attacked = attacked
+        self.peak = attacked.resources()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> "PeakSampler":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while not self._ended.wait(SAMPLE_SECONDS):
+            try:
+                now = self._attacked.resources()
+            except psutil.Error:
+                return
+            self.peak = Resources(max(self.peak.rss, now.rss), max(self.peak.descriptors, now.descriptors))

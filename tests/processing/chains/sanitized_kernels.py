@@ -1,0 +1,115 @@
+"""Runs every sequence of a chain over damaged batches with kernels that were built with AddressSanitizer and UBSan.
+
+    LD_PRELOAD=libasan.so python -m tests.processing.chains.sanitized_kernels CHAIN LIBRARY SEED BATCHES [--short]
+
+Each column has memory of its own, so that an access behind its end is one outside of a heap block; an error ends the
+process. Prints how many batches each sequence has gone through. With --short every column is half as long as kernels
+believe, to show that they are watched.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.backends import _executor
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.framework.batch import (
+    N_SUBDETECTORS,
+    BatchTables,
+    MepInBatch,
+    batch_header,
+    event_flags,
+    event_rows,
+    mep_rows,
+    mfp_rows,
+    raw_input,
+)
+from hltnode.processing.framework.declaration import Algorithm, EventSizes
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import TAIL
+from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from tests.processing.chains.chain_under_test import ChainUnderTest
+from tests.processing.chains.every_chain import CHAINS
+from tests.processing.framework.kernel_runner import Launch, run_algorithms
+
+
+def damaged_meps(of: ChainUnderTest, chain: TriggerChain, seed: int, batches: int) -> Iterator[EncodedMep]:
+    """Undamaged and damaged batches of events in every encoding."""
+    for mep in of.meps(chain, seed):
+        yield mep
+        yield from of.damage.damaged_batches(mep, seed, batches)
+
+
+def given(mep: EncodedMep, limits: BatchLimits) -> dict[str, NDArray[Any]]:
+    """The inputs of a batch of one MEP, by column."""
+    columns = (mfp_rows, mep_rows, event_rows, event_flags)
+    rows, ranges, events, flags = (np.zeros(column.count(limits), column.dtype) for column in columns)
+    header = np.zeros(1, batch_header.dtype)
+    tables = BatchTables(header, rows, ranges.reshape(-1, N_SUBDETECTORS), events, flags)
+    tables.fill([MepInBatch(mep.n_events, mep.fragments)], mep.data)
+    return {raw_input.name: mep.data} | dict(zip((c.name for c in columns), (rows, ranges, events, flags), strict=True))
+
+
+def with_tail(nbytes: int, fill: int) -> NDArray[np.uint8]:
+    """Memory with the bytes behind it that kernels may read."""
+    return np.full(nbytes + TAIL, fill, dtype=np.uint8)[:nbytes]
+
+
+def half(nbytes: int, fill: int) -> NDArray[np.uint8]:
+    """Memory that kernels take for longer than it is."""
+    return np.lib.stride_tricks.as_strided(np.full(nbytes // 2, fill, dtype=np.uint8), shape=(nbytes,))
+
+
+def sanitized(sources: KernelSources) -> Launch:
+    """Launches the kernels of a library."""
+    kernels = KernelLibrary(sources)
+    target = kernels.targets[0]
+    executor = _executor.Executor(1)
+
+    def launch(algorithm: Algorithm, _: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
+        address = kernels.address(target, algorithm.name)
+        step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
+        executor.run(_executor.Program([step], header.ctypes.data))
+
+    return launch
+
+
+def main() -> None:
+    """Run all sequences."""
+    name, library, seed, batches = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    of = CHAINS[name]
+    allocate = half if "--short" in sys.argv else with_tail
+    launch = sanitized(replace(of.chain.kernels, library=library))
+    for sequence in of.chain.sequences or (None,):
+        chain = of.chain.with_sequence(sequence)
+        constants = chain.load_geometry(None)
+        n = 0
+        for mep in damaged_meps(of, chain, seed, batches):
+            limits = BatchLimits(
+                events=mep.n_events,
+                meps=1,
+                input_bytes=-(-mep.data.nbytes // 8) * 8,
+                rows=len(mep.fragments),
+            )
+            run_algorithms(
+                tuple(chain.sequence),
+                {**given(mep, limits), **constants},
+                mep.n_events,
+                limits,
+                launch,
+                allocate=allocate,
+            )
+            n += 1
+        print(f"{sequence}: {n} batches")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Sequences with blocks of many emulated threads: the same bits for every block size and order of threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.processing.chains.chain_under_test import ChainUnderTest, ComparedBatch
+from tests.processing.chains.every_chain import CHAINS
+from tests.processing.framework.kernel_runner import with_block_size
+
+BATCHES = {f"{name}-{of}": batch for name, chain in CHAINS.items() for of, batch in chain.batches.items()}
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_every_batch_shows_something(batch: ComparedBatch) -> None:
+    reference = batch.reference()
+    assert batch.emulated or batch.ptx
+    for column in batch.finds:
+        assert reference.found(column) > reference.n_events, column
+
+
+@pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
+def test_the_batches_run_every_algorithm_in_both_ways(chain: ChainUnderTest) -> None:
+    declared = {algorithm.name for algorithm in chain.chain.algorithms}
+    for way in ("emulated", "ptx"):
+        sequences = [batch.reference().sequence for batch in chain.batches.values() if getattr(batch, way)]
+        assert {algorithm.name for sequence in sequences for algorithm in sequence} == declared, way
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize(
+    ("chain", "name", "block_size"),
+    [
+        pytest.param(chain, name, block_size, id=f"{of}-{name}-{block_size}")
+        for of, chain in CHAINS.items()
+        for name, batch in chain.batches.items()
+        for block_size in batch.emulated
+    ],
+)
+def test_results_do_not_depend_on_the_threads(
+    chain: ChainUnderTest, name: str, block_size: int, backward: bool
+) -> None:
+    launch = with_block_size(block_size, backward=backward, kernels=chain.chain.kernels)
+    assert chain.batches[name].reference().differences(launch) == []

@@ -1,0 +1,61 @@
+"""The kernels of all sequences of each chain under AddressSanitizer and UBSan."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.processing.chains.every_chain import CHAINS
+from tests.processing.framework.chain_builder import build_kernels, compiler
+
+BATCHES = 20
+SANITIZE = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+
+
+@pytest.fixture(scope="module", params=CHAINS)
+def chain(request: pytest.FixtureRequest) -> str:
+    """The name of each chain."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def library(chain: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sanitized") / "kernels.so"
+    build_kernels(replace(CHAINS[chain].chain.kernels, library=str(path)), "-O1", *SANITIZE)
+    return path
+
+
+def run(chain: str, library: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Run the sequences in a Python into which AddressSanitizer is loaded; skips where the compiler has none."""
+    runtime = subprocess.run(
+        [compiler(), "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    if not Path(runtime).is_absolute():
+        pytest.skip("this compiler has no AddressSanitizer")
+    # Python itself does not free everything at its end.
+    options = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    command = [sys.executable, "-m", "tests.processing.chains.sanitized_kernels", chain, str(library)]
+    command += map(str, arguments)
+    return subprocess.run(command, env=os.environ | options, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.timeout(600)
+def test_damaged_batches_make_no_kernel_leave_its_columns(chain: str, library: Path) -> None:
+    done = run(chain, library, 11, BATCHES)
+    assert done.returncode == 0, done.stderr[-4000:]
+    tested = CHAINS[chain]
+    n_meps = sum(1 for _ in tested.meps(tested.chain, 11))
+    sequences = tested.chain.sequences or (None,)
+    assert done.stdout.splitlines() == [f"{name}: {n_meps * (BATCHES + 1)} batches" for name in sequences]
+
+
+@pytest.mark.timeout(600)
+def test_a_kernel_that_leaves_its_columns_is_found(chain: str, library: Path) -> None:
+    done = run(chain, library, 11, 1, "--short")
+    assert done.returncode != 0
+    assert "heap-buffer-overflow" in done.stderr
