@@ -190,5 +190,5 @@ def test_collections_inside_one_another_are_bounded() -> None:
         return any_of(tracks, lambda s: any_of(tracks, lambda u: count_of(tracks, lambda v: v.a > u.a + s.a) > 2))
 
     assert Line("Pairs", tracks, pairs).content()
-    with pytest.raises(LineError, match=rf"line Triples: count_of: loops over more than 2 nested collections .*\({HERE}:\d+\)"):
+    with pytest.raises(LineError, match=rf"line Triples: count_of: loops over more than 2 nested .*\({HERE}:\d+\)"):
         Line("Triples", tracks, triples)
