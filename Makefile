@@ -66,6 +66,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python -m tools.generate_device_headers --check
 	$(BIN)/python -m tools.generate_reference --check
+	$(BIN)/python -m tools.copy_chart_files --check
 	$(BIN)/python -m tools.generate_dashboard --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page --check
@@ -101,6 +102,7 @@ headers: | $(LINKS)
 
 reference: $(VENV)/.developed
 	$(BIN)/python -m tools.generate_reference
+	$(BIN)/python -m tools.copy_chart_files
 	$(BIN)/python -m tools.generate_dashboard
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page

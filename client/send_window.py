@@ -16,10 +16,10 @@ No I/O and no clock; times are monotonic nanoseconds. Only a restart loops over 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import islice
 
+from hltnode.client.kept_mep import KeptMep, NextFrames
 from hltnode.client.refused_fragments import RefusedFragments
 from hltnode.client.silent_meps import SilentMeps
 from hltnode.protocol.buffers import Buffer
@@ -35,39 +35,6 @@ RETRY_NS = 50_000_000
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
 # The fragment is valid: the node will accept it later, or the supervisor assigns it to another node.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
-
-
-class _Mep:
-    """A MEP that is kept."""
-
-    __slots__ = ("active", "at_node", "attempts", "frames", "held", "last_turn", "nacked", "turns", "waiting")
-
-    def __init__(self, frames: dict[int, Buffer]) -> None:
-        self.frames = frames
-        self.waiting = dict.fromkeys(reversed(frames))
-        """Sources whose frames are still to be sent, the next one last."""
-        self.active = False
-        self.at_node = False
-        """The node reported that the MEP is there: its refused fragments are repeated, not the whole MEP."""
-        self.held = False
-        """The node reported that it holds the whole MEP."""
-        self.last_turn = 0
-        """Sequence number of its last sent frame."""
-        self.turns = 0
-        """How many times the node had no slot for it."""
-        self.nacked: dict[int, RejectReason] = {}
-        """Sources whose fragment was refused and is not repeated yet."""
-        self.attempts: dict[int, int] = {}
-        """Damaged arrivals by source."""
-
-
-@dataclass(frozen=True, slots=True)
-class NextFrames:
-    """Frames of a MEP in sending order, and their sources."""
-
-    mep: int
-    sources: list[int]
-    frames: list[Buffer]
 
 
 class SendWindow:
@@ -97,7 +64,7 @@ class SendWindow:
         """MEPs that the node closed without a fragment of a source, in this window or not."""
         self.resent = 0
         self.next_mep = 0
-        self._kept: dict[int, _Mep] = {}
+        self._kept: dict[int, KeptMep] = {}
         self._ids: list[int] = []
         """The kept MEPs, in order."""
         self._retained: dict[int, dict[int, Buffer]] = {}
@@ -107,7 +74,7 @@ class SendWindow:
         # that are no longer kept, or have nothing to send, are skipped.
         self._going: list[int] = []
         self._new: list[tuple[int, int]] = []
-        self._retries: deque[tuple[int, _Mep, int, int]] = deque()
+        self._retries: deque[tuple[int, KeptMep, int, int]] = deque()
         # Active MEPs without frames to send.
         self._silent = SilentMeps()
         self._n_sent = 0
@@ -165,7 +132,7 @@ class SendWindow:
             self._retained.pop(mep, None)
         if mep in self.acked:
             return
-        self._kept[mep] = _Mep(dict(frames))
+        self._kept[mep] = KeptMep(dict(frames))
         if not self._ids or mep > self._ids[-1]:
             self._ids.append(mep)
         else:
@@ -218,7 +185,7 @@ class SendWindow:
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
 
-    def next_frames(self, most: int) -> "NextFrames":
+    def next_frames(self, most: int) -> NextFrames:
         """The next frames that credits allow, all of one MEP, or none. Report the sent ones with `sent`."""
         mep = self._next_mep()
         if mep is None:
@@ -245,7 +212,7 @@ class SendWindow:
                 return mep
         return None
 
-    def sent(self, now_ns: int, next_frames: "NextFrames", n: int) -> None:
+    def sent(self, now_ns: int, next_frames: NextFrames, n: int) -> None:
         """The first n of these frames were sent."""
         entry = self._kept.get(next_frames.mep)
         if entry is None or not n:
@@ -330,7 +297,7 @@ class SendWindow:
             entry.nacked[source] = reason
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
 
-    def _give_way(self, mep: int, entry: _Mep) -> None:
+    def _give_way(self, mep: int, entry: KeptMep) -> None:
         """The node has no slot for a MEP: its refused fragments wait for another credit, behind all other MEPs."""
         entry.active = False
         entry.turns += 1
@@ -370,7 +337,7 @@ class SendWindow:
             if self._kept.get(mep) is entry and source in entry.nacked and source not in entry.waiting:
                 self._queue_again(mep, entry, source)
 
-    def _queue_again(self, mep: int, entry: _Mep, source: int) -> None:
+    def _queue_again(self, mep: int, entry: KeptMep, source: int) -> None:
         self.resent += 1
         if not entry.active:
             heappush(self._new, (entry.turns, mep))
@@ -419,7 +386,7 @@ class SendWindow:
             # Sorted by id, so the list is a valid heap.
             self._new.append((0, mep))
 
-    def _forget(self, mep: int, entry: _Mep) -> None:
+    def _forget(self, mep: int, entry: KeptMep) -> None:
         del self._kept[mep]
         self._active -= entry.active
         self._silent.discard(mep)

@@ -20,7 +20,7 @@ from tests.processing.framework.chain_builder import build_chain, copy_package
 
 TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
 
-# Test folders in which threads, descriptors or times are looked at, beside tests with processes or sockets anywhere.
+# Test folders in which threads, descriptors or times are checked, beside tests with processes or sockets anywhere.
 ALONE = (Path("tests/daemon/processes"), Path("tests/daemon/node"))
 
 settings.register_profile(
@@ -99,7 +99,7 @@ def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that do not look at each panel of the checker's figures: two variables instead of all."""
+    """For tests that do not check each panel of the checker's figures: two variables instead of all."""
     report = pytest.importorskip(
         "hltnode.processing.lhcb.offline.validation.reports.html_report", reason="the extra `plot` is not installed"
     )

@@ -71,7 +71,7 @@ def configuration_page() -> str:
     lines = [
         "# Configuration",
         "",
-        "<!-- Written by tools/generate_reference.py from daemon/configuration/model.py. Do not edit. -->",
+        "<!-- Written by tools/generate_reference.py from daemon/configuration/*_sections.py. Do not edit. -->",
         "",
         "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
         f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment overrides the file; lists are written",
@@ -98,7 +98,7 @@ def metrics_page() -> str:
     lines = [
         "# Metrics",
         "",
-        "<!-- Written by tools/generate_reference.py from daemon/monitoring/metrics.py. Do not edit. -->",
+        "<!-- Written by tools/generate_reference.py from daemon/monitoring/metric_table.py. Do not edit. -->",
         "",
         "Served at `/metrics` in the Prometheus text format, with `process_*` of the Prometheus client.",
         "Times are in seconds, sizes in bytes. A label value that is known beforehand is exported from the start as 0.",

@@ -1,11 +1,13 @@
-"""hltnode chains: the installed chains, what they can run, and which tools they have."""
+"""hltnode chains: the installed chains with their sequences, kernels and tools."""
 
+import json as json_module
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated
 
 import typer
 
-from hltnode.daemon.commands.common import JsonOption, echo_folded, require_writable, user_errors, write_json
+from hltnode.daemon.commands.common import echo_folded
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.offline.chain_tools import ChainTools, installed_tools
@@ -30,15 +32,17 @@ class InstalledChain:
     error: str = ""
 
 
-def chains(json: JsonOption = None) -> None:
+def chains(
+    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
     """List the installed chains: package, sequences, whether their kernels are built, and their tools.
 
-    Example: hltnode chains --json chains.json
+    Example: hltnode chains --json
     """
-    with user_errors():
-        require_writable(json)
-        found = installed_chains()
-        write_json(json, {"chains": [asdict(chain) for chain in found]})
+    found = installed_chains()
+    if json:
+        typer.echo(json_module.dumps({"chains": [asdict(chain) for chain in found]}, indent=1))
+        return
     for chain in found:
         show(chain)
 
@@ -58,7 +62,7 @@ def _described(name: str, package: str, version: str) -> InstalledChain:
     try:
         chain = installed_chain(name)
         tools = installed_tools(name)
-    except Exception as error:  # A package of somebody else may raise anything while it is imported.
+    except Exception as error:  # An external package may raise any exception during its import.
         text = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         return InstalledChain(name=name, package=package, version=version, error=text)
     kernels, kernel_error = _kernels(chain)

@@ -1,4 +1,4 @@
-"""The identities of a run: every fragment and every MEP ends in exactly one counted class."""
+"""The accounting identities of a run: each fragment and each MEP is counted in exactly one class."""
 
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
@@ -16,10 +16,10 @@ _OWN_CLASS = {
 
 
 def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
-    """Classes of fragments; ``unaccounted`` is what is received and in no class, 0 unless there is a defect.
+    """Number of fragments in each class. ``unaccounted`` counts received fragments in no class: 0 without a defect.
 
-    Reasons of damage (magic, version, size, CRC, truncated, oversized, malformed) together are ``corrupt``;
-    ``in_build`` are fragments of MEPs that are open. `received = built + lost_in_drop + duplicate + late + revoked
+    ``corrupt`` is the sum over all reasons of damage (magic, version, size, CRC, truncated, oversized, malformed).
+    ``in_build`` counts the fragments of open MEPs. `received = built + lost_in_drop + duplicate + late + revoked
     + foreign_run + corrupt + abandoned + unknown_source + no_credit + mismatch + in_build`.
     """
     classes = {
@@ -37,7 +37,7 @@ def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, 
 
 
 def mep_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
-    """Classes of MEPs: `opened = closed by each reason + abandoned + open`; ``unaccounted`` is 0 unless a defect."""
+    """Number of MEPs in each class: `opened = sum over close reasons + abandoned + open + unaccounted`."""
     classes = {
         **{reason.value: count for reason, count in counters.meps_closed.items()},
         "abandoned": counters.meps_abandoned,
@@ -47,10 +47,10 @@ def mep_accounting(counters: Counters, builder: EventBuilder) -> dict[str, int]:
 
 
 def accounting(counters: Counters, builder: EventBuilder) -> dict[str, dict[str, int]]:
-    """Both identities, for /status, the end of a run and tests."""
+    """Both identities, for /status, run summaries and tests."""
     return {"fragments": fragment_accounting(counters, builder), "meps": mep_accounting(counters, builder)}
 
 
 def closes(accounts: dict[str, dict[str, int]]) -> bool:
-    """True when nothing is unaccounted for."""
+    """True when every fragment and every MEP is accounted for."""
     return all(account["unaccounted"] == 0 for account in accounts.values())

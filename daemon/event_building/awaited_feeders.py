@@ -1,9 +1,9 @@
-"""Which feeders may still send what is missing in open MEPs (no I/O, no clock).
+"""Which feeders may still send the missing fragments of open MEPs (no I/O, no clock).
 
-A feeder sends its MEPs in the order of their ids, so it may still send a fragment of a MEP as long as it has sent
-nothing of a younger one. One that is connected and behind the others is slow and not at fault: MEPs wait for it, and
-the credits hold back the others. It is not awaited any more when it has delivered nothing for `feeder_timeout_ns`
-although MEPs wait for it, until it delivers again.
+A feeder sends its MEPs in the order of their ids. So it may still send a fragment of a MEP until it has sent a fragment
+of a younger one. A connected feeder that is behind the others is slow, not faulty: MEPs wait for it, and the credits
+hold back the others. If it delivers nothing for `feeder_timeout_ns` while MEPs wait for it, it is no longer awaited.
+It is awaited again after its next fragment.
 """
 
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder, Mep
 
 
 class _Progress:
-    """How far one feeder is; `position` is the youngest MEP of which it has sent something, as far as is known."""
+    """Progress of one feeder. `position` is the youngest MEP from which a fragment of this feeder is known."""
 
     __slots__ = ("delivers", "last_mep", "mask", "position", "since_ns")
 
@@ -25,16 +25,16 @@ class _Progress:
         self.delivers = True
 
     def may_send(self, mep: MepRecord) -> bool:
-        """Whether the feeder has sent nothing younger than a MEP, and not all of it."""
+        """Whether the feeder is not past this MEP, and has not sent all of its fragments."""
         return mep.mep >= self.position and bool(self.mask & ~mep.sources) and self.covers(mep.mep)
 
     def covers(self, mep: int) -> bool:
-        """Whether the feeder sends this MEP, as far as it has announced its last one."""
+        """False for a MEP beyond the last one that the feeder has announced."""
         return self.last_mep is None or mep <= self.last_mep
 
 
 class AwaitedFeeders:
-    """The feeders of a run, and how far they are. Times in ns of the builder's clock."""
+    """The feeders of a run and their progress. Times are in ns of the builder's clock."""
 
     def __init__(self, timeout_ns: int) -> None:
         self._timeout_ns = timeout_ns
@@ -42,9 +42,9 @@ class AwaitedFeeders:
         self._behind: list[_Progress] = []
 
     def expect(self, now_ns: int, feeders: Iterable[tuple[int, AwaitedFeeder]]) -> None:
-        """These feeders are connected, each with the bit mask of its sources; those that were known keep their state.
+        """Set the connected feeders, each with the bit mask of its sources. Known feeders keep their progress.
 
-        From all other sources nothing is awaited.
+        Sources of no connected feeder are not awaited.
         """
         known, self._feeders = self._feeders, {}
         for mask, feeder in feeders:
@@ -53,7 +53,7 @@ class AwaitedFeeders:
             self._feeders[mask] = progress
 
     def look(self, now_ns: int, meps: Sequence[MepRecord], complete_up_to: int) -> None:
-        """Note how far the feeders are; `meps` are the open ones, the youngest first."""
+        """Update the progress of the feeders; `meps` are the open MEPs, the youngest first."""
         in_order = [mep for mep in meps if not mep.sent_again]
         ahead = 0
         left = list(self._feeders.values())
@@ -89,12 +89,12 @@ class AwaitedFeeders:
             feeder.delivers = True
 
     def awaits(self, now_ns: int, mep: MepRecord) -> bool:
-        """Whether a connected feeder may still send fragments that this MEP lacks; after `look`."""
+        """Whether a connected feeder may still send missing fragments of this MEP. Call `look` first."""
         if not mep.sent_again and not mep.ahead:
             return any(feeder.may_send(mep) for feeder in self._behind)
         if now_ns - mep.last_ns >= self._timeout_ns:
             return False
-        # The order of ids says nothing about a MEP that is sent again: its feeders send it at different times.
+        # Feeders send a MEP again at different times, so the order of ids says nothing about its missing fragments.
         return any(
             feeder.delivers and feeder.covers(mep.mep) and not feeder.mask & mep.sources
             if mep.sent_again

@@ -1,21 +1,48 @@
-"""Credits as plain state: how many MEPs may come (no I/O, no clock)."""
+"""The credit policy: how many MEPs the feeders may send, and when a change is worth a message (no I/O, no clock)."""
+
+from hltnode.daemon.event_building.slots import SlotPool
+
+# Credits that grew by less than this part of the places behind them are not announced at once. One message per MEP and
+# feeder would cost more than a small MEP itself. The next tick announces the remainder.
+_CREDIT_STEP = 4
 
 
 class CreditWindow:
-    """How many MEPs a feeder may have unacknowledged at this node: those that are there, and those that may still come.
+    """The number of MEPs that each feeder may have unacknowledged at this node.
 
-    A level and not a list of ids, so that a supervisor can assign any MEP to any node: `outstanding` credits are backed
-    by places in slots, `held` MEPs are in slots or with the outputs, and not acknowledged.
+    The window is a level, not a list of ids, so that a supervisor can assign any MEP to any node. It is the sum of two
+    numbers. `outstanding` credits are backed by places in slots. `held` MEPs are in slots or with the outputs, and are
+    not acknowledged.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pool: SlotPool) -> None:
         self.held = 0
         self.outstanding = 0
+        self._pool = pool
+        self._events_per_mep = 1
+        self._places_of_a_slot = 0
+        self._announced = 0
+
+    def start_run(self, events_per_mep: int) -> None:
+        """Reset the window for a run whose MEPs have up to this number of events."""
+        self.held = self.outstanding = 0
+        self._events_per_mep = events_per_mep
+        self._places_of_a_slot = self._pool.empty_places(events_per_mep)
 
     @property
     def limit(self) -> int:
         """MEPs that may be unacknowledged."""
         return self.held + self.outstanding
+
+    @property
+    def places(self) -> int:
+        """Places for MEPs in the slots that are free or fill."""
+        return self._pool.free_places(self._events_per_mep) + self._pool.filling_places(self._events_per_mep)
+
+    @property
+    def is_low(self) -> bool:
+        """True below half a slot of credits: then more are granted before the next tick."""
+        return self.outstanding * 2 < self._places_of_a_slot
 
     def opened(self) -> None:
         """A MEP uses a credit."""
@@ -23,12 +50,33 @@ class CreditWindow:
         self.outstanding -= 1
 
     def freed(self, meps: int) -> None:
-        """MEPs are acknowledged, and the feeders will not count them any more: the limit falls with them."""
+        """MEPs are acknowledged, so the feeders stop counting them: the limit falls by their number."""
         self.held -= meps
 
-    def raise_to(self, places: int, at_least: int) -> bool:
-        """Let the outstanding credits follow the places; False when they would grow by less than ``at_least``."""
-        if places - self.outstanding < at_least:
-            return False
+    def grant(self, *, small_steps: bool) -> int:
+        """Raise the credits to the places that back them; returns by how many they grew. Credits are never revoked.
+
+        The places of free slots back credits, so that the slot that fills can be sealed at its deadline. While no slot
+        fills, one of the free slots is the next to fill and backs none. If no other slot is free, the node is busy and
+        seals slots when they are full: then the places of the slots that fill back credits, too. Without `small_steps`
+        the credits grow only by a step that is worth a message.
+        """
+        free = self._pool.free_places(self._events_per_mep)
+        backed = free if self._pool.filling else free - self._places_of_a_slot
+        places = backed if backed > 0 else self.places
+        growth = places - self.outstanding
+        if growth < (1 if small_steps else max(1, places // _CREDIT_STEP)):
+            return 0
         self.outstanding = places
+        return growth
+
+    def announce(self, growth: int) -> bool:
+        """Whether the feeders must be told the limit, after the credits grew by this number; notes that they are.
+
+        A limit that falls is announced before the acknowledgements that lower it. Otherwise the feeders would send
+        other MEPs in place of the acknowledged ones.
+        """
+        if not growth and self.limit >= self._announced:
+            return False
+        self._announced = self.limit
         return True

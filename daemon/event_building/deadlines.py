@@ -1,12 +1,16 @@
-"""Which open MEPs are to be closed as they are, and why (no I/O, no clock)."""
+"""Which open MEPs must be closed incomplete, why, and when the next deadline passes (no I/O, no clock)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from operator import attrgetter
 
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.awaited_feeders import AwaitedFeeders
 from hltnode.daemon.event_building.slots import Slot
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, MepRecord
+
+NEVER_NS = 1 << 62
+# Longest time between two checks of open MEPs. Each check also gives the clock of the deadlines a reading.
+LONGEST_LOOK_NS = 25_000_000
 
 _mep_id = attrgetter("mep")
 
@@ -21,16 +25,17 @@ def meps_to_close(
     all_sources: int,
     complete_up_to: int,
 ) -> list[tuple[MepRecord, CloseReason]]:
-    """The MEPs of `opened` (in the order of opening) whose time is up, oldest id first, each with its reason.
+    """The MEPs of `opened` (in the order of opening) that are due, by ascending id, each with its close reason.
 
-    A MEP that every missing source has overtaken is closed after `overtaken_ns`. One of which nothing has come for
-    `mep_timeout_ns` is closed unless a feeder is awaited, and under slot pressure (`slots` given) the one that was
-    opened first among those that keep complete ones from being computed, after `evict_ns`.
+    - overtaken: every missing source has sent a younger MEP, `overtaken_ns` ago.
+    - timeout: no fragment came for `mep_timeout_ns`, and no feeder is awaited.
+    - evicted: under slot pressure (`slots` given), the first-opened MEP that keeps closed MEPs of its slot from being
+      computed, after `evict_ns` without a fragment.
     """
     due: list[tuple[MepRecord, CloseReason]] = []
     quiet: list[MepRecord] = []
     youngest_first = sorted(opened, key=_mep_id, reverse=True)
-    # `passed` are the sources that have delivered a younger MEP.
+    # `passed` has a bit for each source that has sent a younger MEP.
     passed = 0
     for mep in youngest_first:
         sources = mep.sources
@@ -47,16 +52,16 @@ def meps_to_close(
             due.append((mep, CloseReason.OVERTAKEN))
         elif now_ns - mep.last_ns >= limits.mep_timeout_ns:
             quiet.append(mep)
-    victims = []
+    candidates = []
     if slots is not None and not due:
-        victims = [mep for mep in opened if _may_be_evicted(now_ns, mep, slots, limits)]
-    if quiet or victims:
+        candidates = [mep for mep in opened if _may_be_evicted(now_ns, mep, slots, limits)]
+    if quiet or candidates:
         feeders.look(now_ns, youngest_first, complete_up_to)
         due += [(mep, CloseReason.TIMEOUT) for mep in quiet if not feeders.awaits(now_ns, mep)]
         due.sort(key=lambda each: each[0].mep)
-        victim = next((mep for mep in victims if not feeders.awaits(now_ns, mep)), None)
-        if victim is not None and not due:
-            due.append((victim, CloseReason.EVICTED))
+        evicted = next((mep for mep in candidates if not feeders.awaits(now_ns, mep)), None)
+        if evicted is not None and not due:
+            due.append((evicted, CloseReason.EVICTED))
     else:
         due.reverse()
     return due
@@ -65,3 +70,25 @@ def meps_to_close(
 def _may_be_evicted(now_ns: int, mep: MepRecord, slots: list[Slot], limits: BuilderLimits) -> bool:
     slot = slots[mep.slot]
     return now_ns - mep.last_ns >= limits.evict_ns and slot.open_meps < len(slot.meps)
+
+
+def look_ns(limits: BuilderLimits) -> int:
+    """Time between two checks of open MEPs: only a check notices that a MEP is overtaken."""
+    shortest = min(limits.mep_timeout_ns, limits.overtaken_ns, limits.evict_ns)
+    return max(1, min(LONGEST_LOOK_NS, shortest // 4))
+
+
+def next_deadline_ns(
+    now_ns: int, filling: Iterable[Slot], opened: Collection[MepRecord], limits: BuilderLimits, *, has_pressure: bool
+) -> int:
+    """The next time at which a slot or an open MEP becomes due. Overdue ones wait for a change, not for a time."""
+    times = [slot.deadline_ns for slot in filling]
+    if opened:
+        times.append(now_ns + look_ns(limits))
+        last_ns = [mep.last_ns for mep in opened]
+        times += [last + limits.mep_timeout_ns for last in last_ns]
+        if has_pressure:
+            times += [last + limits.evict_ns for last in last_ns]
+        overtaken = (mep.overtaken_ns for mep in opened)
+        times += [since + limits.overtaken_ns for since in overtaken if since is not None]
+    return min((due for due in times if due > now_ns), default=NEVER_NS)

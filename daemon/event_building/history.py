@@ -1,40 +1,40 @@
-"""The last stimuli and effects of the event builder, kept so that a broken identity can be explained (no I/O)."""
+"""The last stimuli and effects of the event builder, to explain a broken identity (no I/O)."""
 
 from collections import deque
 from collections.abc import Iterable
 
 from hltnode.daemon.event_building.stimuli_and_effects import CloseMep, Effect, SealSlot, Stimulus
 
-# Some hundred MEPs of a node where nothing goes wrong: such a MEP has one entry.
+# About 500 MEPs of a node without errors: such a MEP has one entry.
 ENTRIES = 512
-# A stimulus can name thousands of MEPs or sources; a line shows its beginning.
+# A stimulus can name thousands of MEPs or sources: a line shows only its first characters.
 MAX_LINE = 400
 
 Entry = int | tuple[int, Stimulus | None, tuple[object, ...]]
-"""The id of a MEP that was completed, or (time in ns, stimulus, effects in short); the stimulus is None for a fragment.
+"""The id of a completed MEP, or (time in ns, stimulus, short forms of the effects). A fragment is noted as None.
 
-No entry refers to a record of a MEP: hundreds of them kept alive cost the builder some percent of its speed.
+No entry refers to a `MepRecord`: hundreds of records kept alive cost the builder some percent of its speed.
 """
 
 
 class History:
-    """A bounded log; text is made of its entries only when it is asked for.
+    """A bounded log. Its entries become text only on request.
 
-    A fragment that is only placed has no entry. One that completes a MEP has one, as have rejected fragments and all
-    other stimuli but ticks without effect.
+    Entries are made for fragments that complete a MEP, for rejected fragments, and for all other stimuli except ticks
+    without effects. Other fragments have none.
     """
 
     def __init__(self, entries: int = ENTRIES) -> None:
         self._entries: deque[Entry] = deque(maxlen=entries)
         self.mep_completed = self._entries.append
-        """Note the id of a MEP; a bound method of the deque, because it is called for every MEP."""
+        """Note the id of a completed MEP. It is a bound method of the deque, because each MEP calls it."""
 
     def note(self, now_ns: int, stimulus: Stimulus | None, effects: Iterable[Effect]) -> None:
-        """Note a stimulus, None for a fragment, and its effects."""
+        """Note a stimulus (None for a fragment) and its effects."""
         self._entries.append((now_ns, stimulus, tuple(map(_short, effects))))
 
     def lines(self) -> list[str]:
-        """The entries as text, the oldest first; times are in ns of the builder's clock."""
+        """The entries as text, oldest first. Times are in ns of the builder's clock."""
         return [_line(entry)[:MAX_LINE] for entry in self._entries]
 
 

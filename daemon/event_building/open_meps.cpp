@@ -33,7 +33,7 @@ void OpenMeps::open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t 
                     std::shared_ptr<MepFragments> fragments)
 {
     if (slot >= cursors_.size() || fragments->capacity() != n_sources_)
-        throw nb::value_error("a MEP lies in a slot, and has room for one fragment of each source");
+        throw nb::value_error("expected an existing slot, and room for one fragment of each source");
     open_.insert_or_assign(mep, Entry{slot, first_event, n_events, std::move(fragments)});
 }
 
@@ -57,7 +57,7 @@ bool OpenMeps::add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size,
     const auto found = open_.find(mep);
     const int32_t column = columns_[source];
     if (found == open_.end() || column < 0 || found->second.fragments->has(static_cast<std::size_t>(column)))
-        throw nb::value_error("no open MEP lacks a fragment of this source");
+        throw nb::value_error("expected an open MEP that lacks a fragment of this source");
     const Fragment fragment{run_, source, mep, size, found->second.first_event, found->second.n_events};
     return add({&found->second, static_cast<std::size_t>(column), offset}, fragment, now_ns);
 }
@@ -73,7 +73,7 @@ Rows rows_of(const nb::handle& self)
     return Rows(mep.rows(), {mep.size(), 3}, self);
 }
 
-// A bit for each column, as an int.
+// The bit mask of the columns, as a Python int.
 nb::object sources_of(const MepFragments& mep)
 {
     const auto& words = mep.seen();
@@ -83,7 +83,7 @@ nb::object sources_of(const MepFragments& mep)
 
 bool has_checked(const MepFragments& mep, std::size_t column)
 {
-    if (column >= mep.capacity()) throw nb::index_error("there is no such source");
+    if (column >= mep.capacity()) throw nb::index_error("no such column");
     return mep.has(column);
 }
 
@@ -91,7 +91,7 @@ bool has_checked(const MepFragments& mep, std::size_t column)
 
 void add_open_meps(nb::module_& module)
 {
-    nb::class_<MepFragments>(module, "MepFragments", "What has come of one MEP")
+    nb::class_<MepFragments>(module, "MepFragments", "The fragments of one MEP that have arrived")
         .def(nb::init<std::size_t>(), nb::arg("n_sources"))
         .def("has", &has_checked, nb::arg("column"))
         .def("__len__", &MepFragments::size)
@@ -100,7 +100,7 @@ void add_open_meps(nb::module_& module)
         .def_prop_ro("rows", [](const nb::handle& self) { return rows_of(self); })
         .def_rw("bytes", &MepFragments::bytes)
         .def_rw("last_ns", &MepFragments::last_ns);
-    nb::class_<OpenMeps>(module, "OpenMeps", "The MEPs that are open, as compiled code sees them")
+    nb::class_<OpenMeps>(module, "OpenMeps", "The open MEPs as the compiled code sees them")
         .def(nb::init<std::size_t, int64_t>(), nb::arg("n_slots"), nb::arg("mep_bytes"))
         .def("start_run", &OpenMeps::start_run, nb::arg("run"), nb::arg("sources"))
         .def("open", &OpenMeps::open, nb::arg("mep"), nb::arg("slot"), nb::arg("first_event"), nb::arg("n_events"),

@@ -1,5 +1,5 @@
-// The MEPs that are open, as the compiled way of a fragment sees them: which sources have come, and where the next
-// fragment goes. Opening and closing are the event builder's (event_builder.py), which shares this state.
+// The open MEPs as the compiled code sees them: which sources have arrived, and the place of the next fragment. The
+// event builder (event_builder.py) shares this state, and alone opens and closes MEPs.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,17 +10,17 @@
 #include <unordered_map>
 #include <vector>
 
-// As a row of MepRecord.fragments.
+// A row of MepRecord.fragments.
 struct PlacedFragment {
     int64_t source, offset, size;
 };
 
-// Fragments lie at multiples of it in a slot, as ALIGNMENT of slots.py.
+// Offsets of fragments in a slot are multiples of it. Equal to ALIGNMENT in slots.py.
 constexpr int64_t fragment_alignment = 8;
 
 constexpr int64_t padded_fragment(int64_t size) { return (size + fragment_alignment - 1) & -fragment_alignment; }
 
-// What has come of one MEP. The rows never move: views of them stay right while others are added.
+// The fragments of one MEP that have arrived. Rows never move: views of them stay valid while others are added.
 class MepFragments {
   public:
     explicit MepFragments(std::size_t n_sources)
@@ -29,10 +29,10 @@ class MepFragments {
     }
     MepFragments(const MepFragments& other);
 
-    // `column` is the place of a source among those of the run.
+    // `column` is the index of a source in the sources of the run.
     bool has(std::size_t column) const { return seen_[column / 64] >> column % 64 & 1; }
 
-    // The fragment of a source that has not come; there are no more than sources.
+    // Adds the fragment of a source that has not arrived yet, so there are at most as many rows as sources.
     void add(std::size_t column, const PlacedFragment& fragment, int64_t now_ns)
     {
         seen_[column / 64] |= uint64_t{1} << column % 64;
@@ -41,7 +41,7 @@ class MepFragments {
         last_ns = now_ns;
     }
 
-    // The last fragment that was added has not come after all; `before_ns` is the time of the one before it.
+    // Removes the fragment that was added last; `before_ns` is the arrival time of the one before it.
     void take_back(std::size_t column, int64_t before_ns)
     {
         seen_[column / 64] &= ~(uint64_t{1} << column % 64);
@@ -56,7 +56,7 @@ class MepFragments {
     PlacedFragment* rows() { return rows_.get(); }
 
     int64_t bytes = 0;    // with padding
-    int64_t last_ns = 0;  // of the last fragment, in ns of the builder's clock
+    int64_t last_ns = 0;  // arrival of the last fragment, in ns of the builder's clock
 
   private:
     std::size_t capacity_, n_ = 0;
@@ -64,7 +64,7 @@ class MepFragments {
     std::unique_ptr<PlacedFragment[]> rows_;
 };
 
-// What a sound frame says of its fragment; size of the MFP in bytes.
+// A fragment as a valid frame describes it; size of the MFP in bytes.
 struct Fragment {
     uint32_t run;
     uint16_t source;
@@ -83,7 +83,7 @@ class OpenMeps {
         std::shared_ptr<MepFragments> fragments;
     };
     struct Place {
-        Entry* mep;  // null if the rules of the event builder have to decide
+        Entry* mep;  // null if the event builder has to decide
         std::size_t column;
         int64_t offset;
     };
@@ -93,21 +93,21 @@ class OpenMeps {
     {
     }
 
-    // A run begins: no MEP is open.
+    // Starts a run without open MEPs.
     void start_run(uint32_t run, const std::vector<uint16_t>& sources);
 
     void open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t n_events,
               std::shared_ptr<MepFragments> fragments);
     void close(uint64_t mep) { open_.erase(mep); }
 
-    // Where the next fragment goes, in bytes of a slot.
+    // Offset of the next fragment in a slot, in bytes.
     int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
 
-    // Where a fragment goes that an open MEP lacks and that agrees with it. Nothing changes.
+    // The place of a fragment that an open MEP lacks and that agrees with the MEP. Changes nothing.
     Place find(const Fragment& fragment);
 
-    // The fragment of a source that an open MEP lacks lies at its place; whether the MEP is complete with it. The
-    // caller has it closed then.
+    // Adds a fragment that was copied to its place. Returns true if the MEP is complete: then the caller must have the
+    // event builder close it.
     bool add(const Place& place, const Fragment& fragment, int64_t now_ns)
     {
         place.mep->fragments->add(place.column, {fragment.source, place.offset, fragment.size}, now_ns);
@@ -115,20 +115,20 @@ class OpenMeps {
         return place.mep->fragments->is_complete();
     }
 
-    // What `add` has done last of all to the slot is undone; `before_ns` is `last_ns` of the MEP before it.
+    // Undoes the last `add` to the slot; `before_ns` is the earlier `last_ns` of the MEP.
     void take_back(const Place& place, int64_t before_ns)
     {
         place.mep->fragments->take_back(place.column, before_ns);
         cursors_[place.mep->slot] = place.offset;
     }
 
-    // The same as `add` by number, of a fragment that the event builder has placed.
+    // The same by MEP id, for a fragment that the event builder has placed.
     bool add(uint64_t mep, uint16_t source, int64_t offset, uint32_t size, int64_t now_ns);
 
   private:
     int64_t mep_bytes_;
     std::vector<int64_t> cursors_;
-    std::vector<int32_t> columns_;  // by source id, -1 for a source that is not of the run
+    std::vector<int32_t> columns_;  // by source id; -1 for a source outside the run
     std::size_t n_sources_ = 0;
     uint32_t run_ = 0;
     std::unordered_map<uint64_t, Entry> open_;

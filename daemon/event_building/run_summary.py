@@ -1,7 +1,7 @@
-"""The summary of a run on this node: what became of every fragment, MEP and event, as one JSON file beside the events.
+"""The summary of a run on this node: counts of fragments, MEPs and events by class, for a JSON file beside the events.
 
-The counters of a node go on from run to run; a summary is what they have grown by since the run began. A session that
-is killed writes none; the next session writes one about itself.
+The counters of a node continue from run to run, so a summary holds their growth since the start of the run. A killed
+session writes no summary. The summary of the next session covers only that session.
 """
 
 import time
@@ -18,7 +18,7 @@ SUMMARY_VERSION = 2
 
 
 class RunSummary:
-    """Takes the counters at the start of a run and makes the difference at its end."""
+    """Copies the counters at the start of a run and computes their growth at its end."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class RunSummary:
         self.begin()
 
     def begin(self) -> None:
-        """A run starts now."""
+        """Start the summary of a run."""
         self._begin_s = self._wall_s()
         self._before = self._totals()
 
@@ -55,12 +55,12 @@ class RunSummary:
         }
 
     def end(self, how: RunEnd) -> dict[str, Any]:
-        """The summary of the run that the builder had; whoever writes it adds the files."""
+        """The summary of the builder's run. The writer of the file adds the names of the event files."""
         assert self._builder.run is not None
         return self._summary(self._builder.run, how, self._begin_s, self._before)
 
     def end_kept(self, run: int, how: RunEnd) -> dict[str, Any]:
-        """The summary of a run that was kept, and of which nothing has come since it was left."""
+        """The summary of a kept run that received nothing since it was left."""
         return self._summary(run, how, self._wall_s(), self._totals())
 
     def _summary(self, run: int, how: RunEnd, begin_s: float, before: dict[str, Any]) -> dict[str, Any]:

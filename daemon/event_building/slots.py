@@ -1,8 +1,8 @@
-"""Slots of pinned memory: their states, and where the next fragment goes (no I/O, no clock).
+"""Slots of pinned memory: their states, reservations, and the choice of a slot for a new MEP (no I/O, no clock).
 
-A slot holds whole MEPs. Fragments of several MEPs interleave in it, each at the next 8-byte aligned offset
-(bump allocation). A MEP reserves the largest size a MEP may have while it is open, so that an opened MEP can always
-be completed; what it did not use is released when it closes.
+A slot holds whole MEPs. Fragments of several MEPs interleave in it, each at the next 8-byte aligned offset (bump
+allocation). An open MEP reserves the largest allowed size, so that it can always be completed. The unused rest is
+released when the MEP closes.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from hltnode.daemon._native import OpenMeps
 from hltnode.daemon.common.vocabulary import SlotState
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 
-# MFPs are copied to 8-byte aligned offsets, because the kernels read 32- and 64-bit words from them.
+# MFPs are copied to 8-byte aligned offsets: the kernels read 32- and 64-bit words from them.
 ALIGNMENT = 8
 
 _ORDER = list(SlotState)
@@ -19,9 +19,9 @@ _ORDER = list(SlotState)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotLimits:
-    """What one slot holds, and the bytes that one MEP may need (reserved when it opens).
+    """Capacity of one slot, and the largest size of a MEP in bytes, which an open MEP reserves.
 
-    ``fragments`` bounds the MFPs of a slot; how many MEPs that allows follows from the sources of the run.
+    ``fragments`` limits the number of MFPs in a slot. With the number of sources of the run it limits the MEPs.
     """
 
     input_bytes: int
@@ -38,9 +38,9 @@ class SlotLimits:
 
 
 class Slot:
-    """One slot: state, reservations and the MEPs in it, in the order in which they opened.
+    """One slot: its state, its reservations, and its MEPs in the order of opening.
 
-    ``committed`` are the bytes of closed MEPs and, of open ones, the bytes that they may come to need.
+    ``committed`` is the sum of the bytes of closed MEPs and the reserved bytes of open ones.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class Slot:
         self.closing = False
 
     def places(self, events_per_mep: int) -> int:
-        """How many more MEPs of the largest allowed size can certainly be opened here."""
+        """Number of further MEPs of the largest allowed size that fit."""
         if self.closing or (self.state is not SlotState.FREE and self.state is not SlotState.FILLING):
             return 0
         limits = self.limits
@@ -78,7 +78,7 @@ class Slot:
         return min(by_bytes, by_events, self.max_meps - len(self.meps))
 
     def open_mep(self, mep: MepRecord) -> None:
-        """Reserve room for a MEP; the caller has checked that there is a place."""
+        """Reserve memory for a MEP. The caller has checked that there is a place."""
         self.state = SlotState.FILLING
         self.meps.append(mep)
         self.open_meps += 1
@@ -86,24 +86,24 @@ class Slot:
         self.committed += self.limits.mep_bytes
 
     def close_mep(self, mep: MepRecord) -> None:
-        """Release what an open MEP had reserved and did not use."""
+        """Release the unused part of the reservation of an open MEP."""
         self.open_meps -= 1
         self.committed -= self.limits.mep_bytes - mep.arrived.bytes
 
     def abandon_mep(self, mep: MepRecord) -> None:
-        """Remove an open MEP; its bytes stay unused until the slot is free again."""
+        """Remove an open MEP. Its bytes stay unused until the slot is free again."""
         self.close_mep(mep)
         self.events -= mep.n_events
         self.meps.remove(mep)
 
     def advance(self, state: SlotState) -> None:
-        """Go forward in the order of the states, as the pipeline reports it; raises ValueError on a step back."""
+        """Set the state that the pipeline reports. Raises ValueError for a step back in the order of states."""
         if _ORDER.index(state) < _ORDER.index(self.state):
             raise ValueError(f"slot {self.index} cannot go from {self.state} to {state}")
         self.state = state
 
     def free(self) -> None:
-        """Drop the content: the slot can fill again."""
+        """Remove all MEPs: the slot can fill again."""
         self.state = SlotState.FREE
         self.meps = []
         self.open_meps = 0
@@ -113,13 +113,13 @@ class Slot:
 
 
 class SlotPool:
-    """The slots of a node and the choice of one for a new MEP.
+    """The slots of a node.
 
-    `meps` is what compiled code knows of the open MEPs and of where the next fragment of each slot goes.
+    `meps` is the view of compiled code: the open MEPs, and the offset of the next fragment in each slot.
     """
 
     def __init__(self, count: int, limits: SlotLimits) -> None:
-        # With one slot nothing could back the credits while it is computed: see `EventBuilder._seal_if_due`.
+        # A single slot could back no credits while it is computed: see `CreditWindow.grant`.
         if count < 2:
             raise ValueError("at least two slots are needed: one fills while the other computes")
         self.limits = limits
@@ -128,14 +128,14 @@ class SlotPool:
         self.filling: list[Slot] = []
 
     def expect_sources(self, n_sources: int) -> None:
-        """A run begins whose MEPs have up to this number of MFPs. Raises ValueError if a slot cannot hold one MEP."""
+        """Prepare for a run with this number of sources. Raises ValueError if a slot cannot hold one of its MEPs."""
         if not 0 < n_sources <= self.limits.fragments:
             raise ValueError(f"{n_sources} sources: a slot holds 1 to {self.limits.fragments} fragments")
         for slot in self.slots:
             slot.max_meps = min(self.limits.meps, self.limits.fragments // n_sources)
 
     def find_place(self, n_events: int) -> Slot | None:
-        """The slot for a new MEP: the one that fills longest and has room, else a free one, else None."""
+        """The slot for a new MEP: the first filling slot with a place, else a free slot, else None."""
         for slot in self.filling:
             if slot.places(n_events) > 0:
                 return slot
@@ -145,7 +145,7 @@ class SlotPool:
         return None
 
     def open_mep(self, mep: MepRecord) -> None:
-        """Open a MEP in its slot, for which there is a place."""
+        """Open a MEP in its slot, which has a place for it."""
         slot = self.slots[mep.slot]
         if slot.state is SlotState.FREE:
             self.filling.append(slot)
@@ -153,7 +153,7 @@ class SlotPool:
         self.meps.open(mep.mep, mep.slot, mep.first_event, mep.n_events, mep.arrived)
 
     def close_mep(self, mep: MepRecord) -> None:
-        """Nothing more is added to an open MEP; what it had reserved and did not use is free."""
+        """Close an open MEP and release the unused part of its reservation."""
         self.meps.close(mep.mep)
         self.slots[mep.slot].close_mep(mep)
 
@@ -163,25 +163,25 @@ class SlotPool:
         self.slots[mep.slot].abandon_mep(mep)
 
     def free_places(self, events_per_mep: int) -> int:
-        """Places for MEPs in slots that are free."""
+        """Number of places for MEPs in free slots."""
         return sum(slot.places(events_per_mep) for slot in self.slots if slot.state is SlotState.FREE)
 
     def empty_places(self, events_per_mep: int) -> int:
-        """Places for MEPs in one slot that holds nothing."""
+        """Number of places for MEPs in one empty slot."""
         by_bytes = self.limits.input_bytes // self.limits.mep_bytes
         return min(by_bytes, self.limits.events // events_per_mep, self.slots[0].max_meps)
 
     def filling_places(self, events_per_mep: int) -> int:
-        """Places for MEPs in slots that fill."""
+        """Number of places for MEPs in filling slots."""
         return sum(slot.places(events_per_mep) for slot in self.filling)
 
     def seal(self, slot: Slot) -> None:
-        """No more input for this slot: its batch goes to the pipeline now."""
+        """Seal a filling slot: its batch goes to the pipeline."""
         slot.state = SlotState.SEALED
         self.filling.remove(slot)
 
     def free(self, index: int) -> None:
-        """The batch of a slot is finished: it can fill again."""
+        """Free a slot whose batch is finished."""
         slot = self.slots[index]
         if slot in self.filling:
             self.filling.remove(slot)
@@ -189,7 +189,7 @@ class SlotPool:
         self.meps.set_cursor(index, 0)
 
     def by_state(self) -> dict[SlotState, int]:
-        """Number of slots in each state, every state named."""
+        """Number of slots in each state; every state is a key."""
         count = dict.fromkeys(SlotState, 0)
         for slot in self.slots:
             count[slot.state] += 1

@@ -1,7 +1,7 @@
-"""Vocabulary of the event builder: its limits, stimuli that go in, effects that come out, the record of one MEP.
+"""Vocabulary of the event builder: its limits, its stimuli (input), its effects (output), and the record of one MEP.
 
-Stimuli and effects are named tuples: immutable, and quick to make and unpack, which counts at a million fragments
-per second.
+Stimuli and effects are named tuples. These are immutable and fast to create and unpack, which matters at a million
+fragments per second.
 """
 
 from dataclasses import dataclass, field
@@ -17,13 +17,14 @@ from hltnode.protocol.errors import RejectReason
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuilderLimits:
-    """Times in ns of the injected clock, the number of MEP ids that are kept apart, and policies.
+    """Times in ns of the injected clock, the number of MEP ids in the ring of closed MEPs, and policies.
 
-    ``mep_timeout_ns``: how long a MEP stays open after its last fragment when no feeder is awaited that may send more.
-    ``feeder_timeout_ns``: how long a connected feeder that delivers nothing is awaited. ``overtaken_ns``: how long a
-    MEP stays open after every missing source has delivered a younger one, because a fragment may be on its way a second
-    time. ``evict_ns``: the same as ``mep_timeout_ns`` when no place is left. ``error_on``: reasons whose MEPs go to the
-    error stream.
+    ``mep_timeout_ns``: time that a MEP stays open after its last fragment if no feeder is awaited.
+    ``feeder_timeout_ns``: time that a connected feeder is awaited that delivers nothing.
+    ``overtaken_ns``: time that a MEP stays open after every missing source has sent a younger one. A fragment may be on
+    its way a second time.
+    ``evict_ns``: the same as ``mep_timeout_ns`` when no place is left.
+    ``error_on``: close reasons whose MEPs go to the error stream.
     """
 
     mep_timeout_ns: int
@@ -36,13 +37,15 @@ class BuilderLimits:
 
 
 class MepRecord:
-    """One MEP in a slot, of a run with ``n_sources`` sources.
+    """One MEP in a slot, of a run with ``n_sources`` sources. Times are in ns of the injected clock.
 
-    ``arrived`` says which sources have delivered and where their fragments lie; compiled code adds to it while the MEP
-    is open. Times are in ns of the injected clock, ``first_ns`` (of the first fragment) and ``closed_ns`` in ns of the
-    clock of who carries out the CloseMep. ``error_stream`` says that the policy of its close reason takes all its
-    events to the error stream. ``sent_again``: opened after a younger MEP was complete, or after one that is not older
-    found no place, so feeders send it out of the order of ids. ``ahead``: opened before an older one.
+    ``arrived``: the sources that have delivered, and the places of their fragments. Compiled code adds to it while the
+    MEP is open.
+    ``first_ns``, ``closed_ns``: times of the first fragment and of the close, by the clock of the effect executor.
+    ``error_stream``: the policy of the close reason sends all events of the MEP to the error stream.
+    ``sent_again``: feeders send this MEP out of the order of ids. It was opened after a younger MEP was complete, or
+    after this MEP or a younger one found no place.
+    ``ahead``: opened before an older MEP.
     """
 
     __slots__ = (
@@ -94,17 +97,17 @@ class MepRecord:
 
     @property
     def n_fragments(self) -> int:
-        """Fragments that have come."""
+        """Number of fragments that have arrived."""
         return len(self.arrived)
 
     @property
     def last_ns(self) -> int:
-        """When the last of them has come."""
+        """Arrival time of the last fragment."""
         return self.arrived.last_ns
 
     @property
     def sources(self) -> int:
-        """Bit mask over the sources of the run: those that have come."""
+        """Bit mask of the sources whose fragments have arrived."""
         n = len(self.arrived)
         if n != self._masked:
             self._masked, self._sources = n, self.arrived.sources
@@ -112,7 +115,7 @@ class MepRecord:
 
     @property
     def fragments(self) -> NDArray[np.int64]:
-        """Source id, offset in the slot and size in bytes of each, in the order of arrival: a view i64[n, 3]."""
+        """Source id, offset in the slot and size in bytes of each fragment, in order of arrival: a view i64[n, 3]."""
         return self.arrived.rows
 
     def __repr__(self) -> str:
@@ -125,7 +128,7 @@ class MepRecord:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """When a batch went from one stage to the next, in monotonic ns: set by who hands it on."""
+    """Times at which a batch left each stage, in monotonic ns. Each stage sets its own time."""
 
     sealed_ns: int = 0
     begun_ns: int = 0
@@ -136,7 +139,7 @@ class BatchTimes:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The MEPs of a sealed slot, of one run; below ``floor`` every MEP was acknowledged when the slot was sealed."""
+    """The MEPs of a sealed slot, all of one run. All MEPs below ``floor`` were acknowledged when it was sealed."""
 
     slot: int
     run: int
@@ -146,7 +149,7 @@ class Batch:
 
     @property
     def n_events(self) -> int:
-        """Events of all its MEPs."""
+        """Number of events of all MEPs."""
         return sum(mep.n_events for mep in self.meps)
 
     def __repr__(self) -> str:
@@ -155,10 +158,10 @@ class Batch:
 
 
 class StartRun(NamedTuple):
-    """A run begins: its number, the readout sources of every MEP, the first MEP id, the largest events per MEP.
+    """Start a run: its number, the readout sources of each MEP, the first MEP id, the most events of a MEP.
 
-    ``done`` are (first, last) ranges of MEP ids that an earlier session of the node has finished, ``revoked`` those
-    that are assigned to another node.
+    ``done``: (first, last) ranges of MEP ids that an earlier session of the node has finished.
+    ``revoked``: ranges of MEP ids that are assigned to another node.
     """
 
     run: int
@@ -170,23 +173,23 @@ class StartRun(NamedTuple):
 
 
 class AwaitedFeeder(NamedTuple):
-    """A connected feeder: the sources that it sends, and the last MEP of its run, None before it has announced it."""
+    """A connected feeder: its sources, and the last MEP that it has announced, None before the announcement."""
 
     sources: tuple[int, ...]
     last_mep: int | None
 
 
 class AwaitFeeders(NamedTuple):
-    """These are the connected feeders from now on; nothing is awaited from sources that none of them sends."""
+    """Set the connected feeders. Sources of none of them are not awaited."""
 
     feeders: tuple[AwaitedFeeder, ...]
 
 
 class FragmentArrived(NamedTuple):
-    """A fragment whose frame and MFP are sound; size of the MFP in bytes.
+    """A fragment with a valid frame and a valid MFP; size of the MFP in bytes.
 
-    The receiver takes the two steps by `EventBuilder.place_for` and `EventBuilder.fragment_copied`, because it learns
-    only while it copies whether a frame is sound.
+    The receiver calls `EventBuilder.place_for` and `EventBuilder.fragment_copied` instead of sending this stimulus: it
+    validates a frame while it copies it.
     """
 
     run: int
@@ -198,7 +201,7 @@ class FragmentArrived(NamedTuple):
 
 
 class FrameDamaged(NamedTuple):
-    """A frame whose header could be read and whose content is damaged; ``resend``: it may arrive whole next time."""
+    """A frame with a readable header and damaged content. ``resend``: sending it again may help."""
 
     reason: RejectReason
     source: int
@@ -207,63 +210,63 @@ class FrameDamaged(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """Time has passed: check the deadlines."""
+    """Check the deadlines."""
 
 
 class AcknowledgedBelow(NamedTuple):
-    """The feeders have acknowledgements for all MEPs below this id, from this node or another one."""
+    """The feeders have an acknowledgement for each MEP below this id, from this node or from another one."""
 
     below: int
 
 
 class SlotAdvanced(NamedTuple):
-    """The pipeline reports how far it is with a slot: RUN when its batch was handed to the back end, then DONE."""
+    """The pipeline reports a new state of a slot: RUN when the back end has the batch, later DONE."""
 
     slot: int
     state: SlotState
 
 
 class SlotFreed(NamedTuple):
-    """What is kept of the batch of a slot is gathered: the slot can fill again."""
+    """The kept data of a batch were copied out of its slot: the slot can fill again."""
 
     slot: int
 
 
 class MepsAcknowledged(NamedTuple):
-    """MEPs that were in slots, by id, are about to be acknowledged, or need not be: they were revoked."""
+    """These built MEPs, by id, are about to be acknowledged; a revoked one among them needs no acknowledgement."""
 
     meps: tuple[int, ...]
 
 
 class Drain(NamedTuple):
-    """Grant no more credits; what was granted may still come."""
+    """Grant no more credits. MEPs for granted credits may still come."""
 
 
 class Resume(NamedTuple):
-    """Grant credits again after a Drain that nothing has followed."""
+    """Grant credits again, after a Drain without an EndRun."""
 
 
 class SetTimes(NamedTuple):
-    """Other deadlines (ns): for MEPs at once, for slots that are opened from now on."""
+    """Set other deadlines (ns). They hold for open MEPs at once, and for slots from their next first MEP."""
 
     mep_timeout_ns: int
     flush_deadline_ns: int
 
 
 class EndRun(NamedTuple):
-    """Open no MEP any more until a run starts: what still comes is refused and sent again to the next session."""
+    """Open no MEP until a run starts. Fragments of new MEPs are refused, and sent again to the next session."""
 
 
 class CloseOpen(NamedTuple):
-    """Close every open MEP now with end_of_run and seal every slot that holds something."""
+    """Close every open MEP with the reason end_of_run, and seal every slot that holds MEPs."""
 
 
 class Abandon(NamedTuple):
-    """Drop every open MEP, counted as abandoned: the feeders keep them, since they are not acknowledged."""
+    """Drop every open MEP and count it as abandoned. Feeders keep the MEPs, which are not acknowledged."""
 
 
 class RevokeMeps(NamedTuple):
-    """These MEPs are assigned to another node: those that are open are dropped, and what still comes is refused.
+    """Another node gets these MEPs: drop the open ones, and refuse further fragments.
 
     ``meps`` are (first, last) ranges.
     """
@@ -272,7 +275,7 @@ class RevokeMeps(NamedTuple):
 
 
 class ReturnMeps(NamedTuple):
-    """These MEPs, (first, last) ranges, were assigned to another node and are assigned to this one again."""
+    """Accept these revoked MEPs, (first, last) ranges, again: they are assigned to this node again."""
 
     meps: tuple[tuple[int, int], ...]
 
@@ -299,10 +302,10 @@ Stimulus = (
 
 
 class Place(NamedTuple):
-    """Copy the MFP to this offset (bytes) of this slot, before the effects that follow are carried out.
+    """Copy the MFP to this offset (bytes) of this slot, before the next effects are carried out.
 
-    The rest is for `EventBuilder.fragment_copied`: size in bytes and source of the MFP, and the MEP, which the fragment
-    opens if nothing of it is there yet.
+    `EventBuilder.fragment_copied` reads the other fields: size in bytes and source of the MFP, and the MEP. The first
+    fragment opens the MEP.
     """
 
     slot: int
@@ -313,9 +316,9 @@ class Place(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """The fragment is not used; ``run`` is that of the fragment, which may be another than the current one.
+    """Refuse a fragment. ``run`` is the run of the fragment, which may differ from the current one.
 
-    ``resend`` says whether sending it again can help.
+    ``resend``: sending the fragment again can help.
     """
 
     run: int
@@ -326,19 +329,19 @@ class Reject(NamedTuple):
 
 
 class CloseMep(NamedTuple):
-    """A MEP is closed; the record says why and which sources were missing."""
+    """A MEP is closed. The record holds the reason and the missing sources."""
 
     record: MepRecord
 
 
 class SealSlot(NamedTuple):
-    """Hand this batch to the pipeline."""
+    """Submit this batch to the pipeline."""
 
     batch: Batch
 
 
 class GrantCredit(NamedTuple):
-    """The feeders of the run may have this number of MEPs unacknowledged at this node."""
+    """Announce the number of MEPs that each feeder of the run may have unacknowledged at this node."""
 
     run: int
     meps: int

@@ -1,13 +1,9 @@
 """What is counted of running the node itself: commands, reloads, connections and refused logins.
 
-Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`; `operation_metrics` makes families of
-them.
+Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`.
 """
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from hltnode.daemon.common.vocabulary import (
     SOCKET_ENDPOINTS,
@@ -17,9 +13,7 @@ from hltnode.daemon.common.vocabulary import (
     LoginFailure,
     Outcome,
 )
-from hltnode.protocol.transport.run_control_messages import CommandName, RunState
-
-PREFIX = "hltnode_"
+from hltnode.protocol.transport.run_control_messages import CommandName
 
 
 @dataclass(slots=True)
@@ -54,55 +48,3 @@ class OperationCounters:
     def config_version(self) -> int:
         """Rises with each reload that was applied; 1 is what the node started with."""
         return 1 + self.reloads[Outcome.OK]
-
-
-def operation_metrics(counters: OperationCounters, run_state: RunState) -> Iterator[Metric]:
-    """All families of these counters; every label value is there from the start."""
-    state = GaugeMetricFamily(PREFIX + "run_state", "1 for the state of the run control.", labels=["state"])
-    for known in RunState:
-        state.add_metric([known], float(known is run_state))
-    yield state
-    commands = CounterMetricFamily(PREFIX + "commands", "Commands of operators.", labels=["command", "outcome"])
-    for (name, outcome), count in counters.commands.items():
-        commands.add_metric([name, outcome], count)
-    yield commands
-    yield GaugeMetricFamily(
-        PREFIX + "config_version", "Rises with each reload that was applied.", value=counters.config_version
-    )
-    reloads = CounterMetricFamily(PREFIX + "config_reloads", "Reloads of the configuration.", labels=["outcome"])
-    for outcome, count in counters.reloads.items():
-        reloads.add_metric([outcome], count)
-    yield reloads
-    yield GaugeMetricFamily(
-        PREFIX + "last_reload_success_timestamp_seconds",
-        "Unix time when the configuration in force was read.",
-        value=counters.last_reload_s,
-    )
-    connections = CounterMetricFamily(
-        PREFIX + "connection_events",
-        "Connections made, ended or failed.",
-        labels=["socket", "event"],
-    )
-    for (endpoint, event), count in counters.connections.items():
-        connections.add_metric([endpoint, event], count)
-    yield connections
-    yield _gauges("connections", "Connections that are open.", counters.open_connections)
-    refused = CounterMetricFamily(
-        PREFIX + "connections_refused", "Connections that a limit has ended.", labels=["socket", "reason"]
-    )
-    for (endpoint, reason), count in counters.connections_refused.items():
-        refused.add_metric([endpoint, reason], count)
-    yield refused
-    text = "Bytes read from peers that are not yet part of a message taken by the node."
-    yield _gauges("unfinished_bytes", text, counters.unfinished_bytes)
-    logins = CounterMetricFamily(PREFIX + "login_failures", "Peers and commands refused.", labels=["socket", "reason"])
-    for (endpoint, failure), count in counters.login_failures.items():
-        logins.add_metric([endpoint, failure], count)
-    yield logins
-
-
-def _gauges(name: str, text: str, values: Mapping[Endpoint, int]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, text, labels=["socket"])
-    for endpoint, value in values.items():
-        family.add_metric([endpoint], value)
-    return family

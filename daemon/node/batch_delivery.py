@@ -10,7 +10,7 @@ from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.builder_control import BuilderControl
 
 
 class BatchDelivery:
@@ -26,7 +26,7 @@ class BatchDelivery:
         outputs: Outputs,
         room: OutputQueue,
         counters: Counters,
-        protocol: FeederProtocol,
+        control: BuilderControl,
         failed: Callable[[str], None],
         clock_ns: Callable[[], int],
         pictures: EventPictures | None = None,
@@ -34,7 +34,7 @@ class BatchDelivery:
         self._outputs = outputs
         self._room = room
         self._counters = counters
-        self._protocol = protocol
+        self._control = control
         self._failed = failed
         self._clock_ns = clock_ns
         self._pictures = pictures
@@ -93,7 +93,7 @@ class BatchDelivery:
             counters.stages[Stage.KERNELS].observe(timings.kernels)
             counters.stages[Stage.D2H].observe(timings.d2h)
         self._observe_stages(computed.batch, self._clock_ns())
-        self._protocol.batch_done(computed.batch)
+        self._control.batch_done(computed.batch)
         self._room.take(written.nbytes)
         if self._pictures is not None and self._pictures.wanted:
             self._pictures.offer(written)

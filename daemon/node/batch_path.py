@@ -18,11 +18,12 @@ from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
 from hltnode.daemon.output.requests import Confirmed, FinishFiles, RevokeEvents, Supervised
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.protocol.transport.feeder_messages import Revoked
 
 # One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
 MAX_FAILED_BATCHES = 3
@@ -57,12 +58,14 @@ class BatchPath:
     def open(
         self,
         loop: asyncio.AbstractEventLoop,
-        protocol: FeederProtocol,
+        control: BuilderControl,
+        events_revoked: Callable[[tuple[bytes, Revoked]], None],
         deliver: Callable[[GatheredBatch], None],
     ) -> None:
         """Lock the output directory, recover its files, and create the stages that write there.
 
         Args:
+            events_revoked: called in the loop when the files hold nothing of revoked MEPs any more.
             deliver: called in the loop with each written batch.
 
         Raises:
@@ -96,7 +99,7 @@ class BatchPath:
         if self._trigger is not None:
             log.info("tck_document", tck=self._trigger.name, file=self.store.keep_tck(self._trigger))
         journal = self.store.journal.content
-        protocol.remember(journal.done(), journal.of_other_tck(engine.tck))
+        control.remember(journal.done(), journal.of_other_tck(engine.tck))
         self.pipeline = Pipeline(
             core.workspaces,
             len(engine.lines),
@@ -104,7 +107,7 @@ class BatchPath:
             engine.collections,
             core.tally,
             self.store.journal,
-            lambda advanced: self._in_loop(protocol.slot_advanced, advanced),
+            lambda advanced: self._in_loop(control.slot_advanced, advanced),
             self._computed,
             lambda error: self._in_loop(self._device_lost, error),
             self._crashed,
@@ -113,7 +116,7 @@ class BatchPath:
         self.output = OutputStage(
             self.store,
             lambda written: self._in_loop(deliver, written),
-            lambda receipt: self._in_loop(protocol.events_revoked, receipt),
+            lambda receipt: self._in_loop(events_revoked, receipt),
             self._crashed,
             clock_ns=core.clock_ns,
         )
@@ -132,7 +135,7 @@ class BatchPath:
         self.gather = GatherStage(
             gatherer,
             core.room,
-            lambda batch: self._in_loop(protocol.slot_freed, batch),
+            lambda batch: self._in_loop(control.slot_freed, batch),
             self.output.submit,
             self._crashed,
             clock_ns=core.clock_ns,

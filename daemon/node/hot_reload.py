@@ -13,7 +13,8 @@ from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.node.sizing import changing_times
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl
 
@@ -70,7 +71,7 @@ class HotReload:
         config: NodeConfig,
         path: Path | None,
         access: AccessControl,
-        protocol: FeederProtocol,
+        control: BuilderControl,
         counters: OperationCounters,
         notifier: Notifier,
     ) -> None:
@@ -78,7 +79,7 @@ class HotReload:
         """The current configuration."""
         self._path = path
         self._access = access
-        self._protocol = protocol
+        self._control = control
         self._counters = counters
         self._notifier = notifier
 
@@ -107,7 +108,7 @@ class HotReload:
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config
-        self._protocol.set_times(config.builder.mep_timeout_ms, config.pipeline.flush_deadline_us)
+        self._control.set_times(changing_times(config))
         if "log.level" in change.hot:
             set_level(config.log.level)
         counters = self._counters

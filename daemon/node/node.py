@@ -114,7 +114,8 @@ class Node:
             http = self._http = self._http_server()
             with self._http_errors():
                 self.http_port = await http.bind(config.http.host, config.http.port)
-            await in_daemon_thread(partial(self._path.open, self._loop, self.feeder_protocol, self._batch_delivery.put))
+            revoked, deliver = self.feeder_protocol.events_revoked, self._batch_delivery.put
+            await in_daemon_thread(partial(self._path.open, self._loop, self.builder_control, revoked, deliver))
             self._make_periodic_tasks()
             core.free_space.start()
             core.gpu.start()
@@ -133,7 +134,7 @@ class Node:
         self._sockets.start_outputs(self._loop)
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
-            config, self._config_file, self.access, self.feeder_protocol, self.counters.operation, core.notifier
+            config, self._config_file, self.access, self.builder_control, self.counters.operation, core.notifier
         )
         self._periodic_tasks.start(self._loop)
         if config.node.autostart:
@@ -158,11 +159,12 @@ class Node:
     def _make_control(self) -> None:
         """Create the parts that answer commands and requests and deliver to the bound sockets."""
         core, sockets = self._core, self._sockets
-        self.access, self.control, self.feeder_protocol = sockets.access, sockets.control, sockets.feeder_protocol
+        self.access, self.control = sockets.access, sockets.control
+        self.builder_control, self.feeder_protocol = sockets.builder_control, sockets.feeder_protocol
         self.receiver, self.publisher, self.outputs = sockets.receiver, sockets.publisher, sockets.outputs
         self.memory_receiver = sockets.memory_receiver
         self.controller = RunController(
-            self.feeder_protocol,
+            self.builder_control,
             self.counters,
             warm_up=self._warm_up,
             reload=lambda: self._hot_reload.reload(),
@@ -173,7 +175,7 @@ class Node:
             core.info,
             self.session,
             self.counters,
-            self.feeder_protocol,
+            self.builder_control,
             lambda: self.state,
             core.silence,
             core.engine.memory,
@@ -183,14 +185,14 @@ class Node:
             core.gpu,
         )
         self._batch_delivery = BatchDelivery(
-            self.outputs, core.room, self.counters, self.feeder_protocol, self._fail, core.clock_ns, self._pictures
+            self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures
         )
 
     def _make_periodic_tasks(self) -> None:
         core = self._core
         self._periodic_tasks = PeriodicTasks(
             self._sockets.of_feeders,
-            self.feeder_protocol,
+            self.builder_control,
             lambda: self.state,
             self.counters,
             self.health,
@@ -310,9 +312,9 @@ class Node:
             log.error("histograms_not_written", error="not written in time: entries after the last .part file are lost")
         self._periodic_tasks.stop()
         await self._batch_delivery.stop()
-        if not self.feeder_protocol.check_accounts():
+        if not self.builder_control.check_accounts():
             self._exit_code = 1
-        self.feeder_protocol.say_goodbye()
+        self.builder_control.say_goodbye()
         await self._close_sockets(LINGER_MS)
         if stopped:
             self._core.engine.close()

@@ -19,7 +19,7 @@ from hltnode.daemon.monitoring.status_page.rates import RateWindow
 from hltnode.daemon.node.dead_time import DeadTimeClock
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.output_set import Outputs
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.daemon.storage.event_store import EventStore
@@ -68,7 +68,7 @@ class PeriodicTasks:
     def __init__(
         self,
         sockets: Sequence[ReadByTick],
-        protocol: FeederProtocol,
+        control: BuilderControl,
         state: Callable[[], RunState],
         counters: Counters,
         health: Health,
@@ -85,7 +85,7 @@ class PeriodicTasks:
         alarm: Callable[[asyncio.AbstractEventLoop, Callable[[], None]], Ringing] = Alarm,
     ) -> None:
         self._sockets = sockets
-        self._protocol = protocol
+        self._control = control
         self._state = state
         self._counters = counters
         self._health = health
@@ -114,7 +114,7 @@ class PeriodicTasks:
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start, with a first tick."""
         self._alarm = self._make_alarm(loop, self._tick)
-        self._protocol.builder.wake_lowered = self._wake_earlier
+        self._control.builder.wake_lowered = self._wake_earlier
         self._tick()
 
     def stop(self) -> None:
@@ -138,7 +138,7 @@ class PeriodicTasks:
         emptied = [socket.read() for socket in self._sockets]
         now_ns = self._clock.tick(drained=all(emptied))
         true_ns = self._clock.true_ns
-        self._protocol.tick(now_ns)
+        self._control.tick(now_ns)
         self._ticked()
         self._silence.look(true_ns)
         self._note_health(now_ns)
@@ -165,7 +165,7 @@ class PeriodicTasks:
             longest_ns = DEAD_TIME_LOOK_NS
         if self._notifier.watchdog_interval is not None:
             longest_ns = min(longest_ns, max(0, self._next_ping_ns - true_ns))
-        delay_ns = self._clock.sleep(self._protocol.builder.wake_ns, longest_ns)
+        delay_ns = self._clock.sleep(self._control.builder.wake_ns, longest_ns)
         self._due_ns = self._clock.wakes_ns
         if self._alarm is not None:
             self._alarm.set(delay_ns)
@@ -186,14 +186,14 @@ class PeriodicTasks:
         if self._pipeline.tick_ns != self._pipeline_tick_ns:
             self._pipeline_tick_ns = self._pipeline.tick_ns
             health.pipeline_tick_ns = now_ns
-        health.feeders_connected = self._protocol.registry.connected(now_ns)
+        health.feeders_connected = self._control.registry.connected(now_ns)
         problem = self._store.problem
         if problem is not None and health.disk_problem is None:
             health.disk_problem_since_ns = now_ns
         health.disk_problem = problem
         health.output_problem = self._outputs.problem(self._clock.true_ns)
         acknowledged = self._counters.meps_acknowledged
-        if not self._protocol.builder.awaits_acknowledgement or acknowledged != self._acknowledged:
+        if not self._control.builder.awaits_acknowledgement or acknowledged != self._acknowledged:
             self._acknowledged = acknowledged
             health.unacknowledged_since_ns = None
         elif health.unacknowledged_since_ns is None or self._pipeline.advanced_ns != self._pipeline_advanced_ns:
@@ -211,7 +211,7 @@ class PeriodicTasks:
         elif self._feeder_since_ns is None:
             self._feeder_since_ns = true_ns
         elif true_ns - self._feeder_since_ns > REPORTED_WAIT_NS and self._limit.due("feeder") is not None:
-            builder = self._protocol.builder
+            builder = self._control.builder
             oldest = min(builder.open.values(), key=lambda mep: mep.mep)
             missing = builder.missing(oldest)
             log.warning("waiting_for_feeder", mep=oldest.mep, missing=missing[:SHOWN_SOURCES], n_missing=len(missing))
@@ -220,7 +220,7 @@ class PeriodicTasks:
         """Why the node cannot take data now; None if it can or if there is no run."""
         if self._state() is RunState.PAUSED:
             return DeadTimeReason.PAUSED
-        builder = self._protocol.builder
+        builder = self._control.builder
         if builder.run is None or builder.draining or builder.window.outstanding > 0:
             return None
         if self._health.disk_problem is not None:

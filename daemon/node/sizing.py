@@ -2,7 +2,7 @@
 
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
-from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, SetTimes
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.transport.decisions import max_events_of_decision
 
@@ -36,15 +36,23 @@ def max_events_per_mep(config: NodeConfig, n_lines: int) -> int:
     return min(config.pipeline.max_events, max_events_of_decision(n_lines))
 
 
+def changing_times(config: NodeConfig) -> SetTimes:
+    """The deadlines (ns) of the event builder that a reload may change."""
+    return SetTimes(
+        mep_timeout_ns=config.builder.mep_timeout_ms * 1_000_000,
+        flush_deadline_ns=config.pipeline.flush_deadline_us * 1_000,
+    )
+
+
 def builder_limits(config: NodeConfig) -> BuilderLimits:
     """Deadlines (ns) and policies of the event builder."""
-    builder = config.builder
+    builder, times = config.builder, changing_times(config)
     return BuilderLimits(
-        mep_timeout_ns=builder.mep_timeout_ms * 1_000_000,
+        mep_timeout_ns=times.mep_timeout_ns,
         feeder_timeout_ns=builder.feeder_timeout_ms * 1_000_000,
         overtaken_ns=builder.overtaken_after_ms * 1_000_000,
         evict_ns=builder.evict_after_ms * 1_000_000,
-        flush_deadline_ns=config.pipeline.flush_deadline_us * 1_000,
+        flush_deadline_ns=times.flush_deadline_ns,
         closed_ring=builder.closed_ring,
         error_on=builder.error_on(),
     )

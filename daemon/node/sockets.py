@@ -10,6 +10,7 @@ from hltnode.daemon.node.batch_path import BatchPath
 from hltnode.daemon.node.core import NodeCore
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.control_socket import ControlSocket
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
@@ -83,17 +84,25 @@ class NodeSockets:
             self.tap,
             core.clock.true_time_of,
         )
-        self.feeder_protocol = FeederProtocol(
+        self.builder_control = BuilderControl(
             core.builder,
             core.registry,
             core.acknowledgements,
             self.control,
             counters,
             executor.carry_out,
-            self._state,
             self._path.finish_files,
-            self._path.revoke_events,
             self._path.confirmed,
+            node=config.node.name,
+            session=core.session,
+            clock_ns=core.clock.current_ns,
+        )
+        self.feeder_protocol = FeederProtocol(
+            self.builder_control,
+            self.control,
+            counters,
+            self._state,
+            self._path.revoke_events,
             self._path.supervised,
             node=config.node.name,
             session=core.session,
@@ -135,6 +144,7 @@ class NodeSockets:
             config.network.decisions,
             counters.decisions,
             policy=config.decisions.policy,
+            drop_after_ns=config.decisions.drop_after_ms * 1_000_000,
             high_water_mark=config.decisions.queue,
             prepare=self.access.guard(Endpoint.DECISIONS),
         )

@@ -12,7 +12,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.output.output_queue import OutputQueue
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.processing.framework.memory_plan import SlotMemory
@@ -39,7 +39,7 @@ class NodeStatus:
         info: BuildInfo,
         session: str,
         counters: Counters,
-        protocol: FeederProtocol,
+        control: BuilderControl,
         run_state: Callable[[], RunState],
         silence: SilentSourceMonitor,
         memory: SlotMemory,
@@ -51,7 +51,7 @@ class NodeStatus:
         self._info = info
         self._session = session
         self._counters = counters
-        self._protocol = protocol
+        self._control = control
         self._run_state = run_state
         self._silence = silence
         self._memory = memory
@@ -62,9 +62,9 @@ class NodeStatus:
 
     def state(self) -> NodeState:
         """The current state of the node, for metrics."""
-        protocol, builder = self._protocol, self._protocol.builder
+        control, builder = self._control, self._control.builder
         now_ns = self._clock.now_ns
-        current = protocol.registry.current
+        current = control.registry.current
         active = current is not None and current.started and not builder.closed
         lost = current.lost(now_ns) if current is not None and active else []
         silent = self._silence.silent if active else frozenset()
@@ -73,8 +73,8 @@ class NodeStatus:
             run=builder.run or 0,
             run_active=active,
             sources=builder.sources if active else (),
-            runs_kept=len(protocol.registry.kept),
-            feeders_connected=protocol.registry.connected(now_ns),
+            runs_kept=len(control.registry.kept),
+            feeders_connected=control.registry.connected(now_ns),
             lost_feeders=[feeder.hello.feeder for feeder in lost],
             credits_outstanding=builder.window.outstanding,
             meps_open=len(builder.open),
@@ -89,21 +89,21 @@ class NodeStatus:
 
     def full(self) -> dict[str, Any]:
         """Content of /status, without the health."""
-        info, counters, builder = self._info, self._counters, self._protocol.builder
+        info, counters, builder = self._info, self._counters, self._control.builder
         return {
             "node": info.node,
             "session": self._session,
             "state": self._run_state(),
             "run": builder.run,
-            "closing": self._protocol.closing,
-            "kept": len(self._protocol.registry.kept),
-            "kept_runs": self._protocol.kept_runs(self._clock.now_ns),
+            "closing": self._control.closing,
+            "kept": len(self._control.registry.kept),
+            "kept_runs": self._control.kept_runs(self._clock.now_ns),
             "version": info.version,
             "backend": info.backend,
             "chain": info.chain,
             "tck": info.tck,
             "lines": list(counters.lines),
-            "feeders": self._protocol.feeders(self._clock.now_ns),
+            "feeders": self._control.feeders(self._clock.now_ns),
             "config_version": counters.operation.config_version,
             "sources": len(builder.sources),
             "silent_sources": sorted(self._silence.silent),
@@ -123,7 +123,7 @@ class NodeStatus:
         }
 
     def _oldest_open_mep(self) -> dict[str, Any] | None:
-        builder = self._protocol.builder
+        builder = self._control.builder
         mep = min(builder.open.values(), key=lambda mep: mep.mep, default=None)
         if mep is None:
             return None
@@ -133,5 +133,5 @@ class NodeStatus:
     def summary(self) -> dict[str, Any]:
         """The answer to the status command."""
         status = self.full()
-        runs = list(islice(self._protocol.registry.kept, SUMMARY_RUNS))
+        runs = list(islice(self._control.registry.kept, SUMMARY_RUNS))
         return {**{key: status[key] for key in _SUMMARY}, "kept_runs": runs}

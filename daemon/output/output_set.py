@@ -20,7 +20,8 @@ from hltnode.daemon.common.vocabulary import (
     SlowConsumerPolicy,
 )
 from hltnode.daemon.common.zmq_sockets import BindError
-from hltnode.daemon.configuration.model import EventSocketSection, NodeConfig
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.output_sections import EventSocketSection
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message

@@ -26,14 +26,13 @@ HIGH_WATER_MARK = 1000
 MAX_CONSUMER_BYTES = 512
 # Subscriptions read per call, so that a flood of them cannot block the loop.
 SUBSCRIPTION_BUDGET = 256
-# Twice the default flush deadline: longer than a working consumer needs, and short for the slots that wait meanwhile.
-MAX_WAIT_NS = 50_000_000
 
 
 class DecisionPublisher:
     """The decision socket. All calls come from the thread of the event loop.
 
     Args:
+        drop_after_ns: with `drop_new`, how long the decisions of a batch wait for a slow subscriber.
         prepare: applies the security settings before the socket is bound.
 
     Raises:
@@ -47,6 +46,7 @@ class DecisionPublisher:
         counters: OutputCounters,
         *,
         policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW,
+        drop_after_ns: int = 0,
         high_water_mark: int = HIGH_WATER_MARK,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
@@ -57,7 +57,7 @@ class DecisionPublisher:
             policy,
             self._try_send,
             counters,
-            max_wait_ns=MAX_WAIT_NS,
+            drop_after_ns=drop_after_ns,
             queue=high_water_mark,
             clock_ns=clock_ns,
         )

@@ -30,7 +30,7 @@ class PolicySender:
 
     Args:
         try_send: sends a message, or returns False at once if no consumer can take it.
-        max_wait_ns: with `drop_new`, longest wait of a `put_all` call before it drops messages.
+        drop_after_ns: with `drop_new`, longest wait of a `put_all` call before it drops messages.
         queue: with `drop_old`, number of messages kept for a slow consumer.
     """
 
@@ -41,7 +41,7 @@ class PolicySender:
         try_send: Callable[[Message], bool],
         counters: OutputCounters,
         *,
-        max_wait_ns: int = 0,
+        drop_after_ns: int = 0,
         queue: int = 1,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -49,7 +49,7 @@ class PolicySender:
         self.policy = policy
         self._send = try_send
         self._counters = counters
-        self._max_wait_ns = max_wait_ns
+        self.drop_after_ns = drop_after_ns
         self._max_queue = queue
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
@@ -62,7 +62,7 @@ class PolicySender:
 
     async def put_all(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> None:
         """Send items in order; `encode` turns an item and its sequence number into a message."""
-        deadline_ns = self._clock_ns() + self._max_wait_ns
+        deadline_ns = self._clock_ns() + self.drop_after_ns
         for item in items:
             message = encode(item, self._sequence)
             self._sequence += 1

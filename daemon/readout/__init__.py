@@ -1,1 +1,1 @@
-"""The conversation with the feeders: fragments, credits, acknowledgements."""
+"""Input of a node: sockets of feeders, fragments, credits, acknowledgements, runs."""

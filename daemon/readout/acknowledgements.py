@@ -1,4 +1,4 @@
-"""Which MEPs of which run are done: what the feeders need not send again (no I/O, no clock)."""
+"""Acknowledged MEPs by run: feeders need not send them again (no I/O, no clock)."""
 
 from collections.abc import Iterable, Mapping, Set
 
@@ -8,35 +8,35 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Acknowledgements:
-    """MEPs that are acknowledged, by run: of the current run, and of those that are kept."""
+    """The acknowledged MEPs of the current run and of the kept runs."""
 
     def __init__(self) -> None:
         self._runs: dict[int, MepRanges] = {}
         self._revoked: set[tuple[int, int]] = set()
 
     def remember(self, done: Mapping[int, Ranges]) -> None:
-        """What earlier sessions of the node have finished, as (first, last) ranges of each run."""
+        """Add the MEPs that earlier sessions of the node have finished, as (first, last) ranges of each run."""
         self._runs.update((run, MepRanges(ranges)) for run, ranges in done.items())
 
     def runs(self) -> list[int]:
-        """The runs of which something is acknowledged."""
+        """The runs with acknowledged MEPs."""
         return [run for run, done in self._runs.items() if done]
 
     def done(self, run: int) -> MepRanges:
-        """What is acknowledged of a run; not to be changed."""
+        """The acknowledged MEPs of a run. The caller must not change them."""
         return self._runs.get(run) or MepRanges()
 
     def ranges(self, run: int, from_mep: int = 0) -> Ranges:
-        """(first, last) ranges of a run at or above an id."""
+        """The acknowledged (first, last) ranges of a run, from an id on."""
         return tuple(self.done(run).ranges(from_mep))
 
     def acknowledged_below(self, run: int, below: int) -> None:
-        """Every MEP of a run below this id is acknowledged to its feeders."""
+        """Note that all MEPs of a run below this id are acknowledged to its feeders."""
         if below > 0:
             self._runs.setdefault(run, MepRanges()).add(0, below - 1)
 
     def finish(self, run: int, meps: Iterable[int]) -> list[int]:
-        """A batch with these MEPs is done; returns those that count, without any that was revoked meanwhile."""
+        """Note the MEPs of a finished batch; returns those that were not revoked meanwhile."""
         finished = []
         done = self._runs.setdefault(run, MepRanges())
         for mep in meps:
@@ -48,13 +48,13 @@ class Acknowledgements:
         return finished
 
     def revoke(self, run: int, meps: Iterable[tuple[int, int]], on_their_way: Set[int]) -> None:
-        """These (first, last) ranges went to another node; those on their way do not count when they `finish`."""
+        """Remove (first, last) ranges that another node gets. MEPs `on_their_way` do not count in a later `finish`."""
         done = self._runs.setdefault(run, MepRanges())
         for first, last in meps:
             done.discard(first, last)
         self._revoked.update((run, mep) for mep in on_their_way)
 
     def forget(self, run: int) -> None:
-        """The run is over or closed: nothing of it will be sent again."""
+        """Remove a run that is over or closed: its feeders send nothing again."""
         self._runs.pop(run, None)
         self._revoked = {(of_run, mep) for of_run, mep in self._revoked if of_run != run}

@@ -1,4 +1,4 @@
-"""The control socket of the node (ROUTER): messages to and from feeders and operators, garbage answered and counted."""
+"""The control socket (ROUTER): messages to and from feeders and operators. Malformed ones are counted and answered."""
 
 import asyncio
 import time
@@ -18,22 +18,22 @@ from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.refusals import MessageRefusal
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
-# Small messages. A feeder that leaves more of them unread gets what it missed with its next hello.
+# Messages queued for one feeder. A feeder that leaves more unread gets the missed content with its next hello.
 CONTROL_HWM = 1000
-# The loop gets its turn after this number of messages, whatever time they take.
+# Messages read before the event loop gets its turn.
 BUDGET_MESSAGES = 256
-# Identity and message are two. A peer that sends more than this is no feeder with a defect, and its connection ends.
+# A valid message has two parts, identity and content. No defect of a feeder makes more than this; the connection ends.
 MAX_PARTS = 64
-# Answer to a message of a feeder whose sender has another role.
+# Error for a peer without the role of a feeder.
 NOT_A_FEEDER = "not_a_feeder"
 
 
 class ControlSocket:
-    """Owner of the ROUTER socket.
+    """The ROUTER socket.
 
     Args:
-        prepare: makes the socket secure before it is bound.
-        received: takes note of each message and its connection.
+        prepare: applies keys and limits before the socket is bound.
+        received: counts each message for its connection.
 
     Raises:
         BindError: the endpoint cannot be bound.
@@ -54,7 +54,7 @@ class ControlSocket:
         options = {
             zmq.SNDHWM: CONTROL_HWM,
             zmq.MAXMSGSIZE: MAX_CONTROL_BYTES,
-            # Else a message to a feeder that is gone would be dropped without an error.
+            # Without it a message to a disconnected feeder would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,
             zmq.TCP_MAXRT: ACKNOWLEDGED_WITHIN_MS,
         }
@@ -71,11 +71,11 @@ class ControlSocket:
         execute: Callable[[Peer, Command], Reply],
         may_feed: Callable[[Peer], bool],
     ) -> None:
-        """Begin to receive.
+        """Start to receive.
 
         Args:
-            handle: takes every message of a feeder that could be decoded, with the sender's identity.
-            execute: takes every command of an operator, with what is known of the sender, and answers it.
+            handle: called with each valid message of a feeder and the identity of the sender.
+            execute: called with each command of an operator and its sender; returns the reply.
             may_feed: whether a peer is a feeder.
         """
         self._handle = handle
@@ -86,17 +86,17 @@ class ControlSocket:
         self._received.ask = self._drain.kick_from_thread
 
     def read(self) -> bool:
-        """Take what is there; False if there is more than fits one turn of the loop."""
+        """Read the socket; False if more messages wait than fit one turn of the event loop."""
         return self._drain is None or self._drain.read()
 
     def close(self, linger_ms: int) -> None:
-        """Close; what is queued may take `linger_ms` to leave while the context ends."""
+        """Close the socket. Queued messages may be sent for up to `linger_ms` while the context ends."""
         if self._drain is not None:
             self._drain.stop()
         self._socket.close(linger=linger_ms)
 
     def send(self, identities: Iterable[bytes], message: ControlMessage) -> None:
-        """Send to each of these peers that is there and reads; others get what they missed with their next hello."""
+        """Send to each connected peer that reads. The others get the missed content with their next hello."""
         raw = encode_message(message)
         for identity in identities:
             self._send(identity, raw)
@@ -104,9 +104,9 @@ class ControlSocket:
             self._drain.kick()
 
     def reaches(self, identity: bytes, message: ControlMessage) -> bool:
-        """Send to one peer; False if its connection is gone, as it is after its process has ended.
+        """Send to one peer; False if it is not connected, for example because its process has ended.
 
-        If its machine is gone or cut off, TCP notices it 5 to 10 s later.
+        TCP notices a lost machine or network only after 5 to 10 s.
         """
         is_there = self._send(identity, encode_message(message))
         if self._drain is not None:
@@ -114,7 +114,7 @@ class ControlSocket:
         return is_there
 
     def _send(self, identity: bytes, raw: bytes) -> bool:
-        """False if no connection has this identity any more."""
+        """False if no connection has this identity."""
         try:
             self._socket.send_multipart((identity, raw), zmq.NOBLOCK)
         except zmq.ZMQError as error:
@@ -128,7 +128,7 @@ class ControlSocket:
         self._reading_clock.read()
         for _ in range(BUDGET_MESSAGES):
             try:
-                # Frames and not bytes: they have the properties of their sender. Copied messages do not.
+                # Only frames have the properties of their sender; copied messages have none.
                 part = self._socket.recv(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 self._received.tally.empty()
@@ -139,7 +139,7 @@ class ControlSocket:
         return False
 
     def _part_arrived(self, part: zmq.Frame) -> None:
-        """Collect a message part by part: one of a million parts must not hold up the loop, nor fill the memory."""
+        """Collect a message by parts: a message of a million parts must neither block the loop nor fill the memory."""
         if self._n_parts < 2:
             self._parts.append(part)
         if self._n_parts > 0:
@@ -158,7 +158,7 @@ class ControlSocket:
     def _message_arrived(self, parts: list[zmq.Frame], n_parts: int) -> None:
         identity = parts[0].bytes
         if n_parts != 2:
-            self._refuse(identity, "malformed", f"one part expected, {n_parts - 1} came")
+            self._refuse(identity, "malformed", f"expected one part, got {n_parts - 1}")
             return
         try:
             message = decode_message(parts[1].bytes)
@@ -169,7 +169,7 @@ class ControlSocket:
         if isinstance(message, Command):
             self.send((identity,), self._execute(_peer(parts[1]), message))
         elif not self._may_feed(_peer(parts[1])):
-            self.send((identity,), Error(NOT_A_FEEDER, "this key is not one of a feeder: see SECURITY.md"))
+            self.send((identity,), Error(NOT_A_FEEDER, "this key is not on the list of feeders: see SECURITY.md"))
         else:
             self._handle(identity, message)
 
@@ -187,5 +187,5 @@ def _property(frame: zmq.Frame, name: str) -> str:
     try:
         return str(frame.get(name))
     except zmq.ZMQError:
-        # Not known of this connection: without CURVE a peer has no user id.
+        # The connection lacks this property: without CURVE a peer has no user id.
         return ""

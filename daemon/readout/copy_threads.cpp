@@ -7,7 +7,7 @@
 
 CopyThreads::CopyThreads(std::size_t n_threads, crc32c::Copy copy) : copy_(copy)
 {
-    // Signals are for the threads of Python.
+    // Only the threads of Python handle signals.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

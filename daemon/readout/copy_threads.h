@@ -1,4 +1,4 @@
-// Threads that copy fragments to their places and compute their CRC on the way, beside the thread that receives them.
+// Threads that copy fragments to their places and compute their CRC, together with the receiving thread.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +10,7 @@
 
 #include "../../protocol/crc32c.h"
 
-// A part of a fragment; `crc` is what its CRC goes on from, and afterwards what it has become.
+// A part of a fragment. `crc` is the CRC of the bytes before it, and after the copy includes this part.
 struct CopyJob {
     const uint8_t* from;
     uint8_t* to;
@@ -20,7 +20,7 @@ struct CopyJob {
 
 class CopyThreads {
   public:
-    // `n_threads`, at least one, counts the one that calls `run`. Throws std::system_error.
+    // `n_threads` is at least one: it includes the thread that calls `run`. Throws std::system_error.
     CopyThreads(std::size_t n_threads, crc32c::Copy copy);
     CopyThreads(const CopyThreads&) = delete;
     CopyThreads& operator=(const CopyThreads&) = delete;
@@ -28,7 +28,7 @@ class CopyThreads {
 
     std::size_t n_threads() const { return 1 + others_.size(); }
 
-    // Returns when all jobs are done, by this thread alone unless `is_shared`. One call at a time.
+    // Runs all jobs: in this thread, or with `is_shared` in all threads. One call at a time.
     void run(std::vector<CopyJob>& jobs, bool is_shared);
 
   private:

@@ -1,4 +1,4 @@
-"""Carries out the effects of the event builder: batches go to the pipeline, credits and refusals to the feeders."""
+"""Carries out the effects of the event builder: batches to the pipeline, credits and refusals to the feeders."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -24,30 +24,30 @@ from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
 
 LOG_INTERVAL_NS = 10_000_000_000
-# Source ids shown in one log line.
+# Most source ids in one log line.
 SHOWN_SOURCES = 32
 
 log = get_logger("effect_executor")
 
 
 class FeederConnections(Protocol):
-    """What the readout needs of the control socket; tests bring their own."""
+    """The part of the control socket that the readout uses. Tests have their own."""
 
     def send(self, identities: Iterable[bytes], message: ControlMessage, /) -> None:
-        """Send to each of these peers that is there and reads."""
+        """Send to each connected peer that reads."""
 
     def reaches(self, identity: bytes, message: ControlMessage, /) -> bool:
-        """Send to one peer; False if it has no connection any more."""
+        """Send to one peer; False if it is not connected."""
 
 
 class EffectExecutor:
-    """Carries out effects with nothing but what they carry and the registry of the feeders.
+    """Carries out effects. It needs only their content and the registry of feeders.
 
     Args:
-        submit: hands a batch to the pipeline.
-        clock_ns: monotonic time, by which MEPs that are closed and slots that are sealed are stamped.
-        true_time_of: from the time of the builder to that of `clock_ns`.
-        tap: gets the MEPs that are closed.
+        submit: submits a batch to the pipeline.
+        clock_ns: monotonic time, for the times of closed MEPs and sealed slots.
+        true_time_of: converts a time of the builder to one of `clock_ns`.
+        tap: is told of each closed MEP.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class EffectExecutor:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Carry out effects in their order; a Place is the receiver's part and done before."""
+        """Carry out effects in order, except `Place`, which the receiver has carried out before."""
         for effect in effects:
             if isinstance(effect, Reject):
                 self._reject(effect)
@@ -105,16 +105,16 @@ class EffectExecutor:
         owner = self._registry.owner_of(reject.run, reject.source)
         if owner is None:
             return
-        # A run with known feeders is kept: what they send is taken when it is the current one again.
+        # The run of a known feeder is kept: its fragments are accepted when it is the current run again.
         resend = reject.resend or reject.reason is RejectReason.FOREIGN_RUN
         self._counters.nacks_sent += 1
         self._connections.send((owner,), Nack(reject.run, reject.source, reject.mep, reject.reason, resend))
         if reject.mep in self._acknowledgements.done(reject.run):
-            # The feeder has missed the acknowledgement, else it would not have sent this.
+            # The feeder has missed the acknowledgement, or it would not have sent this fragment.
             self._connections.send((owner,), Ack(reject.run, ((reject.mep, reject.mep),)))
 
     def _incomplete(self, mep: MepRecord) -> None:
-        """The feeders have to know it before the acknowledgement, which lets them forget their fragments."""
+        """Tell the feeders before the acknowledgement, after which they forget their fragments."""
         run = self._registry.current
         if run is not None:
             for identity, source in run.closed_without(mep.mep, mep.missing):

@@ -1,4 +1,4 @@
-"""Which connection is which feeder of which run: the current run, and those that are kept (no I/O, no clock)."""
+"""The feeder and the run of each connection, for the current run and the kept runs (no I/O, no clock)."""
 
 from itertools import count
 
@@ -7,7 +7,7 @@ from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import HelloRefusal
 
-# Runs that are kept until their feeders come back or an operator closes them: far more than anyone leaves by intent.
+# Most kept runs, which wait for their feeders or for an operator to close them. Far more than a site leaves on purpose.
 MAX_KEPT_RUNS = 1000
 
 
@@ -15,12 +15,12 @@ class FeederRegistry:
     """The current run, the kept ones, and their feeders.
 
     Args:
-        node, chain: the name of the node, and of the chain that it runs.
-        run: the run to take, 0 for the run of the first hello.
-        min_feeders: how many feeders are needed before a run starts; those of a run may say that they are more.
-        max_feeders: how many may take part in a run.
-        sources: the expected sources, None for the union of what the feeders announce.
-        max_events_per_mep: the most events that one MEP may have.
+        node, chain: name of the node, and of the chain that it runs.
+        run: the run to accept; 0 accepts the run of the first hello.
+        min_feeders: number of feeders that a run needs to start, unless the feeders announce more.
+        max_feeders: most feeders of a run.
+        sources: the expected sources; None for the union of the announced sources.
+        max_events_per_mep: most events of one MEP.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class FeederRegistry:
         max_events_per_mep: int,
     ) -> None:
         self.chain = chain
-        """The chain that the node runs: a feeder of another one is refused."""
+        """The chain that the node runs; feeders of another chain are refused."""
         self.configured_run = run
-        """The only run that is taken; 0 for any."""
+        """The only accepted run; 0 for any run."""
         self.current: RunFeeders | None = None
         self.kept: dict[int, RunFeeders] = {}
         self._node = node
@@ -50,7 +50,7 @@ class FeederRegistry:
     # Runs
 
     def find(self, run: int) -> RunFeeders | None:
-        """The feeders of a run that is current or kept."""
+        """The feeders of the current run or of a kept run; None for another run."""
         if self.current is not None and self.current.run == run:
             return self.current
         return self.kept.get(run)
@@ -60,27 +60,28 @@ class FeederRegistry:
         self.kept[run] = RunFeeders(run, self._least, self._most)
 
     def begin(self, run: int) -> RunFeeders:
-        """Make a run the current one, whether it is kept or new; there must be no other.
+        """Make a new or kept run the current one. There must be no current run.
 
         Raises HelloRefusedError: too many runs are kept.
         """
         if run not in self.kept and len(self.kept) >= MAX_KEPT_RUNS:
             raise HelloRefusedError(
-                HelloRefusal.TOO_MANY_RUNS, f"{len(self.kept)} runs are kept: an operator has to close some"
+                HelloRefusal.TOO_MANY_RUNS,
+                f"{len(self.kept)} runs are kept: an operator must close some (hltnode ctl close)",
             )
         self.current = self.kept.pop(run, None) or RunFeeders(run, self._least, self._most)
         self.current.begin_epoch(next(self._epochs))
         return self.current
 
     def leave(self) -> None:
-        """Keep the current run; there is none then."""
+        """Keep the current run. After that there is no current run."""
         if self.current is not None:
             self.current.begin_epoch(next(self._epochs))
             self.kept[self.current.run] = self.current
             self.current = None
 
     def forget(self, run: RunFeeders) -> None:
-        """The run is over or closed: its feeders are unknown from now on."""
+        """Remove a run that is over or closed, with its feeders."""
         for feeder in run.feeders():
             self._by_identity.pop(feeder.identity, None)
         self.kept.pop(run.run, None)
@@ -88,13 +89,13 @@ class FeederRegistry:
             self.current = None
 
     def start(self, run: RunFeeders) -> RunStart | None:
-        """The start of the current run if a hello was the last that was missing."""
+        """The start of the current run if its last missing feeder has said hello; otherwise None."""
         return run.start(self._configured_sources) if run is self.current else None
 
     # Feeders
 
     def check(self, hello: Hello) -> None:
-        """Raises HelloRefusedError for a hello that fits no run at all."""
+        """Check a hello against rules of all runs. Raises HelloRefusedError."""
         if hello.chain and hello.chain != self.chain:
             raise HelloRefusedError(
                 HelloRefusal.FOREIGN_CHAIN,
@@ -109,12 +110,12 @@ class FeederRegistry:
             )
 
     def hello(self, now_ns: int, identity: bytes, run: RunFeeders, hello: Hello, done: MepRanges) -> Feeder:
-        """Note a hello of a run; `done` are the MEPs that are acknowledged by now. Raises HelloRefusedError."""
+        """Note a hello for a run; `done` are its acknowledged MEPs. Returns the feeder. Raises HelloRefusedError."""
         bound = self._by_identity.get(identity)
         if bound is not None and (bound[0] is not run or bound[1].hello.feeder != hello.feeder):
             raise HelloRefusedError(
                 HelloRefusal.CONNECTION_TAKEN,
-                f"this connection is that of feeder {bound[1].hello.feeder} of run {bound[0].run}",
+                f"this connection belongs to feeder {bound[1].hello.feeder} of run {bound[0].run}",
             )
         feeder, before = run.join(now_ns, identity, hello, done)
         if before is not None:
@@ -123,7 +124,7 @@ class FeederRegistry:
         return feeder
 
     def message_came(self, now_ns: int, identity: bytes) -> tuple[RunFeeders, Feeder] | None:
-        """The run and the feeder behind an identity, None if it is unknown; notes the time of the message."""
+        """Note the time of a message. Returns run and feeder of the identity, None if it is unknown."""
         known = self._by_identity.get(identity)
         if known is not None:
             known[1].last_message_ns = now_ns
@@ -135,12 +136,12 @@ class FeederRegistry:
         return any(run.knows(name, session) for run in runs)
 
     def owner_of(self, run: int, source: int) -> bytes | None:
-        """Address of the feeder that sends a source of a run."""
+        """Identity of the feeder that sends a source of a run; None if there is none."""
         feeders = self.find(run)
         return None if feeders is None else feeders.owner_of(source)
 
     def identities(self, run: int) -> list[bytes]:
-        """Addresses of all feeders of a run that have not left."""
+        """Identities of all feeders of a run that have not left."""
         feeders = self.find(run)
         return [] if feeders is None else feeders.identities()
 

@@ -14,11 +14,11 @@ namespace nb = nanobind;
 
 namespace {
 
-// The most of a group: enough for all threads, and little beside the turn of the event loop that it is a part of.
+// Most bytes of a group: enough for all threads, and a small part of one turn of the event loop.
 constexpr std::size_t group_frames = 64;
 constexpr std::size_t group_pieces = 32;
 constexpr std::size_t piece_bytes = 128 << 10;
-// Less is copied in about the time that other threads take to wake up.
+// Below this size a copy takes about as long as the wake-up of other threads.
 constexpr std::size_t shared_pieces = 8;
 
 }  // namespace
@@ -66,7 +66,7 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
     return meps_->add(place, fragment, times.now_ns) ? Staged::complete : Staged::placed;
 }
 
-// A fragment is copied in pieces, so that threads share the work of a large one.
+// A fragment is split into pieces, so that threads share the copy of a large one.
 void FragmentIntake::add_jobs(const uint8_t* mfp, uint8_t* to, std::size_t size, uint32_t crc)
 {
     while (threads_.n_threads() > 1 && size > piece_bytes_) {
@@ -100,7 +100,7 @@ std::size_t FragmentIntake::take_staged(const ReadingTimes& times)
     n_alone_ -= std::min(n_alone_, n_taken);
     if (n_taken < staged_.size()) {
         for (std::size_t i = staged_.size(); i-- > n_taken;) meps_->take_back(staged_[i].place, staged_[i].before_ns);
-        // Whoever sends damaged frames does not have all others copied twice again and again.
+        // One frame at a time for a while: repeated damage must not have all other frames copied twice.
         n_alone_ = max_frames_;
     }
     staged_.clear();
@@ -116,7 +116,7 @@ bool FragmentIntake::is_sound(const StagedFrame& frame, std::size_t first_job) c
         crc = crc32c::joined(crc, jobs_[i].crc, jobs_[i].size);
     if (crc != frame.announced_crc) return false;
     if (!frame.is_shared) return true;
-    // What was checked before may be something else than what has been copied.
+    // The feeder may have changed the bytes between the first check and the copy.
     const Fragment& fragment = frame.fragment;
     return !*refusal_of_placed(jobs_[first_job].to, fragment.size, fragment.source, fragment.first_event,
                                fragment.n_events);
@@ -133,15 +133,16 @@ std::shared_ptr<FragmentIntake> make_intake(std::shared_ptr<OpenMeps> meps, std:
                                             const nb::sequence& slots, std::size_t max_mfp_bytes, std::size_t n_threads,
                                             std::size_t piece_bytes)
 {
-    if (!n_threads || !piece_bytes) throw nb::value_error("at least one thread, and a byte in a piece");
+    if (!n_threads || !piece_bytes)
+        throw nb::value_error("expected at least one thread, and pieces of at least one byte");
     std::vector<View> views;
     for (const nb::handle slot : slots) views.emplace_back(slot.ptr(), PyBUF_WRITABLE);
     return std::make_shared<FragmentIntake>(std::move(meps), std::move(sources), std::move(views), max_mfp_bytes,
                                             n_threads, piece_bytes);
 }
 
-// Takes the frames of a range from `at` on; returns why it ends, begin and end of the frame that is left, and where the
-// next one begins.
+// Handles the frames of a range from `at` on. Returns the outcome, begin and end of the frame that is left to Python,
+// and the offset of the next frame.
 nb::tuple take_range(FragmentIntake& intake, const nb::handle& range, std::size_t at, int64_t now_ns, int64_t true_ns,
                      int64_t end_ns)
 {
@@ -189,7 +190,7 @@ void add_fragment_intake(nb::module_& module)
         .value("COMPLETE", Outcome::complete)
         .value("LEFT", Outcome::left)
         .value("FAILED", Outcome::failed);
-    nb::class_<FragmentIntake>(module, "FragmentIntake", "Takes fragments of MEPs that are open")
+    nb::class_<FragmentIntake>(module, "FragmentIntake", "Handles fragments of open MEPs")
         .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"),
              nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)
         .def("take_range", &take_range, nb::arg("range"), nb::arg("at"), nb::arg("now_ns"), nb::arg("true_ns"),

@@ -1,6 +1,6 @@
-// The compiled way of a fragment of a MEP that is open: checked, copied to its place in the slot while its CRC is
-// computed, and noted. Everything else is left, unchanged and not counted, to the rules of the event builder in Python
-// (frame_handler.py): MEPs that are not open, all that is refused, all that is damaged.
+// Handles the fragments of open MEPs in compiled code: checks each, copies it to its place in the slot with its CRC,
+// and adds it to its MEP. All other frames are left, unchanged and not counted, to frame_handler.py: the first
+// fragments of MEPs, refused fragments, damaged frames.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -18,23 +18,23 @@
 
 // Why a loop over frames ends.
 enum class Outcome {
-    empty,     // there is nothing more
-    paused,    // its time is over
-    complete,  // a MEP is complete, and to be closed
-    left,      // a frame is left to Python
+    empty,     // no frame is left
+    paused,    // the time is over
+    complete,  // a MEP is complete and must be closed
+    left,      // Python must handle a frame
     failed,    // the socket cannot be read
 };
 
-// Times of the loop that reads: of the deadlines, of the counters, and when it is over; monotonic ns.
+// Times of the reading loop in monotonic ns: for deadlines, for counters, and its end.
 struct ReadingTimes {
     int64_t now_ns, true_ns, end_ns;
 
     bool is_over() const;
 };
 
-// Frames pass in groups: each gets its place as if it were sound, all are copied, by several threads if there are any,
-// and are taken in their order. With the first that is damaged those behind it are given back, and come again: so what
-// is taken, and where it lies, is the same as if frames were taken one by one. With one thread they are.
+// Frames are handled in groups. Each frame gets its place as if it were valid, several threads copy all of them, and
+// the frames are added in order. At the first damaged frame the later ones are undone and staged again. So the result,
+// with all places, is the same as with one frame at a time. With one thread each group has one frame.
 class FragmentIntake {
   public:
     enum class Staged { not_taken, placed, complete };
@@ -44,25 +44,25 @@ class FragmentIntake {
     FragmentIntake(const FragmentIntake&) = delete;
     FragmentIntake& operator=(const FragmentIntake&) = delete;
 
-    // Gives a frame its place if it can be taken; its bytes have to stay until `take_staged`. With `is_shared` they may
-    // change meanwhile, but not their number. A group ends with a frame that completes a MEP, and when it is full.
+    // Gives an acceptable frame its place. Its bytes must stay valid until `take_staged`. With `is_shared` the feeder
+    // may change them meanwhile, but not their number. A group ends when a frame completes a MEP or the group is full.
     Staged stage(const uint8_t* frame, std::size_t size, bool is_shared, const ReadingTimes& times);
 
     bool is_full() const;
 
-    // Copies the group and takes it; returns the number of frames up to the first that is damaged.
+    // Copies the group and adds its frames; returns the number of frames before the first damaged one.
     std::size_t take_staged(const ReadingTimes& times);
 
-    // The most frames in a group.
+    // Most frames of a group.
     std::size_t max_frames() const { return max_frames_; }
 
-    // The MEP of the last fragment that was taken.
+    // The MEP of the last fragment that was added.
     uint64_t last_mep() const { return last_mep_; }
 
-    // Frames and bytes that were taken since the last call.
+    // Frames and bytes added since the last call.
     std::pair<uint64_t, uint64_t> take_counts();
 
-    // Whether frames are taken at all; else all are left to Python.
+    // If false, all frames are left to Python.
     bool is_on = true;
 
   private:
@@ -72,7 +72,7 @@ class FragmentIntake {
         std::size_t size;
         bool is_shared;
         uint32_t announced_crc;
-        int64_t before_ns;  // of the fragment before it in its MEP
+        int64_t before_ns;  // arrival of the previous fragment of the MEP
         std::size_t end_of_jobs;
     };
 
@@ -91,7 +91,7 @@ class FragmentIntake {
     std::vector<StagedFrame> staged_;
     std::vector<CopyJob> jobs_;
     std::size_t staged_bytes_ = 0;
-    std::size_t n_alone_ = 0;  // the next frames are taken one by one
+    std::size_t n_alone_ = 0;  // number of next frames that get a group each
     uint64_t last_mep_ = 0;
     uint64_t n_frames_ = 0, n_bytes_ = 0;
 };

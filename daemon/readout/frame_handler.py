@@ -1,7 +1,7 @@
-"""What is done with each frame: checked, placed by the event builder, copied while its CRC is computed.
+"""Handling of each frame: check it, get its place from the event builder, copy it and compute its CRC.
 
-Compiled code does that for fragments of MEPs that are open (`FragmentIntake`), and leaves all other frames to
-`frame_arrived`, which takes any: the first of a MEP, those that are refused, those that are damaged.
+Compiled code handles the fragments of open MEPs (`FragmentIntake`). `frame_arrived` handles all others: the first
+fragment of a MEP, refused and damaged frames.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,22 +18,22 @@ from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_fra
 from hltnode.protocol.shared_frames import refusal_of_placed
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
-# A frame that the wire has damaged may be whole the next time; other damage was made by the feeder and stays.
+# A frame damaged on the wire may be valid when it is sent again. Other damage comes from the feeder and would stay.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
 
 
 class FrameHandler:
-    """Takes frames; no sockets. `intake` is the compiled part.
+    """Handles frames, without sockets. `intake` is the compiled part.
 
-    The place of a MFP has to be known before it is copied, and whether it was damaged is known after that. So the
-    builder is asked for the place first, and hears of the fragment when its CRC was right. A wrong CRC counts before
-    any other reason that the content or the builder may have to refuse a fragment.
+    A MFP can be copied only to a known place, and its CRC is known only after the copy. So the builder first returns
+    the place, and is told of the fragment only if the CRC is right. A wrong CRC takes precedence over all other reasons
+    to refuse a fragment.
 
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
-        carry_out: takes the effects of the builder.
-        copy_threads: how many threads copy, that of the event loop among them.
-        tap: gets each fragment that is taken.
+        carry_out: carries out the effects of the builder.
+        copy_threads: number of threads that copy, including the thread of the event loop.
+        tap: gets each accepted fragment.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class FrameHandler:
         self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes, copy_threads)
 
     def begin_turn(self) -> ReadingClock:
-        """Sockets are about to be read; returns the clock of all frames until the next turn."""
+        """Read the clock before the sockets are read. Returns the clock for all frames of this turn."""
         self._clock.read()
-        # A recorder gets frames, of which compiled code keeps none.
+        # A recorder needs the frames, and compiled code keeps none.
         self.intake.is_on = self._tap is None or not self._tap.has_recorder
         return self._clock
 
     def taken(self, outcome: Outcome) -> None:
-        """Count what the compiled part has taken, and close the MEP that is complete."""
+        """Count the frames that the compiled part has handled, and close the MEP that is complete."""
         frames, nbytes = self.intake.take_counts()
         self._counters.fragments_received += frames
         self._counters.fragment_bytes_received += nbytes
@@ -73,9 +73,9 @@ class FrameHandler:
             self._carry_out(self._builder.mep_complete(self._clock.now_ns, self.intake.last_mep))
 
     def shared_frames_arrived(self, frames: memoryview, at: int, end_ns: int) -> int:
-        """Take frames of a range that its feeder may change meanwhile, from `at` on; returns where the next one begins.
+        """Handle the frames of a range from `at` until a monotonic time (ns). Call `begin_turn` first.
 
-        Whatever their bytes, until a time of the monotonic clock (ns); after `begin_turn`.
+        The frames may have any bytes, which their feeder may change meanwhile. Returns the offset of the next frame.
         """
         clock = self._clock
         while True:
@@ -88,7 +88,7 @@ class FrameHandler:
                 return at
 
     def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> None:
-        """Take one frame, whatever its bytes; with `is_shared` they may change meanwhile, but not their number."""
+        """Handle one frame of any bytes. With `is_shared` the feeder may change the bytes, not their number."""
         counters = self._counters
         n_bytes = len(frame)
         counters.fragments_received += 1
@@ -96,7 +96,7 @@ class FrameHandler:
         now_ns = self._clock.now_ns
         is_readable, refusal, run, source_id, mep, size, first_event, n_events = inspect_frame(frame)
         if not is_readable:
-            # Whose frame it is, is not known.
+            # The header is unreadable, so no source can be charged.
             counters.fragments_rejected[RejectReason(refusal)] += 1
             return
         counters.sources.count(source_id, n_bytes, self._clock.true_ns)
@@ -114,7 +114,7 @@ class FrameHandler:
             slot = self._buffers[place.slot]
             if copy_mfp(frame, slot, place.offset):
                 if is_shared:
-                    # What was checked above may be something else than what has been copied.
+                    # The feeder may have changed the bytes between the check above and the copy.
                     refusal = refusal_of_placed(slot, place.offset, size, source_id, first_event, n_events)
                     if refusal:
                         self._refuse_damaged(now_ns, RejectReason(refusal), source_id, mep)

@@ -1,7 +1,7 @@
-"""The tap: publishes a copy of the input for a recorder, and never holds the node up.
+"""The tap: publishes the input for a recorder, and never delays the node.
 
-Fragments wait for a slow recorder up to a number of bytes; what comes beyond is dropped, MEP by MEP, and counted. The
-frames are those that ZeroMQ has received: nothing is copied.
+Fragments wait for a slow recorder up to a number of bytes. Above it, whole MEPs are dropped and counted. The tap sends
+the frames that ZeroMQ has received, without a copy.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from hltnode.daemon.monitoring.counters import TapCounters
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.tap_message import BEGIN, CLOSED, FRAGMENT, TapHeader, encode_tap_header
 
-# Messages in the pipe to a recorder: of the largest frames, 16 MiB, these are as large as the default buffer.
+# Messages queued by ZeroMQ for a recorder. With the largest frames, 16 MiB, they are as large as the default buffer.
 HIGH_WATER_MARK = 4
 # A subscription is a short topic.
 MAX_CONSUMER_BYTES = 512
 SUBSCRIPTION_BUDGET = 256
-# MEPs that are dropped and not closed yet; more than a node has open.
+# Most dropped MEPs that are remembered until they are closed; more than a node has open.
 MAX_DROPPED = 65_536
 LOG_INTERVAL_NS = 10_000_000_000
 
@@ -31,14 +31,14 @@ log = get_logger("input_tap")
 
 
 class InputTap:
-    """Owner of the XPUB socket of the tap; all calls from the event loop's thread.
+    """The XPUB socket of the tap. All calls come from the thread of the event loop.
 
     Raises:
         BindError: the endpoint cannot be bound.
 
     Args:
-        buffer_bytes: bytes of frames that may wait.
-        prepare: makes the socket secure before it is bound.
+        buffer_bytes: most bytes of waiting frames.
+        prepare: applies keys and limits before the socket is bound.
     """
 
     def __init__(
@@ -68,17 +68,17 @@ class InputTap:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Take note of recorders, and of their room for what waits."""
+        """Start to follow recorders: their subscriptions, and their readiness for waiting frames."""
         self._watch.start(loop)
         self.changed()
 
     @property
     def has_recorder(self) -> bool:
-        """Whether anybody has subscribed."""
+        """True while a recorder has subscribed."""
         return self._counters.subscribers > 0
 
     def fragment_taken(self, frame: Buffer, run: int, mep: int) -> None:
-        """Publish a frame that has become part of a MEP."""
+        """Publish the frame of an accepted fragment."""
         if not self.has_recorder:
             return
         sequence = self._next()
@@ -92,7 +92,7 @@ class InputTap:
         self._pump()
 
     def mep_closed(self, run: int, record: MepRecord) -> None:
-        """Publish that nothing more comes of a MEP."""
+        """Publish the end of a MEP."""
         if not self._counters.subscribers:
             return
         sequence = self._next()
@@ -102,11 +102,11 @@ class InputTap:
         header = TapHeader(CLOSED, sequence, run, record.mep, record.n_fragments)
         self._waiting.append((encode_tap_header(header), None))
         self._counters.meps += 1
-        # The sends may have taken note of a recorder that came or left.
+        # A send may have processed the subscription of a recorder that came or left.
         self.changed()
 
     def changed(self) -> None:
-        """Take subscriptions, and send what waits; to be called when the socket may have news."""
+        """Read subscriptions and send waiting messages. Call it when the socket may have news."""
         for _ in range(SUBSCRIPTION_BUDGET):
             try:
                 message = self._socket.recv(zmq.NOBLOCK)
@@ -115,7 +115,7 @@ class InputTap:
             change = {b"\x01": 1, b"\x00": -1}.get(message[:1], 0)
             self._counters.subscribers += change
             if change > 0:
-                # All recorders get it, and the one that has come knows that this is a tap.
+                # It tells the new recorder that this is a tap; the others get it, too.
                 self._waiting.append((encode_tap_header(TapHeader(BEGIN, self._sequence, 0, 0, 0)), None))
             if change and (left_out := self._limit.due(("recorder", change))) is not None:
                 log.info("recorders", n=self._counters.subscribers, left_out=left_out)
@@ -128,7 +128,7 @@ class InputTap:
         self._pump()
 
     def close(self, linger_ms: int) -> None:
-        """Close; what is queued may be sent for up to `linger_ms` while the context ends."""
+        """Close the socket. Queued messages may be sent for up to `linger_ms` while the context ends."""
         self._watch.stop()
         self._pump()
         self._socket.close(linger=linger_ms)

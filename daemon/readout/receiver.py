@@ -1,4 +1,4 @@
-"""The data socket: bound, and read in compiled code, which takes the fragments of MEPs that are open."""
+"""The data socket. Compiled code reads it and handles the fragments of open MEPs."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from hltnode.daemon.security.received_input import ReceivedInput
 
 
 class Receiver:
-    """Owner of the PULL socket.
+    """The PULL socket.
 
     Args:
-        handler: takes the frames.
-        prepare: makes the socket secure before it is bound.
-        received: takes note of each frame and its connection.
+        handler: handles the frames.
+        prepare: applies keys and limits before the socket is bound.
+        received: counts each frame for its connection.
 
     Raises:
         BindError: the endpoint cannot be bound.
@@ -42,23 +42,23 @@ class Receiver:
         self._drain: SocketDrain | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to receive."""
+        """Start to receive."""
         self._drain = SocketDrain(loop, self._socket, self._read_until)
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
 
     def read(self) -> bool:
-        """Take what is there; False if there is more than fits one turn of the loop."""
+        """Read the socket; False if more frames wait than fit one turn of the event loop."""
         return self._drain is None or self._drain.read()
 
     def close(self) -> None:
-        """Stop receiving; frames that are on their way are lost here and sent again to the next session."""
+        """Stop receiving. Frames on their way are lost here, and sent again to the next session."""
         if self._drain is not None:
             self._drain.stop()
         self._socket.close()
 
     def _read_until(self, end_ns: int) -> bool:
-        # One time for all frames of a turn: they have waited together, and could have been read at its begin.
+        # All frames of a turn get one time: they waited together, and could have been read at the start of the turn.
         handler, intake = self._handler, self._intake
         clock = handler.begin_turn()
         while True:

@@ -1,4 +1,4 @@
-"""The feeders that take part in one run, and how far each has confirmed it (no I/O, no clock)."""
+"""The feeders of one run, and the MEPs that each has confirmed (no I/O, no clock)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,17 +8,17 @@ from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
 from hltnode.protocol.transport.mep_ranges import MepRanges
 from hltnode.protocol.transport.refusals import HelloRefusal
 
-# Feeders repeat their hello every second; one that has missed five is taken as gone until its next message.
+# Feeders repeat their hello every second. After five missed hellos a feeder counts as silent until its next message.
 SILENT_NS = 5_000_000_000
-# A feeder that has vanished without a goodbye may have been killed, and come back: within this time it finds its run.
-# Longer than the delay with which supervisors of processes restart them.
+# Time in which a feeder that ended without a goodbye may come back to its run, for example after a kill. It is longer
+# than the delay after which process supervisors restart a process.
 RETURN_NS = 60_000_000_000
-# Names that may take part in a run beyond the expected number, each in the place of one that had fallen silent.
+# Most feeder names of a run above the expected number. Each of them replaces a silent feeder.
 MAX_REPLACED = 64
 
 
 class HelloRefusedError(ValueError):
-    """A hello that does not fit the run; `reason` goes into the Error message."""
+    """The hello does not fit the run. `reason` is sent in the Error message."""
 
     def __init__(self, reason: HelloRefusal, text: str) -> None:
         super().__init__(text)
@@ -27,39 +27,39 @@ class HelloRefusedError(ValueError):
 
 @dataclass(slots=True)
 class Feeder:
-    """One feeder process: its last hello, its address on the control socket, and how far it is with its run."""
+    """One feeder process: its last hello, its identity on the control socket, and its progress in the run."""
 
     identity: bytes
     hello: Hello
     last_message_ns: int
     done_before: MepRanges = field(default_factory=MepRanges)
-    """MEPs that were acknowledged to an earlier session of the same name: not this one's to revoke."""
+    """MEPs acknowledged to an earlier session of the same name. This session may not revoke them."""
     present: bool = True
-    """It has said hello since its run became the current one."""
+    """True after a hello since its run became the current one."""
     ended: bool = False
     last_mep: int | None = None
     gone: bool = False
     replaced: bool = False
-    """It fell silent, and a feeder of another name has its place."""
+    """True if it fell silent and a feeder of another name took its place."""
     missed: dict[int, MepRanges] = field(default_factory=dict)
-    """MEPs from `first_mep` on that were closed without fragments of this name, each under one missing source."""
+    """MEPs from `first_mep` on that were closed without fragments of this feeder, by one missing source of each."""
 
     def is_silent(self, now_ns: int) -> bool:
-        """True if it said goodbye or has sent no message for long."""
+        """True if it said goodbye or sent no message for `SILENT_NS`."""
         return self.gone or now_ns - self.last_message_ns > SILENT_NS
 
     @property
     def has_confirmed(self) -> bool:
-        """True if everything that it had to send is acknowledged to it."""
+        """True if it has sent all its MEPs and confirmed their acknowledgements."""
         return self.ended and (self.last_mep is None or self.hello.first_mep > self.last_mep)
 
     def has_to_send(self, mep: int) -> bool:
-        """False if a MEP is acknowledged to this feeder, or follows its last one."""
+        """False for a MEP that is acknowledged to this feeder or follows its last MEP."""
         has_ended = self.ended and (self.last_mep is None or mep > self.last_mep)
         return mep >= self.hello.first_mep and not has_ended
 
     def forget_missed(self) -> None:
-        """Forget what was missed below `first_mep`: it is acknowledged to the feeder."""
+        """Forget missed MEPs below `first_mep`, which are acknowledged to the feeder."""
         for source, meps in list(self.missed.items()):
             meps.discard(0, self.hello.first_mep - 1)
             if not meps:
@@ -82,7 +82,7 @@ class Feeder:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """What the builder needs to start the run."""
+    """The parameters with which the builder starts the run."""
 
     run: int
     sources: tuple[int, ...]
@@ -92,45 +92,45 @@ class RunStart:
 
 
 class RunFeeders:
-    """The feeders that took part in a run since the node knows it.
+    """All feeders that have taken part in a run.
 
     Args:
-        least: how many feeders the run needs, if they do not say that they are more.
-        most: how many may take part.
+        least: number of feeders that the run needs, unless the feeders announce more.
+        most: most feeders of the run.
     """
 
     def __init__(self, run: int, least: int, most: int) -> None:
         self.run = run
         self.epoch = 0
-        """Changes when the run becomes the current one, and when it is left: feeders start anew then."""
+        """Changes when the run becomes the current one and when it is left: feeders then send all kept MEPs again."""
         self.started = False
         self.supervised = False
         """True if a feeder may revoke MEPs of this run."""
         self.floor = 0
-        """Every MEP below it is confirmed by every feeder; never falls."""
+        """Every feeder has confirmed all MEPs below this id. It never falls."""
         self.revoked = MepRanges()
-        """MEPs that are assigned to another node: nothing of them is taken here."""
+        """MEPs that are assigned to another node; their fragments are refused here."""
         self._least = least
         self._most = most
         self._sources: frozenset[int] = frozenset()
-        """Of the run, once it has started."""
+        """The sources of the run, after its start."""
         self._feeders: dict[str, Feeder] = {}
         self._owner: dict[int, Feeder] = {}
 
     # Hellos
 
     def rival(self, now_ns: int, hello: Hello) -> Feeder | None:
-        """The feeder of this name in another process whose last message is recent: it runs, or has just crashed."""
+        """Another process with the same feeder name and a recent message: it runs, or has just crashed."""
         known = self._feeders.get(hello.feeder)
         if known is None or known.hello.session == hello.session or known.is_silent(now_ns):
             return None
         return known
 
     def join(self, now_ns: int, identity: bytes, hello: Hello, done: MepRanges) -> tuple[Feeder, bytes | None]:
-        """The feeder of a hello, new or repeated, and the address that is no longer its own.
+        """Note a new or repeated hello. Returns its feeder, and the earlier identity of the feeder if that has changed.
 
-        A new session takes the place of an old one of the same name, see `rival`; what is `done` by then is not its
-        to revoke. Raises HelloRefusedError if there is no place for it.
+        A new session replaces an old one of the same name, see `rival`. It may not revoke the MEPs in `done`. Raises
+        HelloRefusedError if the run has no place for the feeder.
         """
         silent = self._place(now_ns, hello)
         if silent is not None:
@@ -155,7 +155,7 @@ class RunFeeders:
         return feeder, before if before != identity else None
 
     def _place(self, now_ns: int, hello: Hello) -> Feeder | None:
-        """The silent feeder whose place a hello takes, None if it has one or needs none. Raises HelloRefusedError."""
+        """The silent feeder that a hello replaces; None if none must be replaced. Raises HelloRefusedError."""
         active = self._active()
         known = self._feeders.get(hello.feeder)
         place = None
@@ -170,13 +170,13 @@ class RunFeeders:
             if full or (known is None and place is not None and n_replaced >= MAX_REPLACED):
                 raise HelloRefusedError(
                     HelloRefusal.TOO_MANY_FEEDERS,
-                    f"no place is left: builder.max_feeders of the node is {self._most}",
+                    f"the run has no place for another feeder: builder.max_feeders of the node is {self._most}",
                 )
         for source in hello.sources:
             owner = self._owner.get(source)
             if owner is not None and owner.hello.feeder != hello.feeder and not owner.is_silent(now_ns):
                 raise HelloRefusedError(
-                    HelloRefusal.SOURCE_TAKEN, f"source {source} is sent by feeder {owner.hello.feeder}"
+                    HelloRefusal.SOURCE_TAKEN, f"feeder {owner.hello.feeder} already sends source {source}"
                 )
         foreign = sorted(set(hello.sources) - self._sources) if self.started and known is None else []
         if foreign:
@@ -187,19 +187,19 @@ class RunFeeders:
 
     @property
     def _needed(self) -> int:
-        """How many feeders the run needs: what the feeders that are there announce counts, too."""
+        """Number of feeders that the run needs, by configuration and by the announcements of its feeders."""
         announced = max((feeder.hello.feeders for feeder in self._active()), default=1)
         return min(max(self._least, announced), self._most)
 
     def begin_epoch(self, epoch: int) -> None:
-        """The run becomes the current one, or is left: every feeder has to say hello before it counts as present."""
+        """Note that the run becomes the current one or is left. Each feeder is present only after its next hello."""
         self.epoch = epoch
         self.started = False
         for feeder in self._feeders.values():
             feeder.present = False
 
     def start(self, configured_sources: tuple[int, ...] | None) -> RunStart | None:
-        """The start of the run if it has not started and every feeder is there, or has nothing left to send."""
+        """Start the run if it has not started and every feeder is present or has confirmed all its MEPs; else None."""
         active = self._active()
         if self.started or len(active) < self._needed:
             return None
@@ -218,7 +218,7 @@ class RunFeeders:
         )
 
     def raise_floor(self) -> bool:
-        """Let the floor follow what the feeders have confirmed; True if it has risen."""
+        """Raise the floor to the MEPs that all feeders have confirmed; True if it has risen."""
         active = self._active()
         below = min((feeder.hello.first_mep for feeder in active), default=0)
         if len(active) < self._needed or below <= self.floor:
@@ -231,19 +231,19 @@ class RunFeeders:
 
     @staticmethod
     def end_of_run(feeder: Feeder, message: EndOfRun) -> bool:
-        """A feeder has sent everything; False if that was known."""
+        """Note the last MEP of a feeder; False if it was known."""
         news = not feeder.ended or feeder.last_mep != message.last_mep
         feeder.ended = True
         feeder.last_mep = message.last_mep
         return news
 
-    # Questions
+    # Queries
 
     def _active(self) -> list[Feeder]:
         return [feeder for feeder in self._feeders.values() if not feeder.replaced]
 
     def awaited(self, now_ns: int) -> tuple[AwaitedFeeder, ...]:
-        """The feeders from which fragments may still come: those that are not silent, each with its sources."""
+        """The feeders that are not silent, each with its sources: they may still send fragments."""
         return tuple(
             AwaitedFeeder(
                 feeder.hello.sources, (-1 if feeder.last_mep is None else feeder.last_mep) if feeder.ended else None
@@ -253,22 +253,25 @@ class RunFeeders:
         )
 
     def feeders(self) -> list[Feeder]:
-        """All feeders that took part."""
+        """All feeders that have taken part."""
         return list(self._feeders.values())
 
     def knows(self, name: str, session: str) -> bool:
-        """True if a feeder of this name and session takes part."""
+        """True if a feeder of this name and session has taken part."""
         feeder = self._feeders.get(name)
         return feeder is not None and feeder.hello.session == session
 
     def owner_of(self, source: int) -> bytes | None:
-        """Address of the feeder that sends a source."""
+        """Identity of the feeder that sends a source; None if there is none."""
         feeder = self._owner.get(source)
         return None if feeder is None else feeder.identity
 
     def closed_without(self, mep: int, missing: Iterable[int]) -> list[tuple[bytes, int]]:
-        """Note that a MEP was closed without some sources; returns the address of each feeder that had to send one of
-        them and has not left, with the first such source."""
+        """Note a MEP that was closed without some sources.
+
+        Returns the identity of each feeder that should have sent a missing source and has not left, with the first of
+        these sources.
+        """
         lacking: dict[str, tuple[Feeder, int]] = {}
         for source in missing:
             feeder = self._owner.get(source)
@@ -278,11 +281,11 @@ class RunFeeders:
         return [(feeder.identity, source) for feeder, source in lacking.values() if not feeder.gone]
 
     def identities(self) -> list[bytes]:
-        """Addresses of all feeders that have not left."""
+        """Identities of all feeders that have not left."""
         return [feeder.identity for feeder in self._feeders.values() if not feeder.gone and not feeder.replaced]
 
     def lost(self, now_ns: int) -> list[Feeder]:
-        """Feeders that take part in the run, had not sent everything, and have gone or fallen silent."""
+        """Feeders that left or fell silent before they had sent all their MEPs."""
         return [feeder for feeder in self._active() if not feeder.ended and feeder.is_silent(now_ns)]
 
     def connected(self, now_ns: int) -> int:
@@ -290,22 +293,22 @@ class RunFeeders:
         return sum(not feeder.is_silent(now_ns) for feeder in self._feeders.values())
 
     def silent_from_ns(self, now_ns: int) -> int:
-        """When the next feeder is silent if no message comes; the end of time without one."""
+        """Time at which the next feeder becomes silent if no message comes; 1 << 62 without feeders."""
         times = [each.last_message_ns for each in self._feeders.values() if not each.is_silent(now_ns)]
         return min(times) + SILENT_NS + 1 if times else 1 << 62
 
     def is_deserted(self, now_ns: int) -> bool:
-        """True when all feeders have said goodbye or are silent."""
+        """True if every feeder has said goodbye or is silent."""
         return all(feeder.is_silent(now_ns) for feeder in self._feeders.values())
 
     def has_been_left(self, now_ns: int) -> bool:
-        """True when each feeder has said goodbye, or has been silent for so long that it may not come back."""
+        """True if every feeder has said goodbye or was silent for longer than `RETURN_NS`."""
         return all(self._has_left(now_ns, feeder) for feeder in self._feeders.values())
 
     def is_over(self, now_ns: int) -> bool:
-        """True when each feeder that took part has confirmed its last MEP, and has left.
+        """True if every feeder has confirmed its last MEP and has left.
 
-        One that has confirmed and vanishes without a goodbye may have been killed: it is waited for.
+        A feeder that ended without a goodbye may have been killed: the run waits `RETURN_NS` for it.
         """
         feeders = self._feeders.values()
         return len(feeders) >= self._needed and all(
@@ -317,7 +320,7 @@ class RunFeeders:
         return feeder.gone or now_ns - feeder.last_message_ns > RETURN_NS
 
     def reason_to_keep(self, now_ns: int) -> str:
-        """Why the run is not over, for people."""
+        """The reason why the run is not over, as text for operators."""
         if len(self._feeders) < self._needed:
             return f"{len(self._feeders)} of {self._needed} feeders have come back"
         for feeder in self._feeders.values():

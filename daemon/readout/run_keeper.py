@@ -1,8 +1,8 @@
-"""Which run is the current one, which are kept, and how each of them ends.
+"""The current run, the kept runs, and the end of each of them.
 
-A run is known from its first acknowledged MEP until each feeder that took part has confirmed its last MEP, or an
-operator closes it. While its feeders are away it may be left for another run: then it is kept, its feeders get their
-acknowledgements, and what is missing is taken when it is the current one again.
+A run is known from its first acknowledged MEP until each of its feeders has confirmed its last MEP, or an operator
+closes it. While its feeders are away, the node may leave it for another run. Then the run is kept: its feeders get
+their acknowledgements, and its missing MEPs are accepted when it is the current run again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,27 +28,27 @@ from hltnode.daemon.readout.run_feeders import HelloRefusedError, RunFeeders
 from hltnode.protocol.transport.feeder_messages import Hello, RunClosed
 from hltnode.protocol.transport.refusals import HelloRefusal
 
-# How often the runs that are kept are checked for their end.
+# Interval at which kept runs are checked for their end.
 LOOK_NS = 1_000_000_000
-# Closed runs whose feeders get to know it when they come back late.
+# Most closed runs that are remembered, so that feeders that come back late are told.
 MAX_CLOSED_RUNS = 1000
-# Lines of the builder's history in the log when an identity is broken; the summary of the run has all of them.
+# Lines of the builder's history in the log of a broken identity. The summary of the run has all lines.
 LOGGED_HISTORY = 32
 
 log = get_logger("run_keeper")
 
 
 class RunNotClosedError(ValueError):
-    """There is no such run to close; the message says which there are."""
+    """No such run can be closed. The message lists the known runs."""
 
 
 class RunKeeper:
-    """Begins, leaves, ends and closes runs; all calls come from the event loop.
+    """Starts, leaves, ends and closes runs. All calls come from the event loop.
 
     Args:
         carry_out: carries out effects of the builder.
-        finish_run: called with the summary of a run when it is over (True), or when it is left and kept (False).
-        confirm: called with a run and an id when every feeder has confirmed every MEP below it.
+        finish_run: called with the summary of a run, and True if the run is over or False if it is left and kept.
+        confirm: called with a run and an id when every feeder has confirmed all MEPs below the id.
     """
 
     def __init__(
@@ -78,11 +78,13 @@ class RunKeeper:
         self._closed: dict[int, None] = {}
         self._of_other_tck: dict[int, int] = {}
         self.closing: int | None = None
-        """The current run while its last MEPs are computed because an operator closes it."""
+        """The current run while its last MEPs are computed after an operator has closed it."""
 
     def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
-        """What earlier sessions of the node have finished: (first, last) ranges of the runs that are kept, and the keys
-        of the trigger configurations of those that cannot go on under the present one."""
+        """Add the runs that earlier sessions have kept, with their finished (first, last) ranges.
+
+        of_other_tck: keys of the trigger configurations of those that the present configuration cannot continue.
+        """
         self._of_other_tck = dict(of_other_tck)
         self._acknowledgements.remember(done)
         for run in self._acknowledgements.runs():
@@ -91,13 +93,13 @@ class RunKeeper:
     # Hellos
 
     def is_closed(self, run: int) -> bool:
-        """True if an operator has closed this run and has not started it anew since."""
+        """True if an operator has closed this run and has not started it again."""
         return run in self._closed
 
     def place(self, now_ns: int, hello: Hello, *, begins: bool) -> RunFeeders | None:
-        """The run that a hello belongs to; a run may begin with it if `begins`, None if it would have to.
+        """The run of a hello. With `begins`, the hello may start a new run; otherwise None stands for a new run.
 
-        Raises HelloRefusedError: the node takes another run.
+        Raises HelloRefusedError: the node accepts another run.
         """
         registry = self._registry
         self._end_if_over(now_ns)
@@ -115,15 +117,15 @@ class RunKeeper:
             return None
         if current is None or not wanted:
             taken = registry.configured_run
-            raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node takes run {taken}, not {hello.run}")
-        raise HelloRefusedError(HelloRefusal.RUN_ACTIVE, f"run {current.run} goes on, run {hello.run} has to wait")
+            raise HelloRefusedError(HelloRefusal.FOREIGN_RUN, f"this node accepts run {taken}, not {hello.run}")
+        raise HelloRefusedError(HelloRefusal.RUN_ACTIVE, f"run {current.run} is active, run {hello.run} must wait")
 
     @property
     def _may_leave(self) -> bool:
         return self._builder.is_idle and self.closing is None
 
     def follow(self, now_ns: int, run: RunFeeders, *, starts: bool) -> None:
-        """Let the floor of a run follow the last hello of a feeder, and start it (`starts`) if this one was missing.
+        """Raise the floor of a run after a hello, and start the run (with `starts`) if no feeder is missing.
 
         Raises HelloRefusedError: the run cannot start.
         """
@@ -158,14 +160,14 @@ class RunKeeper:
     def _check_tck(self, run: int) -> None:
         if run in self._of_other_tck:
             raise ValueError(
-                f"run {run} has been decided on under TCK 0x{self._of_other_tck[run]:08X}, which is not that of the "
-                "node now: start the node with that configuration, or close the run (hltnode ctl close)"
+                f"run {run} was decided with TCK 0x{self._of_other_tck[run]:08X}, and the node has another TCK: "
+                "start the node with that configuration, or close the run (hltnode ctl close)"
             )
 
     # Time
 
     def tick(self, now_ns: int) -> None:
-        """Check whether runs are over, and whether the current one has been left."""
+        """Check whether runs are over and whether all feeders have left the current one."""
         self._end_if_over(now_ns)
         current = self._registry.current
         if current is not None and self._may_leave and current.has_been_left(now_ns):
@@ -188,7 +190,7 @@ class RunKeeper:
     # Ends
 
     def leave(self) -> None:
-        """Leave the current run, if there is one; it is kept if anything of it is acknowledged."""
+        """Leave the current run, if any. It is kept if it has acknowledged MEPs."""
         self._end_if_over(self._clock_ns())
         current = self._registry.current
         if current is None:
@@ -204,10 +206,10 @@ class RunKeeper:
             self._registry.forget(current)
 
     def close(self, run: int | None) -> str:
-        """An operator closes a run: nothing more of it will be acknowledged than what is here now.
+        """Close a run on the command of an operator: no MEPs are acknowledged beyond those that the node has now.
 
-        MEPs that are open are closed with what is there. Without a number: the current run, else the only one that is
-        kept. Returns what is done, for people. Raises RunNotClosedError.
+        Open MEPs are built incomplete. Without a number the current run is closed, or else the only kept run. Returns a
+        text for the operator. Raises RunNotClosedError.
         """
         registry = self._registry
         known = [*([] if registry.current is None else [registry.current.run]), *registry.kept]
@@ -219,7 +221,7 @@ class RunKeeper:
         if feeders is None:
             raise RunNotClosedError(f"run {run} is not known: {_listed(known)}")
         if not feeders.started:
-            # It is kept, or its feeders are not complete: the builder has nothing of it.
+            # A kept run, or one whose feeders are not complete: the builder has no MEP of it.
             self._finish_kept(feeders, RunEnd.CLOSED)
             return f"run {run} is closed"
         is_open = len(self._builder.open)
@@ -231,7 +233,7 @@ class RunKeeper:
         return f"run {run} is closed; {is_open} MEPs that were open are built with what is there"
 
     def reopen(self, run: int) -> None:
-        """An operator starts a run that was closed anew."""
+        """Accept a closed run again, after an operator has started it."""
         self._closed.pop(run, None)
 
     def _end_current(self, run: RunFeeders, how: RunEnd) -> None:
@@ -258,7 +260,7 @@ class RunKeeper:
         self._of_other_tck.pop(run.run, None)
 
     def _stop_building(self) -> None:
-        """What still comes of the run opens no MEP."""
+        """Have further fragments of the run open no MEP."""
         self._carry_out(self._builder.handle(self._clock_ns(), EndRun()))
 
     def _summarise(self, summary: dict[str, Any], *, over: bool) -> None:
@@ -270,7 +272,7 @@ class RunKeeper:
     # Accounts
 
     def check_accounts(self) -> bool:
-        """Log the accounts; critical, counted and False if a fragment or MEP is in no class."""
+        """Log the accounts. False, with a critical log line and a count, if a fragment or MEP is in no class."""
         accounts = accounting(self._counters, self._builder)
         if closes(accounts):
             log.info("run_summary", run=self._builder.run, objects=dict(self._counters.objects), **accounts)

@@ -1,4 +1,4 @@
-"""Sources that do not deliver while others do: a state machine, and the log lines about its findings."""
+"""Detection of sources that do not deliver while others do: a state machine, and its log lines."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -8,17 +8,17 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
 
-# How often the sources are checked: often enough for a limit of seconds. A look at a thousand sources takes 0.5 ms.
+# Interval of checks, short enough for a limit of seconds. A check of a thousand sources takes 0.5 ms.
 LOOK_NS = 500_000_000
 LOG_INTERVAL_NS = 10_000_000_000
-# Source ids shown in one log line.
+# Most source ids in one log line.
 SHOWN = 32
 
 log = get_logger("silent_sources")
 
 
 class SilentSources:
-    """Which sources of a run are silent. Times are monotonic nanoseconds."""
+    """The silent sources of a run. Times are monotonic nanoseconds."""
 
     def __init__(self, silent_ns: int) -> None:
         self._silent_ns = silent_ns
@@ -28,7 +28,7 @@ class SilentSources:
         self.silent: frozenset[int] = frozenset()
 
     def start_run(self, now_ns: int) -> None:
-        """A run begins: the time of each source counts from now."""
+        """Start a run: the time of each source counts from now."""
         self._since_ns = now_ns
         self._is_pause = False
         self._waited_ns = {}
@@ -37,14 +37,13 @@ class SilentSources:
     def look(
         self, now_ns: int, sources: Mapping[int, SourceCounters], lacking: Collection[int] | None
     ) -> tuple[frozenset[int], frozenset[int]]:
-        """Judge the `sources` of the run; returns those that fell silent and those that came back since the last look.
+        """Check the `sources` of the run; returns those that fell silent and those that deliver again.
 
-        While no source delivers, none is silent: the beam is off, or the node grants nothing. After such a pause the
-        first sources of a MEP come before the others, whose time counts from then.
+        While no source delivers, none is silent: the beam is off, or the node grants no credits. After such a pause the
+        time of all sources counts from the first fragment.
 
-        `lacking` are the sources that the youngest open MEP lacks, None if no MEP is open. The others are as far as
-        they may be: without credit for the next MEP they wait for a feeder that is behind. Their time counts from when
-        they did so last.
+        `lacking` are the missing sources of the youngest open MEP, None if no MEP is open. The other sources have no
+        credit for the next MEP, and wait for a slow feeder. Their time counts from the end of their last wait.
         """
         newest = max((of.last_seen_ns or 0 for of in sources.values()), default=0)
         before = self.silent
@@ -66,8 +65,9 @@ class SilentSources:
 
 
 class SilentSourceMonitor:
-    """Watches the sources of the builder's run, with rate-limited log lines. A silent source is no reason to refuse
-    the others, so readiness does not depend on it.
+    """Watches the sources of the builder's run, and logs silent ones at a limited rate.
+
+    Readiness does not depend on silent sources: they are no reason to refuse the others.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class SilentSourceMonitor:
         return self._watch.silent
 
     def look(self, now_ns: int) -> None:
-        """To be called with every tick."""
+        """Check the sources if it is time. Call it with every tick."""
         if now_ns < self._next_look_ns or self._builder.run is None:
             return
         self._next_look_ns = now_ns + LOOK_NS
         if self._builder.closed or self._builder.starts != self._starts:
-            # Nothing is expected of a run that is over; the times of one that starts count from now.
+            # Sources of an ended run send nothing; in a new run their time counts from now.
             self._starts = self._builder.starts
             self._watch.start_run(now_ns)
         sources = {source: self._counters.sources[source] for source in self._builder.sources}

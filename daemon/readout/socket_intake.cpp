@@ -13,7 +13,7 @@ namespace {
 
 constexpr int source_descriptor = 2;  // ZMQ_SRCFD
 
-// A message that an array of Python refers to.
+// A message that a Python array keeps alive.
 struct KeptMessage {
     ZmqMessage message;
     int (*close)(ZmqMessage*);
@@ -81,7 +81,7 @@ std::optional<Outcome> SocketIntake::receive_one(void* socket, const ReadingTime
 {
     ZmqMessage& message = messages_[end_];
     while (true) {
-        // What the message held before, of a connection that is refused, is released.
+        // This releases the earlier content of the message, from a refused connection.
         if (receive_(&message, socket, zmq_dont_wait) < 0) {
             failure_ = error_();
             if (failure_ == EINTR) continue;
@@ -99,7 +99,7 @@ std::optional<Outcome> SocketIntake::receive_one(void* socket, const ReadingTime
 
 nb::object SocketIntake::left_frame()
 {
-    if (first_ == end_) throw nb::value_error("no frame is left");
+    if (first_ == end_) throw nb::value_error("no frame is left to Python");
     auto* kept = new KeptMessage;
     kept->close = close_;
     init_(&kept->message);

@@ -1,4 +1,4 @@
-// Receives the frames of a ZeroMQ socket and takes those of MEPs that are open, without the interpreter.
+// Receives the frames of a ZeroMQ socket and handles those of open MEPs, without the Python interpreter.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,20 +22,20 @@ class SocketIntake {
     SocketIntake& operator=(const SocketIntake&) = delete;
     ~SocketIntake();
 
-    // Receives until a frame is left, a MEP complete, nothing there or the time over.
+    // Receives until Python must handle a frame, a MEP is complete, the socket is empty, or the time is over.
     Outcome receive(std::uintptr_t socket, const ReadingTimes& times);
 
-    // The frame that is left, as a view of bytes that keeps the message.
+    // The frame that Python must handle, as a view of bytes that keeps the message alive.
     nanobind::object left_frame();
 
-    // Why the socket could not be read.
+    // The errno of the failed read.
     int error() const { return failure_; }
 
   private:
-    // Receives the next message behind the others; nothing if there is one, else why not.
+    // Receives the next message. Returns no value on success, otherwise the reason why there is none.
     std::optional<Outcome> receive_one(void* socket, const ReadingTimes& times);
 
-    // Stages messages until the group is full (paused), or ends for another reason.
+    // Stages messages until the group is full (paused) or ends for another reason.
     Outcome stage_group(void* socket, const ReadingTimes& times, std::size_t& n_staged);
 
     int (*init_)(ZmqMessage*);
@@ -48,7 +48,7 @@ class SocketIntake {
     int (*error_)();
     std::shared_ptr<FragmentIntake> intake_;
     std::shared_ptr<ConnectionTally> tally_;
-    // Messages of a group and the one behind it; those in [first_, end_) are received and neither taken nor left yet.
+    // Messages of a group and the next one. Those in [first_, end_) are received and not handled yet.
     std::vector<ZmqMessage> messages_;
     std::size_t first_ = 0, end_ = 0;
     int failure_ = 0;

@@ -14,7 +14,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import Outcome
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.daemon.run_control.state_machine import (
     IllegalTransitionError,
@@ -58,7 +58,7 @@ class RunController:
 
     def __init__(
         self,
-        protocol: FeederProtocol,
+        control: BuilderControl,
         counters: Counters,
         *,
         warm_up: Callable[[], Awaitable[None]],
@@ -66,7 +66,7 @@ class RunController:
         summary: Callable[[], str],
         failed: Callable[[str], None],
     ) -> None:
-        self._protocol = protocol
+        self._control = control
         self._machine = RunStateMachine()
         self._counters = counters
         self._warm_up = warm_up
@@ -109,19 +109,19 @@ class RunController:
                 self._job = asyncio.get_running_loop().create_task(self._configure_job())
                 return "the back end is warming up"
             case CommandName.START:
-                taken = self._protocol.open_runs(run)
+                taken = self._control.open_runs(run)
                 return f"accepts run {taken}" if taken else "accepts the run of the first feeder"
             case CommandName.PAUSE:
-                self._protocol.pause()
+                self._control.pause()
                 return "no new credits; MEPs of granted credits are still built"
             case CommandName.RESUME:
-                self._protocol.resume()
+                self._control.resume()
                 return "credits are granted again"
             case CommandName.STOP:
                 self._job = asyncio.get_running_loop().create_task(self._stop_job())
                 return "draining"
             case CommandName.CLOSE:
-                return self._protocol.close(run)
+                return self._control.close(run)
             case CommandName.RELOAD:
                 return self._reload()
             case CommandName.STATUS:
@@ -155,7 +155,7 @@ class RunController:
     async def _stop_job(self) -> None:
         await self._drain()
         if self.state is RunState.DRAINING:
-            self._protocol.leave_run()
+            self._control.leave_run()
             self._machine.apply(InternalTrigger.DRAINED)
             log.info("run_stopped")
 
@@ -171,7 +171,7 @@ class RunController:
         """Force the stop: open MEPs count as abandoned, and no further MEP is acknowledged."""
         if not self._abandoned:
             self._abandoned = True
-            self._protocol.abandon()
+            self._control.abandon()
             self._ticked.set()
             if self._job is not None and self.state is not RunState.DRAINING:
                 # Only a warm-up must be cancelled; a drain ends on `_ticked`.
@@ -184,12 +184,12 @@ class RunController:
 
     async def _drain(self) -> None:
         """Wait for the MEPs of granted credits, then build, compute and acknowledge all of them."""
-        protocol, counters = self._protocol, self._counters
-        protocol.pause()
+        control, counters = self._control, self._counters
+        control.pause()
         start = quiet_since = time.monotonic()
         received = -1
         while self._goes_on() and (now := time.monotonic()) < start + DRAIN_SECONDS:
-            if counters.fragments_received != received or protocol.builder.open:
+            if counters.fragments_received != received or control.builder.open:
                 received = counters.fragments_received
                 quiet_since = now
             if now - quiet_since >= DRAIN_QUIET_SECONDS:
@@ -197,9 +197,9 @@ class RunController:
             await self._next_tick(quiet_since + DRAIN_QUIET_SECONDS - now)
         if not self._goes_on():
             return
-        protocol.close_open()
+        control.close_open()
         end = start + 2 * DRAIN_SECONDS
-        while self._goes_on() and not protocol.builder.is_idle:
+        while self._goes_on() and not control.builder.is_idle:
             if (left := end - time.monotonic()) <= 0:
                 self._failed("the pipeline did not finish while draining")
                 return

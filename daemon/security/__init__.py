@@ -1,1 +1,1 @@
-"""Keys and allow-lists: access to the sockets, and the right to command the node."""
+"""Access to the node: keys and allow-lists, the right to give commands, limits on connections."""

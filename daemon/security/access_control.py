@@ -1,4 +1,4 @@
-"""Access to the sockets of a node: CURVE keys, who has which role, limits of the connections, right to command."""
+"""Access to the sockets of a node: CURVE keys, roles of peers, limits on connections, the right to give commands."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,7 +13,8 @@ from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import SOCKET_ENDPOINTS, Endpoint, LoginFailure, Role
 from hltnode.daemon.common.zmq_sockets import MAX_CONTROL_BYTES, largest_frame
-from hltnode.daemon.configuration.model import NodeConfig, SecuritySection
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.node_sections import SecuritySection
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_limiter import ConnectionLimiter
 from hltnode.daemon.security.connection_table import ConnectionLimits
@@ -23,14 +24,15 @@ from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules
 from hltnode.daemon.security.received_input import ReceivedInput
 
 LOG_INTERVAL_NS = 60_000_000_000
-# A peer that connects and does not complete the handshake holds a descriptor for this time; libzmq's default is 30 s.
+# A peer without a complete handshake is disconnected after this time, so that it frees its descriptor. libzmq's
+# default is 30 s.
 HANDSHAKE_MS = 5000
 
-# What control connections may leave unfinished or queued together: small messages, whose parts may be smaller still.
+# Limit on unfinished and queued bytes of all control connections. The messages are small, and parts may be smaller.
 CONTROL_TOTAL_BYTES = 16 << 20
 # A feeder says hello every second.
 CONTROL_IDLE_SECONDS = 60.0
-# Room for frames that a feeder sends again, above what the credits of all slots allow.
+# Margin above the credits of all slots, for frames that a feeder sends again.
 UNFINISHED_MARGIN = 64 << 20
 
 log = get_logger("access_control")
@@ -53,7 +55,7 @@ def read_lists(security: SecuritySection) -> _Lists:
     )
 
 
-# Who may connect to a socket that speaks CURVE.
+# Roles that may connect to each socket with CURVE.
 _ADMITTED = {
     Endpoint.DATA: (Role.FEEDER,),
     Endpoint.CONTROL: (Role.FEEDER, Role.OPERATOR),
@@ -66,11 +68,11 @@ class AccessControl:
     """Controls access to the sockets of one node.
 
     Args:
-        crashed: called from another thread when the connections cannot be limited any more.
+        crashed: called from another thread when the connection limiter has failed.
 
     Raises:
         SecurityError: a key, an allow-list or the token cannot be used.
-        DescriptorLimitError: the process may open too few files.
+        DescriptorLimitError: the limit on open files is too low.
     """
 
     def __init__(
@@ -117,11 +119,11 @@ class AccessControl:
 
     @property
     def token(self) -> bytes | None:
-        """What a command over HTTP has to bring, None if none is taken."""
+        """The token that each HTTP command must contain; None if the node accepts no HTTP commands."""
         return self._lists.token
 
     def guard(self, endpoint: Endpoint) -> Callable[[zmq.Socket[bytes]], None]:
-        """What has to be done to the socket of an endpoint before it is bound."""
+        """A function that applies keys and limits to the socket of an endpoint before it is bound."""
 
         def prepare(socket: zmq.Socket[bytes]) -> None:
             socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
@@ -135,15 +137,15 @@ class AccessControl:
         return prepare
 
     def received(self, endpoint: Endpoint) -> ReceivedInput:
-        """Where the receiver of the data or the control socket notes what it has received."""
+        """The account of received messages that the data or control receiver must update."""
         return self._received[endpoint]
 
     def reload(self, security: SecuritySection) -> None:
-        """Read allow-lists and token again; connections that are there stay. Raises SecurityError, changing nothing."""
+        """Read allow-lists and token again; open connections stay. Raises SecurityError, and then changes nothing."""
         self._lists = read_lists(security)
 
     def callback(self, domain: str, key: bytes) -> bool:
-        """Whether a client with this public key may use an endpoint; called by pyzmq's authenticator."""
+        """Whether a client with this public key may use an endpoint. pyzmq's authenticator calls it."""
         endpoint = Endpoint(domain)
         if self._lists.has_role(key, *_ADMITTED[endpoint]):
             return True
@@ -153,7 +155,7 @@ class AccessControl:
         return False
 
     def may_command(self, peer: Peer) -> bool:
-        """Whether a peer of the control socket may give commands: an operator's key, or without CURVE a local peer."""
+        """Whether a peer may give commands: it needs an operator's key, or, without CURVE, must be on this machine."""
         key = peer.key.encode()
         allowed = self._lists.has_role(key, Role.OPERATOR) if self._keys is not None else peer.is_local
         if not allowed:
@@ -161,20 +163,20 @@ class AccessControl:
         return allowed
 
     def may_feed(self, peer: Peer) -> bool:
-        """Whether a peer of the control socket may send messages of a feeder: a feeder's key, or without CURVE all."""
+        """Whether a peer may send messages of a feeder: it needs a feeder's key. Without CURVE every peer may."""
         allowed = self._keys is None or self._lists.has_role(peer.key.encode(), Role.FEEDER)
         if not allowed:
             self.refused(Endpoint.CONTROL, LoginFailure.NOT_A_FEEDER, address=peer.address, key=peer.key)
         return allowed
 
     def refused(self, endpoint: Endpoint, failure: LoginFailure, **details: object) -> None:
-        """Count a refused peer or command; the log line is rate-limited."""
+        """Count a refused peer or command, and log it at a limited rate."""
         self._counters.login_failures[endpoint, failure] += 1
         if (left_out := self._limit.due((endpoint, failure))) is not None:
             log.warning("login_refused", socket=endpoint, reason=failure, left_out=left_out, **details)
 
     def close(self) -> None:
-        """Admit no further peer; before the sockets are closed."""
+        """Stop the limiter and the authenticator. Call it before the sockets are closed."""
         self._limiter.close()
         if self._authenticator is not None:
             self._authenticator.stop()
@@ -182,7 +184,7 @@ class AccessControl:
 
 
 def _input_rules(config: NodeConfig) -> dict[Endpoint, InputRules]:
-    """Bounds for the sockets whose peers send messages."""
+    """Limits for the sockets whose peers send messages."""
     limits, pipeline = config.limits, config.pipeline
     stalled_ns = int(limits.unfinished_seconds * 1e9)
     total = limits.unfinished_bytes or pipeline.slots * pipeline.slot_bytes + UNFINISHED_MARGIN
@@ -203,7 +205,7 @@ def _input_rules(config: NodeConfig) -> dict[Endpoint, InputRules]:
 
 
 def _is_open(address: str) -> bool:
-    """True for an address that other machines may reach."""
+    """True for an address that other machines can reach."""
     if not address.startswith("tcp://"):
         return False
     host = address.removeprefix("tcp://").rpartition(":")[0].strip("[]")

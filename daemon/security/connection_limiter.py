@@ -1,8 +1,8 @@
-"""Bounds what the peers of the sockets can take of the node: connections, descriptors, memory.
+"""Limits the connections, descriptors and memory that peers of the sockets can take.
 
-libzmq accepts every connection, reads whatever comes, and keeps unfinished messages and subscriptions without a total
-limit. The limiter follows the monitor of each socket in a thread of its own, so that it works while the event loop is
-busy; it ends what is above a limit by shutting down the TCP connection, after which libzmq frees what belongs to it.
+libzmq accepts every connection, reads all input, and has no total limit on unfinished messages and subscriptions. The
+limiter follows the monitor of each socket in its own thread, so that it works while the event loop is busy. To end a
+connection it shuts down TCP; libzmq then frees the memory of the connection.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -20,42 +19,25 @@ from zmq.utils.monitor import parse_monitor_message
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
-from hltnode.daemon.machine.process_memory import ResidentMemory, give_back_free_memory
+from hltnode.daemon.machine.process_memory import ResidentMemory
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules, InputWatch
+from hltnode.daemon.security.memory_growth import GIVE_BACK_BYTES, MemoryGrowth
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.security.tcp_connection import TcpConnection
+from hltnode.daemon.security.watched_socket import WatchedSocket
 
 LOOK_SECONDS = 0.1
-# While nothing comes and nothing is held; what comes ends it at once.
+# Interval while connections are quiet and hold no bytes. New input ends it at once.
 CALM_LOOK_SECONDS = 1.0
-# While bytes come on an output, from the handshake of a connection on: libzmq hands the event loop all subscriptions
-# that it has read in one call, which takes some microseconds for each.
+# Interval while peers of an output send bytes, from the handshake on. libzmq passes all subscriptions that it has read
+# to the event loop in one call, at some microseconds each, so a flood must end early.
 OUTPUT_LOOK_SECONDS = 0.005
-# Monitor events handled before connections are looked at again.
+# Monitor events that are handled before the next check of connections.
 EVENT_BUDGET = 1000
 LOG_INTERVAL_NS = 60_000_000_000
 STOP_SECONDS = 5.0
-
-# A subscriber sends its handshake (below 1 KiB with CURVE) and a few short topics, and later at most heartbeats. A
-# topic takes up to 2 kB in libzmq for each of its bytes.
-SUBSCRIBER_BYTES = 4096
-SUBSCRIBER_BYTES_PER_SECOND = 64
-
-# What the process may grow by through peers before the largest unfinished message has to end, and the time until it
-# shows whether that was enough.
-GROWTH = 256 << 20
-GROWTH_PAUSE_NS = 500_000_000
-# Below the first of these amounts of what peers have sent, the process is as large as it is without them; above the
-# second it is measured whether it has grown.
-CALM_BELOW = 8 << 20
-MEASURED_ABOVE = 64 << 20
-# Free memory is given back after connections have ended that held this much together: again and again for a while,
-# because what they had queued is dropped by the event loop.
-GIVE_BACK_BYTES = 8 << 20
-GIVE_BACK_EVERY_NS = 3_000_000_000
-GIVE_BACK_FOR_NS = 60_000_000_000
 
 _COUNTED = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
@@ -71,26 +53,11 @@ _FOLLOWED = sum(_COUNTED) | zmq.EVENT_ACCEPTED | zmq.EVENT_MONITOR_STOPPED
 log = get_logger("connection_limiter")
 
 
-@dataclass(slots=True)
-class _Watched:
-    """One socket of the node, and the connections to it by descriptor."""
-
-    socket: zmq.Socket[bytes]
-    monitor: zmq.Socket[bytes]
-    endpoint: Endpoint
-    table: ConnectionTable
-    inputs: InputWatch | None
-    """None for an output, which takes subscriptions only."""
-    connections: dict[int, TcpConnection] = field(default_factory=dict)
-    since_ns: dict[int, int] = field(default_factory=dict)
-    refused: set[int] = field(default_factory=set)
-
-
 class ConnectionLimiter:
-    """Runs from the first `watch` to `close`.
+    """Limits the connections of all watched sockets, from the first `watch` to `close`.
 
     Args:
-        crashed: called from the limiter's thread when it cannot go on.
+        crashed: called from the limiter's thread when it has failed.
     """
 
     def __init__(
@@ -108,24 +75,20 @@ class ConnectionLimiter:
         self._crashed = crashed
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
-        self._new: queue.SimpleQueue[_Watched] = queue.SimpleQueue()
+        self._new: queue.SimpleQueue[WatchedSocket] = queue.SimpleQueue()
         self._sockets: list[zmq.Socket[bytes]] = []
         self._stopping = threading.Event()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        """Written to when there is a new socket, and at the end."""
+        """Wakes the thread for a new socket and for the end."""
         self._thread: threading.Thread | None = None
-        # Of the thread only
-        self._watched: dict[zmq.Socket[bytes], _Watched] = {}
+        # Used by the thread only
+        self._watched: dict[zmq.Socket[bytes], WatchedSocket] = {}
         self._resident = ResidentMemory()
-        self._calm_memory = self._resident.nbytes()
-        self._next_blame_ns = 0
-        self._ended_bytes = 0
-        self._next_give_back_ns = 0
-        self._give_back_until_ns = 0
+        self._growth = MemoryGrowth(self._resident.nbytes)
         self._read_before: dict[int, int] = {}
-        """Bytes that had been read of each connection at the last look."""
+        """Bytes read from each connection at the last check."""
         self._read_of_outputs: dict[int, int] = {}
-        """The same of connections to outputs, at the last look at these alone."""
+        """The same for connections to outputs, at the last check of outputs alone."""
 
     def watch(
         self,
@@ -134,24 +97,24 @@ class ConnectionLimiter:
         received: ReceivedInput | None = None,
         rules: InputRules | None = None,
     ) -> None:
-        """Follow a socket that is about to be bound; with `received` and `rules` its peers may send messages."""
+        """Limit a socket that is about to be bound. Its peers may send messages if `received` and `rules` are given."""
         address = f"inproc://monitor-{id(self)}-{len(self._sockets)}"
         socket.monitor(address, _FOLLOWED)
         monitor: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
         monitor.setsockopt(zmq.LINGER, 0)
-        # Without a limit libzmq never waits for this thread, and no event is lost.
+        # Without a high-water mark libzmq never waits for this thread, and no event is lost.
         monitor.setsockopt(zmq.RCVHWM, 0)
         monitor.connect(address)
         inputs = None if received is None or rules is None else InputWatch(received, rules, self._clock_ns())
         self._sockets.append(socket)
-        self._new.put(_Watched(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
+        self._new.put(WatchedSocket(socket, monitor, endpoint, ConnectionTable(self._limits), inputs))
         os.eventfd_write(self._wake, 1)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="connection-limiter", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Follow no socket any more; before or after the sockets are closed."""
+        """Stop the limiter, before or after the sockets are closed."""
         self._stopping.set()
         os.eventfd_write(self._wake, 1)
         for socket in self._sockets:
@@ -176,7 +139,7 @@ class ConnectionLimiter:
             self._crashed(error)
         finally:
             for watched in (*self._watched.values(), *self._not_taken()):
-                self._forget(watched)
+                watched.close()
             self._close()
 
     def _follow(self) -> None:
@@ -187,10 +150,10 @@ class ConnectionLimiter:
         )
         next_look_ns = self._clock_ns() + look_ns
         next_output_look_ns: int | None = None
-        """None while nothing comes on an output."""
+        """None while no peer of an output sends bytes."""
         is_calm = False
         heard: set[int] = set()
-        """Descriptors of the connections whose first byte is waited for."""
+        """Descriptors polled for new bytes."""
         end_ns: int | None = None
         while True:
             for watched in self._not_taken():
@@ -208,7 +171,7 @@ class ConnectionLimiter:
             ready = [each for each, _ in poller.poll(wait_ms)]
             now_ns = self._clock_ns()
             if ready:
-                # At once if the last look is long ago: what is there by now has to be seen.
+                # Check at once if the last check is long ago.
                 next_look_ns = min(next_look_ns, now_ns + look_ns)
                 is_calm = False
                 if next_output_look_ns is None and any(each in outputs or self._is_output(each) for each in ready):
@@ -218,46 +181,39 @@ class ConnectionLimiter:
                     os.eventfd_read(self._wake)
                 elif monitor in self._watched and self._drain(self._watched[monitor]):
                     poller.unregister(monitor)
-                    self._forget(self._watched.pop(monitor))
+                    self._watched.pop(monitor).close()
             if self._stopping.is_set():
                 end_ns = end_ns or now_ns + 1_000_000_000
                 if not self._watched or now_ns > end_ns:
                     return
             if next_output_look_ns is not None and now_ns >= next_output_look_ns:
-                read_before, self._read_of_outputs = self._read_of_outputs, self._look_at_outputs(now_ns)
+                read_before, self._read_of_outputs = self._read_of_outputs, self._check_outputs(now_ns)
                 has_more = self._read_of_outputs != read_before
                 next_output_look_ns = self._clock_ns() + output_look_ns if has_more else None
             if now_ns >= next_look_ns:
-                is_calm = self._look(now_ns)
+                is_calm = self._check(now_ns)
                 next_look_ns = self._clock_ns() + (calm_look_ns if is_calm else look_ns)
 
     def _is_output(self, ready: object) -> bool:
-        """Whether it is the monitor of an output."""
-        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].inputs is None
+        """Whether a poll result is the monitor of an output."""
+        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].is_output
 
     def _descriptors(self, *, of_outputs: bool) -> set[int]:
         return {
             connection.fileno()
             for watched in self._watched.values()
-            if (watched.inputs is None) is of_outputs
-            for descriptor, connection in watched.connections.items()
-            if descriptor not in watched.refused
+            if watched.is_output is of_outputs
+            for _, connection in watched.admitted()
         }
 
-    def _not_taken(self) -> list[_Watched]:
+    def _not_taken(self) -> list[WatchedSocket]:
         taken = []
         while not self._new.empty():
             taken.append(self._new.get())
         return taken
 
-    def _forget(self, watched: _Watched) -> None:
-        for connection in watched.connections.values():
-            connection.close()
-        watched.connections.clear()
-        watched.monitor.close()
-
-    def _drain(self, watched: _Watched) -> bool:
-        """Handle the events of a socket; True after the last one."""
+    def _drain(self, watched: WatchedSocket) -> bool:
+        """Handle the monitor events of a socket; True after the last event of its life."""
         for _ in range(EVENT_BUDGET):
             try:
                 parts = watched.monitor.recv_multipart(zmq.NOBLOCK)
@@ -280,12 +236,12 @@ class ConnectionLimiter:
         if event in _TROUBLE and (left_out := self._limit.due(event)) is not None:
             log.warning("connection_trouble", socket=endpoint, trouble=event, value=value, left_out=left_out)
 
-    def _opened(self, watched: _Watched, descriptor: int, endpoint: bytes) -> None:
+    def _opened(self, watched: WatchedSocket, descriptor: int, endpoint: bytes) -> None:
         self._closed(watched, descriptor)
         try:
             connection = TcpConnection(descriptor, _port(endpoint))
         except OSError:
-            return  # it has ended, and its number may have a new owner
+            return  # the connection has ended, and its descriptor may belong to another one
         now_ns = self._clock_ns()
         watched.connections[descriptor] = connection
         watched.since_ns[descriptor] = now_ns
@@ -295,7 +251,7 @@ class ConnectionLimiter:
         if (refusal := watched.table.opened(descriptor, connection.address)) is not None:
             self._refuse(watched, *refusal)
 
-    def _closed(self, watched: _Watched, descriptor: int) -> None:
+    def _closed(self, watched: WatchedSocket, descriptor: int) -> None:
         connection = watched.connections.pop(descriptor, None)
         if connection is None:
             return
@@ -305,13 +261,13 @@ class ConnectionLimiter:
         del watched.since_ns[descriptor]
         self._counters.open_connections[watched.endpoint] -= 1
         if watched.inputs is not None:
-            self._ended_bytes += watched.inputs.closed(descriptor)
+            self._growth.ended(watched.inputs.closed(descriptor))
         elif not watched.connections:
-            # What the last subscribers had subscribed to is free now.
-            self._ended_bytes += GIVE_BACK_BYTES
+            # The subscriptions of the last subscribers are free memory now.
+            self._growth.ended(GIVE_BACK_BYTES)
 
     def _refuse(
-        self, watched: _Watched, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
+        self, watched: WatchedSocket, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
     ) -> None:
         connection = watched.connections[descriptor]
         watched.refused.add(descriptor)
@@ -321,7 +277,7 @@ class ConnectionLimiter:
         if watched.inputs is not None:
             details |= watched.inputs.account(descriptor)
             watched.inputs.received.tally.refuse(descriptor)
-            self._ended_bytes += watched.inputs.closed(descriptor)
+            self._growth.ended(watched.inputs.closed(descriptor))
         self._counters.count_refused(watched.endpoint, reason)
         if (left_out := self._limit.due((watched.endpoint, reason))) is not None:
             address = connection.address or "this machine"
@@ -334,82 +290,49 @@ class ConnectionLimiter:
                 **details,
             )
 
-    def _look(self, now_ns: int) -> bool:
-        """Judge all connections; returns whether nothing has come of them since the last look, and nothing is held."""
-        all_read = self._look_at_outputs(now_ns)
+    def _check(self, now_ns: int) -> bool:
+        """Check all connections. Returns True if they sent no bytes since the last check and hold none."""
+        all_read = self._check_outputs(now_ns)
         for watched in self._watched.values():
             if watched.inputs is None:
                 continue
-            read = _bytes_read(watched)
+            read = watched.bytes_read()
             all_read |= read
             for descriptor, reason in watched.inputs.look(now_ns, read):
                 self._refuse(watched, descriptor, reason)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
-        self._look_at_growth(now_ns)
-        self._give_back(now_ns)
-        held = sum(watched.inputs.held for watched in self._watched.values() if watched.inputs is not None)
-        is_calm = all_read == self._read_before and held <= SMALL_BYTES and now_ns >= self._give_back_until_ns
+        self._end_growth(now_ns)
+        may_give_back = self._growth.give_back(now_ns)
+        held = sum(inputs.held for inputs in self._inputs())
+        is_calm = all_read == self._read_before and held <= SMALL_BYTES and not may_give_back
         self._read_before = all_read
         return is_calm
 
-    def _look_at_outputs(self, now_ns: int) -> dict[int, int]:
-        """End subscribers that send what no subscriber has to; returns the bytes read of each connection."""
+    def _check_outputs(self, now_ns: int) -> dict[int, int]:
+        """End subscribers that send too much. Returns the bytes read from each connection to an output."""
         all_read: dict[int, int] = {}
         for watched in self._watched.values():
-            if watched.inputs is not None:
+            if not watched.is_output:
                 continue
-            read = _bytes_read(watched)
+            read = watched.bytes_read()
             all_read |= read
-            for descriptor, nbytes in read.items():
-                seconds = (now_ns - watched.since_ns[descriptor]) / 1e9
-                if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * seconds:
-                    self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
+            for descriptor in watched.flooding_subscribers(now_ns, read):
+                self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
         return all_read
 
-    def _look_at_growth(self, now_ns: int) -> None:
-        """End the largest unfinished message if the process has grown by more than what peers may take."""
-        if now_ns < self._next_blame_ns:
-            return
-        self._next_blame_ns = now_ns + GROWTH_PAUSE_NS // 5
-        memory = sum(watched.inputs.memory for watched in self._watched.values() if watched.inputs is not None)
-        if memory < CALM_BELOW:
-            self._calm_memory = self._resident.nbytes()
-            return
-        resident = self._resident.nbytes() if memory > MEASURED_ABOVE else None
-        if resident is None or self._calm_memory is None or resident - self._calm_memory < GROWTH:
-            return
-        suspects = [
-            (largest[1], largest[0], watched)
-            for watched in self._watched.values()
-            if watched.inputs is not None and (largest := watched.inputs.largest()) is not None
-        ]
-        if suspects:
-            _, descriptor, watched = max(suspects, key=lambda suspect: suspect[0])
-            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, resident - self._calm_memory)
-            self._next_blame_ns = now_ns + GROWTH_PAUSE_NS
-            self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
+    def _inputs(self) -> list[InputWatch]:
+        return [watched.inputs for watched in self._watched.values() if watched.inputs is not None]
 
-    def _give_back(self, now_ns: int) -> None:
-        if self._ended_bytes >= GIVE_BACK_BYTES:
-            self._ended_bytes = 0
-            self._give_back_until_ns = now_ns + GIVE_BACK_FOR_NS
-        if self._next_give_back_ns <= now_ns < self._give_back_until_ns:
-            self._next_give_back_ns = now_ns + GIVE_BACK_EVERY_NS
-            give_back_free_memory()
-
-
-def _bytes_read(watched: _Watched) -> dict[int, int]:
-    read = {}
-    for descriptor, connection in watched.connections.items():
-        if descriptor not in watched.refused:
-            try:
-                read[descriptor] = connection.bytes_read()
-            except OSError:
-                continue  # it has just ended
-    return read
+    def _end_growth(self, now_ns: int) -> None:
+        """End the connection with the largest unfinished message if the process has grown too much."""
+        if (excess := self._growth.excess(now_ns, self._inputs())) is None:
+            return
+        owner, descriptor, grown_bytes = excess
+        watched = next(each for each in self._watched.values() if each.inputs is owner)
+        self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, grown_bytes)
 
 
 def _port(endpoint: bytes) -> int | None:
-    """The port that a monitor event names; None for a socket that is not TCP."""
+    """The port in the endpoint of a monitor event; None if it is not TCP."""
     text = endpoint.decode("ascii", "replace")
     return int(text.rpartition(":")[2]) if text.startswith("tcp://") else None

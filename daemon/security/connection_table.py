@@ -1,4 +1,4 @@
-"""Which connections a socket has, and which of them are too many: of the socket, or of one address."""
+"""The connections of a socket, and which of them exceed the limits of the socket or of one address."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from hltnode.daemon.security.tcp_connection import is_this_machine
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections one socket may have: in all, of one address, and of this machine."""
+    """Most connections to one socket: in total, from one address, and from this machine."""
 
     connections: int
     per_address: int
@@ -17,7 +17,7 @@ class ConnectionLimits:
 
 
 class ConnectionTable:
-    """The connections of one socket, by descriptor, in the order in which they came."""
+    """The connections of one socket by descriptor, in order of arrival."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
@@ -28,9 +28,9 @@ class ConnectionTable:
         return len(self._address_of)
 
     def opened(self, descriptor: int, address: str) -> tuple[int, ConnectionRefusal] | None:
-        """Take up a connection; returns the one to be refused for it, which is not always the new one.
+        """Add a connection. Returns the connection to refuse, which may be an older one, or None.
 
-        A full socket refuses the newest connection of the address that has most of them, so that a flood from one
+        A full socket refuses the newest connection of the address with the most connections. So a flood from one
         address leaves room for the others.
         """
         self._address_of[descriptor] = address
@@ -47,7 +47,7 @@ class ConnectionTable:
         return newest, ConnectionRefusal.SOCKET_FULL
 
     def closed(self, descriptor: int) -> None:
-        """Forget a connection that has ended or been refused; one that is not known is none of ours."""
+        """Remove a connection that has ended or was refused; an unknown one is ignored."""
         address = self._address_of.pop(descriptor, None)
         if address is None:
             return

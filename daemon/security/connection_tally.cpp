@@ -6,7 +6,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// ZMTP writes the length of a frame in one byte, or in eight.
+// ZMTP encodes the length of a frame in one byte or in eight.
 constexpr std::size_t short_frame = 255, short_header = 2, long_header = 9;
 
 }  // namespace
@@ -64,7 +64,8 @@ void ConnectionTally::refuse(int descriptor, bool is_refused)
 
 void add_connection_tally(nb::module_& module)
 {
-    nb::class_<ConnectionTally>(module, "ConnectionTally", "What was taken of each connection of one socket")
+    nb::class_<ConnectionTally>(module, "ConnectionTally",
+                                "Messages and bytes received on each connection of one socket")
         .def(nb::init<std::size_t>(), nb::arg("overhead"))
         .def("take", &ConnectionTally::take, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("parts"))
         .def("empty", &ConnectionTally::empty)

@@ -1,5 +1,5 @@
-// Messages and bytes (as they were on the wire) that were taken of each connection of one socket, by descriptor. One
-// thread receives, that of the connection limiter reads and refuses.
+// Counts the messages and wire bytes that the node has received on each connection of one socket, by descriptor. The
+// receiving thread writes; the thread of the connection limiter reads, and refuses connections.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,12 +15,12 @@ class ConnectionTally {
     // `overhead`: bytes that encryption adds to each part of a message.
     explicit ConnectionTally(std::size_t overhead) : overhead_(overhead) {}
 
-    // Notes a message of `parts` parts with `nbytes` bytes in all; false if its connection is refused, and the message
-    // is to be dropped. A negative descriptor, of a peer that speaks ZMTP 1 or 2, is not noted: its connection ends as
-    // one that delivers nothing.
+    // Counts a message of `parts` parts with `nbytes` bytes in total. False if its connection is refused: the caller
+    // must then drop the message. A negative descriptor (a peer with ZMTP 1 or 2) is not counted, so the limiter ends
+    // that connection as idle.
     bool take(int descriptor, std::size_t nbytes, std::size_t parts);
 
-    // Notes that there is nothing to receive at the moment.
+    // Notes that the socket had no message to receive.
     void empty();
 
     // Messages and bytes of a connection.
@@ -29,7 +29,7 @@ class ConnectionTally {
     uint64_t total() const;
     uint64_t times_empty() const;
 
-    // Whether what is still queued of a connection is dropped.
+    // Sets whether queued messages of a connection are dropped.
     void refuse(int descriptor, bool is_refused);
 
   private:
@@ -42,7 +42,7 @@ class ConnectionTally {
 
     std::size_t overhead_;
     mutable std::mutex mutex_;
-    // Descriptors are small: the process has a limit of them.
+    // Indexed by descriptor: descriptors are small numbers, because the process has a limit on them.
     std::vector<Connection> connections_;
     uint64_t total_ = 0, times_empty_ = 0;
 };

@@ -1,4 +1,4 @@
-"""File descriptors: how many peers may take, so that files and devices always find one."""
+"""File descriptors: a limit on those of peers, so that files and devices always get one."""
 
 import resource
 from dataclasses import replace
@@ -6,22 +6,22 @@ from dataclasses import replace
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.security.connection_table import ConnectionLimits
 
-# Of libzmq for a connection, and of its `TcpConnection`.
+# One of libzmq, one of `TcpConnection`.
 PER_CONNECTION = 2
-# For files, libraries, devices, HTTP, and connections that libzmq accepts before they are refused.
+# For files, libraries, devices, HTTP, and connections that libzmq accepts before the limiter refuses them.
 RESERVE = 512
-# Fewer connections than this per socket are no node.
+# A node with fewer connections per socket is not usable.
 FEWEST = 16
 
 log = get_logger("descriptors")
 
 
 class DescriptorLimitError(OSError):
-    """The process may not open as many files as the node needs."""
+    """The limit on open files is lower than the node needs."""
 
 
 def raise_limit() -> int:
-    """Let this process open as many files as the system allows it; returns that number."""
+    """Raise the soft limit on open files to the hard limit; returns that limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -29,10 +29,10 @@ def raise_limit() -> int:
 
 
 def limits_that_fit(limits: ConnectionLimits, n_sockets: int, descriptors: int) -> ConnectionLimits:
-    """The limits, lowered if peers at all sockets could otherwise take every descriptor, with a warning.
+    """The limits, lowered with a warning if the peers of all sockets could take every descriptor.
 
     Raises:
-        DescriptorLimitError: not even a small node has room.
+        DescriptorLimitError: the descriptors do not suffice even for a small node.
     """
     room = (descriptors - RESERVE) // (PER_CONNECTION * n_sockets)
     if room >= limits.connections:

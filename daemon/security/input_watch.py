@@ -1,10 +1,10 @@
-"""What peers have sent and the node has not been able to take: unfinished messages, and floods of small ones.
+"""Limits on bytes that peers have sent and the node cannot receive yet: unfinished messages, floods of small ones.
 
-libzmq gives the node whole messages only, and has no bound on an unfinished one but the size of each part. A message
-may have parts without end; an empty part is 2 bytes on the wire and 64 in memory. So the bytes that have been read of a
-connection are compared with those of the messages that came out of it.
+libzmq delivers only whole messages. It limits the size of each part, but not the number of parts of a message. An empty
+part is 2 bytes on the wire and 64 in memory. So the bytes that libzmq has read from a connection are compared with the
+bytes of the messages that it has delivered.
 
-`InputWatch` is told the time and the bytes that were read, and answers which connections have to end.
+`InputWatch` takes the time and the bytes read, and returns the connections that must end.
 """
 
 from dataclasses import dataclass
@@ -12,33 +12,33 @@ from dataclasses import dataclass
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.security.received_input import ReceivedInput
 
-# What libzmq takes for a part beside its content, and the smallest part there is, in bytes.
+# Memory that libzmq uses for a part in addition to its content, and the size of the smallest part on the wire (bytes).
 MEMORY_PER_PART = 64
 SMALLEST_PART = 2
-# A connection without a message for this time is judged as if it had sent parts of the smallest size.
+# A connection without a message for this time is assumed to have sent parts of the smallest size.
 SUSPICIOUS_AFTER_NS = 500_000_000
-# An unfinished message may stay if it is smaller: heartbeats look like one, 11 bytes a second.
+# Smaller unfinished messages may stay: heartbeats look like one, at 11 bytes a second.
 SMALL_BYTES = 65_536
-# How far heartbeats and the like may move the account of a busy connection from one look to the next.
+# Most bytes by which heartbeats and the like may change the account of a busy connection between two checks.
 DRIFT_BYTES = 4096
-# What heartbeats add from one look to the next, rounded up.
+# Bytes of heartbeats between two checks, rounded up.
 NOISE_BYTES = 16
-# The longest time between two looks that counts.
+# Longest time between two checks that counts.
 LONGEST_LOOK_NS = 1_000_000_000
-# A connection that has made the heap grow has at least this much in it; others are not blamed.
-BLAMED_BYTES = 8 << 20
+# A connection that can explain growth of the heap holds at least this much.
+LARGE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class InputRules:
-    """Bounds on what the connections of one socket may leave unfinished."""
+    """Limits on unfinished and queued messages of the connections to one socket."""
 
     message_bytes: int
     """Largest message of one connection."""
     total_bytes: int
-    """Sum over all connections, what is queued included."""
+    """Limit on the sum over all connections, queued messages included."""
     stalled_ns: int
-    """Time that a message larger than `SMALL_BYTES` may take."""
+    """Longest time for a message larger than `SMALL_BYTES` to arrive."""
     idle_ns: int
     """Time without a message after which a connection is closed."""
 
@@ -46,26 +46,26 @@ class InputRules:
 @dataclass(slots=True)
 class _Account:
     messages_before: int
-    """Messages and bytes that earlier connections have delivered under this descriptor."""
+    """Messages and bytes of earlier connections with the same descriptor."""
     wire_bytes_before: int
     messages: int = 0
     wire_bytes: int = 0
     mean_size: int = SMALLEST_PART
-    """Of the messages that the last look with new ones has seen: what is still queued is likely to be as large."""
+    """Mean size of the latest messages. Queued messages are likely to have the same size."""
     correction: int = 0
-    """Bytes that were read and are not part of a message: handshake, heartbeats."""
+    """Bytes read that belong to no message: handshake, heartbeats."""
     quiet_ns: int = 0
-    """Time for which the node could have taken a message, and there was none."""
+    """Time in which the node was ready to receive and no message came."""
     looks: int = 0
-    """Looks in that time."""
+    """Number of checks in that time."""
     unfinished_ns: int = 0
-    """The part of that time for which more than `SMALL_BYTES` have been there: without credit a feeder sends nothing,
-    and then the first frames of its next MEP may wait for a busy node."""
+    """Part of that time with more than `SMALL_BYTES` held. Without credit a feeder sends no frames; after that, the
+    first frames of its next MEP may wait for a busy node, and that wait must not count."""
     unfinished_looks: int = 0
     read: int = 0
     previous_read: int = 0
     read_before: int = 0
-    """Bytes read two looks before the last message was seen: the unfinished one cannot have begun earlier."""
+    """Bytes read two checks before the last message was noticed: the unfinished message began no earlier."""
     held: int = 0
     memory: int = 0
 
@@ -83,36 +83,36 @@ class InputWatch:
 
     @property
     def held(self) -> int:
-        """Bytes that have been read and not delivered."""
+        """Number of bytes read and not delivered."""
         return sum(account.held for account in self._accounts.values())
 
     @property
     def memory(self) -> int:
-        """What all connections may take in memory at worst."""
+        """Most memory that all connections may use, in bytes."""
         return sum(_worst_case(account) for account in self._accounts.values())
 
     def opened(self, descriptor: int) -> None:
-        """Begin to watch a connection."""
+        """Add a connection."""
         tally = self.received.tally
         tally.admit(descriptor)
         messages, wire_bytes = tally.of(descriptor)
         self._accounts[descriptor] = _Account(messages_before=messages, wire_bytes_before=wire_bytes)
 
     def closed(self, descriptor: int) -> int:
-        """Forget a connection; returns the memory that its end may give back."""
+        """Remove a connection; returns the bytes of memory that its end may free."""
         account = self._accounts.pop(descriptor, None)
         return 0 if account is None else _worst_case(account)
 
     def look(self, now_ns: int, read: dict[int, int]) -> list[tuple[int, ConnectionRefusal]]:
-        """Judge all connections by the bytes that have been read of each; returns those that have to end."""
+        """Check all connections by the bytes read from each; returns those that must end, with the reason."""
         received = self.received
         times_empty, messages = received.tally.times_empty, received.tally.total
         was_empty = times_empty != self._times_empty
-        # The socket takes one message of each connection in turn.
+        # The socket delivers one message of each connection in turn.
         had_its_turn = was_empty or messages - self._total > 2 * len(self._accounts)
         if had_its_turn:
             self._times_empty, self._total = times_empty, messages
-        # After a pause of the whole process the time says nothing about the peers.
+        # After a pause of the whole process the elapsed time says nothing about the peers.
         passed_ns = min(now_ns - self._last_look_ns, LONGEST_LOOK_NS) if had_its_turn else 0
         self._last_look_ns = now_ns
         if self._accounts and received.ask is not None:
@@ -142,17 +142,19 @@ class InputWatch:
         return refused
 
     def largest(self) -> tuple[int, int] | None:
-        """The connection that may have made the heap grow most, and the bytes that it may take at worst; None if there
-        is none to blame."""
-        suspects = {descriptor: _worst_case(account) for descriptor, account in self._accounts.items()}
-        descriptor = max(suspects, key=suspects.__getitem__, default=None)
-        if descriptor is None or suspects[descriptor] < max(BLAMED_BYTES, 4 * self._accounts[descriptor].held):
+        """The connection that can explain most growth of the heap, and the most memory that it may use in bytes.
+
+        None if no connection holds enough to explain growth.
+        """
+        memory = {descriptor: _worst_case(account) for descriptor, account in self._accounts.items()}
+        descriptor = max(memory, key=memory.__getitem__, default=None)
+        if descriptor is None or memory[descriptor] < max(LARGE_BYTES, 4 * self._accounts[descriptor].held):
             return None
-        return descriptor, suspects[descriptor]
+        return descriptor, memory[descriptor]
 
     def account(self, descriptor: int) -> dict[str, float]:
-        """What a connection has left unfinished, for the log: bytes that were read and not delivered, what they may
-        take in memory at worst, messages before them, and seconds without one."""
+        """The state of a connection for the log: bytes read and not delivered, the most memory that these may use,
+        messages delivered, and seconds since the last message."""
         account = self._accounts[descriptor]
         return {
             "held_bytes": account.held,
@@ -169,7 +171,7 @@ class InputWatch:
             account.messages, account.wire_bytes = messages, wire_bytes
             account.quiet_ns = account.looks = account.unfinished_ns = account.unfinished_looks = 0
             account.read_before = account.previous_read
-            # Heartbeats before this message are not part of an unfinished one.
+            # Heartbeats before this message belong to no unfinished message.
             account.correction += NOISE_BYTES
         elif passed_ns:
             account.quiet_ns += passed_ns
@@ -180,7 +182,7 @@ class InputWatch:
         account.previous_read, account.read = account.read, nbytes
         held = nbytes - wire_bytes - account.correction
         if held < 0:
-            # Messages of an earlier connection with this descriptor were still queued.
+            # The queue still held messages of an earlier connection with this descriptor.
             account.correction += held
             held = 0
         surplus = held - (nbytes - account.read_before)
@@ -191,7 +193,7 @@ class InputWatch:
         account.memory = _memory(held, account.mean_size) if messages else held
 
     def _verdict(self, account: _Account) -> ConnectionRefusal | None:
-        # A message that waits for this node to take it is not the fault of its connection.
+        # A message that waits for a busy node is no reason to end its connection.
         if account.unfinished_looks >= 2:
             if account.held > self._rules.message_bytes:
                 return ConnectionRefusal.UNFINISHED
@@ -201,7 +203,7 @@ class InputWatch:
 
 
 def _worst_case(account: _Account) -> int:
-    """What a connection may take in memory: of an unfinished message only the bytes are known, not its parts."""
+    """Most memory of a connection in bytes. The number of parts of an unfinished message is unknown."""
     looks = account.looks if account.held <= SMALL_BYTES else account.unfinished_looks
     if not account.messages or (looks >= 2 and account.quiet_ns > SUSPICIOUS_AFTER_NS):
         return _memory(account.held, SMALLEST_PART)

@@ -1,4 +1,4 @@
-"""One accepted TCP connection, beside the one that uses it: who the peer is, what it has sent, and how to end it."""
+"""A second descriptor of an accepted TCP connection: address of the peer, bytes read, and a way to end it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import struct
 import termios
 
-# Offset of tcpi_bytes_received in struct tcp_info of linux/tcp.h, and what is read of it.
+# Offset of tcpi_bytes_received in struct tcp_info of linux/tcp.h, and the size of the part that is read.
 _BYTES_RECEIVED = 128
 _INFO_BYTES = 136
 _DISCARDED = bytearray(1 << 20)
@@ -19,11 +19,11 @@ _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 class TcpConnection:
     """A second descriptor of a connection that libzmq has accepted.
 
-    It stays the connection that it was, whatever becomes of the number of the first descriptor.
+    It refers to the same connection even after the first descriptor was closed and its number used again.
     """
 
     def __init__(self, descriptor: int, local_port: int | None) -> None:
-        """Raises OSError if the descriptor is not (any more) a connection to this port."""
+        """Raises OSError if the descriptor is no connection to this port, or not any more."""
         self._socket = socket.socket(fileno=os.dup(descriptor))
         try:
             self._is_tcp = self._socket.family in (socket.AF_INET, socket.AF_INET6)
@@ -35,11 +35,11 @@ class TcpConnection:
             raise
 
     def fileno(self) -> int:
-        """The second descriptor, to be polled."""
+        """The second descriptor, for polling."""
         return self._socket.fileno()
 
     def bytes_read(self) -> int:
-        """Bytes that libzmq has read of it; 0 for a local socket, which does not count them. Raises OSError."""
+        """Bytes that libzmq has read; 0 for a local socket, which does not count them. Raises OSError."""
         if not self._is_tcp:
             return 0
         info = self._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
@@ -50,23 +50,23 @@ class TcpConnection:
         return max(0, received - waiting)
 
     def cut(self) -> None:
-        """End the connection: libzmq reads the end of the stream, and frees what belongs to it."""
+        """End the connection: libzmq then reads the end of the stream and frees its memory."""
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_AT_CLOSE)
             self._socket.shutdown(socket.SHUT_RDWR)
-            # The kernel keeps megabytes that libzmq would still read and decode.
+            # The kernel may hold megabytes that libzmq would still read and decode.
             while self._socket.recv_into(_DISCARDED, 0, socket.MSG_TRUNC | socket.MSG_DONTWAIT):
                 pass
         except OSError:
-            return  # the peer was faster, or nothing is left
+            return  # the peer has ended it, or no bytes are left
 
     def close(self) -> None:
-        """Let go of this descriptor; the connection itself belongs to libzmq."""
+        """Close this descriptor; the connection itself belongs to libzmq."""
         self._socket.close()
 
 
 def address_group(host: str) -> str:
-    """What counts as one address: an IPv4 address, or the /64 network of an IPv6 address, which is one machine's."""
+    """The unit of limits per address: an IPv4 address, or the /64 network of an IPv6 address, given to one machine."""
     address = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -77,5 +77,5 @@ def address_group(host: str) -> str:
 
 
 def is_this_machine(address: str) -> bool:
-    """Whether an address of `address_group` is the loopback, or a local socket."""
+    """Whether an address from `address_group` is the loopback or a local socket."""
     return address in ("", "::1") or address.startswith("127.")

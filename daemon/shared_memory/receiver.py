@@ -14,7 +14,7 @@ from pathlib import Path
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.zmq_sockets import BUDGET_NS
-from hltnode.daemon.configuration.model import SharedMemorySection
+from hltnode.daemon.configuration.input_sections import SharedMemorySection
 from hltnode.daemon.monitoring.counters import SharedMemoryCounters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.shared_memory.connection import EndedError, MemoryConnection

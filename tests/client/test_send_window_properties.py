@@ -116,12 +116,12 @@ class LossyLink(RuleBasedStateMachine):
             mep = self.ids.popleft()
             self.window.add(mep, {source: b"%d %d" % (mep, source) for source in SOURCES})
 
-    @rule(fates=st.lists(st.sampled_from(("arrives", "arrives", "is lost", "is damaged")), max_size=3 * PLACES))
-    def frames_are_sent(self, fates: list[str]) -> None:
-        for fate in fates:
+    @rule(outcomes=st.lists(st.sampled_from(("arrives", "arrives", "is lost", "is damaged")), max_size=3 * PLACES))
+    def frames_are_sent(self, outcomes: list[str]) -> None:
+        for outcome in outcomes:
             if (frame := self.send()) is None:
                 return
-            self.arrive(frame, fate)
+            self.arrive(frame, outcome)
 
     @rule()
     def all_that_credits_allow_is_lost(self) -> None:
@@ -139,9 +139,9 @@ class LossyLink(RuleBasedStateMachine):
             self.answered[mep, source] += 1
         return mep, source
 
-    def arrive(self, frame: tuple[int, int], fate: str) -> None:
-        if fate != "is lost":
-            nack = self.node.frame(self.now_ns, *frame, damaged=fate == "is damaged")
+    def arrive(self, frame: tuple[int, int], outcome: str) -> None:
+        if outcome != "is lost":
+            nack = self.node.frame(self.now_ns, *frame, damaged=outcome == "is damaged")
             if nack is not None:
                 self.to_feeder.append(nack)
 

@@ -44,7 +44,7 @@ async def nothing_is_left_behind() -> AsyncIterator[None]:
     await asyncio.sleep(0)
     left = [t for t in threading.enumerate() if t not in threads and not t.name.startswith("asyncio_")]
     for thread in left:
-        # A back end that hung until just now is looked at ten times a second.
+        # A back end that hung until just now is checked ten times a second.
         thread.join(1.0)
     left = [thread for thread in left if thread.is_alive()]
     assert not left, left

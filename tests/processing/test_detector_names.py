@@ -25,7 +25,7 @@ DETECTORS = {"lhcb", "velo", "ut", "scifi", "muon", "rich", "ecal", "hcal", "plu
 
 ALLOWED = {
     # The chain that runs if the configuration names none.
-    "daemon/configuration/model.py": {"lhcb"},
+    "daemon/configuration/node_sections.py": {"lhcb"},
     # A library for texts, named by an option of typer.
     "daemon/cli.py": {"rich"},
 }

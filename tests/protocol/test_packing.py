@@ -69,12 +69,12 @@ def test_damaged_events_are_refused_or_packed_within_their_frames(
 ) -> None:
     packer = packer_for(events)
     encoded = [bytearray(encode_banks(banks)) for banks in events]
-    victim = encoded[data.draw(st.integers(0, len(encoded) - 1))]
+    changed = encoded[data.draw(st.integers(0, len(encoded) - 1))]
     for _ in range(data.draw(st.integers(1, 4))):
-        if victim:
-            victim[data.draw(st.integers(0, len(victim) - 1))] = data.draw(st.integers(0, 255))
-    if victim and data.draw(st.booleans()):
-        del victim[data.draw(st.integers(0, len(victim) - 1)) :]
+        if changed:
+            changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    if changed and data.draw(st.booleans()):
+        del changed[data.draw(st.integers(0, len(changed) - 1)) :]
     try:
         packed = packer.pack(block_of([bytes(event) for event in encoded]), 0)
     except (BankError, MfpError):

@@ -190,7 +190,7 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
 def _give_up(node: Node) -> None:
     """Count what there is and end, with files and sockets as they are."""
     logger.critical("not_closed", seconds=LAST_SECONDS)
-    node.feeder_protocol.check_accounts()
+    node.builder_control.check_accounts()
     end_process(1)
 
 

@@ -1,4 +1,4 @@
-"""A selection line: its candidates, its condition and its scalers."""
+"""A selection line: its candidates, its selection and its scalers."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -52,7 +52,7 @@ class ReportedLines:
                 continue
             before = self.groups.get(variable.collection)
             if before is not None and before.count is not variable.count:
-                continue  # The collection differs from that of the previous lines.
+                continue  # The lines before have other objects.
             places = (place,) if before is None else (*before.places, place)
             self.groups[variable.collection] = Group(variable.collection, variable.count, places)
         self.reported: tuple[Reported, ...] = tuple(with_parts(self.groups, reports))

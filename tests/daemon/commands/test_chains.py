@@ -15,16 +15,16 @@ from hltnode.processing.lhcb.chain import CHAIN
 from tests.daemon.commands.package_metadata import install
 
 
-def chains_of(tmp_path: Path) -> tuple[dict[str, dict[str, Any]], str]:
-    """The JSON object by the chain's name, and what is printed."""
-    file = tmp_path / "chains.json"
-    result = CliRunner().invoke(app, ["chains", "--json", str(file)])
-    assert result.exit_code == 0, result.output
-    return {chain["name"]: chain for chain in json.loads(file.read_text())["chains"]}, result.output
+def chains_of() -> tuple[dict[str, dict[str, Any]], str]:
+    """The JSON object by the chain's name, and the text for people."""
+    as_json = CliRunner().invoke(app, ["chains", "--json"])
+    as_text = CliRunner().invoke(app, ["chains"])
+    assert (as_json.exit_code, as_text.exit_code) == (0, 0), as_json.output + as_text.output
+    return {chain["name"]: chain for chain in json.loads(as_json.stdout)["chains"]}, as_text.output
 
 
-def test_a_chain_is_listed_with_its_sequences_kernels_and_tools(tmp_path: Path) -> None:
-    found, printed = chains_of(tmp_path)
+def test_a_chain_is_listed_with_its_sequences_kernels_and_tools() -> None:
+    found, printed = chains_of()
     chain = found["lhcb"]
     assert (chain["package"], chain["version"]) == ("hltnode", version("hltnode"))
     assert chain["sequences"] == [CHAIN.default_sequence, *(s for s in CHAIN.sequences if s != CHAIN.default_sequence)]
@@ -39,8 +39,8 @@ def test_a_chain_is_listed_with_its_sequences_kernels_and_tools(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_second_chain_may_have_one_sequence_and_no_tools(tmp_path: Path) -> None:
-    found, printed = chains_of(tmp_path)
+def test_a_second_chain_may_have_one_sequence_and_no_tools() -> None:
+    found, printed = chains_of()
     assert found["tiny"]["kernels"] == ["baseline"]
     assert found["tiny"]["tools"] == found["tiny"]["sequences"] == []
     assert (
@@ -65,7 +65,7 @@ def test_a_chain_that_cannot_be_imported_is_shown_with_its_error(
     (tmp_path / f"{name}.py").write_text(module)
     install(tmp_path, "broken", f"[hltnode.chains]\nbroken = {name}:CHAIN\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found, printed = chains_of(tmp_path)
+    found, printed = chains_of()
     assert message in str(found["broken"]["error"])
     assert "broken: package broken 1.5\n  cannot be loaded: " in printed
     assert "Traceback" not in printed
@@ -81,7 +81,7 @@ def test_kernels_that_are_not_built_are_named(tmp_path: Path, monkeypatch: pytes
     )
     install(tmp_path, "unbuilt", "[hltnode.chains]\nunbuilt = unbuilt_chain:CHAIN\n")
     monkeypatch.syspath_prepend(tmp_path)
-    found, printed = chains_of(tmp_path)
+    found, printed = chains_of()
     assert found["unbuilt"]["kernels"] == []
     assert "/nowhere/kernels.so" in str(found["unbuilt"]["kernel_error"])
     assert "  kernels not built: the compiled kernels cannot be loaded: /nowhere/kernels.so" in printed

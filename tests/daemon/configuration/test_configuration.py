@@ -125,6 +125,8 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
         ('[log]\nlevel = "loud"', "log.level", "debug|info|warning|error|critical"),
         ('[node]\nname = "two words"', "node.name", "pattern"),
         ("[http]\nport = -1", "http.port", "expected greater than or equal to 0"),
+        ("[decisions]\ndrop_after_ms = -1", "decisions.drop_after_ms", "expected greater than or equal to 0, not -1"),
+        ("[decisions]\ndrop_after_ms = 10001", "decisions.drop_after_ms", "expected less than or equal to 10000"),
     ],
 )
 def test_a_bad_value_is_refused_with_file_key_and_expectation(

@@ -1,4 +1,4 @@
-"""What run control asks of the builder: pause and resume, the end of a run, other deadlines."""
+"""Run control of the builder: pause and resume, the end of a run, new deadlines."""
 
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.stimuli_and_effects import (
@@ -28,7 +28,7 @@ from tests.daemon.event_building.test_event_builder import (
 )
 
 
-def test_no_credit_is_granted_between_drain_and_resume_and_what_was_granted_is_taken() -> None:
+def test_no_credit_is_granted_between_drain_and_resume_but_granted_meps_are_built() -> None:
     builder = make_builder()
     builder.handle(0, Drain())
     effects = [effect for mep in range(builder.window.outstanding) for effect in send_mep(builder, mep)]
@@ -42,7 +42,7 @@ def test_no_credit_is_granted_between_drain_and_resume_and_what_was_granted_is_t
     check_identities(builder)
 
 
-def test_after_the_end_of_a_run_nothing_is_opened_and_resume_does_not_change_that() -> None:
+def test_after_the_end_of_a_run_no_mep_opens_even_after_resume() -> None:
     builder = make_builder()
     send(builder, fragment(0, SOURCES[0]))
     builder.handle(0, EndRun())
@@ -56,14 +56,14 @@ def test_after_the_end_of_a_run_nothing_is_opened_and_resume_does_not_change_tha
     check_identities(builder)
 
 
-def test_a_run_after_the_end_of_another_one_is_taken() -> None:
+def test_a_new_run_starts_after_the_end_of_another_one() -> None:
     builder = make_builder()
     builder.handle(0, EndRun())
     builder.handle(0, StartRun(RUN + 1, SOURCES, 5, EVENTS))
     assert isinstance(send(builder, fragment(5, SOURCES[0], run=RUN + 1))[0], Place)
 
 
-def test_other_deadlines_hold_at_once_for_meps_that_are_open_too() -> None:
+def test_new_deadlines_hold_at_once_for_open_meps() -> None:
     builder = make_builder()
     send(builder, fragment(0, SOURCES[0]))
     builder.handle(0, SetTimes(300 * MS, 20 * MS))

@@ -84,7 +84,7 @@ def sealed(effects: list[Effect]) -> list[int]:
 
 
 def leave(builder: EventBuilder, slot: int, now: int = 0) -> list[Effect]:
-    """What is kept of a slot is gathered and acknowledged; returns the last effects."""
+    """Gather and acknowledge a slot; returns the last effects."""
     meps = tuple(mep.mep for mep in builder.pool.slots[slot].meps)
     builder.handle(now, SlotFreed(slot))
     return builder.handle(now, MepsAcknowledged(meps))
@@ -141,7 +141,7 @@ def test_the_second_copy_of_a_fragment_is_a_duplicate_while_its_mep_is_open() ->
     check_identities(builder)
 
 
-def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_late() -> None:
+def test_after_the_close_an_arrived_source_is_a_duplicate_and_a_missing_one_is_late() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
     builder.handle(200 * MS, Tick())
@@ -150,7 +150,7 @@ def test_after_closing_a_source_that_had_come_is_a_duplicate_and_another_one_is_
     check_identities(builder)
 
 
-def test_an_id_that_is_settled_is_late_and_one_beyond_the_ring_has_to_wait() -> None:
+def test_an_id_below_the_floor_is_late_and_one_beyond_the_ring_gets_no_credit() -> None:
     builder = make_builder(ring=16)
     assert reasons(send(builder, fragment(16, 10))) == [RejectReason.NO_CREDIT]
     builder.handle(0, AcknowledgedBelow(5))
@@ -184,7 +184,7 @@ def test_a_mep_is_overtaken_when_its_missing_sources_have_delivered_younger_ones
     check_identities(builder)
 
 
-def test_a_mep_for_which_there_was_no_place_is_not_overtaken_by_those_that_its_feeder_sent_since() -> None:
+def test_a_mep_refused_for_lack_of_a_place_is_not_overtaken_by_meps_sent_since() -> None:
     builder = make_builder()
     limit = 0
     while builder.window.outstanding > 0:
@@ -218,7 +218,7 @@ def test_a_younger_complete_mep_overtakes_all_older_ones_but_not_a_source_that_i
     assert [(r.mep, r.close_reason) for r in closed] == [(2, CloseReason.TIMEOUT)]
 
 
-def test_a_fragment_that_comes_again_within_the_grace_completes_an_overtaken_mep() -> None:
+def test_a_fragment_sent_again_in_time_completes_an_overtaken_mep() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
     send(builder, fragment(0, 20))
@@ -228,7 +228,7 @@ def test_a_fragment_that_comes_again_within_the_grace_completes_an_overtaken_mep
     assert builder.counters.meps_closed[CloseReason.COMPLETE] == 2
 
 
-def test_the_oldest_incomplete_mep_gives_way_when_no_place_is_left_and_complete_ones_wait() -> None:
+def test_the_oldest_incomplete_mep_is_evicted_when_complete_meps_wait_and_no_place_is_left() -> None:
     builder = make_builder(slots=2, meps_per_slot=2)
     send(builder, fragment(1, 10))
     send_mep(builder, 0)
@@ -262,7 +262,7 @@ def test_a_foreign_run_and_an_unknown_source_are_rejected_for_good() -> None:
     check_identities(builder)
 
 
-def test_before_the_run_has_started_nothing_has_credit() -> None:
+def test_before_the_run_starts_no_fragment_has_credit() -> None:
     builder = make_builder(start=False)
     assert send(builder, fragment(0, 10)) == [Reject(RUN, RejectReason.NO_CREDIT, 10, 0, True)]
 
@@ -342,7 +342,7 @@ def test_credits_follow_the_free_slots() -> None:
     assert (builder.window.held, builder.window.outstanding) == (2, 2)
 
 
-def test_what_is_gathered_is_unacknowledged_although_its_slot_fills_again() -> None:
+def test_gathered_meps_stay_unacknowledged_while_their_slot_fills_again() -> None:
     builder = make_builder(slots=2, meps_per_slot=1)
     assert sealed(send_mep(builder, 0)) == [0]
     builder.handle(0, SlotFreed(0))
@@ -371,7 +371,7 @@ def test_every_credit_finds_a_place() -> None:
             leave(builder, freed.pop(0), mep * 7 * MS)
 
 
-def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
+def test_a_drain_grants_no_credits_and_builds_granted_meps() -> None:
     builder = make_builder(slots=2, meps_per_slot=2)
     builder.handle(0, Drain())
     limit = builder.window.limit
@@ -379,13 +379,13 @@ def test_draining_grants_nothing_more_and_takes_what_was_granted() -> None:
         effects = send_mep(builder, mep)
         assert reasons(effects) == []
         for slot in sealed(effects):
-            # The limit falls by the MEPs that leave, so that acknowledgements let no others in.
+            # The limit falls by the number of acknowledged MEPs, so no others may come in their place.
             assert leave(builder, slot) == [GrantCredit(RUN, builder.window.limit)]
     assert builder.window.outstanding == 0
     assert reasons(send(builder, fragment(limit, 10))) == [RejectReason.NO_CREDIT]
 
 
-def test_closing_what_is_open_builds_it_with_end_of_run() -> None:
+def test_close_open_builds_open_meps_with_the_reason_end_of_run() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
     effects = builder.handle(MS, CloseOpen())
@@ -395,7 +395,7 @@ def test_closing_what_is_open_builds_it_with_end_of_run() -> None:
     check_identities(builder)
 
 
-def test_abandoned_fragments_are_counted_as_such() -> None:
+def test_fragments_of_abandoned_meps_are_counted_as_abandoned() -> None:
     builder = make_builder()
     send_mep(builder, 0)
     send(builder, fragment(1, 10))
@@ -407,7 +407,7 @@ def test_abandoned_fragments_are_counted_as_such() -> None:
     check_identities(builder)
 
 
-def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> None:
+def test_a_second_run_starts_from_its_own_first_mep_without_closed_meps() -> None:
     builder = make_builder()
     send_mep(builder, 0)
     builder.handle(0, CloseOpen())
@@ -418,10 +418,10 @@ def test_a_second_run_starts_from_its_own_first_mep_with_an_empty_memory() -> No
     check_identities(builder)
 
 
-def test_when_all_slots_are_half_full_and_nothing_more_comes_the_deadline_seals_them_one_after_the_other() -> None:
+def test_half_full_slots_without_further_input_are_sealed_one_by_one_at_the_deadline() -> None:
     builder = make_builder(slots=2)
     meps: list[int] = []
-    # MEPs of one event that wait for their sources reserve more than they need in the end.
+    # Incomplete MEPs reserve more bytes than they need in the end.
     while builder.window.outstanding:
         meps.append(len(meps))
         assert not reasons(send(builder, fragment(meps[-1], SOURCES[0], events=1)))
@@ -449,7 +449,7 @@ def check_credits_are_backed(builder: EventBuilder) -> None:
     assert 0 <= builder.window.outstanding <= places
 
 
-def test_a_slot_that_waits_for_its_open_mep_alone_is_due_at_once_when_that_is_abandoned() -> None:
+def test_a_slot_that_waits_only_for_an_open_mep_is_due_at_once_when_that_is_abandoned() -> None:
     builder = make_builder()
     send_mep(builder, 0)
     send(builder, fragment(1, SOURCES[0]), 19 * MS)

@@ -1,4 +1,4 @@
-"""Whatever comes in whatever order: the identities hold, credits are backed, slots do not overlap."""
+"""For any input in any order: the identities hold, credits are backed, and slots do not overlap."""
 
 import copy
 import itertools
@@ -44,7 +44,7 @@ SOURCES = (3, 5, 2048)
 
 
 class BuilderMachine(RuleBasedStateMachine):
-    """Drives the builder with legal and illegal input, and keeps its own books."""
+    """Drives the builder with legal and illegal input, and keeps its own accounts."""
 
     @initialize(slots=st.integers(2, 4))
     def start(self, slots: int) -> None:
@@ -64,7 +64,7 @@ class BuilderMachine(RuleBasedStateMachine):
         self.gathered: list[tuple[int, ...]] = []
         self.closed: list[MepRecord] = []
         self.next_mep = 0
-        # Closing or abandoning by force takes places away that credits had counted on, until slots come back.
+        # A forced close or abandon takes places that back credits, until slots come back.
         self.forced = False
         self.stimulate(StartRun(1, SOURCES, 0, EVENTS))
 
@@ -73,7 +73,7 @@ class BuilderMachine(RuleBasedStateMachine):
         effects = self.builder.handle(self.now, stimulus)
         self.look_before_the_builder_wants_it()
         if isinstance(stimulus, Tick) and not was_open and not was_computing:
-            # Slots that are half full back each other's credits: one of them is sealed all the same.
+            # Half-full slots back each other's credits: one of them must be sealed nevertheless.
             self.forced |= any(isinstance(effect, SealSlot) for effect in effects)
         for effect in effects:
             match effect:
@@ -90,7 +90,7 @@ class BuilderMachine(RuleBasedStateMachine):
         return effects
 
     def look_before_the_builder_wants_it(self) -> None:
-        """Nothing would come of a tick now, unless the builder has asked for one, now or soon."""
+        """A tick now has no effect, unless the builder has requested one for now or soon."""
         builder = self.builder
         if builder.wake_ns > self.now:
             shared = {id(part): part for part in (builder.history, builder.counters, builder.pool.meps)}
@@ -117,7 +117,7 @@ class BuilderMachine(RuleBasedStateMachine):
         self.acknowledge_when_the_ring_ends()
 
     def acknowledge_when_the_ring_ends(self) -> None:
-        """The feeders report what is acknowledged when the ring comes to its end; here every MEP of that age is."""
+        """The feeders confirm acknowledged MEPs before the ring is full; here they confirm every MEP of that age."""
         if self.next_mep + 31 >= self.builder.floor + 64:
             self.stimulate(AcknowledgedBelow(self.next_mep - 20))
 
@@ -216,7 +216,7 @@ TestBuilderMachine.settings = settings(max_examples=60, stateful_step_count=40, 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_ten_thousand_histories_of_the_builder_keep_its_promises() -> None:
+def test_the_identities_hold_in_ten_thousand_random_histories() -> None:
     run_state_machine_as_test(
         BuilderMachine, settings=settings(max_examples=10_000, stateful_step_count=50, deadline=None)
     )

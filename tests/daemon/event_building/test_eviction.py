@@ -1,4 +1,4 @@
-"""A MEP that may be evicted is evicted at once: the builder asks for the tick that does it."""
+"""A MEP that may be evicted is evicted at once: the builder requests the tick that does it."""
 
 from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.event_building.event_builder import EventBuilder
@@ -62,7 +62,7 @@ def test_the_tick_that_closes_a_mep_evicts_the_other_one_of_its_slot() -> None:
     assert builder.wake_ns > 100 * MS
 
 
-def test_while_nothing_can_be_evicted_a_fragment_asks_for_no_tick_at_once() -> None:
+def test_a_fragment_requests_no_immediate_tick_while_no_mep_can_be_evicted() -> None:
     builder = two_slots_of_two_meps()
     for mep in range(4):
         send(builder, fragment(mep, SOURCES[0]))

@@ -1,4 +1,4 @@
-"""The bounded log of the builder, and where it is shown."""
+"""The bounded log of the builder, and its output."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ def test_the_history_names_stimuli_with_their_effects_in_order() -> None:
     assert acknowledged == "8 AcknowledgedBelow(below=1) -> []"
 
 
-def test_a_tick_is_noted_when_it_does_something() -> None:
+def test_only_ticks_with_effects_are_noted() -> None:
     builder = make_builder()
     builder.handle(1, Tick())
     assert len(builder.history.lines()) == 1
@@ -56,7 +56,7 @@ def test_a_tick_is_noted_when_it_does_something() -> None:
     assert "'SealSlot', 0, '1 MEPs', 0" in line
 
 
-def test_the_recent_history_ends_with_the_meps_that_are_open() -> None:
+def test_the_recent_history_ends_with_the_open_meps() -> None:
     builder = make_builder()
     send(builder, fragment(4, 10))
     assert builder.recent_history()[-1].startswith("open: MepRecord(mep=4, slot=0")
@@ -73,7 +73,7 @@ def test_the_history_is_bounded_in_entries_and_in_the_length_of_a_line() -> None
     assert lines[0].startswith("10 ")
 
 
-def test_no_record_of_a_mep_is_kept_alive_by_the_history() -> None:
+def test_the_history_keeps_no_mep_record_alive() -> None:
     builder = make_builder(meps_per_slot=1)
     effects = send_mep(builder, 0)
     [record] = [effect.record for effect in effects if isinstance(effect, CloseMep)]

@@ -1,4 +1,4 @@
-"""MEPs that went to another node: nothing of them is taken until they are returned, or confirmed."""
+"""Revoked MEPs: their fragments are refused until the MEPs are returned or confirmed."""
 
 import pytest
 
@@ -36,26 +36,26 @@ def builder() -> EventBuilder:
 
 
 @pytest.mark.parametrize("mep", [0, 1, 2])
-def test_a_late_fragment_of_a_revoked_mep_opens_nothing_and_may_come_again(builder: EventBuilder, mep: int) -> None:
+def test_a_late_fragment_of_a_revoked_mep_opens_no_mep_and_may_be_sent_again(builder: EventBuilder, mep: int) -> None:
     assert send(builder, fragment(mep, SOURCES[1])) == [Reject(RUN, RejectReason.REVOKED, SOURCES[1], mep, True)]
     assert builder.open == {}
     check_identities(builder)
 
 
-def test_a_mep_that_is_returned_is_built_as_any_other(builder: EventBuilder) -> None:
+def test_a_returned_mep_is_built_like_any_other(builder: EventBuilder) -> None:
     builder.handle(0, ReturnMeps(((1, 1),)))
     assert reasons(send_mep(builder, 1)) == []
     assert reasons(send(builder, fragment(2, SOURCES[0]))) == [RejectReason.REVOKED]
     check_identities(builder)
 
 
-def test_what_is_confirmed_is_late_and_not_remembered(builder: EventBuilder) -> None:
+def test_confirmed_meps_are_late_and_no_longer_remembered_as_revoked(builder: EventBuilder) -> None:
     builder.handle(0, AcknowledgedBelow(2))
     assert reasons(send(builder, fragment(1, SOURCES[0]))) == [RejectReason.LATE]
     assert reasons(send(builder, fragment(2, SOURCES[0]))) == [RejectReason.REVOKED]
 
 
-def test_a_run_that_starts_again_knows_what_was_revoked_before() -> None:
+def test_a_resumed_run_knows_its_revoked_meps() -> None:
     builder = make_builder()
     builder.handle(0, EndRun())
     builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS, revoked=((3, 4),)))

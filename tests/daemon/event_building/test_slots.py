@@ -24,7 +24,7 @@ def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None
     assert slot.places(1) == (4096 - 24) // 1024
 
 
-def test_events_bound_the_places_too() -> None:
+def test_the_events_of_a_slot_limit_its_places() -> None:
     slot = SlotPool(2, LIMITS).slots[0]
     assert slot.places(10) == 4
     assert slot.places(15) == 2
@@ -43,7 +43,7 @@ def test_a_new_mep_goes_to_the_slot_that_fills_longest() -> None:
     assert pool.find_place(31) is None
 
 
-def test_a_slot_never_goes_back_in_its_way() -> None:
+def test_a_slot_never_steps_back_in_the_order_of_states() -> None:
     pool = SlotPool(2, LIMITS)
     slot = pool.find_place(1)
     assert slot is not None
@@ -56,7 +56,7 @@ def test_a_slot_never_goes_back_in_its_way() -> None:
     assert pool.by_state()[SlotState.FREE] == 2
 
 
-def test_one_slot_is_refused_because_nothing_could_fill_while_it_computes() -> None:
+def test_a_pool_of_one_slot_is_refused() -> None:
     with pytest.raises(ValueError, match="two slots"):
         SlotPool(1, LIMITS)
 
@@ -66,7 +66,7 @@ def test_a_mep_larger_than_a_slot_is_refused() -> None:
         SlotLimits(input_bytes=100, events=1, meps=1, fragments=1, mep_bytes=101)
 
 
-def test_the_fragments_of_a_slot_bound_its_meps() -> None:
+def test_the_fragments_of_a_slot_limit_its_meps() -> None:
     pool = SlotPool(2, LIMITS)
     pool.expect_sources(8)
     assert pool.slots[0].places(1) == 2

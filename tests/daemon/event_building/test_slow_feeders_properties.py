@@ -1,4 +1,4 @@
-"""Feeders that are not in step: while none of them is at fault, every MEP is complete, whatever their pace."""
+"""Feeders of different pace: while none of them is faulty, every MEP is complete."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ MEP_TIMEOUT_MS = 100
 class Feeder:
     """Sends its sources of each MEP in the order of ids, as the credits and its pace allow.
 
-    `start_ms` after the begin of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
+    `start_ms` after the start of the run it has its first MEP, then one every `period_ms` on average: of `burst` MEPs
     each, and its fragments leave one by one, `gap_ms` apart. It stands still once, for `pause_ms`.
     """
 
@@ -158,7 +158,7 @@ def feeders_of(n_sources: int) -> st.SearchStrategy[Feeder]:
         Feeder,
         sources=st.just(tuple(range(n_sources))),
         start_ms=st.integers(0, PATIENCE_MS - 200),
-        # The largest gap between two bursts stays below the time for which a feeder is awaited.
+        # The largest gap between two bursts is shorter than the time for which a feeder is awaited.
         period_ms=st.integers(0, 150),
         burst=st.integers(1, 10),
         gap_ms=st.sampled_from((0, 0, 1, 20)),
@@ -198,7 +198,7 @@ def run_until_closed(simulation: Simulation, n: int, limit_ms: int) -> None:
         simulation.step()
 
 
-def test_a_feeder_that_stops_delivering_is_awaited_for_its_timeout_and_then_costs_the_mep_timeout_only() -> None:
+def test_after_its_timeout_a_stopped_feeder_costs_only_the_mep_timeout() -> None:
     stops = paced(2)
     simulation = Simulation([paced(0), stops], slots=3, meps_per_slot=4, compute_ms=0, n_meps=200)
     run_until_closed(simulation, 5, 1000)
@@ -218,7 +218,7 @@ def test_a_feeder_that_stops_delivering_is_awaited_for_its_timeout_and_then_cost
     assert list(simulation.closed.values()).count(CloseReason.COMPLETE) > 100
 
 
-def test_a_source_that_ends_while_its_feeder_goes_on_costs_the_mep_timeout_only() -> None:
+def test_a_silent_source_of_a_delivering_feeder_costs_only_the_mep_timeout() -> None:
     feeder = paced(0, n=2)
     simulation = Simulation([feeder, paced(2)], slots=3, meps_per_slot=4, compute_ms=0, n_meps=60)
     run_until_closed(simulation, 5, 1000)
@@ -229,7 +229,7 @@ def test_a_source_that_ends_while_its_feeder_goes_on_costs_the_mep_timeout_only(
     assert all(simulation.closed[mep] is not CloseReason.OVERTAKEN for mep in incomplete)
 
 
-def test_a_fragment_that_is_lost_does_not_wait_for_a_timeout_of_feeders() -> None:
+def test_a_lost_fragment_does_not_wait_for_the_feeder_timeout() -> None:
     feeder = paced(0, n=2)
     simulation = Simulation([feeder, paced(2)], slots=3, meps_per_slot=4, compute_ms=0, n_meps=30)
     run_until_closed(simulation, 5, 1000)
@@ -242,7 +242,7 @@ def test_a_fragment_that_is_lost_does_not_wait_for_a_timeout_of_feeders() -> Non
     assert [mep for mep, reason in simulation.closed.items() if reason is CloseReason.OVERTAKEN] == [lost]
 
 
-def test_a_feeder_that_has_left_costs_the_mep_timeout_only() -> None:
+def test_a_feeder_that_left_costs_only_the_mep_timeout() -> None:
     simulation = Simulation([paced(0), paced(1)], slots=3, meps_per_slot=4, compute_ms=0, n_meps=30)
     run_until_closed(simulation, 5, 1000)
     simulation.feeders[1].start_ms = 10**9
@@ -264,7 +264,7 @@ def test_a_feeder_that_has_announced_its_last_mep_is_not_awaited_for_later_ones(
     assert all(simulation.closed[mep] is CloseReason.COMPLETE for mep in range(10))
 
 
-def test_a_mep_far_ahead_of_all_others_does_not_keep_its_slot_while_the_feeders_go_on() -> None:
+def test_a_mep_far_ahead_of_all_others_does_not_hold_its_slot_while_feeders_deliver() -> None:
     simulation = Simulation([paced(0), paced(1)], slots=3, meps_per_slot=4, compute_ms=0, n_meps=1000)
     run_until_closed(simulation, 5, 1000)
     simulation.builder.counters.fragments_received += 1
@@ -280,7 +280,7 @@ def test_a_mep_far_ahead_of_all_others_does_not_keep_its_slot_while_the_feeders_
 def test_a_mep_that_every_feeder_sends_again_waits_for_all_of_them() -> None:
     simulation = Simulation([paced(0), paced(1)], slots=3, meps_per_slot=4, compute_ms=0, n_meps=100)
     first, second = simulation.feeders
-    # Lost as a whole: both have gone past it, and send it again a second apart.
+    # The whole MEP was lost: both feeders are past it, and send it again one second apart.
     for feeder in (first, second):
         feeder.unacknowledged.add(0)
         feeder.next_mep = 1

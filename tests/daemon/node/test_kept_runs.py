@@ -145,8 +145,8 @@ async def test_a_feeder_that_vanished_at_its_end_and_is_started_again_doubles_no
         await asyncio.sleep(away_s)
         async with make_feeder(context, node) as feeder:
             assert (await feed_meps(synthetic_meps(MEPS), [feeder])).complete
-        await eventually(lambda: node.feeder_protocol.registry.current is None)
-        assert not node.feeder_protocol.registry.kept
+        await eventually(lambda: node.builder_control.registry.current is None)
+        assert not node.builder_control.registry.kept
         assert closes(accounting(node.counters, node.builder))
     assert is_each_event_kept_once(tmp_path, {RUN: MEPS})
 
@@ -160,8 +160,8 @@ async def test_runs_that_take_turns_are_each_kept_once(tmp_path: Path, context: 
         for run in (RUN, RUN + 1):
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(MEPS), [feeder])).complete
-        await eventually(lambda: node.feeder_protocol.registry.current is None)
-        await eventually(lambda: not node.feeder_protocol.registry.kept)
+        await eventually(lambda: node.builder_control.registry.current is None)
+        await eventually(lambda: not node.builder_control.registry.kept)
     assert is_each_event_kept_once(tmp_path, {RUN: MEPS, RUN + 1: MEPS})
 
 
@@ -186,7 +186,7 @@ async def test_a_feeder_of_a_run_of_an_earlier_session_of_the_node_ends_before_t
         for name, sources in halves.items():
             async with make_feeder(context, node, name=name, sources=sources) as feeder:
                 assert (await asyncio.wait_for(feed_meps(synthetic_meps(MEPS), [feeder]), 10.0)).complete
-        await eventually(lambda: node.feeder_protocol.registry.current is None)
+        await eventually(lambda: node.builder_control.registry.current is None)
     assert is_each_event_kept_once(tmp_path, {RUN: MEPS})
 
 
@@ -202,7 +202,7 @@ async def test_an_operator_closes_a_run_whose_feeders_wait_for_one_that_never_co
         assert (reply.ok, reply.text) == (True, f"run {RUN} is closed")
         with pytest.raises(FeederRefusedError, match=f"run {RUN} was closed by an operator"):
             await feed_meps(synthetic_meps(MEPS), [feeder])
-        assert node.feeder_protocol.registry.current is None
+        assert node.builder_control.registry.current is None
 
 
 async def test_a_run_that_is_closed_has_its_files_and_what_is_there_of_open_meps(
@@ -221,7 +221,7 @@ async def test_a_run_that_is_closed_has_its_files_and_what_is_there_of_open_meps
         await eventually(lambda: node.builder.open)
         operator = Peer(context, node)
         assert "1 MEPs that were open" in (await operator.command(CommandName.CLOSE)).text
-        await eventually(lambda: node.feeder_protocol.closing is None)
+        await eventually(lambda: node.builder_control.closing is None)
         with pytest.raises(FeederRefusedError):
             await feeder.finish(2)
         await eventually(lambda: len(kept_events(tmp_path)) == 3 * KEPT_OF_A_MEP)
@@ -262,7 +262,7 @@ async def test_a_mep_that_was_revoked_after_it_was_written_and_before_its_slot_w
             await data.send(frame)
         assert await supervisor.hear(Ack) == Ack(RUN, ((0, 0),))
         await supervisor.say(EndOfRun(RUN, 0), hello(supervises=True, first_mep=1), Goodbye("done"))
-        await eventually(lambda: node.feeder_protocol.registry.current is None)
+        await eventually(lambda: node.builder_control.registry.current is None)
     assert is_each_event_kept_once(tmp_path, {RUN: 1})
 
 
@@ -278,7 +278,7 @@ async def test_a_stranger_with_the_identity_of_a_feeder_is_not_heard_while_the_f
         await thief.say(EndOfRun(RUN, 0), Goodbye("thief"))
         await asyncio.sleep(0.3)
         assert node.counters.control_messages_received == before
-        current = node.feeder_protocol.registry.current
+        current = node.builder_control.registry.current
         assert current is not None
         assert not current.feeders()[0].gone
         await feeder.say(hello(supervises=True))

@@ -273,7 +273,7 @@ async def test_a_run_ends_with_its_files_finished_and_another_one_can_start(
         for run in (42, 43):
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(10), [feeder])).complete
-            await eventually(lambda: node.feeder_protocol.registry.current is None)
+            await eventually(lambda: node.builder_control.registry.current is None)
             await eventually(partial(finished_files, tmp_path, run))
             assert len(finished_files(tmp_path, run)) == 1
     assert node.counters.meps_closed[CloseReason.COMPLETE] == 20

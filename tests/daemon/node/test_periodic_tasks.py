@@ -62,11 +62,11 @@ class Node:
         self.wake_ups = 0
         self.alarm: ManualAlarm
         # Time of the bench is that of the clock by which deadlines are judged.
-        bench.protocol._clock_ns = self.clock.current_ns
+        bench.protocol._clock_ns = bench.control._clock_ns = self.clock.current_ns
         pipeline = SimpleNamespace(tick_ns=0, advanced_ns=0)
         self.tasks = PeriodicTasks(
             [SimpleNamespace(read=self.read)],
-            bench.protocol,
+            bench.control,
             lambda: bench.state,
             bench.counters,
             self.health,
@@ -244,7 +244,7 @@ def test_what_comes_after_a_sleep_without_a_socket_is_looked_at_soon_and_not_at_
     node.sleep_until(node.bench.now + SECOND)
     assert node.alarm.due_ns is not None
     node.bench.now = node.alarm.due_ns - 100 * MS
-    node.bench.protocol.pause()
+    node.bench.control.pause()
     assert node.alarm.due_ns == node.bench.now + SOON_NS
 
 

@@ -96,7 +96,7 @@ def sel_report(event: SelectedEvent, fired: Sequence[int]) -> Report:
 
 
 def dec_report(event: SelectedEvent, fired: Sequence[int], n_lines: int, *, tck: int, ran: bool) -> RawBank:
-    """A line that looks at whole events has one candidate."""
+    """A line over whole events has one candidate."""
     n_candidates = {line: sum(1 for of_line, _ in event.candidates if of_line == line) for line in fired}
     lines = tuple(
         LineReport(

@@ -52,6 +52,15 @@ async def test_accepted_events_are_sent_on_a_socket_with_consecutive_numbers(
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
+async def test_decisions_wait_for_a_slow_subscriber_as_long_as_configured(tmp_path: Path) -> None:
+    async with running_node(make_config(tmp_path)) as (node, _):
+        assert node.publisher.sender.drop_after_ns == 50_000_000
+    async with running_node(make_config(tmp_path, decisions={"drop_after_ms": 7})) as (node, _):
+        assert node.publisher.sender.drop_after_ns == 7_000_000
+
+
+@pytest.mark.loopback
+@pytest.mark.usefixtures("nothing_is_left_behind")
 async def test_without_a_consumer_the_policy_wait_holds_back_acknowledgements_and_reports_it(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,6 @@ import zmq
 from hltnode.daemon.common.vocabulary import DropReason
 from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.monitoring.counters import OutputCounters
-from hltnode.daemon.output import output_sockets as publisher_module
 from hltnode.daemon.output.output_sockets import DecisionPublisher
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
@@ -116,10 +115,9 @@ async def test_without_subscribers_publishing_does_not_wait(context: Context, co
 
 
 async def test_a_stopped_subscriber_delays_once_and_its_loss_is_counted_and_visible(
-    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
+    context: Context, counters: OutputCounters
 ) -> None:
-    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 100_000_000)
-    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, drop_after_ns=100_000_000, high_water_mark=2)
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     await subscribed(publisher, counters, 1)
     mep = 0
@@ -145,11 +143,10 @@ async def test_a_stopped_subscriber_delays_once_and_its_loss_is_counted_and_visi
     publisher.close(linger_ms=0)
 
 
-async def test_a_subscriber_that_pauses_briefly_loses_nothing(
-    context: Context, counters: OutputCounters, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(publisher_module, "MAX_WAIT_NS", 20_000_000_000)
-    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
+async def test_a_subscriber_that_pauses_briefly_loses_nothing(context: Context, counters: OutputCounters) -> None:
+    publisher = DecisionPublisher(
+        context, "tcp://127.0.0.1:*", counters, drop_after_ns=20_000_000_000, high_water_mark=2
+    )
     slow = subscriber(context, publisher.endpoint, high_water_mark=2)
     publisher.start(asyncio.get_running_loop())
     await subscribed(publisher, counters, 1)

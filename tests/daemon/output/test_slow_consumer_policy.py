@@ -29,7 +29,7 @@ def numbered(_item: object, sequence: int) -> Message:
 
 
 class Bench:
-    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, max_wait_ns: int = 0) -> None:
+    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, drop_after_ns: int = 0) -> None:
         self.consumer = Consumer()
         self.counters = OutputCounters()
         self.now_ns = 0
@@ -39,7 +39,7 @@ class Bench:
             self.consumer.take,
             self.counters,
             queue=queue,
-            max_wait_ns=max_wait_ns,
+            drop_after_ns=drop_after_ns,
             clock_ns=lambda: self.now_ns,
         )
 

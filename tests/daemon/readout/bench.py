@@ -1,4 +1,4 @@
-"""A node's readout without sockets and threads, with a clock that is set by hand."""
+"""A node's readout without sockets and threads, with a clock that the test sets."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import Batch, BuilderLimi
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
+from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
@@ -76,24 +77,32 @@ class Bench:
             self.registry, self.acknowledgements, self.connections, self.counters, self.batches.append, lambda: self.now
         )
         self.carry_out = executor.carry_out
-        self.protocol = FeederProtocol(
+        self.control = BuilderControl(
             self.builder,
             self.registry,
             self.acknowledgements,
             self.connections,
             self.counters,
             executor.carry_out,
-            lambda: self.state,
             lambda summary, over: self.summaries.append((summary, over)),
-            self.revoked.append,
             lambda run, below: self.confirmed.append((run, below)),
+            node="n",
+            session="s",
+            clock_ns=lambda: self.now,
+        )
+        self.protocol = FeederProtocol(
+            self.control,
+            self.connections,
+            self.counters,
+            lambda: self.state,
+            self.revoked.append,
             self.supervised.append,
             node="n",
             session="s",
             max_fragment_bytes=1000,
             clock_ns=lambda: self.now,
         )
-        self.protocol.remember(journal or {}, of_other_tck or {})
+        self.control.remember(journal or {}, of_other_tck or {})
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:
@@ -101,7 +110,7 @@ class Bench:
         return [(summary["run"], str(summary["ended"]), over) for summary, over in self.summaries]
 
     def arrive(self, identity: bytes, message: ControlMessage) -> list[ControlMessage]:
-        """A message arrives; returns what is sent to its sender."""
+        """Have a message arrive; returns the answers to its sender."""
         self.connections.sent.clear()
         self.protocol.message_arrived(identity, message)
         return self.connections.take(identity)
@@ -130,7 +139,7 @@ class Bench:
         self.arrive(identity or name.encode(), Goodbye("feeder ends"))
 
     def confirm_and_leave(self, name: str = "a", *, last_mep: int, run: int = RUN, session: str = "f1") -> None:
-        """What a feeder says at the end when everything is acknowledged."""
+        """Send the last messages of a feeder after all its MEPs are acknowledged."""
         self.end(name, last_mep=last_mep, run=run)
         self.hello(name, first_mep=last_mep + 1, run=run, session=session)
         self.leave(name)
@@ -140,7 +149,7 @@ class Bench:
         return self.arrive(name.encode(), Revoked(run, meps))
 
     def send_mep(self, mep: int, *names: str, run: int = RUN) -> list[ControlMessage]:
-        """Fragments of some feeders arrive; returns what is sent meanwhile."""
+        """Have fragments of some feeders arrive; returns the messages that are sent meanwhile."""
         self.connections.sent.clear()
         for name in names or ("a",):
             self.counters.fragments_received += 1
@@ -152,18 +161,18 @@ class Bench:
     def pass_time(self, ns: int) -> None:
         """Let time pass at once."""
         self.now += ns
-        self.protocol.tick(self.now)
+        self.control.tick(self.now)
 
     def finish_batches(self) -> None:
-        """Compute and write what was sealed."""
+        """Compute and write the sealed batches."""
         batches = self.batches.copy()
         self.batches.clear()
         for batch in batches:
-            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
-            self.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
+            self.control.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
+            self.control.slot_advanced(SlotAdvanced(batch.slot, SlotState.DONE))
             self.written += [(batch.run, mep.mep) for mep in batch.meps]
-            self.protocol.slot_freed(batch)
-            self.protocol.batch_done(batch)
+            self.control.slot_freed(batch)
+            self.control.batch_done(batch)
 
     def work(self) -> None:
         """Let the open MEPs be closed, computed and acknowledged."""

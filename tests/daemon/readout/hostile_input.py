@@ -42,9 +42,9 @@ MAX_FRAGMENT = 12
 GUARD = 0xA5
 # One of this number of mutations is a control message, the others are frames.
 CONTROL_SHARE = 8
-# The whole state of the memory is looked at so often; each frame is followed to its own place.
+# Mutations between two checks of all memory. Each frame is checked at its own place.
 LOOK_EVERY = 256
-# The parsers in Python are asked about one frame in so many.
+# One of this number of frames is also checked by the Python parsers.
 ORACLE_EVERY = 16
 # Mutations after which the memory of the process is measured first: by then everything has its size.
 SETTLED = 10_000
@@ -53,7 +53,7 @@ MAX_GROWTH = 16 << 20
 
 @dataclass
 class Outcome:
-    """What became of the mutations of one chunk."""
+    """The counts of the mutations of one chunk."""
 
     mutations: int = 0
     frames: Counter[str] = field(default_factory=Counter)
@@ -147,7 +147,7 @@ class HostileInput:
         self._arrive(bytes(frame), i)
 
     def _send_orderly_frame(self) -> None:
-        """What the feeders would send next."""
+        """The next valid frame of the feeders."""
         if not self._queue:
             if self._bench.builder.window.outstanding <= 0:
                 return
@@ -234,7 +234,7 @@ class HostileInput:
             "mep": tuple(near),
         }
 
-    # What goes on beside
+    # Other activity of the node
 
     def _act(self) -> None:
         actions, weights = zip(*self._actions, strict=True)
@@ -271,18 +271,18 @@ class HostileInput:
         bench, what = self._bench, self._rng.randrange(4)
         if what == 0:
             bench.state = RunState.PAUSED
-            bench.protocol.pause()
+            bench.control.pause()
         elif what == 1:
             bench.state = RunState.RUNNING
-            bench.protocol.resume()
+            bench.control.resume()
         elif what == 2:
             with contextlib.suppress(RunNotClosedError):
-                bench.protocol.close(self._rng.choice((None, self._run, self._run + 1)))
+                bench.control.close(self._rng.choice((None, self._run, self._run + 1)))
         else:
-            bench.protocol.close_open()
+            bench.control.close_open()
             self._drain()
-            bench.protocol.leave_run()
-            bench.protocol.open_runs(None)
+            bench.control.leave_run()
+            bench.control.open_runs(None)
             bench.state = RunState.RUNNING
 
     def _connections_change(self) -> None:
@@ -296,15 +296,15 @@ class HostileInput:
         """All feeders were away for long, and take up this run or another one."""
         bench = self._bench
         bench.state = RunState.RUNNING
-        bench.protocol.resume()
+        bench.control.resume()
         for _ in range(4):
             bench.pass_time(61 * SECOND)
             self._drain()
         self._files_are_rewritten()
         self._run = RUN + self._rng.randrange(4)
         self._life += 1
-        bench.protocol.open_runs(self._run)
-        bench.protocol.open_runs(0)
+        bench.control.open_runs(self._run)
+        bench.control.open_runs(0)
         self._feeders_confirm()
         self._queue.clear()
         done = bench.acknowledgements.ranges(self._run)

@@ -1,9 +1,9 @@
-"""Which MEPs are done: of each run, and after some went to another node."""
+"""Acknowledged MEPs by run, also after revocations."""
 
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 
 
-def test_runs_are_kept_apart_until_they_are_forgotten() -> None:
+def test_runs_are_separate_until_they_are_forgotten() -> None:
     acknowledged = Acknowledgements()
     assert acknowledged.finish(7, [0, 1, 2, 5]) == [0, 1, 2, 5]
     acknowledged.finish(8, [9])
@@ -15,14 +15,14 @@ def test_runs_are_kept_apart_until_they_are_forgotten() -> None:
     assert acknowledged.runs() == [8]
 
 
-def test_what_earlier_sessions_have_done_is_known() -> None:
+def test_meps_of_earlier_sessions_are_known() -> None:
     acknowledged = Acknowledgements()
     acknowledged.remember({7: ((3, 9),), 8: ()})
     assert acknowledged.ranges(7, 5) == ((5, 9),)
     assert acknowledged.runs() == [7]
 
 
-def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_is_when_it_comes_again() -> None:
+def test_a_mep_revoked_before_its_batch_ends_is_acknowledged_only_after_it_is_built_again() -> None:
     acknowledged = Acknowledgements()
     acknowledged.finish(7, [1])
     acknowledged.revoke(7, [(1, 3)], on_their_way={2})
@@ -33,7 +33,7 @@ def test_a_mep_that_was_revoked_on_its_way_is_not_acknowledged_when_it_ends_and_
     assert acknowledged.ranges(7) == ((2, 3),)
 
 
-def test_what_is_confirmed_is_done_below_the_floor_and_not_at_it() -> None:
+def test_confirmed_meps_are_done_below_the_floor_and_not_at_it() -> None:
     acknowledged = Acknowledgements()
     acknowledged.acknowledged_below(7, 0)
     assert acknowledged.ranges(7) == ()

@@ -1,4 +1,4 @@
-"""Frames in memory that their feeder changes while they are taken: what lies in a slot is checked there."""
+"""Frames in shared memory that their feeder changes during the copy: the copy in the slot is checked."""
 
 import struct
 import threading
@@ -40,7 +40,7 @@ def of_other_source() -> bytes:
 
 
 def take(bench: Bench, memory: bytearray, change: Callable[[], None]) -> list[Effect]:
-    """Take a frame that is changed after it was checked and before it is copied."""
+    """Handle a frame that is changed between its check and its copy."""
     place_for = bench.builder.place_for
 
     def changed_meanwhile(*arguments: int) -> Place | RejectReason:
@@ -92,7 +92,7 @@ def test_a_frame_that_changes_between_check_and_copy_is_refused_and_leaves_no_tr
     assert bench.builder.open[0].n_fragments == 1
 
 
-def test_a_frame_that_is_another_sound_one_of_the_same_kind_is_what_it_was_when_it_was_copied() -> None:
+def test_a_frame_replaced_by_another_valid_one_is_taken_as_it_was_when_copied() -> None:
     bench = Bench()
     memory = bytearray(frame_of(0, SOURCES[0]))
     mfp = bytearray(mfp_of(0, SOURCES[0]))
@@ -105,7 +105,7 @@ def test_a_frame_that_is_another_sound_one_of_the_same_kind_is_what_it_was_when_
     assert bytes(bench.slots[0][: len(mfp)]) == mfp
 
 
-def test_every_fragment_in_a_slot_is_sound_while_its_feeder_changes_all_bytes_all_the_time() -> None:
+def test_every_fragment_in_a_slot_is_valid_while_its_feeder_changes_all_bytes() -> None:
     frame = frame_of(0, SOURCES[0])
     memory = bytearray(frame)
     versions = [with_sizes(0xFFFF), with_events(0xFFFF), frame, of_other_source(), with_sizes(0), frame]
@@ -135,7 +135,7 @@ def test_every_fragment_in_a_slot_is_sound_while_its_feeder_changes_all_bytes_al
                         assert (mfp.source_id, mfp.n_fragments) == (source, EVENTS)
                     bench = Bench()
     except ProtocolError as error:
-        pytest.fail(f"an unsound fragment lies in a slot: {error}")
+        pytest.fail(f"an invalid fragment is in a slot: {error}")
     finally:
         ends.set()
         thread.join()

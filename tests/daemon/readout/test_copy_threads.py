@@ -1,4 +1,4 @@
-"""Fragments that several threads copy lie as one thread would have placed them."""
+"""Several threads copy fragments to the same places as one thread."""
 
 import os
 import time
@@ -31,7 +31,7 @@ MIB = 1 << 20
 EVENT_BYTES = 60_000
 
 
-def test_frames_that_come_one_behind_the_other_are_copied_together_and_taken_in_order() -> None:
+def test_consecutive_frames_are_copied_together_and_added_in_order() -> None:
     together, alone = Readout(3), Readout()
     source = FrameSource(EVENTS, 12)
     rng = Random(3)
@@ -44,7 +44,7 @@ def test_frames_that_come_one_behind_the_other_are_copied_together_and_taken_in_
 
 
 @pytest.mark.parametrize("damaged", [[1], [2], [1, 2], [1, 3], [3], [4], [1, 2, 3, 4]])
-def test_frames_behind_a_damaged_one_are_taken_as_if_it_had_come_alone(damaged: Sequence[int]) -> None:
+def test_frames_after_a_damaged_one_are_handled_as_one_by_one(damaged: Sequence[int]) -> None:
     together, alone = Readout(3), Readout()
     source = FrameSource(EVENTS, 12)
     rng = Random(4)
@@ -86,13 +86,13 @@ def test_a_large_fragment_is_copied_in_pieces_and_its_crc_is_that_of_all(threads
 
 
 def take(intake: FragmentIntake, frame: bytearray) -> int:
-    """How many frames are taken."""
+    """Number of handled frames."""
     intake.take_range(memoryview(frame), 0, 0, 0, NEVER_NS)
     return intake.take_counts()[0]
 
 
 @pytest.mark.alone
-def test_the_threads_end_with_what_they_belong_to() -> None:
+def test_the_threads_end_with_their_owner() -> None:
     def copying() -> int:
         return sum(task.joinpath("comm").read_text() == "copy\n" for task in Path("/proc/self/task").iterdir())
 
@@ -110,6 +110,6 @@ def test_the_threads_end_with_what_they_belong_to() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", range(2, 9))
-def test_any_number_of_threads_takes_frames_as_one(threads: int) -> None:
+def test_any_number_of_threads_gives_the_result_of_one(threads: int) -> None:
     for seed in range(1000 * threads, 1000 * threads + 40):
         drive(seed, STEPS, from_memory, from_memory_in_python, Readout(threads), Readout())

@@ -1,4 +1,4 @@
-"""What becomes of the builder's effects, with nothing but what they carry."""
+"""The effects of the builder, carried out with their content alone."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_the_rejection_of_a_fragment_from_an_unknown_source_is_sent_to_no_feeder
     assert bench.counters.nacks_sent == 0
 
 
-def test_a_fragment_of_a_run_that_is_kept_is_to_be_sent_again_and_of_an_unknown_run_no_feeder_hears(
+def test_a_fragment_of_a_kept_run_shall_be_sent_again_and_an_unknown_run_gets_no_answer(
     bench: Bench,
 ) -> None:
     bench.registry.leave()
@@ -84,7 +84,7 @@ def test_a_fragment_of_a_run_that_is_kept_is_to_be_sent_again_and_of_an_unknown_
     assert bench.connections.take() == []
 
 
-def test_an_acknowledgement_that_was_missed_is_repeated_with_the_rejection(bench: Bench) -> None:
+def test_a_missed_acknowledgement_is_repeated_with_the_rejection(bench: Bench) -> None:
     bench.acknowledgements.finish(RUN, [4])
     bench.executor.carry_out([Reject(RUN, RejectReason.DUPLICATE, 1, 4, False)])
     assert bench.connections.take() == [Nack(RUN, 1, 4, RejectReason.DUPLICATE, False), Ack(RUN, ((4, 4),))]
@@ -96,7 +96,7 @@ def test_a_complete_mep_needs_no_action_when_it_is_closed(bench: Bench) -> None:
     assert not bench.batches
 
 
-def test_who_had_to_send_a_missing_source_of_a_closed_mep_is_informed_once_for_the_mep(bench: Bench) -> None:
+def test_a_feeder_is_told_once_for_a_mep_that_was_closed_without_its_sources(bench: Bench) -> None:
     run = bench.registry.current
     assert run is not None
     bench.registry.hello(0, b"b", run, Hello("b", "s", RUN, (2, 3), 0, 10, 1000, False), MepRanges())

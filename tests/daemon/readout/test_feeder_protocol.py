@@ -3,8 +3,6 @@
 import pytest
 import structlog
 
-from hltnode.daemon.common.vocabulary import SlotState
-from hltnode.daemon.event_building.stimuli_and_effects import SlotAdvanced
 from hltnode.daemon.output.requests import RevokeEvents
 from hltnode.daemon.readout.feeder_protocol import MAX_ACKS_OF_A_HELLO
 from hltnode.protocol.transport.control_messages import ControlMessage
@@ -47,37 +45,12 @@ def test_a_message_of_an_unknown_feeder_is_an_error(bench: Bench) -> None:
     assert error.reason == "unknown_feeder"
 
 
-def test_a_second_process_is_refused_while_the_connection_of_the_first_is_there(bench: Bench) -> None:
+def test_a_second_process_is_refused_while_the_first_is_connected(bench: Bench) -> None:
     bench.hello()
     bench.connections.alive = {b"a"}
     assert errors(bench.hello(session="f2", identity=b"b")) == ["name_taken"]
     bench.connections.alive = set()
     assert not errors(bench.hello(session="f2", identity=b"b"))
-
-
-def test_slots_change_state_only_by_what_the_pipeline_reports_to_the_builder(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    [batch] = bench.batches
-    slots = bench.builder.pool.slots
-    assert slots[batch.slot].state is SlotState.SEALED
-    bench.protocol.slot_advanced(SlotAdvanced(batch.slot, SlotState.RUN))
-    assert slots[batch.slot].state is SlotState.RUN
-    bench.finish_batches()
-    assert slots[batch.slot].state is SlotState.FREE
-    assert bench.builder.is_idle
-
-
-def test_a_finished_batch_is_acknowledged_after_the_credits_that_its_slot_gives(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    bench.connections.take()
-    bench.finish_batches()
-    # The slot can fill again before its MEP is acknowledged; with the acknowledgement the limit falls.
-    assert bench.connections.take() == [Credit(RUN, 9), Credit(RUN, 8), Ack(RUN, ((0, 0),))]
-    assert bench.counters.meps_acknowledged == 1
 
 
 def test_a_run_ends_when_its_feeders_have_confirmed_everything_and_left(bench: Bench) -> None:
@@ -98,22 +71,7 @@ def test_a_run_ends_when_its_feeders_have_confirmed_everything_and_left(bench: B
     assert "history" not in summary
 
 
-def test_a_broken_identity_is_counted_and_the_summary_explains_it_with_the_history(bench: Bench) -> None:
-    bench.hello()
-    bench.send_mep(0)
-    bench.pass_time(20 * MS)
-    bench.finish_batches()
-    bench.counters.fragments_received += 1
-    bench.protocol.leave_run()
-    [(summary, _)] = bench.summaries
-    assert not summary["accounting_closes"]
-    assert "MEP 0 is complete" in summary["history"]
-    assert bench.counters.accounting_broken == 1
-    assert not bench.protocol.check_accounts()
-    assert bench.counters.accounting_broken == 2
-
-
-def test_revoked_meps_are_dropped_and_the_outputs_know_which_are_still_in_slots(bench: Bench) -> None:
+def test_revoked_meps_are_dropped_and_the_outputs_learn_which_are_still_in_slots(bench: Bench) -> None:
     bench.hello(supervises=True)
     bench.send_mep(0)
     bench.pass_time(20 * MS)
@@ -131,7 +89,7 @@ def test_revoked_meps_are_dropped_and_the_outputs_know_which_are_still_in_slots(
     assert bench.connections.take() == [message]
 
 
-def test_a_revocation_of_what_the_node_does_not_have_is_confirmed_at_once_unless_another_is_under_way(
+def test_a_revocation_of_unknown_meps_is_confirmed_at_once_unless_another_is_in_progress(
     bench: Bench,
 ) -> None:
     bench.hello(supervises=True)
@@ -147,7 +105,7 @@ def test_a_revocation_of_what_the_node_does_not_have_is_confirmed_at_once_unless
     assert bench.revoke("a", (0, 0)) == [Revoked(RUN, ((0, 0),))]
 
 
-def test_what_all_feeders_have_confirmed_is_passed_on(bench: Bench) -> None:
+def test_the_meps_that_all_feeders_have_confirmed_are_reported(bench: Bench) -> None:
     bench.hello(first_mep=0)
     bench.hello(first_mep=4)
     bench.hello(first_mep=4)
@@ -157,13 +115,13 @@ def test_what_all_feeders_have_confirmed_is_passed_on(bench: Bench) -> None:
     assert acked(bench.hello(first_mep=1)) == ((1, 3),)
 
 
-def test_a_run_is_said_to_be_supervised_once_before_its_feeder_is_welcomed(bench: Bench) -> None:
+def test_a_supervised_run_is_announced_once_before_its_feeder_is_welcomed(bench: Bench) -> None:
     bench.hello(supervises=True)
     bench.hello(supervises=True)
     assert bench.supervised == [RUN]
 
 
-def test_any_number_of_acknowledged_ranges_is_said_in_messages_that_can_be_sent() -> None:
+def test_any_number_of_acknowledged_ranges_is_split_into_valid_messages() -> None:
     disjoint = tuple((2 * i, 2 * i) for i in range(MAX_RANGES * (MAX_ACKS_OF_A_HELLO + 1)))
     bench = Bench(journal={RUN: disjoint})
     acks = [message for message in bench.hello() if isinstance(message, Ack)]
@@ -173,7 +131,7 @@ def test_any_number_of_acknowledged_ranges_is_said_in_messages_that_can_be_sent(
     assert acked(rest) == disjoint[MAX_RANGES * MAX_ACKS_OF_A_HELLO :]
 
 
-def test_the_end_of_a_run_is_logged_once_however_often_it_is_said(bench: Bench) -> None:
+def test_the_repeated_end_of_a_run_is_logged_once(bench: Bench) -> None:
     bench.hello()
     with structlog.testing.capture_logs() as lines:
         for _ in range(3):
@@ -199,7 +157,7 @@ def missed(messages: list[ControlMessage]) -> list[Missed]:
     return [message for message in messages if isinstance(message, Missed)]
 
 
-def test_a_feeder_knows_that_a_mep_was_closed_without_its_fragments_before_it_is_acknowledged() -> None:
+def test_a_feeder_is_told_of_a_mep_closed_without_its_fragments_before_the_acknowledgement() -> None:
     bench = Bench(feeders=2)
     bench.hello("a")
     bench.hello("b")
@@ -212,7 +170,7 @@ def test_a_feeder_knows_that_a_mep_was_closed_without_its_fragments_before_it_is
     assert not missed(bench.connections.take(b"a"))
 
 
-def test_what_was_closed_without_a_feeder_is_said_before_the_acknowledgements_of_its_next_hello() -> None:
+def test_meps_closed_without_a_feeder_are_told_before_the_acknowledgements_of_its_next_hello() -> None:
     bench = without_b(0, 1, 2)
     bench.finish_batches()
     answer = [m for m in bench.hello("b") if isinstance(m, Missed | Ack)]
@@ -221,13 +179,13 @@ def test_what_was_closed_without_a_feeder_is_said_before_the_acknowledgements_of
     assert not missed(bench.hello("b", first_mep=3))
 
 
-def test_a_new_process_of_a_feeder_is_informed_of_what_the_one_before_it_missed() -> None:
+def test_a_restarted_feeder_is_told_which_meps_its_predecessor_missed() -> None:
     bench = without_b(0)
     bench.connections.alive = set()
     assert missed(bench.hello("b", session="f2")) == [Missed(RUN, 2, ((0, 0),))]
 
 
-def test_a_feeder_that_has_nothing_more_to_send_misses_nothing() -> None:
+def test_a_feeder_that_has_ended_misses_no_mep() -> None:
     bench = Bench(feeders=2)
     bench.hello("a")
     bench.hello("b")
@@ -239,7 +197,7 @@ def test_a_feeder_that_has_nothing_more_to_send_misses_nothing() -> None:
     assert not missed(bench.hello("b"))
 
 
-def test_a_feeder_that_has_said_goodbye_is_informed_when_it_comes_back() -> None:
+def test_a_feeder_that_said_goodbye_is_told_when_it_comes_back() -> None:
     bench = Bench(feeders=2)
     bench.hello("a")
     bench.hello("b")

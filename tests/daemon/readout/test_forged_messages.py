@@ -151,7 +151,7 @@ def test_the_session_of_a_feeder_is_sent_to_no_other_peer_and_shown_on_no_page(b
     bench.hello("b", session="secret-of-b")
     bench.arrive(b"x", Goodbye(""))
     assert "f1" not in repr(bench.connections.sent)
-    assert "f1" not in repr(bench.protocol.feeders(bench.now))
+    assert "f1" not in repr(bench.control.feeders(bench.now))
 
 
 def test_a_hello_under_the_name_of_a_feeder_that_is_there_is_refused_and_does_not_disturb_it(bench: Bench) -> None:

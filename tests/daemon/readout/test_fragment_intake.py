@@ -1,4 +1,4 @@
-"""The compiled way of fragments and the way in Python do the same with whatever comes.
+"""Compiled code and Python handle any frames in the same way.
 
 The rules of the event builder in Python are the oracle. Two readouts get the same frames, hostile ones among them: one
 takes all in Python, the other what it can in compiled code, from shared memory as a feeder would name it, with one
@@ -103,7 +103,7 @@ class Readout:
         self.effects += self.builder.handle(self.clock.current_ns(), stimulus)
 
     def state(self) -> tuple[object, ...]:
-        """All that there is to see of it, but the bytes of the slots that belong to no fragment."""
+        """Its whole visible state, without the bytes of slots outside fragments."""
         builder, counters = self.builder, self.counters
         cursors = [builder.pool.meps.cursor(slot.index) for slot in builder.pool.slots]
         slots = [(slot.state, slot.committed, slot.open_meps, slot.deadline_ns) for slot in builder.pool.slots]
@@ -157,7 +157,7 @@ def from_memory_in_python(readout: Readout, frames: Sequence[bytes]) -> None:
 
 
 def seen(effects: Sequence[Effect]) -> list[object]:
-    """Effects, and what lies where of the MEPs that are closed."""
+    """Effects, with the places of the fragments of closed MEPs."""
     return [
         (repr(effect), effect.record.fragments.tolist(), effect.record.missing)
         if isinstance(effect, CloseMep)
@@ -278,7 +278,7 @@ def counted_in_compiled_code(monkeypatch: pytest.MonkeyPatch, readout: Readout) 
 
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
 @pytest.mark.parametrize("threads", THREADS)
-def test_frames_of_shared_memory_are_taken_as_in_python(
+def test_frames_of_shared_memory_are_handled_as_in_python(
     monkeypatch: pytest.MonkeyPatch, seed: int, threads: int
 ) -> None:
     compiled = Readout(threads)
@@ -290,7 +290,7 @@ def test_frames_of_shared_memory_are_taken_as_in_python(
 @pytest.mark.loopback
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 600))])
 @pytest.mark.parametrize("threads", THREADS)
-async def test_frames_of_the_socket_are_taken_as_in_python(
+async def test_frames_of_the_socket_are_handled_as_in_python(
     monkeypatch: pytest.MonkeyPatch, seed: int, threads: int
 ) -> None:
     compiled = Readout(threads)
@@ -313,7 +313,7 @@ async def test_frames_of_the_socket_are_taken_as_in_python(
     assert len(complete) > STEPS // 20, complete
 
 
-def test_what_a_recorder_is_to_get_is_left_to_python() -> None:
+def test_frames_for_a_recorder_are_left_to_python() -> None:
     readout = Readout()
     readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
     source = FrameSource(EVENTS, 12)
@@ -322,7 +322,7 @@ def test_what_a_recorder_is_to_get_is_left_to_python() -> None:
     assert readout.builder.open[0].n_fragments == 1
 
 
-def test_a_range_is_left_when_its_time_is_over_and_gone_on_with_later() -> None:
+def test_a_range_is_paused_when_its_time_is_over_and_continued_later() -> None:
     readout = Readout()
     readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
     frame = bytes(FrameSource(EVENTS, 12).frame(Random(1), RUN, 0, SOURCES[0]))
@@ -333,7 +333,7 @@ def test_a_range_is_left_when_its_time_is_over_and_gone_on_with_later() -> None:
     assert readout.counters.fragments_received == 1
 
 
-def test_nothing_is_kept_of_fragments_and_meps_that_have_passed() -> None:
+def test_finished_fragments_and_meps_leave_no_objects_behind() -> None:
     readout = Readout()
     readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
     source = FrameSource(EVENTS, 12)

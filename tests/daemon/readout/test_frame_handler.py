@@ -1,4 +1,4 @@
-"""Frames on their way into slots: what is damaged leaves no trace but its count and its refusal."""
+"""Frames on their way into slots: a damaged frame leaves only its count and its refusal."""
 
 import struct
 from collections.abc import Sequence
@@ -86,7 +86,7 @@ class Bench:
         return self.effects
 
     def state(self) -> tuple[object, ...]:
-        """All that a fragment could have changed, its own counts aside."""
+        """All state that a fragment could change, without its own counts."""
         builder, counters = self.builder, self.counters
         slots = [
             (slot.state, slot.committed, slot.events, slot.open_meps, slot.deadline_ns, len(slot.meps))
@@ -191,7 +191,7 @@ def test_a_frame_above_the_limit_is_refused_whatever_its_crc(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("length", [0, 1, 0x7FFFFFFF, 0xFFFFFFFF])
-def test_a_frame_whose_announced_length_is_not_its_own_is_counted_and_not_copied(bench: Bench, length: int) -> None:
+def test_a_frame_with_a_wrong_announced_length_is_counted_and_not_copied(bench: Bench, length: int) -> None:
     frame = bytearray(frame_of(0, SOURCES[0]))
     struct.pack_into("<I", frame, 12, length)
     assert bench.send(bytes(frame)) == []

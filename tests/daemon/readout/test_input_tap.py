@@ -42,7 +42,7 @@ def read_closed(tap: InputTap, recorder: zmq.Socket[bytes], assembly: MepAssembl
             assembly.take(parts)
 
 
-def test_a_recorder_that_does_not_read_holds_nothing_up_and_what_it_misses_is_counted() -> None:
+def test_a_recorder_that_does_not_read_delays_nothing_and_its_losses_are_counted() -> None:
     counters = TapCounters()
     with zmq.Context() as context, context.socket(zmq.SUB) as recorder:
         tap = InputTap(
@@ -79,7 +79,7 @@ def test_a_recorder_that_does_not_read_holds_nothing_up_and_what_it_misses_is_co
         tap.close(0)
 
 
-def test_nothing_is_kept_without_a_recorder() -> None:
+def test_no_frames_are_kept_without_a_recorder() -> None:
     counters = TapCounters()
     with zmq.Context() as context:
         tap = InputTap(

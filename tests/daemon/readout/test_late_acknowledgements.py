@@ -1,4 +1,4 @@
-"""A node that answers and acknowledges late: feeders send nothing twice, and everything that was lost."""
+"""A node that answers and acknowledges late: feeders send only lost MEPs again."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ class FedBench(Bench):
         return self.counters.fragments_rejected[RejectReason.DUPLICATE]
 
 
-def test_nothing_is_sent_twice_to_a_node_that_waits_for_another_feeder_and_then_computes_for_long() -> None:
+def test_no_mep_is_sent_twice_to_a_node_that_waits_for_a_feeder_and_then_computes_for_long() -> None:
     bench = FedBench()
     for _ in range(LATE_SECONDS):
         bench.second()
@@ -71,7 +71,7 @@ def test_nothing_is_sent_twice_to_a_node_that_waits_for_another_feeder_and_then_
     assert bench.duplicates == 0
 
 
-def test_nothing_is_sent_twice_to_a_node_whose_answers_come_and_which_reads_what_was_sent_late() -> None:
+def test_no_mep_is_sent_twice_to_a_node_that_answers_and_reads_late() -> None:
     bench = FedBench()
     late: list[int] = []
 
@@ -86,7 +86,7 @@ def test_nothing_is_sent_twice_to_a_node_whose_answers_come_and_which_reads_what
 
 
 @pytest.mark.parametrize("lost", [{0}, {2}, set(range(20))], ids=["the first", "the third", "all"])
-def test_a_mep_that_a_connection_that_stands_has_lost_goes_again_and_nothing_else_twice(lost: set[int]) -> None:
+def test_only_a_mep_lost_on_an_open_connection_is_sent_again(lost: set[int]) -> None:
     bench = FedBench()
     swallowed: set[int] = set()
 
@@ -107,7 +107,7 @@ def test_a_mep_that_a_connection_that_stands_has_lost_goes_again_and_nothing_els
     assert bench.feeder.window.resent == len(lost & swallowed)
 
 
-def test_a_node_says_what_it_holds_of_a_feeder_if_that_takes_long() -> None:
+def test_a_node_tells_a_feeder_which_meps_it_holds_for_long() -> None:
     bench = Bench(feeders=2)
     bench.hello("a")
     bench.hello("b")
@@ -129,7 +129,7 @@ def test_a_node_says_what_it_holds_of_a_feeder_if_that_takes_long() -> None:
     assert held("a") == held("b") == []
 
 
-def test_a_revoked_mep_is_not_held_although_it_is_still_computed() -> None:
+def test_a_revoked_mep_is_not_reported_as_held_while_it_is_computed() -> None:
     bench = Bench()
     bench.hello(supervises=True)
     bench.send_mep(0)

@@ -94,7 +94,7 @@ class HostilePeers(RuleBasedStateMachine):
     @rule(run=st.none() | runs)
     def close(self, run: int | None) -> None:
         with contextlib.suppress(RunNotClosedError):
-            self.bench.protocol.close(run)
+            self.bench.control.close(run)
 
     @rule()
     def files_are_rewritten(self) -> None:
@@ -110,23 +110,23 @@ class HostilePeers(RuleBasedStateMachine):
 
     @rule(run=st.none() | runs)
     def stop_and_start(self, run: int | None) -> None:
-        self.bench.protocol.close_open()
+        self.bench.control.close_open()
         while self.bench.batches:
             self.bench.finish_batches()
-        self.bench.protocol.leave_run()
+        self.bench.control.leave_run()
         self.bench.state = RunState.READY
         self.bench.hello("a")
-        self.bench.protocol.open_runs(run)
+        self.bench.control.open_runs(run)
         self.bench.state = RunState.RUNNING
 
     @rule()
     def pause_or_resume(self) -> None:
         if self.bench.state is RunState.PAUSED:
             self.bench.state = RunState.RUNNING
-            self.bench.protocol.resume()
+            self.bench.control.resume()
         else:
             self.bench.state = RunState.PAUSED
-            self.bench.protocol.pause()
+            self.bench.control.pause()
 
     @invariant()
     def nothing_is_built_twice(self) -> None:

@@ -1,4 +1,4 @@
-"""The clock of deadlines on feeders: it does not count time in which nothing was read."""
+"""The clock of deadlines on feeders: it does not count time without reading."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +17,7 @@ TICK = 5 * MS
 
 
 class Loop:
-    """An event loop that ticks, and can be held up."""
+    """An event loop that ticks and can be blocked."""
 
     def __init__(self) -> None:
         self.true_ns = 100 * SECOND
@@ -29,25 +29,25 @@ class Loop:
         return self.clock.tick(drained=drained)
 
     def sleep(self, seconds: float, stopped: float = 0.0) -> int:
-        """Sleep for so long, and come back later by the time for which the process was stopped."""
+        """Sleep, and wake later by the time for which the process was stopped."""
         delay_ns = self.clock.sleep(self.clock.now_ns + int(seconds * SECOND), 3600 * SECOND)
         return self.tick(delay_ns / SECOND + stopped)
 
     def passes(self, seconds: float, *, drained: bool = True) -> float:
-        """Seconds of the clock while the loop ticks for so long."""
+        """Seconds that the clock counts while the loop ticks for this time."""
         before = self.clock.now_ns
         for _ in range(round(seconds / 0.005)):
             self.tick(drained=drained)
         return (self.clock.now_ns - before) / SECOND
 
 
-def test_it_goes_with_the_true_clock_while_sockets_are_read() -> None:
+def test_the_clock_follows_the_true_clock_while_sockets_are_read() -> None:
     loop = Loop()
     assert loop.passes(3.0) == 3.0
     assert loop.clock.now_ns == loop.true_ns
 
 
-def test_a_stop_of_any_length_is_not_counted_and_what_came_meanwhile_has_time_to_come_in() -> None:
+def test_a_stop_of_any_length_is_not_counted_and_its_input_has_time_to_arrive() -> None:
     for seconds in (0.1, 1.0, 30.0, 3600.0):
         loop = Loop()
         loop.passes(3.0)
@@ -58,7 +58,7 @@ def test_a_stop_of_any_length_is_not_counted_and_what_came_meanwhile_has_time_to
         assert loop.passes(1.0) >= 0.99
 
 
-def test_what_waits_in_the_sockets_after_a_stop_is_read_before_time_passes() -> None:
+def test_input_that_waits_after_a_stop_is_read_before_time_passes() -> None:
     loop = Loop()
     loop.passes(3.0)
     before = loop.clock.now_ns
@@ -69,14 +69,14 @@ def test_what_waits_in_the_sockets_after_a_stop_is_read_before_time_passes() -> 
     assert loop.clock.now_ns - before < 0.6 * SECOND
 
 
-def test_a_socket_that_is_never_empty_puts_no_deadline_off_for_good() -> None:
+def test_a_socket_that_is_never_empty_cannot_postpone_a_deadline_forever() -> None:
     loop = Loop()
     loop.passes(10.0)
     assert loop.passes(ALLOWANCE_NS / SECOND, drained=False) <= 0.005
     assert loop.passes(10.0, drained=False) >= 4.9
 
 
-def test_a_loop_whose_every_turn_is_slow_still_comes_to_its_deadlines() -> None:
+def test_a_loop_of_slow_turns_still_reaches_its_deadlines() -> None:
     loop = Loop()
     before = loop.clock.now_ns
     for _ in range(200):
@@ -84,7 +84,7 @@ def test_a_loop_whose_every_turn_is_slow_still_comes_to_its_deadlines() -> None:
     assert loop.clock.now_ns - before >= 200 * LONGEST_STEP_NS // 2 - ALLOWANCE_NS
 
 
-def test_the_time_in_which_the_loop_sleeps_is_counted() -> None:
+def test_the_sleep_of_the_loop_is_counted() -> None:
     loop = Loop()
     for seconds in (0.001, 0.04, 0.5, 5.0):
         before = loop.clock.now_ns
@@ -92,7 +92,7 @@ def test_the_time_in_which_the_loop_sleeps_is_counted() -> None:
     assert loop.clock.now_ns == loop.true_ns
 
 
-def test_a_stop_of_a_loop_that_sleeps_is_not_counted() -> None:
+def test_a_stop_of_a_sleeping_loop_is_not_counted() -> None:
     for seconds in (0.1, 30.0):
         loop = Loop()
         loop.passes(3.0)
@@ -101,7 +101,7 @@ def test_a_stop_of_a_loop_that_sleeps_is_not_counted() -> None:
         assert loop.passes(min(seconds, CATCH_UP_NS / SECOND)) <= 0.005
 
 
-def test_while_it_stands_still_no_sleep_is_longer_than_the_time_to_the_next_tick() -> None:
+def test_no_sleep_is_longer_than_a_tick_while_the_clock_stands_still() -> None:
     loop = Loop()
     loop.tick(30.0)
     assert loop.clock.sleep(loop.clock.now_ns + SECOND, SECOND) <= STANDING_TICK_NS
@@ -111,7 +111,7 @@ def test_while_it_stands_still_no_sleep_is_longer_than_the_time_to_the_next_tick
     assert loop.sleep(1.0) - before == SECOND
 
 
-def test_times_of_the_clock_become_true_times() -> None:
+def test_times_of_the_clock_are_converted_to_true_times() -> None:
     loop = Loop()
     loop.passes(1.0)
     assert loop.clock.true_time_of(loop.clock.now_ns) == loop.true_ns
@@ -120,7 +120,7 @@ def test_times_of_the_clock_become_true_times() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.sampled_from((1, 1, 1, 300)), st.booleans()), max_size=200))
-def test_it_never_goes_back_and_is_never_ahead(steps: list[tuple[int, int, bool]]) -> None:
+def test_the_clock_never_goes_back_and_is_never_ahead(steps: list[tuple[int, int, bool]]) -> None:
     loop = Loop()
     for milliseconds, times, drained in steps:
         before = loop.clock.now_ns

@@ -1,4 +1,4 @@
-"""Who feeds a run: hellos, refusals, silence, confirmations and ends."""
+"""The feeders of a run: hellos, refusals, silence, confirmations and ends."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_the_run_starts_once_with_the_union_of_all_announcements() -> None:
     assert run.start(None) is None
 
 
-def test_configured_sources_win_over_announcements() -> None:
+def test_configured_sources_take_precedence_over_announcements() -> None:
     run = RunFeeders(RUN, 1, 1)
     join(run, hello())
     start = run.start((5, 6))
@@ -70,7 +70,7 @@ def test_the_run_waits_for_as_many_feeders_as_one_of_them_announces() -> None:
     assert start.sources == (1, 2, 3)
 
 
-def test_an_announced_number_above_the_limit_holds_no_run_up() -> None:
+def test_an_announced_number_above_the_limit_delays_no_run() -> None:
     run = RunFeeders(RUN, 1, 2)
     join(run, hello("a", sources=(1,), feeders=65535))
     assert run.start(None) is None
@@ -87,7 +87,7 @@ def test_a_feeder_that_comes_after_the_start_needs_sources_of_the_run() -> None:
     assert run.connected(0) == 2
 
 
-def test_beyond_the_needed_feeders_one_that_fell_silent_loses_its_place_to_the_next_with_its_sources() -> None:
+def test_a_silent_feeder_loses_its_place_to_another_feeder_with_its_sources() -> None:
     run = RunFeeders(RUN, 1, 4)
     join(run, hello("a"))
     join(run, hello("b", first_mep=4), SILENT_NS + 1)
@@ -110,7 +110,7 @@ def test_a_living_feeder_keeps_its_place_and_its_sources() -> None:
     assert refusal(run, hello("c", sources=(4,))) == "too_many_feeders"
 
 
-def test_a_silent_feeder_can_be_replaced_by_one_of_another_name_and_still_has_to_confirm() -> None:
+def test_a_silent_feeder_can_be_replaced_by_another_name_and_must_still_confirm() -> None:
     run = RunFeeders(RUN, 1, 1)
     join(run, hello("a"))
     b = join(run, hello("b", first_mep=4), SILENT_NS + 1)
@@ -127,7 +127,7 @@ def test_a_silent_feeder_can_be_replaced_by_one_of_another_name_and_still_has_to
     assert run.is_over(10 * RETURN_NS)
 
 
-def test_the_names_that_may_replace_one_another_are_limited() -> None:
+def test_the_number_of_replaced_names_is_limited() -> None:
     run = RunFeeders(RUN, 1, 1)
     for i in range(MAX_REPLACED + 1):
         join(run, hello(f"f{i}"), i * 2 * SILENT_NS)
@@ -145,7 +145,7 @@ def test_a_restarted_feeder_takes_over_its_own_place_and_has_to_end_again() -> N
     assert feeder.done_before.ranges() == [(0, 2)]
 
 
-def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_was_heard_lately() -> None:
+def test_a_process_of_the_same_name_is_a_rival_while_the_first_one_has_sent_recently() -> None:
     run = RunFeeders(RUN, 2, 2)
     second = hello("a", session="t")
     assert run.rival(0, second) is None
@@ -179,7 +179,7 @@ def test_a_run_is_over_when_each_feeder_has_confirmed_its_last_mep_and_left() ->
     assert run.is_over(0)
 
 
-def test_a_feeder_that_has_confirmed_and_vanishes_has_its_time_to_come_back() -> None:
+def test_a_feeder_that_confirmed_and_vanished_has_time_to_come_back() -> None:
     run = RunFeeders(RUN, 1, 1)
     feeder = join(run, hello(first_mep=1))
     run.end_of_run(feeder, EndOfRun(RUN, 0))
@@ -195,7 +195,7 @@ def test_a_feeder_that_sent_nothing_has_nothing_to_confirm() -> None:
     assert run.is_over(0)
 
 
-def test_the_floor_is_what_every_feeder_has_confirmed_and_never_falls() -> None:
+def test_the_floor_follows_the_confirmations_of_all_feeders_and_never_falls() -> None:
     run = RunFeeders(RUN, 2, 2)
     join(run, hello("a", first_mep=9))
     assert not run.raise_floor()
@@ -207,7 +207,7 @@ def test_the_floor_is_what_every_feeder_has_confirmed_and_never_falls() -> None:
     assert run.floor == 4
 
 
-def test_a_run_that_is_taken_up_again_starts_when_its_feeders_are_there_again_or_have_confirmed() -> None:
+def test_a_resumed_run_starts_when_its_feeders_are_back_or_have_confirmed() -> None:
     run = RunFeeders(RUN, 2, 2)
     a = join(run, hello("a", first_mep=4))
     run.end_of_run(a, EndOfRun(RUN, 3))

@@ -1,4 +1,4 @@
-"""Which run is taken, which are kept, and how each of them ends: nothing acknowledged is built twice or forgotten."""
+"""Current and kept runs and their ends: no acknowledged MEP is built twice or forgotten."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def test_a_feeder_that_was_silent_gets_the_acknowledgements_that_it_missed(bench
     assert bench.written == [(RUN, 0), (RUN, 1)]
 
 
-def test_a_feeder_that_is_killed_at_its_end_and_started_again_after_8_s_comes_to_its_end(bench: Bench) -> None:
+def test_a_feeder_killed_at_its_end_and_restarted_after_8_s_can_finish(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0, 1)
     bench.end(last_mep=1)
@@ -68,7 +68,7 @@ def test_a_feeder_that_is_killed_at_its_end_and_started_again_after_8_s_comes_to
     assert len(bench.written) == 2
 
 
-def test_a_feeder_that_is_killed_between_its_confirmation_and_its_goodbye_comes_to_its_end(bench: Bench) -> None:
+def test_a_feeder_killed_between_confirmation_and_goodbye_can_finish(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0)
     bench.end(last_mep=0)
@@ -77,7 +77,7 @@ def test_a_feeder_that_is_killed_between_its_confirmation_and_its_goodbye_comes_
     assert acked(bench.hello(session="f2", identity=b"a2")) == ((0, 0),)
 
 
-def test_a_feeder_that_never_comes_back_after_its_confirmation_does_not_keep_the_run(bench: Bench) -> None:
+def test_a_feeder_that_stays_away_after_its_confirmation_does_not_keep_the_run(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0)
     bench.end(last_mep=0)
@@ -86,7 +86,7 @@ def test_a_feeder_that_never_comes_back_after_its_confirmation_does_not_keep_the
     assert bench.ends == [(RUN, "confirmed", True)]
 
 
-def test_a_feeder_that_is_started_again_after_all_others_have_left_comes_to_its_end(pair: Bench) -> None:
+def test_a_feeder_restarted_after_all_others_have_left_can_finish(pair: Bench) -> None:
     pair.hello("a")
     pair.hello("b")
     feed(pair, 0, 1, names=("a", "b"))
@@ -101,7 +101,7 @@ def test_a_feeder_that_is_started_again_after_all_others_have_left_comes_to_its_
     assert pair.ends[-1] == (RUN, "confirmed", True)
 
 
-def test_after_a_restart_of_the_node_a_feeder_of_a_known_run_is_answered_before_the_others_are_there() -> None:
+def test_a_restarted_node_answers_a_feeder_of_a_known_run_before_the_others_come() -> None:
     bench = Bench(feeders=2, journal={RUN: ((0, 4), (6, 6))})
     answers = bench.hello("a", first_mep=2)
     assert [type(message).__name__ for message in answers] == ["Ack", "Welcome"]
@@ -112,7 +112,7 @@ def test_after_a_restart_of_the_node_a_feeder_of_a_known_run_is_answered_before_
     assert acked(bench.hello("b")) == ((0, 4), (6, 6))
 
 
-def test_the_run_number_of_a_run_that_is_over_may_be_used_anew(bench: Bench) -> None:
+def test_the_number_of_a_finished_run_may_be_used_again(bench: Bench) -> None:
     for _ in range(2):
         bench.hello()
         feed(bench, 0)
@@ -126,14 +126,14 @@ def test_the_run_number_of_a_run_that_is_over_may_be_used_anew(bench: Bench) -> 
 # Runs that are left
 
 
-def test_a_new_run_does_not_begin_while_a_feeder_of_the_last_one_is_there(bench: Bench) -> None:
+def test_a_new_run_does_not_start_while_a_feeder_of_the_last_one_is_connected(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0)
     bench.end(last_mep=0)
     assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == ["run_active"]
 
 
-def test_a_run_whose_feeders_are_away_is_kept_when_another_one_begins(bench: Bench) -> None:
+def test_a_run_whose_feeders_are_away_is_kept_when_another_one_starts(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0, 1)
     bench.pass_time(6 * SECOND)
@@ -173,7 +173,7 @@ def test_two_runs_that_interleave_lose_and_double_nothing(bench: Bench) -> None:
     assert sorted(bench.written) == [(run, mep) for run in (RUN, OTHER) for mep in range(4)]
 
 
-def test_a_fragment_of_a_kept_run_is_to_be_sent_again_and_refused_to_no_feeder_of_the_current_one(
+def test_a_fragment_of_a_kept_run_is_refused_only_to_its_feeder_and_shall_be_sent_again(
     bench: Bench,
 ) -> None:
     bench.hello()
@@ -188,7 +188,7 @@ def test_a_fragment_of_a_kept_run_is_to_be_sent_again_and_refused_to_no_feeder_o
     assert acked(bench.send_mep(0)) == ((0, 0),)
 
 
-def test_nothing_is_built_of_a_run_that_was_left_until_it_is_taken_up_again(bench: Bench) -> None:
+def test_no_mep_of_a_left_run_is_built_until_the_run_is_resumed(bench: Bench) -> None:
     bench.hello()
     feed(bench, 0)
     bench.leave()
@@ -201,14 +201,14 @@ def test_nothing_is_built_of_a_run_that_was_left_until_it_is_taken_up_again(benc
     assert bench.written == [(RUN, 0), (RUN, 1)]
 
 
-def test_a_run_goes_on_under_its_trigger_configuration_only_until_it_is_closed() -> None:
+def test_a_run_continues_only_with_its_trigger_configuration() -> None:
     bench = Bench(journal={RUN: ((0, 3),)}, of_other_tck={RUN: 0x1234ABCD})
     for _ in range(2):
         (refused,) = bench.hello(first_mep=4)
         assert isinstance(refused, Error)
         assert (refused.reason, "TCK 0x1234ABCD" in refused.text) == ("run_cannot_start", True)
     assert errors(bench.hello(run=OTHER, session="f2", identity=b"x")) == []
-    assert bench.protocol.close(RUN) == f"run {RUN} is closed"
+    assert bench.control.close(RUN) == f"run {RUN} is closed"
 
 
 def test_the_files_of_a_run_are_finished_when_its_feeders_have_been_away_for_a_minute(bench: Bench) -> None:
@@ -220,7 +220,7 @@ def test_the_files_of_a_run_are_finished_when_its_feeders_have_been_away_for_a_m
     assert bench.ends == [(RUN, "left", False)]
 
 
-def test_a_run_of_which_nothing_is_acknowledged_is_not_kept(bench: Bench) -> None:
+def test_a_run_without_acknowledged_meps_is_not_kept(bench: Bench) -> None:
     bench.hello()
     bench.pass_time(6 * SECOND)
     bench.hello(run=OTHER, identity=b"x")
@@ -229,23 +229,23 @@ def test_a_run_of_which_nothing_is_acknowledged_is_not_kept(bench: Bench) -> Non
     assert bench.ends == [(RUN, "left", True)]
 
 
-def test_a_stopped_run_is_kept_and_its_feeders_start_anew(bench: Bench) -> None:
+def test_a_stopped_run_is_kept_and_its_feeders_start_again(bench: Bench) -> None:
     [before] = welcomes(bench.hello())
     feed(bench, 0)
     bench.connections.take()
-    bench.protocol.leave_run()
+    bench.control.leave_run()
     assert bench.connections.take() == [Goodbye("session ends")]
     bench.state = RunState.READY
     assert bench.hello() == [Goodbye("node is ready")]
     bench.state = RunState.RUNNING
-    bench.protocol.open_runs(None)
+    bench.control.open_runs(None)
     answers = bench.hello()
     [after] = welcomes(answers)
     assert after != before
     assert acked(answers) == ((0, 0),)
 
 
-def test_a_node_that_takes_one_run_only_answers_the_feeders_of_another_one_that_it_keeps() -> None:
+def test_a_node_that_accepts_one_run_still_answers_the_feeders_of_a_kept_run() -> None:
     bench = Bench(journal={RUN: ((0, 4),)}, run=OTHER)
     assert acked(bench.hello()) == ((0, 4),)
     assert errors(bench.hello(run=9, identity=b"x")) == ["foreign_run"]
@@ -254,7 +254,7 @@ def test_a_node_that_takes_one_run_only_answers_the_feeders_of_another_one_that_
     assert bench.ends == [(RUN, "confirmed", True)]
 
 
-def test_a_paused_node_answers_the_feeders_of_known_runs_and_begins_none() -> None:
+def test_a_paused_node_answers_the_feeders_of_known_runs_and_starts_none() -> None:
     bench = Bench(journal={RUN: ((0, 4),)})
     bench.state = RunState.PAUSED
     assert acked(bench.hello()) == ((0, 4),)
@@ -265,30 +265,30 @@ def test_a_paused_node_answers_the_feeders_of_known_runs_and_begins_none() -> No
 # Runs that an operator closes
 
 
-def test_a_run_that_is_closed_is_built_with_what_is_there_and_its_feeders_are_told(pair: Bench) -> None:
+def test_open_meps_of_a_closed_run_are_built_incomplete_and_its_feeders_are_told(pair: Bench) -> None:
     pair.hello("a")
     pair.hello("b")
     pair.send_mep(0, "a")
     pair.connections.take()
-    assert pair.protocol.close(None) == "run 7 is closed; 1 MEPs that were open are built with what is there"
-    assert pair.protocol.closing == RUN
+    assert pair.control.close(None) == "run 7 is closed; 1 MEPs that were open are built with what is there"
+    assert pair.control.closing == RUN
     assert not pair.ends
     assert errors(pair.hello("c", run=OTHER)) == ["run_active"]
     pair.finish_batches()
     assert pair.written == [(RUN, 0)]
     pair.connections.sent.clear()
     pair.pass_time(MS)
-    assert pair.protocol.closing is None
+    assert pair.control.closing is None
     assert pair.connections.sent == [((b"a", b"b"), RunClosed(RUN))]
     assert pair.ends == [(RUN, "closed", True)]
     assert pair.acknowledgements.runs() == []
 
 
-def test_a_feeder_that_comes_late_to_a_closed_run_is_told_so_and_builds_nothing_a_second_time(pair: Bench) -> None:
+def test_a_feeder_late_to_a_closed_run_is_told_and_no_mep_is_built_twice(pair: Bench) -> None:
     pair.hello("a")
     pair.hello("b")
     feed(pair, 0, names=("a", "b"))
-    pair.protocol.close(RUN)
+    pair.control.close(RUN)
     pair.pass_time(MS)
     assert pair.hello("b", session="f2", identity=b"b2") == [RunClosed(RUN)]
     pair.send_mep(1, "a", "b")
@@ -296,64 +296,64 @@ def test_a_feeder_that_comes_late_to_a_closed_run_is_told_so_and_builds_nothing_
     assert pair.written == [(RUN, 0)]
 
 
-def test_a_closed_run_may_be_started_anew_by_its_number(bench: Bench) -> None:
+def test_a_closed_run_may_be_started_again_by_its_number(bench: Bench) -> None:
     bench.hello()
-    bench.protocol.close(RUN)
-    bench.protocol.open_runs(None)
+    bench.control.close(RUN)
+    bench.control.open_runs(None)
     assert bench.hello(session="f2", identity=b"a2") == [RunClosed(RUN)]
-    bench.protocol.open_runs(RUN)
+    bench.control.open_runs(RUN)
     assert Credit(RUN, bench.builder.window.limit) in bench.hello(session="f2", identity=b"a2")
 
 
-def test_a_feeder_that_waits_for_others_that_never_come_is_told_that_its_run_is_closed() -> None:
+def test_a_feeder_of_an_incomplete_run_is_told_that_the_run_is_closed() -> None:
     bench = Bench(feeders=2, journal={RUN: ((0, 4),)})
     bench.hello("a", first_mep=5)
     bench.connections.take()
-    assert bench.protocol.close(RUN) == "run 7 is closed"
+    assert bench.control.close(RUN) == "run 7 is closed"
     assert bench.connections.take(b"a") == [RunClosed(RUN)]
     assert bench.ends == [(RUN, "closed", True)]
     assert bench.hello("b", run=OTHER)[0] == Welcome("n", "s.1", OTHER, 1000)
 
 
-def test_a_kept_run_is_closed_while_another_one_goes_on() -> None:
+def test_a_kept_run_can_be_closed_while_another_one_is_active() -> None:
     bench = Bench(journal={RUN: ((0, 4),), 5: ((1, 1),)})
     bench.hello(run=OTHER)
     feed(bench, 0, run=OTHER)
-    assert bench.protocol.close(RUN) == "run 7 is closed"
+    assert bench.control.close(RUN) == "run 7 is closed"
     assert bench.ends == [(RUN, "closed", True)]
     assert bench.builder.run == OTHER
     assert acked(bench.hello(run=OTHER)) == ((0, 0),)
     assert list(bench.registry.kept) == [5]
 
 
-def test_without_a_number_the_current_run_is_closed_else_the_only_one_that_is_kept() -> None:
+def test_without_a_number_the_current_run_or_else_the_only_kept_run_is_closed() -> None:
     bench = Bench(journal={RUN: ((0, 4),), 5: ((1, 1),)})
     with pytest.raises(RunNotClosedError, match="name the run to close: known are 7, 5"):
-        bench.protocol.close(None)
+        bench.control.close(None)
     with pytest.raises(RunNotClosedError, match="run 6 is not known: known are 7, 5"):
-        bench.protocol.close(6)
-    bench.protocol.close(5)
-    assert bench.protocol.close(None) == "run 7 is closed"
+        bench.control.close(6)
+    bench.control.close(5)
+    assert bench.control.close(None) == "run 7 is closed"
     with pytest.raises(RunNotClosedError, match="no run is known"):
-        bench.protocol.close(None)
+        bench.control.close(None)
 
 
 # What an operator sees
 
 
-def test_the_status_says_how_far_each_feeder_has_confirmed_and_which_runs_are_kept_and_why() -> None:
+def test_the_status_shows_the_progress_of_each_feeder_and_why_runs_are_kept() -> None:
     bench = Bench(feeders=2, journal={5: ((1, 1),)})
     bench.hello("a", first_mep=3)
     bench.hello("b")
     feed(bench, 3, names=("a", "b"))
     bench.end("a", last_mep=9)
     bench.pass_time(6 * SECOND)
-    a, _ = bench.protocol.feeders(bench.now)
+    a, _ = bench.control.feeders(bench.now)
     assert a["confirmed_below"] == 3
     assert a["last_mep"] == 9
     assert a["silent_seconds"] == 6.0
     bench.hello("c", run=OTHER)
-    five, seven = bench.protocol.kept_runs(bench.now)
+    five, seven = bench.control.kept_runs(bench.now)
     assert (five["run"], five["reason"]) == (5, "0 of 2 feeders have come back")
     assert seven["run"] == RUN
     assert seven["reason"] == "feeder a has confirmed below MEP 3, last MEP 9; silent"

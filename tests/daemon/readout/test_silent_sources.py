@@ -26,7 +26,7 @@ def test_a_source_that_stops_while_another_goes_on_falls_silent_and_comes_back()
     assert watch.look(8 * SECOND, sources(a=8, b=8), None) == (frozenset(), frozenset({2}))
 
 
-def test_a_source_that_never_delivered_has_its_time_from_the_start_of_the_run() -> None:
+def test_the_time_of_a_source_that_never_delivered_counts_from_the_start_of_the_run() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(100 * SECOND)
     assert watch.look(104 * SECOND, sources(a=104, b=None), None)[0] == frozenset()
@@ -48,7 +48,7 @@ def test_a_silence_lasts_while_no_source_delivers() -> None:
     assert watch.silent == {2}
 
 
-def test_sources_that_come_later_in_a_mep_are_not_silent_after_a_pause_of_all() -> None:
+def test_later_sources_of_a_mep_are_not_silent_after_a_common_pause() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
     watch.look(6 * SECOND, sources(a=6, b=6, c=0), None)
@@ -73,7 +73,7 @@ def test_a_source_that_waits_for_a_slow_one_is_not_silent() -> None:
     assert watch.look(64 * SECOND, sources(a=64, b=64, c=1), {1, 3})[0] == {3}
 
 
-def test_a_source_that_the_youngest_mep_lacks_is_silent_whoever_is_slow_beside_it() -> None:
+def test_a_missing_source_of_the_youngest_mep_is_silent_beside_any_slow_source() -> None:
     watch = SilentSources(5 * SECOND)
     watch.start_run(0)
     for second in range(2, 6):
@@ -81,7 +81,7 @@ def test_a_source_that_the_youngest_mep_lacks_is_silent_whoever_is_slow_beside_i
     assert watch.look(6 * SECOND, sources(a=6, b=1, c=1), {1, 3})[0] == {3}
 
 
-def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> None:
+def test_in_a_restarted_run_the_time_of_each_source_counts_again() -> None:
     limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
     times = BuilderLimits(
         mep_timeout_ns=1, feeder_timeout_ns=1, overtaken_ns=1, evict_ns=1, flush_deadline_ns=1, closed_ring=64
@@ -107,7 +107,7 @@ def test_a_run_that_starts_a_second_time_gives_each_source_its_time_anew() -> No
     assert monitor.silent == frozenset(), "nothing is expected of a run that is over"
 
 
-def test_the_monitor_takes_from_the_open_meps_who_waits() -> None:
+def test_the_monitor_finds_waiting_sources_from_the_open_meps() -> None:
     limits = SlotLimits(input_bytes=4096, events=40, meps=64, fragments=64, mep_bytes=1024)
     times = BuilderLimits(
         mep_timeout_ns=3600 * SECOND,

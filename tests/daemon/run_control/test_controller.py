@@ -21,7 +21,7 @@ class DrainingNode:
         self.builder = SimpleNamespace(open={1: "a MEP"}, is_idle=False)
         self.calls: list[str] = []
         self.failures: list[str] = []
-        protocol = SimpleNamespace(
+        control = SimpleNamespace(
             builder=self.builder,
             open_runs=lambda _run: 0,
             pause=lambda: self.calls.append("pause"),
@@ -30,7 +30,7 @@ class DrainingNode:
             abandon=lambda: self.calls.append("abandon"),
         )
         self.controller = RunController(
-            cast(Any, protocol),
+            cast(Any, control),
             Counters(),
             warm_up=self._warm_up,
             reload=lambda: "",

@@ -1,4 +1,4 @@
-"""Limits on real connections: what is above them ends, and its descriptors are free again."""
+"""Limits on real connections: connections above a limit end, and their descriptors are free again."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ async def in_thread(peer: RawPeer, socket_type: bytes) -> RawPeer:
     return await asyncio.to_thread(peer.shake_hands, socket_type)
 
 
-async def test_connections_of_one_address_are_limited_before_any_handshake_and_another_address_still_feeds(
+async def test_connections_of_an_address_are_limited_before_a_handshake_and_others_still_feed(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with limited(tmp_path, connections=16, connections_of_this_machine=12) as (node, _):
@@ -51,7 +51,7 @@ async def test_connections_of_one_address_are_limited_before_any_handshake_and_a
         await eventually(lambda: refused(node, Endpoint.DATA, ConnectionRefusal.ADDRESS_FULL)() == 28)
         await eventually(lambda: open_now[Endpoint.DATA] == 12)
         more = [RawPeer(port(node.receiver.endpoint), "127.0.0.3") for _ in range(12)]
-        # The socket is full; the feeder's address has fewest connections.
+        # The socket is full, and the feeder's address has the fewest connections.
         async with make_feeder(context, node) as feeder:
             assert (await feed_meps(synthetic_meps(5), [feeder])).complete
         assert refused(node, Endpoint.DATA, ConnectionRefusal.SOCKET_FULL)()
@@ -90,7 +90,7 @@ async def test_an_idle_data_connection_is_closed_and_its_feeder_connects_again_a
         assert (await feed_meps(synthetic_meps(5), [feeder])).complete
 
 
-async def test_a_subscriber_that_sends_more_than_subscriptions_need_is_cut_and_the_others_stay(
+async def test_a_subscriber_that_sends_too_much_is_disconnected_and_the_others_stay(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with limited(tmp_path) as (node, _):
@@ -104,7 +104,7 @@ async def test_a_subscriber_that_sends_more_than_subscriptions_need_is_cut_and_t
                     bad.send_what_fits(subscribe(i.to_bytes(8, "little")))
                 await eventually(refused(node, Endpoint.DECISIONS, ConnectionRefusal.UNEXPECTED_INPUT))
                 await eventually(bad.is_cut)
-            # The subscriptions of the connection are gone with it.
+            # Its subscriptions ended with the connection.
             await eventually(lambda: node.counters.decisions.subscribers == 1)
             async with make_feeder(context, node) as feeder:
                 assert (await feed_meps(synthetic_meps(3), [feeder])).complete
@@ -112,11 +112,11 @@ async def test_a_subscriber_that_sends_more_than_subscriptions_need_is_cut_and_t
                 assert await good.recv()
 
 
-async def test_a_flood_of_subscriptions_is_ended_before_the_next_look_at_all_connections(
+async def test_a_flood_of_subscriptions_ends_before_the_next_check_of_all_connections(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_limiter, "LOOK_SECONDS", 1000.0)
-    # Not over before the flood comes on a busy machine.
+    # Long enough for the flood to arrive first on a busy machine.
     monkeypatch.setattr(connection_limiter, "OUTPUT_LOOK_SECONDS", 1.0)
     async with limited(tmp_path) as (node, _):
         with RawPeer(port(node.publisher.endpoint)) as peer:

@@ -10,7 +10,7 @@ from hltnode.daemon.security.tcp_connection import address_group, is_this_machin
 LIMITS = ConnectionLimits(connections=10, per_address=4, this_machine=6)
 
 
-def test_one_address_gets_its_number_and_the_next_connection_is_refused() -> None:
+def test_a_connection_above_the_limit_of_its_address_is_refused() -> None:
     table = ConnectionTable(LIMITS)
     assert [table.opened(fd, "10.0.0.1") for fd in range(4)] == [None] * 4
     assert table.opened(4, "10.0.0.1") == (4, ConnectionRefusal.ADDRESS_FULL)
@@ -29,14 +29,14 @@ def test_a_full_socket_refuses_the_newest_connection_of_the_address_that_has_mos
     table = ConnectionTable(LIMITS)
     for fd, address in enumerate(["10.0.0.1"] * 4 + ["10.0.0.2"] * 4 + ["10.0.0.3", "10.0.0.4"]):
         assert table.opened(fd, address) is None
-    # A feeder of a fifth machine is taken, at the expense of a machine that has many.
+    # A feeder of a fifth machine is admitted; a machine with many connections loses one.
     assert table.opened(20, "10.0.0.5") == (3, ConnectionRefusal.SOCKET_FULL)
     assert table.opened(21, "10.0.0.6") == (7, ConnectionRefusal.SOCKET_FULL)
     assert len(table) == 10
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 30), st.sampled_from(["127.0.0.1", "10.0.0.1", "10.0.0.2"]))))
-def test_no_limit_is_ever_exceeded_and_what_is_refused_is_gone(steps: list[tuple[bool, int, str]]) -> None:
+def test_no_limit_is_ever_exceeded_and_refused_connections_are_removed(steps: list[tuple[bool, int, str]]) -> None:
     table = ConnectionTable(LIMITS)
     known: dict[int, str] = {}
     for is_opened, fd, address in steps:

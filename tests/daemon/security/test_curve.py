@@ -1,4 +1,4 @@
-"""CURVE between real sockets: who has the right keys gets in, and everybody else is counted."""
+"""CURVE between real sockets: peers with the right keys are admitted, all others are refused and counted."""
 
 import asyncio
 import functools
@@ -35,7 +35,7 @@ FOLDERS = {"node": "node", "feeders": "feeder", "operators": "shift", "consumers
 
 
 class Keyring:
-    """Key files of a site: node, a feeder, an operator, a consumer, and a stranger who made his own."""
+    """Key files of a site: node, feeder, operator, consumer, and a stranger with keys of its own."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -75,7 +75,7 @@ def curve_feeder(context: zmq.asyncio.Context, node: Node, keys: FeederKeys) -> 
 
 
 def failed_handshakes(node: Node, endpoint: Endpoint) -> int:
-    """Which of the two sees first that the other one speaks something else is a matter of luck."""
+    """Either side may notice the other protocol first."""
     connections = node.counters.operation.connections
     return (
         connections[endpoint, ConnectionEvent.HANDSHAKE_PROTOCOL] + connections[endpoint, ConnectionEvent.HANDSHAKE_CUT]
@@ -106,7 +106,7 @@ async def test_a_feeder_with_a_known_key_feeds_and_a_consumer_with_one_gets_deci
         }
 
 
-async def test_a_key_that_is_on_no_list_is_refused_counted_and_the_feeder_told(
+async def test_a_feeder_with_an_unlisted_key_is_refused_counted_and_told(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
@@ -130,7 +130,7 @@ async def test_a_feeder_without_keys_is_refused_counted_and_told(
         assert node.counters.control_messages_received == 0
 
 
-async def test_who_encrypts_for_another_node_gets_no_word_through(
+async def test_a_client_with_the_key_of_another_node_cannot_send(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     mine = keys.of("feeders")
@@ -142,7 +142,9 @@ async def test_who_encrypts_for_another_node_gets_no_word_through(
         assert connections[Endpoint.CONTROL, ConnectionEvent.CONNECTED] == 0
 
 
-async def test_a_plain_subscriber_hears_nothing(tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context) -> None:
+async def test_a_subscriber_without_keys_receives_nothing(
+    tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
+) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
         with context.socket(zmq.SUB) as subscriber:
             subscriber.subscribe(b"")
@@ -163,7 +165,7 @@ async def ask(context: zmq.asyncio.Context, node: Node, keys: ClientKeys, name: 
 
 
 ROLES = {
-    # Who gets through the handshake of which socket.
+    # The sockets to which each role is admitted.
     Endpoint.DATA: {"feeders"},
     Endpoint.CONTROL: {"feeders", "operators"},
     Endpoint.DECISIONS: {"consumers", "operators"},
@@ -172,7 +174,7 @@ ROLES = {
 
 
 @pytest.mark.parametrize("endpoint", ROLES)
-async def test_a_key_opens_the_sockets_of_its_role_and_no_other(
+async def test_a_key_is_admitted_to_the_sockets_of_its_role_only(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context, endpoint: Endpoint
 ) -> None:
     config = keys.config(tmp_path, encrypt_data=True)
@@ -201,7 +203,7 @@ async def test_a_key_opens_the_sockets_of_its_role_and_no_other(
                     assert operation.connections[endpoint, ConnectionEvent.CONNECTED] == before, role
 
 
-async def test_an_operators_key_gives_commands_and_does_not_feed(
+async def test_an_operator_key_may_command_and_may_not_feed(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
@@ -216,7 +218,7 @@ async def test_an_operators_key_gives_commands_and_does_not_feed(
         assert node.builder.run is None
 
 
-async def test_operators_command_and_feeders_do_not(
+async def test_operators_may_command_and_feeders_may_not(
     tmp_path: Path, keys: Keyring, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(keys.config(tmp_path)) as (node, _):
@@ -227,7 +229,7 @@ async def test_operators_command_and_feeders_do_not(
         assert (obeyed.ok, obeyed.state) == (True, RunState.PAUSED)
 
 
-async def test_everything_works_on_uvloop_where_the_node_runs(tmp_path: Path) -> None:
+async def test_keys_work_on_uvloop_as_in_production(tmp_path: Path) -> None:
     async def scenario() -> tuple[type, bool, list[bool], set[LoginFailure]]:
         keys = Keyring(tmp_path / "keys")
         mine = keys.of("feeders")
@@ -251,7 +253,7 @@ async def test_everything_works_on_uvloop_where_the_node_runs(tmp_path: Path) ->
     )
 
 
-def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, keys: Keyring) -> None:
+def test_a_bad_key_file_stops_the_start_and_is_named(tmp_path: Path, keys: Keyring) -> None:
     async def start() -> None:
         async with running_node(keys.config(tmp_path)):
             pass
@@ -261,7 +263,7 @@ def test_a_key_file_that_is_bad_stops_the_start_with_its_name(tmp_path: Path, ke
         asyncio.run(start())
 
 
-def test_keys_without_an_allow_list_are_a_mistake_and_so_is_a_list_without_keys(tmp_path: Path) -> None:
+def test_keys_without_an_allow_list_and_a_list_without_keys_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     for text, key in (
         ('server_key = "a"', "security.feeders"),

@@ -1,4 +1,4 @@
-"""Key files and tokens: written for their owner alone, and refused with the name of the file when they are bad."""
+"""Key files and tokens: readable by their owner only; bad files are refused by name."""
 
 import stat
 from pathlib import Path
@@ -15,7 +15,7 @@ if not zmq.has("curve"):
     pytest.skip("libzmq has no CURVE", allow_module_level=True)
 
 
-def test_a_new_pair_is_a_pair_and_only_its_owner_reads_the_secret(tmp_path: Path) -> None:
+def test_a_new_key_pair_is_valid_and_only_its_owner_can_read_the_secret(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["keys", "create", str(tmp_path / "keys"), "--name", "farm-1"])
     assert result.exit_code == 0, result.output
     secret = tmp_path / "keys" / "farm-1.key_secret"
@@ -36,14 +36,14 @@ def test_a_name_cannot_leave_the_directory(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["keys", "create", str(tmp_path), "--name", "../a"]).exit_code == 2
 
 
-def test_a_secret_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
+def test_a_secret_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     _, secret = create_key_pair(tmp_path, "a")
     secret.chmod(0o644)
     with pytest.raises(SecurityError, match="it is readable"):
         load_key_pair(secret)
 
 
-def test_files_that_hold_no_key_are_named(tmp_path: Path) -> None:
+def test_files_without_a_key_are_refused_by_name(tmp_path: Path) -> None:
     public, secret = create_key_pair(tmp_path, "a")
     bad = tmp_path / "bad.key"
     for content in ("", "hello", 'public-key = "short"', f'public-key = "{"~" * 40}"', "x" * 100_000):

@@ -1,4 +1,4 @@
-"""Peers leave descriptors for files: the limits fit what the process may open, or the node says so."""
+"""Limits on connections leave descriptors for files, or the node does not start."""
 
 import resource
 
@@ -22,7 +22,7 @@ def test_limits_that_fit_stay() -> None:
 
 
 @pytest.mark.parametrize("descriptors", [1024, 4096, 8703])
-def test_limits_that_do_not_fit_are_lowered_so_that_a_reserve_stays(descriptors: int) -> None:
+def test_limits_above_the_descriptors_are_lowered_and_keep_a_reserve(descriptors: int) -> None:
     lowered = limits_that_fit(LIMITS, 4, descriptors)
     assert 16 <= lowered.connections < 1024
     assert PER_CONNECTION * 4 * lowered.connections + RESERVE <= descriptors

@@ -1,4 +1,4 @@
-"""Which connections have to end for what they have sent and not finished; the feeder that does nothing wrong stays."""
+"""Which connections must end for unfinished messages, and which feeders stay."""
 
 import pytest
 
@@ -23,7 +23,7 @@ class FakeFrame:
 
 
 class Wire:
-    """Connections, what was read of them, and the clock."""
+    """Connections, the bytes read from each, and the clock."""
 
     def __init__(self, rules: InputRules = RULES) -> None:
         self.received = ReceivedInput()
@@ -52,7 +52,7 @@ class Wire:
         return [refusal for _ in range(n) for refusal in self.look()]
 
 
-def test_frames_that_are_taken_as_they_come_are_never_held_against_a_feeder() -> None:
+def test_a_feeder_whose_frames_are_received_in_time_is_never_refused() -> None:
     wire = Wire()
     wire.opened(7)
     for second in range(1000):
@@ -64,7 +64,7 @@ def test_frames_that_are_taken_as_they_come_are_never_held_against_a_feeder() ->
     assert wire.watch.held < 4096
 
 
-def test_a_message_larger_than_any_is_ended_although_its_parts_are_small() -> None:
+def test_a_message_above_the_size_limit_ends_its_connection_even_with_small_parts() -> None:
     wire = Wire()
     wire.opened(7)
     assert wire.looks(3) == []
@@ -72,7 +72,7 @@ def test_a_message_larger_than_any_is_ended_although_its_parts_are_small() -> No
     assert wire.looks(3) == [(7, ConnectionRefusal.UNFINISHED)]
 
 
-def test_a_large_frame_on_a_slow_network_may_take_its_time_and_no_longer() -> None:
+def test_a_large_frame_on_a_slow_network_must_arrive_within_the_time_limit() -> None:
     wire = Wire()
     wire.opened(7)
     for _ in range(90):
@@ -81,7 +81,7 @@ def test_a_large_frame_on_a_slow_network_may_take_its_time_and_no_longer() -> No
     assert wire.looks(20) == [(7, ConnectionRefusal.STALLED)]
 
 
-def test_frames_that_wait_for_a_busy_node_are_not_the_fault_of_their_feeder() -> None:
+def test_frames_that_wait_for_a_busy_node_end_no_connection() -> None:
     wire = Wire()
     wire.opened(7)
     wire.read[7] += 90 * MIB
@@ -95,18 +95,18 @@ def test_frames_that_come_after_a_long_silence_may_wait_for_a_busy_node(mib: int
     wire.opened(7)
     wire.delivered(7, MIB)
     wire.read[7] += MIB
-    # Without credit for the next MEP.
+    # The feeder has no credit for the next MEP.
     assert not wire.looks(300)
     wire.read[7] += mib * MIB
     assert not wire.look()
     wire.delivered(7, mib * MIB)
     assert not wire.looks(300)
-    # One that is never finished is ended all the same.
+    # A frame that is never finished still ends its connection.
     wire.read[7] += mib * MIB
     assert wire.looks(120) == [(7, ConnectionRefusal.STALLED if mib == 1 else ConnectionRefusal.UNFINISHED)]
 
 
-def test_a_pause_of_the_whole_node_is_not_the_fault_of_its_peers() -> None:
+def test_a_pause_of_the_whole_node_ends_no_connection() -> None:
     wire = Wire()
     wire.opened(7)
     assert wire.looks(5) == []
@@ -116,7 +116,7 @@ def test_a_pause_of_the_whole_node_is_not_the_fault_of_its_peers() -> None:
     assert wire.looks(5) == []
 
 
-def test_together_they_may_hold_no_more_than_the_total_and_the_largest_ends_first() -> None:
+def test_above_the_total_limit_the_largest_connections_end_first() -> None:
     wire = Wire()
     for descriptor in range(8):
         wire.opened(descriptor)
@@ -127,7 +127,7 @@ def test_together_they_may_hold_no_more_than_the_total_and_the_largest_ends_firs
     assert wire.watch.held < 100 * MIB
 
 
-def test_small_frames_are_counted_with_the_memory_that_each_of_them_takes() -> None:
+def test_small_frames_count_with_the_memory_that_each_uses() -> None:
     wire = Wire()
     wire.opened(7)
     wire.delivered(7, 32 * MIB)
@@ -139,7 +139,7 @@ def test_small_frames_are_counted_with_the_memory_that_each_of_them_takes() -> N
     assert wire.look(was_empty=False) == [(7, ConnectionRefusal.UNFINISHED)]
 
 
-def test_what_a_refused_connection_has_queued_is_dropped_until_its_descriptor_is_used_again() -> None:
+def test_queued_messages_of_a_refused_connection_are_dropped_until_its_descriptor_is_reused() -> None:
     wire = Wire()
     wire.opened(7)
     wire.received.tally.refuse(7)
@@ -149,18 +149,18 @@ def test_what_a_refused_connection_has_queued_is_dropped_until_its_descriptor_is
     assert wire.delivered(7, 100)
 
 
-def test_frames_of_an_earlier_connection_give_the_next_one_no_credit() -> None:
+def test_frames_of_an_earlier_connection_do_not_count_for_the_next_one() -> None:
     wire = Wire()
     wire.opened(7)
     wire.watch.closed(7)
     wire.opened(7)
-    wire.delivered(7, 50 * MIB)  # still queued of the first one
+    wire.delivered(7, 50 * MIB)  # queued messages of the first connection
     assert wire.look() == []
     wire.read[7] += 20 * MIB + 4096
     assert wire.looks(3) == [(7, ConnectionRefusal.UNFINISHED)]
 
 
-def test_a_connection_that_never_sends_a_message_is_closed_and_heartbeats_do_not_save_it() -> None:
+def test_a_connection_with_heartbeats_and_no_messages_is_closed() -> None:
     wire = Wire(InputRules(message_bytes=MIB, total_bytes=MIB, stalled_ns=SECOND_NS, idle_ns=60 * SECOND_NS))
     wire.opened(7)
     for _ in range(60):
@@ -170,7 +170,7 @@ def test_a_connection_that_never_sends_a_message_is_closed_and_heartbeats_do_not
 
 
 @pytest.mark.parametrize("n", [1, 100])
-def test_the_one_that_may_have_made_the_heap_grow_is_found(n: int) -> None:
+def test_the_connection_that_explains_growth_of_the_heap_is_found(n: int) -> None:
     wire = Wire()
     for descriptor in range(n):
         wire.opened(descriptor)
@@ -185,7 +185,7 @@ def test_the_one_that_may_have_made_the_heap_grow_is_found(n: int) -> None:
     assert found[1] == pytest.approx(4 * MIB * 33, rel=0.01)
 
 
-def test_nobody_is_blamed_for_a_heap_that_others_have_filled() -> None:
+def test_growth_of_the_heap_without_input_of_peers_ends_no_connection() -> None:
     wire = Wire()
     wire.opened(7)
     wire.delivered(7, MIB)

@@ -1,5 +1,4 @@
-"""What whoever reaches a port without keys can do to the data. SECURITY.md says it; these are no defects to be mended
-without keys, and each has a limit."""
+"""What a client that reaches a port can do without keys. SECURITY.md lists these limits; only keys can change them."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,7 +26,7 @@ async def context() -> AsyncIterator[zmq.asyncio.Context]:
     context.destroy(linger=0)
 
 
-async def test_a_forged_fragment_that_comes_first_is_built_and_the_true_one_is_refused_and_counted(
+async def test_a_forged_fragment_that_comes_first_is_built_and_the_true_one_is_counted_as_refused(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     forged = next(synthetic_meps(1, seed=666)).mfps[SOURCES[0]]
@@ -39,7 +38,7 @@ async def test_a_forged_fragment_that_comes_first_is_built_and_the_true_one_is_r
             await eventually(lambda: node.counters.fragments_received == 1)
         report = await feed_meps(synthetic_meps(5), [feeder])
         assert (report.meps, report.unacknowledged) == (5, 0)
-        # No second fragment of a source is ever taken, so the forgery is visible here.
+        # A second fragment of a source is always refused, so the forgery is visible here.
         assert node.counters.fragments_rejected[RejectReason.DUPLICATE] == 1
         assert node.counters.fragments_built == 5 * len(SOURCES)
 
@@ -75,7 +74,7 @@ async def test_a_stranger_that_says_hello_first_keeps_a_feeder_out_until_it_leav
                 assert not node.counters.fragments_received
 
 
-async def test_a_stranger_on_a_push_socket_takes_events_away_from_its_consumer_and_reads_decisions(
+async def test_a_stranger_on_a_push_socket_gets_events_of_its_consumer_and_reads_decisions(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     config = make_config(tmp_path, events={"endpoint": "tcp://127.0.0.1:*"})

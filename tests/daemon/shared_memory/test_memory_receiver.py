@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.daemon._native import FragmentIntake, OpenMeps, Outcome, SourceTable
-from hltnode.daemon.configuration.model import SharedMemorySection
+from hltnode.daemon.configuration.input_sections import SharedMemorySection
 from hltnode.daemon.monitoring.counters import SharedMemoryCounters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.shared_memory import receiver as receiver_module

@@ -1,4 +1,4 @@
-"""Tests of files need no disk that forces: what is forced when is looked at by `test_power_cut`."""
+"""Tests of files need no disk that forces; `test_power_cut` checks when data are forced."""
 
 import os
 

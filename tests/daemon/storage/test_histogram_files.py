@@ -42,7 +42,7 @@ def test_hist_and_uproot_read_the_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
-    for name, data in (("text.root", b"not ROOT, but text that is long enough to be looked at as a header" * 9),):
+    for name, data in (("text.root", b"not ROOT, but text that is long enough to be read as a header" * 9),):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=f"{name}: cannot read histograms written by hltnode"):
             read_root(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Records of the journal in bytes: each is readable by itself, whatever becomes of the others."""
+"""Records of the journal in bytes: each is readable alone, even if others are damaged."""
 
 import random
 

@@ -189,7 +189,7 @@ class SimulatedGpu:
             raise CudaError(INVALID_VALUE)
 
     def free(self, pointer: int) -> None:
-        """Poison memory; it is not given out again, so that whoever uses it still finds poison."""
+        """Poison memory; it is not given out again, so a later user still finds poison."""
         if pointer:
             self._device_bytes.pop(pointer, None)
             self._pinned_bytes.pop(pointer, None)

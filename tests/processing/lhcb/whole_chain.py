@@ -62,7 +62,7 @@ def results(sequence: AlgorithmSequence) -> Sequence[str]:
 
 
 def compared() -> Sequence[str]:
-    """Of the VELO chain: everything that a physicist or the daemon may look at."""
+    """Of the VELO chain: everything that a physicist or the daemon may read."""
     outputs = [column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT]
     hits_and_tracks = [
         "velo_hits.x",

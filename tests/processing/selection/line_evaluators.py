@@ -69,7 +69,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Lines, and the columns that they look at."""
+    """Lines, and the columns that they read."""
 
     lines: tuple[Line, ...]
     event_words: tuple[Expression, ...]
@@ -122,7 +122,7 @@ def by_numpy(case: Case) -> Decided:
             given = np.asarray(case.columns[column.name])
             columns[column][: len(given)] = given if given.dtype.names else given.astype(column.dtype)
     assert algorithm.generated is not None
-    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), "it says that it gets on"
+    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), "it reports its progress"
     return _decided({column.name: content for column, content in columns.items()}, n)
 
 

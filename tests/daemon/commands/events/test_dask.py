@@ -51,7 +51,7 @@ def hltnode(*arguments: str | Path) -> str:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Sixteen events, drawn so often in random order that they fill several ranges, of which one is in both files."""
+    """Sixteen events, drawn repeatedly in random order until they fill several ranges; one range is in both files."""
     folder = tmp_path_factory.mktemp("sample")
     hltnode("simulate", "-n", "16", "--seed", "11", "-o", folder / "once.mdf")
     content = (folder / "once.mdf").read_bytes()
@@ -145,13 +145,13 @@ def test_the_ranges_of_a_killed_worker_are_done_again(
 ) -> None:
     with cluster(3) as (address, client):
         # It takes ranges and does nothing with them, until it is killed.
-        address_of_victim, victim = next(iter(client.run(os.getpid).items()))
-        os.kill(victim, signal.SIGSTOP)
+        address_of_killed, killed = next(iter(client.run(os.getpid).items()))
+        os.kill(killed, signal.SIGSTOP)
         with started(arguments_of(files, tmp_path / "o", "--dask", address), tmp_path / "log") as process:
             try:
-                wait_for(lambda: bool(client.processing()[address_of_victim]))
+                wait_for(lambda: bool(client.processing()[address_of_killed]))
             finally:
-                os.kill(victim, signal.SIGKILL)
+                os.kill(killed, signal.SIGKILL)
             assert process.wait(240) == 0, (tmp_path / "log").read_text()
     assert outputs_in(tmp_path / "o") == of_one_machine
 

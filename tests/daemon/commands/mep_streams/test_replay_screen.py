@@ -44,7 +44,7 @@ def test_several_processes_that_agree_on_their_last_mep_are_not_called_paused() 
 
 
 def test_backlog_and_credits_of_several_processes_are_those_of_one() -> None:
-    # The second one was looked at after the acknowledgement of a batch, the third one has not begun.
+    # The second one was read after the acknowledgement of a batch, the third one has not begun.
     joined = join_states(
         [ReplayState(backlog=16, credits=16), ReplayState(backlog=3, credits=8), ReplayState(backlog=0, credits=0)]
     )

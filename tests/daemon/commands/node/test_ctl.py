@@ -98,7 +98,7 @@ class StalledPoller(zmq.Poller):
 
 
 def test_what_has_come_while_the_command_did_not_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The begin of the command, of its request, and the first look.
+    # The start of the command, of its request, and the first poll.
     times = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
     monkeypatch.setattr("hltnode.daemon.commands.node.ctl.time", SimpleNamespace(monotonic=lambda: next(times)))
     monkeypatch.setattr("hltnode.daemon.commands.node.ctl.zmq.Poller", StalledPoller)

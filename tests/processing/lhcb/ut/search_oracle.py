@@ -1,4 +1,4 @@
-"""VELO-UT tracks in plain Python (docs/physics/ut.md), from the algorithm: windows look at all hits of a layer, all
+"""VELO-UT tracks in plain Python (docs/physics/ut.md), from the algorithm: windows search all hits of a layer, all
 sums in double precision."""
 
 from __future__ import annotations

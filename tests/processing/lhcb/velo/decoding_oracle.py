@@ -109,7 +109,7 @@ def sorted_hits(
     """(LHCbIDs, positions [n, 3] in mm, offset of each module pair), sorted by module pair, phi and id.
 
     Ids are compared after the sort by the exact azimuth; the kernel's is 2 pi / 2^16 coarse and 2e-6 rad off, so that
-    neighbours closer than that may stand the other way round.
+    neighbours closer than that may be in reverse order.
     """
     if not clusters:
         return np.empty(0, np.uint32), np.empty((0, 3)), np.zeros(27, np.int64)

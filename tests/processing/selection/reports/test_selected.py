@@ -31,7 +31,7 @@ def above(pt: float) -> Selection:
 
 
 def with_hits(least: int) -> Selection:
-    """Pairs whose first track has so many hits, or up to 7 more."""
+    """Pairs whose first track has this number of hits, or up to 7 more."""
     return lambda p: (p.first.hits >= least) & (p.first.hits < least + 8)
 
 

@@ -117,7 +117,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Budget:
-    """What the search for a track may still look at."""
+    """The pairs and candidates that the search for a track may still try."""
 
     pairs: int
     candidates: int

@@ -1,0 +1,39 @@
+"""A MEP that a feeder keeps until its acknowledgement: its frames, and which of them must still be sent."""
+
+from dataclasses import dataclass
+
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import RejectReason
+
+
+class KeptMep:
+    """The frames of a MEP by source, and the state of their delivery."""
+
+    __slots__ = ("active", "at_node", "attempts", "frames", "held", "last_turn", "nacked", "turns", "waiting")
+
+    def __init__(self, frames: dict[int, Buffer]) -> None:
+        self.frames = frames
+        self.waiting = dict.fromkeys(reversed(frames))
+        """Sources whose frames are still to be sent, the next one last."""
+        self.active = False
+        self.at_node = False
+        """The node reported that the MEP is there: its refused fragments are repeated, not the whole MEP."""
+        self.held = False
+        """The node reported that it holds the whole MEP."""
+        self.last_turn = 0
+        """Sequence number of its last sent frame."""
+        self.turns = 0
+        """How many times the node had no slot for it."""
+        self.nacked: dict[int, RejectReason] = {}
+        """Sources whose fragment was refused and is not repeated yet."""
+        self.attempts: dict[int, int] = {}
+        """Damaged arrivals by source."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextFrames:
+    """Frames of a MEP in sending order, and their sources."""
+
+    mep: int
+    sources: list[int]
+    frames: list[Buffer]

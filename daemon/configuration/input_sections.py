@@ -1,0 +1,128 @@
+"""Sections on the input of a node: sockets, limits on peers, event building, the tap.
+
+`tools/generate_reference.py` writes the docstrings of the keys to docs/reference/configuration.md.
+"""
+
+from pydantic import Field
+
+from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
+from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, Section, SourceIds, UnixPath
+
+
+class NetworkSection(Section):
+    """ZeroMQ sockets. SECURITY.md lists the rights of a client at each of them."""
+
+    data: Endpoint = "tcp://127.0.0.1:5555"
+    """PULL socket that receives the fragments."""
+    control: Endpoint = "tcp://127.0.0.1:5556"
+    """ROUTER socket for hello, credits, acknowledgements and end of run."""
+    decisions: Endpoint = "tcp://127.0.0.1:5557"
+    """XPUB socket that sends the decisions."""
+    max_frame_bytes: int = Field(default=16 * MIB, ge=KIB, le=1024 * MIB)
+    """Largest fragment (transport header and MFP) in bytes; a longer frame closes its connection."""
+    io_threads: int = Field(default=1, ge=1, le=16)
+    """ZeroMQ input/output threads; about one per gigabyte per second."""
+    copy_threads: int = Field(default=1, ge=1, le=16)
+    """Threads that copy fragments to their places and compute their CRC, including the thread of the event loop; about
+    one per three gigabytes per second."""
+
+
+class SharedMemorySection(Section):
+    """Feeders of this machine that share memory with the node: only the places of fragments are sent."""
+
+    socket: UnixPath | None = None
+    """Unix socket at which feeders pass their memory (`hltnode replay --to shm:///PATH`); off if not set. By its
+    permissions only the user of the node may connect."""
+    group: str | None = Field(default=None, min_length=1)
+    """Group whose members may also connect to the socket."""
+    max_segments: int = Field(default=64, ge=1, le=4096)
+    """Most feeders with shared memory at a time."""
+    max_segment_bytes: int = Field(default=1024 * MIB, ge=4 * KIB, le=1_048_576 * MIB)
+    """Largest memory of one feeder in bytes. It belongs to the feeder, and uses only addresses in the node."""
+
+    @property
+    def n_descriptors(self) -> int:
+        """Most descriptors of feeders with shared memory: one for the connection, one for the memory."""
+        return 0 if self.socket is None else 2 * self.max_segments
+
+
+class LimitsSection(Section):
+    """Limits on the connections and memory of peers, each and in total. SECURITY.md explains them."""
+
+    connections: int = Field(default=1024, ge=16, le=65_536)
+    """Most connections to one socket, at least `builder.min_feeders`. A full socket refuses the address with the most
+    connections."""
+    connections_per_address: int = Field(default=128, ge=1, le=65_536)
+    """Most connections of one address (of a /64 network with IPv6) to one socket."""
+    connections_of_this_machine: int = Field(default=512, ge=1, le=65_536)
+    """The same for the loopback."""
+    unfinished_bytes: int | None = Field(default=None, ge=MIB)
+    """Most bytes of unfinished and waiting frames on all data connections. Above it the connections with the most bytes
+    are closed. Default: `pipeline.slots` × `pipeline.slot_bytes` plus 64 MiB, more than the credits allow."""
+    unfinished_seconds: float = Field(default=10.0, ge=0.1, le=3600.0)
+    """Time in seconds for one frame or message above 64 KiB to arrive completely. After it the connection is closed."""
+    idle_seconds: float = Field(default=3600.0, ge=1.0, le=1e6)
+    """Time in seconds without a frame after which a data connection is closed. A feeder reconnects automatically."""
+    http_connections: int = Field(default=32, ge=8, le=1024)
+    """Most HTTP connections at a time; a quarter of them is reserved for this machine."""
+    http_connections_per_address: int = Field(default=8, ge=1, le=1024)
+    """Most HTTP connections of one other address at a time."""
+
+
+class BuilderSection(Section):
+    """Event building: deadlines and limits of MEPs."""
+
+    min_feeders: int = Field(default=1, ge=1, le=4096)
+    """Number of connected feeders that the node needs to be ready and to start a run. If feeders announce that more
+    feeders share the sources of a run (`hltnode replay --sources`, `--part`, `--jobs`), the node waits for all of
+    them."""
+    max_feeders: int = Field(default=512, ge=1, le=4096)
+    """Most feeders of a run; others are refused."""
+    expected_sources: SourceIds | None = None
+    """Source ids of a complete MEP; if not set, the sources that the feeders announce."""
+    mep_timeout_ms: int = Field(default=750, ge=1, le=600_000)
+    """Time in milliseconds from the last fragment of a MEP until the MEP is closed incomplete. It applies if no feeder
+    of a missing source is awaited: the feeders are not connected, or have sent a younger MEP."""
+    feeder_timeout_ms: int = Field(default=10_000, ge=1, le=3_600_000)
+    """Time in milliseconds for which MEPs wait for a connected feeder that is behind the others and sends nothing.
+    Meanwhile the credits hold back the others (dead time with reason feeder)."""
+    max_mep_bytes: int = Field(default=32 * MIB, ge=4 * KIB, le=4096 * MIB)
+    """Largest MEP in bytes (sum of its MFPs). An open MEP reserves this much of a slot."""
+    silent_source_ms: int = Field(default=5000, ge=100, le=3_600_000)
+    """Time in milliseconds without fragments after which a source is reported as silent while others send. A source
+    that waits for credits is not silent."""
+    overtaken_after_ms: int = Field(default=250, ge=1, le=600_000)
+    """Time in milliseconds for which a MEP stays open after all its missing sources have sent a later MEP. It must be
+    longer than the repeat of a damaged fragment takes."""
+    evict_after_ms: int = Field(default=400, ge=1, le=600_000)
+    """The same as `mep_timeout_ms`, when no slot has a place and complete MEPs wait for this one."""
+    on_timeout: IncompletePolicy = IncompletePolicy.BUILD
+    """MEPs closed by timeout: build decides with the received fragments and flags the events as incomplete; error sends
+    all events of the MEP to the error stream."""
+    on_overtaken: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs whose missing sources have all sent a later MEP."""
+    on_evicted: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for evicted MEPs."""
+    on_end_of_run: IncompletePolicy = IncompletePolicy.BUILD
+    """The same for MEPs that were incomplete when the run ended."""
+    closed_ring: int = Field(default=65_536, ge=16, le=16_777_216)
+    """Number of MEP ids, from the oldest unacknowledged one, that the node tells apart as open, duplicate or late."""
+
+    def error_on(self) -> frozenset[CloseReason]:
+        """The close reasons whose MEPs go to the error stream."""
+        policies = {
+            CloseReason.TIMEOUT: self.on_timeout,
+            CloseReason.OVERTAKEN: self.on_overtaken,
+            CloseReason.EVICTED: self.on_evicted,
+            CloseReason.END_OF_RUN: self.on_end_of_run,
+        }
+        return frozenset(reason for reason, policy in policies.items() if policy is IncompletePolicy.ERROR)
+
+
+class TapSection(Section):
+    """The tap: it publishes the accepted fragments for `hltnode record`, and never delays the node."""
+
+    endpoint: Endpoint | None = None
+    """Socket of the tap (XPUB); off if not set."""
+    buffer_bytes: int = Field(default=64 * MIB, ge=MIB, le=65_536 * MIB)
+    """Most bytes of fragments that wait for a slow recorder. Above it MEPs are missing in the recording."""

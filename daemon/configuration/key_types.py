@@ -1,0 +1,70 @@
+"""Types of configuration keys, with the checks that a plain type does not make."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from hltnode.daemon.common.endpoints import check_endpoint
+from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
+
+CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
+# The longest path that fits the address of a Unix socket.
+MAX_UNIX_PATH = 107
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Section(BaseModel):
+    """A section of the configuration. The docstrings of its keys are the reference page."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _check_file_policy(policy: SlowConsumerPolicy) -> SlowConsumerPolicy:
+    if policy is SlowConsumerPolicy.DROP_OLD:
+        raise ValueError("expected wait or drop_new: events in a file cannot be dropped")
+    return policy
+
+
+def _check_unix_path(path: Path) -> Path:
+    if not path.is_absolute() or len(os.fsencode(path)) > MAX_UNIX_PATH:
+        raise ValueError(f"expected an absolute path of at most {MAX_UNIX_PATH} bytes")
+    return path
+
+
+def _check_path(value: object) -> object:
+    """Refuse an empty text, which would be the current folder."""
+    if value == "":
+        raise ValueError("expected a path")
+    return value
+
+
+def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(sources)) != len(sources):
+        raise ValueError("expected each source id once")
+    return sources
+
+
+Endpoint = Annotated[str, AfterValidator(check_endpoint)]
+FilePath = Annotated[Path, BeforeValidator(_check_path)]
+FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
+UnixPath = Annotated[Path, AfterValidator(_check_unix_path)]
+SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
+SourceIds = Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)]
+
+
+def _expand_credentials(value: object) -> object:
+    """Replace $CREDENTIALS_DIRECTORY/, the directory of the secrets of a service under systemd."""
+    _check_path(value)
+    if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
+        return value
+    directory = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not directory:
+        raise ValueError("expected the variable CREDENTIALS_DIRECTORY, which systemd sets for LoadCredential=")
+    return str(Path(directory) / value.removeprefix(CREDENTIALS_PREFIX))
+
+
+SecretPath = Annotated[Path, BeforeValidator(_expand_credentials)]

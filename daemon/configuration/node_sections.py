@@ -1,0 +1,106 @@
+"""Sections on the node itself: its name, computing, pages, keys and logs.
+
+`tools/generate_reference.py` writes the docstrings of the keys to docs/reference/configuration.md.
+"""
+
+import socket
+from typing import Annotated
+
+from pydantic import Field
+
+from hltnode.daemon.common.vocabulary import BackendChoice, LogFormat
+from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, SecretPath, Section
+
+
+class NodeSection(Section):
+    """Identity and start of the node."""
+
+    name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
+    run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
+    """Run number; 0 accepts the run of the first hello. A start command may name another run."""
+    autostart: bool = True
+    """Configure and start at once. If false, the node waits in state idle for `hltnode ctl configure` and `start`."""
+
+    unhealthy_after_ms: int = Field(default=30_000, ge=100, le=3_600_000)
+    """Time in milliseconds after which /healthz answers 503 if the disk refuses writes, or if built MEPs are not
+    acknowledged. The node continues to retry."""
+
+
+class PipelineSection(Section):
+    """Slots, and the back end that computes their batches."""
+
+    slots: int = Field(default=3, ge=2, le=64)
+    """Number of slots: with three, one fills, one computes and one is gathered."""
+    slot_bytes: int = Field(default=128 * MIB, ge=4 * KIB, le=16_384 * MIB)
+    """Input buffer of one slot in bytes (pinned memory with CUDA)."""
+    max_events: int = Field(default=4096, ge=1, le=1_048_576)
+    """Most events of a batch, and of a MEP."""
+    flush_deadline_us: int = Field(default=20_000, ge=50, le=60_000_000)
+    """Time in microseconds from the first fragment in a slot until the slot is sealed, even if it is not full. Its
+    precision is that of the kernel's timers."""
+    backend: BackendChoice = BackendChoice.AUTO
+    """auto uses CUDA, or the CPU if CuPy, the driver or a GPU is missing. If a present GPU cannot be used, the start
+    fails."""
+    device: int = Field(default=0, ge=0, le=1023)
+    """Number of the GPU in nvidia-smi, counted from 0 among those in CUDA_VISIBLE_DEVICES. A node uses one GPU; several
+    GPUs need a node each."""
+    threads: int = Field(default=0, ge=0, le=1024)
+    """Threads of the CPU back end; 0 uses one per core of the process."""
+
+
+class GeometrySection(Section):
+    """Description of the detector."""
+
+    directory: FilePath | None = None
+    """Directory with the geometry files of the chain; default: its built-in geometry."""
+
+
+class TriggerSection(Section):
+    """The chain, and its trigger configuration."""
+
+    chain: str = Field(default="lhcb", min_length=1)
+    """Name of the installed chain that runs (an entry point of the group `hltnode.chains`)."""
+    file: FilePath | None = None
+    """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
+
+
+class HttpSection(Section):
+    """The status page, /metrics, /histograms, /healthz, /readyz, /status and /control."""
+
+    host: str = Field(default="127.0.0.1", min_length=1)
+    """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
+    port: int = Field(default=9105, ge=0, le=65_535)
+    """TCP port; 0 takes a free one."""
+    host_names: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    """Host names under which the pages answer, in addition to localhost and addresses. Set them if a proxy passes on
+    its own name. If not set, the pages answer under all names, unless the node listens only on this machine."""
+    event_picture_s: float = Field(default=10.0, ge=0.0, le=3600.0)
+    """Time in seconds between two accepted events that are drawn for the status page while it is open; 0: no event is
+    drawn."""
+
+
+class SecuritySection(Section):
+    """Keys and tokens, always in files. A path may begin with $CREDENTIALS_DIRECTORY/ (systemd's LoadCredential=)."""
+
+    server_key: SecretPath | None = None
+    """Secret key file of this node (`hltnode keys create`). If set, all sockets except data accept only CURVE."""
+    feeders: SecretPath | None = None
+    """Directory with the public keys (*.key) of the feeders: they may connect to control and data, and send data."""
+    operators: SecretPath | None = None
+    """Directory with the public keys of operators: they may give commands on control, and receive all outputs."""
+    consumers: SecretPath | None = None
+    """Directory with the public keys of consumers: they may receive decisions and events, and nothing else."""
+    encrypt_data: bool = False
+    """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
+    http_token_file: SecretPath | None = None
+    """File with the token that POST /control/... needs. Without it HTTP accepts no commands."""
+
+
+class LogSection(Section):
+    """Log lines on standard error."""
+
+    level: str = Field(default="info", pattern=r"^(debug|info|warning|error|critical)$")
+    """debug, info, warning, error or critical."""
+    format: LogFormat = LogFormat.JSON
+    """json for production, console for a terminal."""

@@ -1,0 +1,394 @@
+"""The table of the node's metrics: name, help text, label, and how the values are read. A new metric is one row here.
+
+Three kinds of metrics have modules of their own, because other rules decide which samples exist: readout sources
+(`source_metrics`), the GPU (`gpu_metrics`) and monitoring histograms (`histograms`).
+"""
+
+from collections.abc import Callable
+
+from hltnode.daemon.monitoring.counters import OutputCounters, StreamCounters
+from hltnode.daemon.monitoring.health import Condition
+from hltnode.daemon.monitoring.metric_rows import (
+    ByLabel,
+    Kind,
+    Row,
+    counter,
+    counters,
+    gauge,
+    gauges,
+    histogram,
+    histograms,
+    info,
+)
+from hltnode.protocol.transport.run_control_messages import RunState
+
+# Only the first few of a thousand lost feeders are named: they show what the lost ones have in common.
+SHOWN_FEEDERS = 16
+
+
+def _of_outputs(value: Callable[[OutputCounters], int]) -> ByLabel:
+    return lambda r: [(name, value(output)) for name, output in r.counters.outputs.items()]
+
+
+def _of_streams(value: Callable[[StreamCounters], int]) -> ByLabel:
+    return lambda r: [(name, value(stream)) for name, stream in r.counters.writer.streams.items()]
+
+
+TABLE = (
+    # What runs
+    info("build", "What is running on this node.", lambda r: r.build),
+    info(
+        "run",
+        "The run, its state, and what decides on its events.",
+        lambda r: {
+            "run": str(r.state.run),
+            "state": r.state.run_state,
+            "version": r.build["version"],
+            "tck": r.build["tck"],
+        },
+    ),
+    gauge("run_active", "1 from when all feeders of a run have come until its end.", lambda r: r.state.run_active),
+    gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", lambda r: r.state.run),
+    # Health
+    gauge(
+        "healthy",
+        "1 if the loop and the pipeline tick, MEPs are acknowledged and the disk takes events.",
+        lambda r: r.is_healthy,
+    ),
+    gauge("ready", "1 if feeders may send.", lambda r: not r.problems),
+    gauges(
+        "condition",
+        "1 if the condition of readiness holds.",
+        "condition",
+        lambda r: [(condition, condition not in r.problems) for condition in Condition],
+    ),
+    gauge("event_loop_lag_seconds", "Delay of the last timer of the event loop.", lambda r: r.counters.loop_lag),
+    gauge(
+        "event_loop_lag_max_seconds", "Largest delay of a timer of the event loop.", lambda r: r.counters.loop_lag_max
+    ),
+    counter(
+        "event_loop_stalls",
+        "Timers of the event loop that came more than 0.25 s late.",
+        lambda r: r.counters.loop_stalls,
+    ),
+    counters(
+        "exceptions",
+        "Contained errors by the part where they appeared.",
+        "where",
+        lambda r: r.counters.exceptions.items(),
+    ),
+    # Fragments
+    counter(
+        "fragments_received",
+        "Frames taken from the data socket and shared memory.",
+        lambda r: r.counters.fragments_received,
+    ),
+    counter("fragment_bytes_received", "Bytes of these frames.", lambda r: r.counters.fragment_bytes_received),
+    counter("fragments_built", "Fragments of MEPs that were closed and built.", lambda r: r.counters.fragments_built),
+    counter(
+        "fragments_lost_in_drop",
+        "Fragments of open MEPs that were revoked.",
+        lambda r: r.counters.fragments_lost_in_drop,
+    ),
+    counter(
+        "fragments_abandoned", "Fragments of MEPs open at a forced stop.", lambda r: r.counters.fragments_abandoned
+    ),
+    gauge(
+        "fragments_in_build",
+        "Fragments of MEPs that are open: received = built + lost_in_drop + abandoned + rejected + in_build.",
+        lambda r: r.state.fragments_in_build,
+    ),
+    counters(
+        "fragments_rejected", "Fragments refused, by reason.", "reason", lambda r: r.counters.fragments_rejected.items()
+    ),
+    # Feeders and control messages
+    gauge("feeders_connected", "Feeders that have said hello and not goodbye.", lambda r: r.state.feeders_connected),
+    gauge("feeders_expected", "Feeders that the configuration asks for.", lambda r: r.feeders_expected),
+    gauge(
+        "feeders_lost",
+        "Feeders of the run that had more to send and have gone or fallen silent.",
+        lambda r: len(r.state.lost_feeders),
+    ),
+    gauges(
+        "feeder_lost",
+        "1 for some of these.",
+        "name",
+        lambda r: [(name, 1) for name in r.state.lost_feeders[:SHOWN_FEEDERS]],
+    ),
+    gauge("sources_expected", "Sources of the run; 0 without one.", lambda r: len(r.state.sources)),
+    gauges(
+        "sources_silent",
+        "Sources that do not deliver while others do, by what their feeder is.",
+        "feeder",
+        lambda r: (
+            ("connected", len(r.state.silent_sources) - len(r.state.sources_of_lost_feeders)),
+            ("lost", len(r.state.sources_of_lost_feeders)),
+        ),
+    ),
+    counter(
+        "control_messages_received", "Control messages understood.", lambda r: r.counters.control_messages_received
+    ),
+    counter("control_messages_rejected", "Control messages refused.", lambda r: r.counters.control_messages_rejected),
+    counter(
+        "control_messages_unsent",
+        "Messages to feeders gone or not reading.",
+        lambda r: r.counters.control_messages_unsent,
+    ),
+    counters(
+        "hellos_refused", "Hellos of feeders refused, by reason.", "reason", lambda r: r.counters.hellos_refused.items()
+    ),
+    counters(
+        "control_messages_refused",
+        "Other messages refused, by reason.",
+        "reason",
+        lambda r: r.counters.messages_refused.items(),
+    ),
+    gauge("runs_kept", "Runs that feeders have not confirmed, beside the current one.", lambda r: r.state.runs_kept),
+    counter("credits_granted", "MEPs that feeders were allowed to send.", lambda r: r.counters.credits_granted),
+    gauge("credits_outstanding", "MEPs allowed and not yet opened.", lambda r: r.state.credits_outstanding),
+    counter("meps_acknowledged", "MEPs acknowledged to the feeders.", lambda r: r.counters.meps_acknowledged),
+    counter("nacks_sent", "Refusals sent to feeders.", lambda r: r.counters.nacks_sent),
+    counter("tap_meps", "MEPs that the tap has published for a recorder.", lambda r: r.counters.tap.meps),
+    counter(
+        "tap_meps_dropped",
+        "MEPs that the tap has dropped because a recorder was slow.",
+        lambda r: r.counters.tap.dropped,
+    ),
+    # Shared memory
+    gauge(
+        "shared_memory_segments", "Segments of feeders of this machine.", lambda r: r.counters.shared_memory.segments
+    ),
+    gauge("shared_memory_bytes", "Bytes of these segments.", lambda r: r.counters.shared_memory.bytes),
+    counter(
+        "shared_memory_range_messages",
+        "Messages that named frames in shared memory.",
+        lambda r: r.counters.shared_memory.range_messages,
+    ),
+    counter(
+        "shared_memory_left",
+        "Segments that were released because their feeder had ended without detaching them.",
+        lambda r: r.counters.shared_memory.left,
+    ),
+    counters(
+        "shared_memory_refused",
+        "Connections to the memory socket that the node has ended, by reason.",
+        "reason",
+        lambda r: r.counters.shared_memory.refused.items(),
+    ),
+    # Event building
+    counter("meps_opened", "MEPs of which a fragment arrived.", lambda r: r.counters.meps_opened),
+    counters("meps_closed", "MEPs closed, by reason.", "reason", lambda r: r.counters.meps_closed.items()),
+    counter("meps_abandoned", "MEPs open at a forced stop, or revoked.", lambda r: r.counters.meps_abandoned),
+    gauge("meps_open", "MEPs in build: opened = closed + abandoned + open.", lambda r: r.state.meps_open),
+    counter(
+        "accounting_broken", "Ends of runs with fragments or MEPs in no class.", lambda r: r.counters.accounting_broken
+    ),
+    # Pipeline
+    gauges("slots", "Slots by state.", "state", lambda r: r.state.slots.items()),
+    gauges(
+        "slot_bytes",
+        "Bytes of a slot on the device and pinned on the host; thread: bytes of each worker thread.",
+        "memory",
+        lambda r: (("device", r.memory.device), ("pinned", r.memory.pinned), ("thread", r.memory.thread)),
+    ),
+    gauge("plan_bytes_per_event", "Bytes that the largest batch takes for each event.", lambda r: r.memory.per_event),
+    counter("batches", "Batches computed.", lambda r: r.counters.batches),
+    histograms("stage_seconds", "Time of a batch in a stage.", "stage", lambda r: r.counters.stages.items()),
+    histograms(
+        "mep_stage_seconds",
+        "Time of a MEP in a stage on the way from its first fragment to its decision.",
+        "stage",
+        lambda r: r.counters.mep_stages.items(),
+    ),
+    histogram(
+        "mep_latency_seconds",
+        "From the first fragment of a MEP until its decision is sent: the sum of its stages.",
+        lambda r: r.counters.mep_latency,
+    ),
+    histogram(
+        "end_to_end_seconds", "From the close of a MEP until its decision is sent.", lambda r: r.counters.end_to_end
+    ),
+    counter("backend_errors", "Batches that the back end could not compute.", lambda r: r.counters.backend_errors),
+    counter(
+        "meps_not_processed",
+        "MEPs sent to the error stream without being computed, since sessions of the node had ended on them.",
+        lambda r: r.counters.meps_not_processed,
+    ),
+    counters(
+        "dead_time_seconds", "Time without free credits, by reason.", "reason", lambda r: r.counters.dead_time.items()
+    ),
+    # Decisions
+    counter("events_processed", "Events with a decision.", lambda r: r.counters.events_processed),
+    counter("events_accepted", "Events that at least one line accepted.", lambda r: r.counters.events_accepted),
+    counters(
+        "events_flagged",
+        "Events that carry the flag.",
+        "flag",
+        lambda r: r.counters.events_flagged.items(),
+    ),
+    counters(
+        "line_accepts",
+        "Events that the line accepted.",
+        "line",
+        lambda r: zip(r.counters.lines, r.counters.line_accepts, strict=True),
+    ),
+    counter(
+        "report_candidates_left_out",
+        "Selected candidates that did not fit in the reports of their events.",
+        lambda r: r.counters.candidates_left_out,
+    ),
+    counters(
+        "objects",
+        "Objects found in events, by collection of the chain.",
+        "collection",
+        lambda r: r.counters.objects.items(),
+    ),
+    # Outputs over sockets
+    counters("output_messages_sent", "Messages sent.", "output", _of_outputs(lambda output: output.sent)),
+    counters(
+        "output_messages_dropped",
+        "Messages that the output's policy dropped.",
+        "output",
+        _of_outputs(lambda output: sum(output.dropped.values())),
+    ),
+    counters(
+        "output_blocked",
+        "Attempts that the consumer's queue refused.",
+        "output",
+        _of_outputs(lambda output: output.blocked),
+    ),
+    gauges(
+        "output_messages_queued",
+        "Messages kept for a slow consumer.",
+        "output",
+        _of_outputs(lambda output: output.queued),
+    ),
+    counter("decisions_published", "Decisions handed to the publisher's socket.", lambda r: r.counters.decisions.sent),
+    counters(
+        "decisions_dropped",
+        "Decisions not published, by reason.",
+        "reason",
+        lambda r: r.counters.decisions.dropped.items(),
+    ),
+    counter(
+        "decisions_blocked", "Attempts that a full subscriber queue refused.", lambda r: r.counters.decisions.blocked
+    ),
+    gauge(
+        "decision_subscriptions", "Subscriptions to the decision stream.", lambda r: r.counters.decisions.subscribers
+    ),
+    # Files
+    counters("events_written", "Events handed to the disk.", "stream", _of_streams(lambda stream: stream.events)),
+    counters("event_bytes_written", "Bytes handed to the disk.", "stream", _of_streams(lambda stream: stream.bytes)),
+    counters(
+        "event_files_finished", "Files renamed to their final name.", "stream", _of_streams(lambda stream: stream.files)
+    ),
+    counters(
+        "events_dropped",
+        "Events not written because the disk refused.",
+        "stream",
+        _of_streams(lambda stream: stream.dropped),
+    ),
+    counters("write_errors", "Attempts that the disk refused.", "kind", lambda r: r.counters.writer.errors.items()),
+    gauge("event_bytes_pending", "Bytes waiting for the disk.", lambda r: r.counters.writer.pending_bytes),
+    gauge(
+        "output_queue_bytes",
+        "Records and decisions of batches that are gathered and not yet acknowledged.",
+        lambda r: r.state.output_queue_bytes,
+    ),
+    counters(
+        "quarantined_events",
+        "Events moved to quarantine/, by reason.",
+        "reason",
+        lambda r: r.counters.writer.quarantined_events.items(),
+    ),
+    counters(
+        "quarantined_files",
+        "Files written to quarantine/, by reason.",
+        "reason",
+        lambda r: r.counters.writer.quarantined_files.items(),
+    ),
+    counter(
+        "events_missing",
+        "Acknowledged events that the journal knows and that no file held at the start.",
+        lambda r: r.counters.writer.missing_events,
+    ),
+    counter(
+        "revoked_meps_out_of_reach",
+        "Revoked MEPs whose events are or may be in a finished file.",
+        lambda r: r.counters.writer.out_of_reach_meps,
+    ),
+    counter(
+        "journal_damage",
+        "Places where the journal was not readable at the start.",
+        lambda r: r.counters.writer.journal_damage,
+    ),
+    counter(
+        "power_cuts",
+        "Starts after which the machine had been down and the session before had not ended in order.",
+        lambda r: r.counters.writer.power_cuts,
+    ),
+    counters(
+        "histograms_saved",
+        "Attempts to write a file of histograms.",
+        "outcome",
+        lambda r: r.counters.writer.histogram_files.items(),
+    ),
+    gauge(
+        "output_free_bytes",
+        "Free bytes of the file system of output.directory; NaN if they cannot be read.",
+        lambda r: r.state.output_free_bytes,
+    ),
+    # Operation of the node
+    gauges(
+        "run_state",
+        "1 for the state of the run control.",
+        "state",
+        lambda r: [(known, known is r.state.run_state) for known in RunState],
+    ),
+    Row(
+        Kind.COUNTER,
+        "commands",
+        "Commands of operators.",
+        ("command", "outcome"),
+        lambda r: r.counters.operation.commands.items(),
+    ),
+    gauge("config_version", "Rises with each reload that was applied.", lambda r: r.counters.operation.config_version),
+    counters(
+        "config_reloads", "Reloads of the configuration.", "outcome", lambda r: r.counters.operation.reloads.items()
+    ),
+    gauge(
+        "last_reload_success_timestamp_seconds",
+        "Unix time when the configuration in force was read.",
+        lambda r: r.counters.operation.last_reload_s,
+    ),
+    Row(
+        Kind.COUNTER,
+        "connection_events",
+        "Connections made, ended or failed.",
+        ("socket", "event"),
+        lambda r: r.counters.operation.connections.items(),
+    ),
+    gauges(
+        "connections", "Connections that are open.", "socket", lambda r: r.counters.operation.open_connections.items()
+    ),
+    Row(
+        Kind.COUNTER,
+        "connections_refused",
+        "Connections that a limit has ended.",
+        ("socket", "reason"),
+        lambda r: r.counters.operation.connections_refused.items(),
+    ),
+    gauges(
+        "unfinished_bytes",
+        "Bytes read from peers that are not yet part of a message taken by the node.",
+        "socket",
+        lambda r: r.counters.operation.unfinished_bytes.items(),
+    ),
+    Row(
+        Kind.COUNTER,
+        "login_failures",
+        "Peers and commands refused.",
+        ("socket", "reason"),
+        lambda r: r.counters.operation.login_failures.items(),
+    ),
+)
