@@ -40,7 +40,7 @@ def simulated(path: Path, events: int) -> Sample:
         ({"events": 3}, "events"),
         ({"target": "avx512"}, "target"),
         ({"flags": [0, 2]}, "1 of 2 events have other flags"),
-        ({"counts": {"tracks": [900, 90], "pvs": [4, 1]}}, "other physics"),
+        ({"counts": {"tracks": [900, 90], "pvs": [4, 1]}}, "different physics"),
     ],
 )
 def test_unlike_things_are_refused(changed: dict[str, Any], reason: str) -> None:
