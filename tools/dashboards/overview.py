@@ -1,4 +1,4 @@
-"""The farm, and one node of it: run, state, readiness, version, alerts, disk, process."""
+"""The farm and its nodes: run, state, readiness, version, alerts, disk, process."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate, recent
 

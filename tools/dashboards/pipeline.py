@@ -1,4 +1,4 @@
-"""The way of a MEP through the node in time, the back end, and the GPU."""
+"""The times of a MEP in the node, the back end, and the GPU."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, quantile, quantiles, rate
 

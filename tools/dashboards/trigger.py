@@ -1,4 +1,4 @@
-"""What the lines accept, and what becomes of it."""
+"""Accepted events of lines, and their outputs."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate
 
