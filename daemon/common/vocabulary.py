@@ -49,9 +49,7 @@ class SlotState(StrEnum):
     FREE = "free"
     FILLING = "filling"
     SEALED = "sealed"
-    H2D = "h2d"
     RUN = "run"
-    D2H = "d2h"
     DONE = "done"
 
 

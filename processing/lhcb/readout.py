@@ -1,6 +1,7 @@
 """The readout of LHCb as chains and feeders use it."""
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import IntEnum
 from typing import cast
 
 from hltnode.processing.framework.readout import AUTO
@@ -45,6 +46,11 @@ class LhcbReadout:
     ) -> dict[int, bytes]:
         """protocol.lhcb.readout.mfps_of_events."""
         return mfps_of_events(events, first_event_id, cast(VeloBanks, encoding))
+
+
+def version_sizes(detector: str, versions: type[IntEnum]) -> dict[str, int]:
+    """Sizes for kernels: `<detector>_version_<name>` for each bank version that is read."""
+    return {f"{detector}_version_{version.name.lower()}": int(version) for version in versions}
 
 
 LHCB_READOUT = LhcbReadout()

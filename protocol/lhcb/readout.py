@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal
 
 from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, LhcbBankType
-from hltnode.protocol.lhcb.banks.velo import FIRST_SENSOR_PAIR_VERSION
+from hltnode.protocol.lhcb.bank_versions import DETECTORS, VELO, VeloVersion
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mfp import group_into_mfps
@@ -33,11 +33,7 @@ NOT_READ_WITH: dict[VeloEncoding, LhcbBankType] = {
 
 # Sides (C, A) of the sub-detectors with two readout halves.
 _TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
-    LhcbBankType.VP: (SubDetector.VELO_C, SubDetector.VELO_A),
-    LhcbBankType.VP_RETINA_CLUSTER: (SubDetector.VELO_C, SubDetector.VELO_A),
-    LhcbBankType.UT: (SubDetector.UT_C, SubDetector.UT_A),
-    LhcbBankType.FT_CLUSTER: (SubDetector.SCIFI_C, SubDetector.SCIFI_A),
-    LhcbBankType.MUON: (SubDetector.MUON_C, SubDetector.MUON_A),
+    bank_type: detector.sides for detector in DETECTORS for bank_type in detector.written
 }
 _ONE_SIDED: dict[int, SubDetector] = {
     # Simulated Rich banks have no field that selects one of the two detectors.
@@ -48,7 +44,7 @@ _ONE_SIDED: dict[int, SubDetector] = {
     LhcbBankType.PLUME: SubDetector.PLUME,
     LhcbBankType.MC_TRACKS: SubDetector.TDET,
 }
-_VELO_TYPES = frozenset({LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER})
+_VELO_TYPES = frozenset(VELO.written)
 
 
 def readout_source_id(bank: RawBank) -> int | None:
@@ -62,7 +58,7 @@ def readout_source_id(bank: RawBank) -> int | None:
     - Truth banks belong to the test detector: particles by their own number, vertices to number 1024.
     - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
     """
-    return _readout_source_id(bank.type, bank.version >= FIRST_SENSOR_PAIR_VERSION, bank.source_id)
+    return _readout_source_id(bank.type, bank.version >= VeloVersion.SENSOR_PAIRS, bank.source_id)
 
 
 @lru_cache(maxsize=16384)
@@ -113,7 +109,7 @@ def mfps_of_events(
     def source_of(bank: RawBank) -> int | None:
         bank_type, version, source, _ = bank
         return (
-            None if bank_type == unread else _readout_source_id(bank_type, version >= FIRST_SENSOR_PAIR_VERSION, source)
+            None if bank_type == unread else _readout_source_id(bank_type, version >= VeloVersion.SENSOR_PAIRS, source)
         )
 
     return group_into_mfps(events, first_event_id, source_of)

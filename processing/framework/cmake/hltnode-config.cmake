@@ -77,7 +77,7 @@ function(hltnode_add_instruction_set library list processing folders target)
   target_include_directories(${objects} PRIVATE ${folders})
   # No contraction to FMA: the same decisions on every instruction set, and on the GPU's comparison build.
   target_compile_options(${objects} PRIVATE -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
-                         -fvisibility=hidden -Wall -Wextra -Wno-unknown-pragmas ${ARGN})
+                         -fvisibility=hidden -Wall -Wextra -Werror=undef -Wno-unknown-pragmas ${ARGN})
   set_target_properties(${objects} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
   target_link_libraries(${library} PRIVATE ${objects})
 endfunction()

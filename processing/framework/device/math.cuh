@@ -14,7 +14,7 @@ constexpr float pi = 3.14159265358979f;
 /// Beside arithmetic, comparisons and `condition ? a : b`, such functions use these operations on the bits of numbers.
 template <typename Number>
 struct number_words
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     ;
 #else
 {

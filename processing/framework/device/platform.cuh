@@ -12,7 +12,16 @@
 // blocks. On a GPU they are in constant memory, and the compiler knows that their pointers point to global memory.
 #pragma once
 
+// HLT_ON_GPU is 1 in code for a GPU and 0 in code for a CPU. Only this header tests for the compilers of CUDA: other
+// files use `#if HLT_ON_GPU` or `#if !HLT_ON_GPU`. The macro always has a value, so that -Wundef finds a file that
+// tests it without this header. A condition on the architecture of a GPU tests __CUDA_ARCH__.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define HLT_ON_GPU 1
+#else
+#define HLT_ON_GPU 0
+#endif
+
+#if HLT_ON_GPU
 
 #if defined(__CUDACC_RTC__)
 using int8_t = signed char;
@@ -143,7 +152,7 @@ __device__ T max_of(T a, T b)
 /// compilers remove calls of functions that only prefetch.
 __device__ __forceinline__ void prefetch([[maybe_unused]] const void* address)
 {
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     __builtin_prefetch(address);
 #endif
 }
@@ -152,7 +161,7 @@ __device__ __forceinline__ void prefetch([[maybe_unused]] const void* address)
 template <typename Word>
 __device__ Word load_word(const uint8_t* bytes)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     return *reinterpret_cast<const Word*>(bytes);
 #else
     Word word;
@@ -164,7 +173,7 @@ __device__ Word load_word(const uint8_t* bytes)
 template <typename Word>
 __device__ void store_word(uint8_t* bytes, Word word)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     *reinterpret_cast<Word*>(bytes) = word;
 #else
     std::memcpy(bytes, &word, sizeof word);
@@ -183,7 +192,7 @@ struct alignas(16) four_of {
 /// The threads of a block set `n` words to 0; n is a multiple of 4, and the first word is aligned to 16 bytes.
 __device__ void zero_words(void* words, uint32_t n)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     four_of<uint32_t>* const fours = static_cast<four_of<uint32_t>*>(words);
     for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) fours[i] = four_of<uint32_t>{};
 #else
@@ -194,7 +203,7 @@ __device__ void zero_words(void* words, uint32_t n)
 /// The threads of a block copy `n` words; n is a multiple of 4, and both ranges are aligned to 16 bytes.
 __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     const four_of<uint32_t>* const fours = reinterpret_cast<const four_of<uint32_t>*>(words);
     for (uint32_t i = threadIdx.x; i < n / 4u; i += blockDim.x) static_cast<four_of<uint32_t>*>(to)[i] = fours[i];
 #else
@@ -207,7 +216,7 @@ __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 template <typename T>
 class event_column {
   public:
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     __device__ event_column(T* column, uint32_t first) : column_(column), first_(first) {}
     __device__ T& operator[](uint32_t i) const { return column_[first_ + i]; }
     __device__ event_column from(uint32_t i) const { return {column_, first_ + i}; }

@@ -27,7 +27,7 @@ __device__ __forceinline__ void prefetch_fragments([[maybe_unused]] const raw_ba
                                                    [[maybe_unused]] const row_range& rows,
                                                    [[maybe_unused]] uint32_t event_index)
 {
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
     for (uint32_t i = rows.first; i < rows.first + rows.count; ++i) {
         const fragment_view fragment = fragment_of(banks, banks.mfp_rows[i], event_index);
         prefetch(fragment.data);

@@ -4,7 +4,10 @@
 
 #include "framework/device/platform.cuh"
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
+
+// The ABI for returned vectors differs with and without AVX. All such functions are inline, so this has no effect.
+#pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace hlt {
 
@@ -217,6 +220,53 @@ inline __attribute__((always_inline)) void store_packed(void* to, const uint8x16
     for (int32_t k = 0; k < 8; ++k) packed[k] = lanes[places[k]];
 #endif
     std::memcpy(to, &packed, sizeof packed);
+}
+
+template <typename Number, typename Lanes>
+inline __attribute__((always_inline)) void store_lanes(Number* to, const Lanes& lanes)
+{
+    std::memcpy(to, &lanes, sizeof lanes);
+}
+
+inline __attribute__((always_inline)) float8 as_float(const uint8x32& lanes)
+{
+    return __builtin_convertvector(__builtin_convertvector(lanes, int8x32), float8);
+}
+
+constexpr uint8x32 lane_numbers{0, 1, 2, 3, 4, 5, 6, 7};
+
+/// True in the first n lanes.
+inline __attribute__((always_inline)) int8x32 first_lanes(uint32_t n) { return lane_numbers < n; }
+
+/// The values at some places of a column.
+template <typename Column>
+inline __attribute__((always_inline)) float8 values_at(const Column& column, const uint8x32& place)
+{
+#if defined(__AVX2__)
+    return (float8)_mm256_i32gather_ps(&column[0], (__m256i)place, 4);
+#else
+    float8 values;
+    for (uint32_t l = 0; l < 8u; ++l) values[l] = column[place[l]];
+    return values;
+#endif
+}
+
+/// At least 25 bits of a column of words from a given bit; they may span two words.
+template <typename Column>
+inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, const uint8x32& bit)
+{
+    const uint8x32 byte = bit / 8u;
+#if defined(__AVX2__)
+    const uint8x32 found = (uint8x32)_mm256_i32gather_epi32(reinterpret_cast<const int*>(&words[0]), (__m256i)byte, 1);
+#else
+    uint8x32 found;
+    for (uint32_t l = 0; l < 8u; ++l) {
+        uint32_t word;
+        std::memcpy(&word, reinterpret_cast<const char*>(&words[0]) + byte[l], sizeof word);
+        found[l] = word;
+    }
+#endif
+    return found >> bit % 8u;
 }
 
 }  // namespace hlt

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry import ideal_muon, muon_read_out
 from hltnode.processing.lhcb.geometry.files import GeometryFile
+from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, N_BANKS, MuonDigits
 from hltnode.protocol.lhcb.banks.muon_links import CHANNELS_OF_LINK, MAX_LINKS, N_STREAMS
 
@@ -25,10 +26,6 @@ N_STATIONS = 4
 N_REGIONS = 4
 N_QUARTERS = 4
 N_LAYOUTS = N_STATIONS * N_REGIONS
-
-BANKS_READ_OUT = 2
-LINKS_READ_OUT = 3
-"""Versions of the read-out, and of its banks: addresses of banks, or channels of links."""
 
 _N_BOARDS = N_STREAMS // 2
 _VERSION = 2
@@ -151,8 +148,8 @@ class MuonGeometry:
 
     @property
     def read_out(self) -> int:
-        """BANKS_READ_OUT or LINKS_READ_OUT, the version of the banks."""
-        return BANKS_READ_OUT if self.links is None else LINKS_READ_OUT
+        """MuonVersion of the banks."""
+        return MuonVersion.BATCHES if self.links is None else MuonVersion.LINKS
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
@@ -306,14 +303,14 @@ def _parse_read_out(
     file: GeometryFile, tables: tuple[MuonTable, MuonTable, MuonTable]
 ) -> tuple[tuple[NDArray[np.uint32], ...], NDArray[np.uint32] | None]:
     version = int(file.u32("version", 1)[0])
-    if version == BANKS_READ_OUT:
+    if version == MuonVersion.BATCHES:
         links = None
         file.expect_u64("number of banks", N_BANKS)
         banks = []
         for bank, n in enumerate(ADDRESSES_OF_BANKS):
             file.expect_u64(f"addresses of bank {bank}", n)
             banks.append(file.u32(f"tiles of bank {bank}", n))
-    elif version == LINKS_READ_OUT:
+    elif version == MuonVersion.LINKS:
         # Stations, regions and quarters of boards and links stand in the tiles, too.
         file.u32("stations of boards", _N_BOARDS)
         links = file.u32("active links", N_STREAMS)
@@ -324,7 +321,7 @@ def _parse_read_out(
         if links.max() > MAX_LINKS:
             raise file.error(f"a stream has {links.max()} active links, at most {MAX_LINKS} are possible")
     else:
-        raise file.error(f"version is {version}, expected {BANKS_READ_OUT} or {LINKS_READ_OUT}")
+        raise file.error(f"version is {version}, expected {MuonVersion.BATCHES:d} or {MuonVersion.LINKS:d}")
     file.end()
     ids = np.concatenate(banks)
     ids = ids[ids != 0]

@@ -301,19 +301,6 @@ EVENT_WORDS: tuple[Expression, ...] = tuple(
 )
 """By what scalers know an event, in the order of LHCb."""
 
-INPUTS = {
-    "event": event,
-    "primary_vertices": primary_vertices,
-    "velo_tracks": velo_tracks,
-    "long_tracks": long_tracks,
-    "muons": muons,
-    "two_track_vertices": two_track_vertices,
-    "displaced_vertices": displaced_vertices,
-    "v0s": v0s,
-    "dimuons": dimuons,
-    "v0_pairs": v0_pairs,
-}
-
 
 def any_pv(condition: Any) -> Expression:
     """Whether the condition holds for at least one primary vertex of the event."""

@@ -119,11 +119,11 @@ struct muon_bank {
 __device__ muon_bank muon_bank_of(const fragment_view& fragment, const mfp_row& row, const muon_geometry& geometry)
 {
     muon_bank bank{muon_bank_kind::broken, row.source_id & 0x7ffu, fragment};
-    if (row.version == muon_links_read_out) bank.number &= 0xffu;
+    if (row.version == muon_version_links) bank.number &= 0xffu;
     if (fragment.type == no_bank)
         bank.kind = muon_bank_kind::absent;
     else if (fragment.type == muon_bank_type && row.version == geometry.read_out && bank.number < geometry.n_banks)
-        bank.kind = row.version == muon_links_read_out ? muon_bank_kind::links : muon_bank_kind::batches;
+        bank.kind = row.version == muon_version_links ? muon_bank_kind::links : muon_bank_kind::batches;
     return bank;
 }
 

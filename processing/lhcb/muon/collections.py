@@ -17,10 +17,12 @@ from hltnode.processing.framework.collections import (
     constant_column,
 )
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.geometry.muon import BANKS_READ_OUT, LINKS_READ_OUT, N_REGIONS, N_STATIONS
+from hltnode.processing.lhcb.geometry.muon import N_REGIONS, N_STATIONS
 from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
+from hltnode.processing.lhcb.readout import version_sizes
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.banks.muon import N_BATCHES
 from hltnode.protocol.lhcb.banks.muon_links import (
     CHANNELS_OF_LINK,
@@ -100,8 +102,7 @@ muon_types = SharedTypes(
         "no_muon_hit": NO_HIT,
         "muon_no_crossing": NO_CROSSING,
         "muon_bank_type": int(LhcbBankType.MUON),
-        "muon_banks_read_out": BANKS_READ_OUT,
-        "muon_links_read_out": LINKS_READ_OUT,
+        **version_sizes("muon", MuonVersion),
         "n_muon_batches": N_BATCHES,
         "muon_cell_words": CELL_WORDS,
         "no_muon_cell": NO_CELL,

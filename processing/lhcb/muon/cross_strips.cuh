@@ -9,8 +9,7 @@
 // muon_hits.station_offset [event][8];
 //      scratch.cell_time.
 // One block per event; each thread takes words of the map that stand together, so that one prefix sum over the threads
-// gives the places of a station. The tables of cells and places are large, and an event needs some hundred places of
-// them: a processor asks for them before it needs them.
+// gives the places of a station.
 // Bounds: muon_hits.bound is the exact number of hits, counted from the same map; each crossing has two cells, any
 // other hit one, so cell_time has a place for every cell.
 #pragma once
@@ -43,23 +42,6 @@ struct muon_hit_columns {
     }
 };
 
-/// What lies in the tables about the cells that sent something; of those that cross others, only where the pads lie.
-__device__ __forceinline__ void prefetch_cells([[maybe_unused]] const muon_geometry& geometry,
-                                               [[maybe_unused]] const uint32_t* lit,
-                                               [[maybe_unused]] const uint32_t* crossed,
-                                               [[maybe_unused]] uint32_t n_words)
-{
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    for (uint32_t word = 0; word < n_words; ++word) {
-        for (uint32_t left = lit[word]; left != 0u; left &= left - 1u) {
-            const uint32_t i = word * 32u + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
-            prefetch(&geometry.cell[i]);
-            if ((crossed[word] & left & (0u - left)) == 0u) prefetch(&geometry.place[i]);
-        }
-    }
-#endif
-}
-
 /// The tile of the pad of an x strip at row `row` of those that cross it: y and the grid in y are those of the y
 /// strips.
 __device__ uint32_t crossed_tile(const muon_cell& cell, uint32_t row)
@@ -91,7 +73,6 @@ HLT_KERNEL(muon_cross_strips)
     const uint32_t* const crossed = p.events.muon_crossed + event * hlt::muon_cell_words;
     for (uint32_t i = threadIdx.x; i < n_words; i += blockDim.x) lit[i] = map[i];
     __syncthreads();
-    hlt::prefetch_cells(geometry, lit, crossed, n_words);
 
     const uint32_t words_of_thread = (n_words + blockDim.x - 1u) / blockDim.x;
     const uint32_t first_word = hlt::min_of(threadIdx.x * words_of_thread, n_words);
@@ -132,10 +113,7 @@ HLT_KERNEL(muon_cross_strips)
             for (uint32_t left = lit[word] & crossed[word]; left != 0u; left &= left - 1u) {
                 const uint32_t i = word * 32u + static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
                 const hlt::muon_cell& cell = geometry.cell[i];
-                const uint32_t rows = hlt::crossing_rows(cell, lit);
-                n_crossed += static_cast<uint32_t>(__popc(rows));
-                const uint32_t row = rows == 0u ? 0u : static_cast<uint32_t>(__ffs(static_cast<int>(rows))) - 1u;
-                hlt::prefetch(&geometry.place[cell.first_pad + row]);
+                n_crossed += static_cast<uint32_t>(__popc(hlt::crossing_rows(cell, lit)));
             }
         }
         uint32_t all;  // both numbers in one word: neither reaches 2^16

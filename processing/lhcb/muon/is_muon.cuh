@@ -17,7 +17,7 @@
 #include "lhcb/muon/generated/muon_types.h"
 #include "lhcb/muon/track.cuh"
 #include "lhcb/tracks/long/generated/long_types.h"
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 #include "framework/device/wide_lanes.h"
 #endif
 
@@ -36,7 +36,7 @@ struct muon_search {
 
     __device__ void set_fields(const muon_field_of_interest& fields, uint32_t station, float momentum, float scale)
     {
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
         constexpr uint32_t all = (1u << 2u * n_muon_regions) - 1u;
         float_wide a, b, c;
         load_wide_where(a, fields.a[station], all);
@@ -64,7 +64,7 @@ __device__ void take_of_region(Values& value, const Values (&values)[n_muon_regi
     value = odd ? (high ? values[3] : values[1]) : (high ? values[2] : values[0]);
 }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 __device__ uint32_t muon_search::nearest(uint32_t begin, uint32_t end) const
 {

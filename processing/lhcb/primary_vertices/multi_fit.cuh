@@ -36,16 +36,11 @@ enum pv_sum : uint32_t {
     n_pv_sums,
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-constexpr uint32_t pv_lanes_at_once = 1;  // of a thread, in registers
-#else
-constexpr uint32_t pv_lanes_at_once = pv_lanes;  // in vectors
-#endif
 constexpr uint32_t pv_sum_stride = pv_lanes + 4u;  // threads read a sum each: aligned, and different banks of memory
 constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
 constexpr uint32_t pv_mask_bits = 32;
 
-using pv_lane_sums = float[n_pv_sums][pv_lanes_at_once];
+using pv_lane_sums = float[n_pv_sums];
 
 /// A track as the fit reads it.
 struct alignas(16) pv_fit_track {
@@ -65,17 +60,13 @@ struct pv_fit_columns {
     const float* __restrict__ weight;
 };
 
-/// The tracks of an event. A GPU reads all of a track at once; vectors of the CPU want columns.
+/// The tracks of an event, whose fields stand together in `scratch`: a GPU reads all of a track at once.
 struct pv_fit_tracks {
     pv_fit_columns columns;
     float* __restrict__ scratch;
     uint32_t n;  // with those that fill the lanes
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     __device__ const pv_fit_track& at(uint32_t i) const { return reinterpret_cast<const pv_fit_track*>(scratch)[i]; }
-#else
-    pv_fit_track at(uint32_t i) const { return column_values(i, scratch[i]); }
-#endif
     __device__ pv_fit_track column_values(uint32_t i, float denominator) const
     {
         const float tx = columns.tx[i], ty = columns.ty[i];
@@ -104,10 +95,9 @@ __device__ pv_residual pv_residual_of(const pv_fit_track& track, pv_point point)
 __device__ float pv_nearness(float chi2) { return exp_negative(-0.5f * chi2); }
 
 /// Denominators: sums over all seeds of the nearness of a track to the seed on the beam line. A track is near to few
-/// seeds: a thread of a GPU finds those first. The CPU takes a seed at a time, in loops without branches.
+/// seeds, which its thread finds first.
 __device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds, pv_point beamline)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     for (uint32_t i = threadIdx.x; i < tracks.n; i += blockDim.x) {
         pv_fit_track track = tracks.column_values(i, 0.f);
         for (uint32_t first = 0; first < n_seeds; first += pv_mask_bits) {
@@ -126,14 +116,6 @@ __device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds,
         }
         reinterpret_cast<pv_fit_track*>(tracks.scratch)[i] = track;
     }
-#else
-    for (uint32_t i = 0; i < tracks.n; ++i) tracks.scratch[i] = 0.f;
-    for (uint32_t seed = 0; seed < n_seeds; ++seed) {
-        beamline.z = seeds[seed];
-        for (uint32_t i = 0; i < tracks.n; ++i)
-            tracks.scratch[i] += pv_nearness(pv_residual_of(tracks.at(i), beamline).chi2);
-    }
-#endif
 }
 
 struct pv_fit {
@@ -144,29 +126,26 @@ struct pv_fit {
     bool begins;  // the vertex is the seed
 };
 
-/// `near`, `own`: nearness to the vertex, and to the seed. `used`: 1 for a track within max_chi2, 0 for others, which
-/// then add zeros.
+/// Adds a track within max_chi2. `near`, `own`: nearness to the vertex, and to the seed.
 __device__ void pv_add_track(const pv_fit_track& track, const pv_fit& fit, pv_residual residual, float near, float own,
-                             float used, pv_lane_sums& sum, uint32_t k)
+                             pv_lane_sums& sum)
 {
-    const float w = used * near / (fit.cut + near + (track.denominator - own));
+    const float w = near / (fit.cut + near + (track.denominator - own));
     const float v = w * track.weight;
-    sum[pv_sum_count][k] += used;
-    sum[pv_sum_w][k] += w;
-    sum[pv_sum_a][k] += v;
-    sum[pv_sum_b][k] -= v * track.tx;
-    sum[pv_sum_c][k] -= v * track.ty;
-    sum[pv_sum_d][k] += v * track.slope2;
-    sum[pv_sum_gx][k] += v * residual.x;
-    sum[pv_sum_gy][k] += v * residual.y;
-    sum[pv_sum_gz][k] -= v * (track.tx * residual.x + track.ty * residual.y);
+    sum[pv_sum_count] += 1.f;
+    sum[pv_sum_w] += w;
+    sum[pv_sum_a] += v;
+    sum[pv_sum_b] -= v * track.tx;
+    sum[pv_sum_c] -= v * track.ty;
+    sum[pv_sum_d] += v * track.slope2;
+    sum[pv_sum_gx] += v * residual.x;
+    sum[pv_sum_gy] += v * residual.y;
+    sum[pv_sum_gz] -= v * (track.tx * residual.x + track.ty * residual.y);
 }
 
-/// Adds the tracks of pv_lanes_at_once lanes. Tracks that are not within max_chi2 add zeros: a thread of a GPU finds
-/// the others first. On the CPU a factor in place of a branch lets the loop run in vectors.
-__device__ void pv_add_lanes(const pv_fit_tracks& tracks, uint32_t lane, const pv_fit& fit, pv_lane_sums& sum)
+/// Adds the tracks of a lane. Few tracks are within max_chi2: the thread finds those first.
+__device__ void pv_add_lane(const pv_fit_tracks& tracks, uint32_t lane, const pv_fit& fit, pv_lane_sums& sum)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const pv_fit_track* rows = &tracks.at(lane);
     for (uint32_t n_left = tracks.n / pv_lanes; n_left != 0;) {
         const uint32_t n = min_of(pv_mask_bits, n_left);
@@ -180,22 +159,11 @@ __device__ void pv_add_lanes(const pv_fit_tracks& tracks, uint32_t lane, const p
             const pv_residual residual = pv_residual_of(track, fit.vertex);
             const float near = pv_nearness(residual.chi2);
             const float own = fit.begins ? near : pv_nearness(pv_residual_of(track, fit.seed).chi2);
-            pv_add_track(track, fit, residual, near, own, 1.f, sum, 0);
+            pv_add_track(track, fit, residual, near, own, sum);
         }
         rows += n * pv_lanes;
         n_left -= n;
     }
-#else
-    for (uint32_t base = lane; base < tracks.n; base += pv_lanes) {
-        for (uint32_t k = 0; k < pv_lanes_at_once; ++k) {
-            const pv_fit_track track = tracks.at(base + k);
-            const pv_residual residual = pv_residual_of(track, fit.vertex);
-            const float near = pv_nearness(residual.chi2);
-            const float own = pv_nearness(pv_residual_of(track, fit.seed).chi2);
-            pv_add_track(track, fit, residual, near, own, residual.chi2 < fit.max_chi2 ? 1.f : 0.f, sum, k);
-        }
-    }
-#endif
 }
 
 /// Sum of pv_lanes numbers in the fixed tree: first those half of the lanes apart, then a quarter, ...
@@ -267,11 +235,10 @@ HLT_KERNEL(pv_beamline_multi_fit)
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
             const hlt::pv_fit fit{
                 {beamline_x, beamline_y, seed_z}, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
-            for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size * hlt::pv_lanes_at_once) {
+            for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) {
                 hlt::pv_lane_sums lane_sum = {};
-                hlt::pv_add_lanes(tracks, lane, fit, lane_sum);
-                for (uint32_t s = 0; s < hlt::n_pv_sums; ++s)
-                    for (uint32_t k = 0; k < hlt::pv_lanes_at_once; ++k) sum[s][lane + k] = lane_sum[s][k];
+                hlt::pv_add_lane(tracks, lane, fit, lane_sum);
+                for (uint32_t s = 0; s < hlt::n_pv_sums; ++s) sum[s][lane] = lane_sum[s];
             }
             __syncwarp();
             for (uint32_t s = first_lane; s < hlt::n_pv_sums; s += group_size) sum[s][0] = hlt::pv_tree_sum(sum[s]);

@@ -101,7 +101,6 @@ __device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p,
 __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
 {
     const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     constexpr uint32_t bins = 6;
     constexpr uint32_t part_bits = 10;
     static_assert(pv_bins / bins < 1u << part_bits);
@@ -123,12 +122,6 @@ __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, u
             queue.offer(part < n_parts, track << part_bits | part, add);
     }
     queue.finish(add);
-#else
-    for (uint32_t track = first; track < first + n_tracks; ++track) {
-        const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, track);
-        if (density.low <= density.high) density.add(histogram, density.low, density.high + 1);
-    }
-#endif
 }
 
 /// What a bin of a proto-cluster has more than: less than the widest track allowed contributes, a tenth of it.
@@ -159,7 +152,6 @@ __device__ uint32_t pv_min_integral_of(const pv_beamline_peaks_parameters& p, ui
 /// A bit for each bin where a proto-cluster starts. Bin 0 is empty.
 __device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold, uint32_t* starts)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     for (uint32_t group = threadIdx.x; group < pv_bins / pv_bins_at_once; group += blockDim.x) {
         const uint32_t first = group * pv_bins_at_once;
         const uint32_t least = threshold.at(first);  // of all bins of the group
@@ -176,18 +168,6 @@ __device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold
         }
         if (bits != 0) atomicOr(&starts[first / 32], bits << (first % 32));
     }
-#else
-    uint32_t carried = 0;
-    for (uint32_t word = 0; word < pv_bin_words; ++word) {
-        uint32_t bits = 0;
-        for (uint32_t i = 0; i < 32; ++i) {
-            const uint32_t bin = 32 * word + i;
-            bits |= (histogram[bin] > threshold.at(bin) ? 1u : 0u) << i;
-        }
-        starts[word] = bits & ~(bits << 1 | carried);
-        carried = bits >> 31;
-    }
-#endif
 }
 
 __device__ void pv_mark_seed(uint32_t* marks, uint32_t bin) { atomicOr(&marks[bin / 32], 1u << (bin % 32)); }

@@ -4,6 +4,7 @@
 
 #include "framework/device/raw_banks.cuh"
 #include "lhcb/raw_data/generated/raw_data_types.h"
+#include "lhcb/ut/generated/ut_types.h"
 
 namespace hlt {
 
@@ -21,9 +22,9 @@ __device__ uint32_t announced_ut_clusters(const fragment_view& fragment, uint32_
     constexpr uint32_t header_v3 = 4, header_v4 = 8, first_line_v4 = 24, bad_lane = 255;
     if (fragment.type != ut_bank_type) return 0;
     uint32_t clusters = 0, header = header_v3;
-    if (version == 3u && fragment.size >= header_v3) {
+    if (version == ut_version_clusters && fragment.size >= header_v3) {
         clusters = load_u16(fragment.data);
-    } else if (version == 4u && fragment.size >= header_v4 + first_line_v4) {
+    } else if (version == ut_version_strips && fragment.size >= header_v4 + first_line_v4) {
         header = header_v4;
         for (uint32_t lane = 0; lane < 6u; ++lane) {
             const uint32_t of_lane = fragment.data[(lane + 4u) % 8u];

@@ -24,8 +24,11 @@ struct scifi_word {
     __device__ bool on_link_of(scifi_word other) const { return (bits ^ other.bits) >> 9 == 0u; }
 };
 
-/// Which words make which hits.
-enum class scifi_rule : uint32_t { one_hit_per_word = 4, version_5 = 5, version_6 = 6 };
+/// The rule for the words of a bank of this version. `lossy`: each word is a hit, whatever the version.
+__device__ scifi_rule scifi_rule_of(uint32_t version, bool lossy)
+{
+    return lossy ? scifi_rule::one_hit_per_word : static_cast<scifi_rule>(version);
+}
 
 struct scifi_bank {
     const uint8_t* bytes;  // of the first word
@@ -45,8 +48,10 @@ __device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row
     constexpr uint32_t header = 4;
     scifi_bank bank{fragment.data + header, 0, scifi_bank_number(row), row.version, false};
     if (fragment.type == no_bank) return bank;
-    bank.broken = fragment.type != scifi_bank_type || row.version < 4u || row.version > 6u ||
-                  bank.number >= n_scifi_banks || fragment.size < header || fragment.size % 2u != 0u;
+    bank.broken = fragment.type != scifi_bank_type ||
+                  row.version < static_cast<uint32_t>(scifi_rule::one_hit_per_word) ||
+                  row.version > static_cast<uint32_t>(scifi_rule::version_6) || bank.number >= n_scifi_banks ||
+                  fragment.size < header || fragment.size % 2u != 0u;
     if (bank.broken) return bank;
     bank.n_words = (fragment.size - header) / 2u;
     if (bank.n_words > 0u && bank[bank.n_words - 1u].bits == 0u) --bank.n_words;

@@ -24,6 +24,7 @@ from hltnode.processing.lhcb.geometry.scifi_mats import (
 )
 from hltnode.processing.lhcb.geometry.scifi_mats import N_ZONES as N_ZONES
 from hltnode.processing.lhcb.geometry.scifi_mats import ZONE_STRIDE as ZONE_STRIDE
+from hltnode.protocol.lhcb.bank_versions import SciFiVersion
 from hltnode.protocol.lhcb.banks.scifi import MIN_EDGE_DISTANCE, N_BANKS, NARROW, PIECE, PIECE_OF_WIDE
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE
 
@@ -39,6 +40,8 @@ scifi_types = SharedTypes(
     __file__,
     "scifi_types",
     records=(SCIFI_MAT, SCIFI_READ_OUT),
+    enums={"scifi_rule": SciFiVersion},
+    scoped=("scifi_rule",),
     sizes={
         "scifi_detector": FT_TYPE,
         "n_scifi_layers": N_LAYERS,
@@ -60,6 +63,8 @@ scifi_types = SharedTypes(
 )
 """Hits of an event are numbered with 16 bits from its first one; no_scifi_hit is no hit's number. Behind the hits of an
 event twice scifi_hit_padding places are left free: kernels may read, not use, columns this far behind the last hit.
+
+scifi_rule: the rule by which words make hits, with the number of the bank version that has it.
 
 Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one. A mat index is (channel id >> 9) -
 first_scifi_mat; a place is the number of a mat in the order of zone and x."""

@@ -6,18 +6,17 @@
 // whose words do not rise, that has words of links that it does not read, or two edges too close to one another is
 // damaged: it flags the event and gives no hits. So does a bank of which two sources have the number.
 //
-// What a block of many threads does stands in hits_of_words.cuh, what one thread alone in hits_of_banks.cuh.
+// How the words of an event become hits stands in hits_of_words.cuh.
 // In:  the fragments of the SciFi rows, scifi_mats, scifi_read_out, scifi_hits.bound.
 // Out: scifi_hits.{x, z, id, info}, scifi_hits.count [event], scifi_hits.zone_offset [event][32]; events.flags;
-//      scratch.codes: the codes, or numbers of words.
+//      scratch.codes: how many hits the words before each word make; the form for the CPU keeps codes of hits there.
 // One block per event; threads stride over the banks and share their words.
-// Bounds: an event with more hits than scifi_hits.bound is flagged and gives none. Codes lie between scifi_hit_padding
-// places on either side, which are read and not used; behind the hits as many are written and not used.
+// Bounds: an event with more hits than scifi_hits.bound is flagged and gives none. On a CPU codes lie between
+// scifi_hit_padding places on either side, which are read and not used; behind the hits as many are written.
 #pragma once
 
 #include "framework/generated/launch_types.h"
 #include "lhcb/scifi/generated/scifi_decode_clusters.h"
-#include "lhcb/scifi/hits_of_banks.cuh"
 #include "lhcb/scifi/hits_of_words.cuh"
 
 namespace hlt {
@@ -59,23 +58,14 @@ HLT_KERNEL(scifi_decode_clusters)
     const bool lossy = p.lossy != 0u;
     const hlt::scifi_hit_columns hits{p.scifi_hits.x + first, p.scifi_hits.z + first, p.scifi_hits.id + first,
                                       p.scifi_hits.info + first};
-    uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
+    uint16_t* const numbers = p.scratch.codes + first + hlt::scifi_hit_padding;
     hlt::prefetch_fragments(p.raw_banks, rows, at.index);
     hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
 
-    uint32_t n_hits = 0, errors = 0;
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    if (blockDim.x == 1u) {
-        hlt::scifi_runs runs{};
-        n_hits = hlt::write_scifi_codes(p.raw_banks, at, rows, read_out, twice, lossy, codes, bound, runs, errors);
-        if (n_hits <= bound) hlt::write_scifi_hits(read_out, p.scifi_mats, codes, runs, hits, offset);
-    } else
-#endif
-    {
-        n_hits = hlt::decode_scifi_words(p.raw_banks, at, rows, read_out, p.scifi_mats, twice, lossy, codes, bound,
-                                         hits, offset, errors);
-        __syncthreads();
-    }
+    uint32_t errors = 0;
+    const uint32_t n_hits = hlt::decode_scifi_words(p.raw_banks, at, rows, read_out, p.scifi_mats, twice, lossy,
+                                                    numbers, bound, hits, offset, errors);
+    __syncthreads();
     if (n_hits > bound) errors |= hlt::overflow;
     if (errors != 0u) atomicOr(&p.events.flags[event], errors);
     for (uint32_t zone = threadIdx.x; zone < hlt::scifi_zone_stride; zone += blockDim.x)

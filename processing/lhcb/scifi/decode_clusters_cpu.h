@@ -1,12 +1,15 @@
-// SciFi banks to hits on the CPU, with AVX-512: 32 words of a bank at once, which is most banks as a whole. Other
-// instruction sets have the common kernel, which takes eight.
+// SciFi banks to hits on the CPU. The codes of the hits of all mats are written first (hits_of_banks_cpu.h), then the
+// hits, eight in one step.
 //
-// Of banks of version 5, which are what is read, words become codes without a look at single ones, but for two edges
-// that make several hits: there the codes behind them are moved. An event with two sources of one number, and one that
-// makes more hits than its bound, or more than have a place here, is left to the common kernel.
+// AVX-512 takes 32 words of a bank in one step, which is most banks as a whole; other instruction sets take eight. Of
+// banks of version 5, the usual ones, these 32 become codes without a branch on single words. Only two edges that make
+// several hits need one: the codes behind them are moved. An event with two sources of one number, or with more hits
+// than have a place here, is decoded by eight. An event without hits, or with more than its bound, is left to the
+// common kernel.
 #pragma once
 
 #include "lhcb/scifi/decode_clusters.cuh"
+#include "lhcb/scifi/hits_of_banks_cpu.h"
 
 #if defined(HLT_AVX512)
 
@@ -149,12 +152,12 @@ inline bool write_event_codes(const raw_banks& banks, const event_row& at, const
         uint16_t* const end = event.runs.end + read_out.first_mat[bank.number];
         uint32_t before = event.n;
         bool broken;
-        if (!lossy && bank.version == 5u) {
+        const scifi_rule rule = scifi_rule_of(bank.version, lossy);
+        if (rule == scifi_rule::version_5) {
             broken = event.write_bank(bank, n_mats, end);
         } else {
             scifi_code_writer writer{event.codes(), most_scifi_codes, event.n};
-            broken = lossy || bank.version == 4u ? writer.write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
-                                                 : writer.write_bank<scifi_rule::version_6>(bank, n_mats, end);
+            broken = writer.write_bank(bank, rule, n_mats, end);
             event.n = writer.n;
         }
         if (broken) errors |= bank_error;
@@ -174,27 +177,36 @@ inline bool write_event_codes(const raw_banks& banks, const event_row& at, const
 HLT_CPU_FORM(scifi_decode_clusters)
 {
     if (!p.takes(event)) return;
-#if defined(HLT_AVX512)
-    const uint32_t bound = p.scifi_hits.bound[event];
+    const uint32_t bound = p.scifi_hits.bound[event], first = p.scifi_hits.first(event);
+    if (bound == 0u) return scifi_decode_clusters(p, dim3{event, 1, 1});
     const hlt::scifi_read_out& read_out = *p.scifi_read_out;
     const hlt::event_row at = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::scifi_rows_of(p.raw_banks, at.mep);
-    hlt::scifi_event_codes codes;
-    uint32_t errors = 0;
-    if (bound > 0u && hlt::write_event_codes(p.raw_banks, at, rows, read_out, p.lossy != 0u, codes, errors) &&
-        codes.n <= bound) {
-        const uint32_t first = p.scifi_hits.first(event);
+    const auto finish = [&](const uint16_t* codes, const hlt::scifi_runs& runs, uint32_t n_hits, uint32_t errors) {
         const hlt::scifi_hit_columns hits{p.scifi_hits.x + first, p.scifi_hits.z + first, p.scifi_hits.id + first,
                                           p.scifi_hits.info + first};
         uint16_t offset[hlt::n_scifi_mats + 1u];
-        hlt::write_scifi_hits(read_out, p.scifi_mats, codes.codes(), codes.runs, hits, offset);
+        hlt::write_scifi_hits(read_out, p.scifi_mats, codes, runs, hits, offset);
         if (errors != 0u) p.events.flags[event] |= errors;
         uint16_t* const zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
         for (uint32_t zone = 0; zone < hlt::scifi_zone_stride; ++zone)
             zone_offset[zone] = offset[read_out.first_place[zone]];
-        p.scifi_hits.count[event] = codes.n;
-        return;
-    }
+        p.scifi_hits.count[event] = n_hits;
+    };
+#if defined(HLT_AVX512)
+    hlt::scifi_event_codes wide;
+    uint32_t wide_errors = 0;
+    if (hlt::write_event_codes(p.raw_banks, at, rows, read_out, p.lossy != 0u, wide, wide_errors) && wide.n <= bound)
+        return finish(wide.codes(), wide.runs, wide.n, wide_errors);
 #endif
+    hlt::prefetch_fragments(p.raw_banks, rows, at.index);
+    hlt::scifi_bank_set seen, twice;
+    hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
+    uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
+    hlt::scifi_runs runs{};
+    uint32_t errors = 0;
+    const uint32_t n_hits =
+        hlt::write_scifi_codes(p.raw_banks, at, rows, read_out, twice, p.lossy != 0u, codes, bound, runs, errors);
+    if (n_hits <= bound) return finish(codes, runs, n_hits, errors);
     scifi_decode_clusters(p, dim3{event, 1, 1});
 }

@@ -38,28 +38,6 @@ struct scifi_hit_columns {
         info[at] = static_cast<uint16_t>(index | code >> 10 << 11);
     }
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    /// Eight hits at once.
-    void store8(uint32_t at, const uint8x16& codes, const scifi_mat& mat, uint32_t index) const
-    {
-        const uint8x32 code = widened(codes);
-        float8 u;
-        find_scifi_u(mat, as_float(code & 0xffu), as_float(code >> 7 & 1u), as_float(code >> 8 & 3u), u);
-        copy(x + at, mat.x_first + mat.dx_du * u);
-        copy(z + at, mat.z_first + mat.dz_du * u);
-        copy(id + at, first_id(index) + (code >> 1 & 0x1ffu));
-        copy(info + at, static_cast<uint16_t>(index) | codes >> 10 << 11);
-    }
-
-  private:
-    template <typename Vector>
-    static void copy(void* to, const Vector& vector)
-    {
-        std::memcpy(to, &vector, sizeof vector);
-    }
-#endif
-
-  private:
     __device__ static uint32_t first_id(uint32_t index)
     {
         return scifi_detector << 28 | (first_scifi_mat + index) << 9;

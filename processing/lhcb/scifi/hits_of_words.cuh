@@ -140,10 +140,11 @@ __device__ uint32_t decode_scifi_words(const raw_banks& banks, const event_row& 
             broken |= word.channel() <= bank[i - 1u].channel();
             begins = word.mat() != bank[i - 1u].mat();
         }
+        const scifi_rule rule = scifi_rule_of(of.version, lossy);
         number[of.first_word + i] = static_cast<uint16_t>(
-            lossy || of.version == 4u ? count_hits_of_word<scifi_rule::one_hit_per_word>(bank, i, broken)
-            : of.version == 5u        ? count_hits_of_word<scifi_rule::version_5>(bank, i, broken)
-                                      : count_hits_of_word<scifi_rule::version_6>(bank, i, broken));
+            rule == scifi_rule::one_hit_per_word ? count_hits_of_word<scifi_rule::one_hit_per_word>(bank, i, broken)
+            : rule == scifi_rule::version_5      ? count_hits_of_word<scifi_rule::version_5>(bank, i, broken)
+                                                 : count_hits_of_word<scifi_rule::version_6>(bank, i, broken));
         if (broken)
             event.broken.add(of.number);
         else if (begins)
@@ -183,12 +184,13 @@ __device__ uint32_t decode_scifi_words(const raw_banks& banks, const event_row& 
         const uint32_t rank = static_cast<uint16_t>(before - number[event.first_word[index]]);
         const bool falls = mat.falls != 0u;
         const uint32_t to = falls ? offset[mat.place + 1u] - 1u - rank : offset[mat.place] + rank;
+        const scifi_rule rule = scifi_rule_of(of.version, lossy);
 #pragma unroll 1
         for (uint32_t k = 0; k < n; ++k) {
-            const scifi_bank_hit hit = lossy || of.version == 4u
-                                           ? hit_of_words<scifi_rule::one_hit_per_word>(bank, i, n, k)
-                                       : of.version == 5u ? hit_of_words<scifi_rule::version_5>(bank, i, n, k)
-                                                          : hit_of_words<scifi_rule::version_6>(bank, i, n, k);
+            const scifi_bank_hit hit =
+                rule == scifi_rule::one_hit_per_word ? hit_of_words<scifi_rule::one_hit_per_word>(bank, i, n, k)
+                : rule == scifi_rule::version_5      ? hit_of_words<scifi_rule::version_5>(bank, i, n, k)
+                                                     : hit_of_words<scifi_rule::version_6>(bank, i, n, k);
             hits.store(falls ? to - k : to + k, scifi_code(hit), mat, index);
         }
     });

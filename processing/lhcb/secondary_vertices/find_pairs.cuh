@@ -67,7 +67,7 @@ static_assert(uint32_t{for_displaced} == uint32_t{vertex_displaced} && uint32_t{
               uint32_t{for_dimuon} == uint32_t{vertex_dimuon} && for_v0_far > for_v0 && is_positive > for_v0);
 
 /// The partners of track `a` behind it.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 class pair_row {
   public:
     __device__ uint32_t find(const pair_tracks& tracks, const pair_cuts& cuts, uint32_t a, uint32_t n)

@@ -61,13 +61,13 @@ __device__ ut_bank ut_bank_of(const fragment_view& fragment, const mfp_row& row)
     if (fragment.type == no_bank) return bank;
     // Version 4 has half the board's number, from 1, and its lowest bit apart.
     const uint32_t number = row.source_id & 0x7ffu;
-    const uint32_t board = row.version == 4u ? ((number & 0xffu) - 1u) * 2u + (number >> 10) : number;
+    const uint32_t board = row.version == ut_version_strips ? ((number & 0xffu) - 1u) * 2u + (number >> 10) : number;
     bank.broken = fragment.type != ut_bank_type || board >= n_ut_boards;
     if (bank.broken) return bank;
     bank.board = board;
-    if (row.version == 4u) {
+    if (row.version == ut_version_strips) {
         bank.n_hits = count_ut_hits_v4(fragment, bank.broken);
-    } else if (row.version == 3u && fragment.size >= ut_header_v3) {
+    } else if (row.version == ut_version_clusters && fragment.size >= ut_header_v3) {
         const uint32_t n = load_u16(fragment.data);
         bank.broken = ut_header_v3 + 2u * n > fragment.size;
         bank.n_hits = bank.broken ? 0u : n;

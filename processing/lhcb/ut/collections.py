@@ -38,7 +38,9 @@ from hltnode.processing.lhcb.geometry.ut_tables import (
     Z_MID_UT,
     Z_VELO_END,
 )
+from hltnode.processing.lhcb.readout import version_sizes
 from hltnode.processing.lhcb.velo.collections import tracks as velo_tracks
+from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.ut import N_BOARDS, N_LANES, N_STRIPS
 
 GROUP_STRIDE = MAX_GROUPS + 1
@@ -121,6 +123,7 @@ ut_types = SharedTypes(
     "ut_types",
     records=(UT_STRIPS, UT_INTERVAL, UT_SECTOR_RANGE, UT_GEOMETRY, UT_TABLES),
     sizes={
+        **version_sizes("ut", UtVersion),
         "n_ut_boards": N_BOARDS,
         "n_ut_lanes": N_LANES,
         "n_ut_strips": N_STRIPS,

@@ -66,7 +66,7 @@ struct decoded_ut_hits {
     }
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 /// Order the words of each sector: from `laid_out` to `sorted`, by their rank.
 __device__ void sort_ut_words(event_column<uint32_t> laid_out, event_column<uint32_t> sorted,
@@ -123,7 +123,7 @@ __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry,
     uint32_t lane = 0, k = 0;
     for (uint32_t i = 0; i < bank.n_hits; ++i) {
         uint32_t strip, fraction = 0;
-        if (bank.version == 3u) {
+        if (bank.version == ut_version_clusters) {
             const uint32_t cluster = load_u16(bank.payload + ut_header_v3 + 2u * i);
             const uint32_t channel = cluster >> 2 & 0xfffu;
             lane = channel / n_ut_strips;

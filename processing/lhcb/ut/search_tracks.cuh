@@ -45,24 +45,10 @@ __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, f
                                                       float max_distance)
 {
     uint32_t nearest = __float_as_uint(max_distance) & ~ut_pick_bits;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     for (uint32_t i = 0; i < window.n_hits; ++i) {
         const float distance = fabsf(u + slope * (window.z[i] - z) - window.u[i]);
         nearest = min_of(nearest, (__float_as_uint(distance) & ~ut_pick_bits) | (i + 1u));
     }
-#else
-    for (uint32_t i = 0; i < window.n_hits; i += ut_stride) {
-        float8 hit_u, hit_z;
-        load8(hit_u, window.u + i);
-        load8(hit_z, window.z + i);
-        const float8 difference = u + slope * (hit_z - z) - hit_u;
-        constexpr uint8x32 number{1, 2, 3, 4, 5, 6, 7, 8};
-        uint8x32 bits;
-        std::memcpy(&bits, &difference, sizeof bits);
-        bits = (bits & (0x7fffffffu & ~ut_pick_bits)) | (number + i);
-        nearest = min_of(nearest, lowest_lane(bits));
-    }
-#endif
     return (nearest & ut_pick_bits) - 1u;
 }
 
@@ -70,7 +56,6 @@ __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, f
 __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_t first, float u, float z,
                                                 const ut_search_limits& limits)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     uint32_t bits = 0;
     for (uint32_t k = 0; k < min_of(window.n_hits - first, ut_stride); ++k) {
         const float dz = window.z[first + k] - z, du = window.u[first + k] - u, distance = fabsf(dz);
@@ -80,15 +65,6 @@ __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_
             bits |= 1u << k;
     }
     return bits;
-#else
-    float8 hit_u, hit_z;
-    load8(hit_u, window.u + first);
-    load8(hit_z, window.z + first);
-    const float8 dz = hit_z - z, du = hit_u - u, distance = dz < 0.f ? -dz : dz;
-    const float8 at_kink = u * dz + du * (z_ut_kink - z);
-    const float8 most_du = limits.max_slope_difference * distance, most = limits.max_kink_distance * distance;
-    return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
-#endif
 }
 
 __device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, const ut_hits_of_event& hits)

@@ -8,6 +8,38 @@
 
 namespace hlt {
 
+/// nearest_in_window, with eight hits in one step.
+inline __attribute__((always_inline)) uint32_t nearest_of_eights(const ut_window& window, float u, float z, float slope,
+                                                                 float max_distance)
+{
+    uint32_t nearest = __float_as_uint(max_distance) & ~ut_pick_bits;
+    for (uint32_t i = 0; i < window.n_hits; i += ut_stride) {
+        float8 hit_u, hit_z;
+        load8(hit_u, window.u + i);
+        load8(hit_z, window.z + i);
+        const float8 difference = u + slope * (hit_z - z) - hit_u;
+        constexpr uint8x32 number{1, 2, 3, 4, 5, 6, 7, 8};
+        uint8x32 bits;
+        std::memcpy(&bits, &difference, sizeof bits);
+        bits = (bits & (0x7fffffffu & ~ut_pick_bits)) | (number + i);
+        nearest = min_of(nearest, lowest_lane(bits));
+    }
+    return (nearest & ut_pick_bits) - 1u;
+}
+
+/// ut_partners, with all hits in one step.
+inline __attribute__((always_inline)) uint32_t partners_of_eight(const ut_window& window, uint32_t first, float u,
+                                                                 float z, const ut_search_limits& limits)
+{
+    float8 hit_u, hit_z;
+    load8(hit_u, window.u + first);
+    load8(hit_z, window.z + first);
+    const float8 dz = hit_z - z, du = hit_u - u, distance = dz < 0.f ? -dz : dz;
+    const float8 at_kink = u * dz + du * (z_ut_kink - z);
+    const float8 most_du = limits.max_slope_difference * distance, most = limits.max_kink_distance * distance;
+    return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
+}
+
 /// Continuations of any tracks, which wait for a fit in lanes.
 struct ut_continuations {
     float u[n_ut_layers][n_wide] = {}, z[n_ut_layers][n_wide] = {}, weight[n_ut_layers][n_wide] = {};
@@ -74,7 +106,7 @@ class ut_line_search {
             for (uint32_t block = 0; block < one.n_hits; block += ut_stride)
                 for (uint32_t first = 0; first < other.n_hits; first += ut_stride)
                     for (uint32_t k = block; k < min_of(one.n_hits, block + ut_stride); ++k) {
-                        const uint32_t bits = ut_partners(other, first, one.u[k], one.z[k], limits_);
+                        const uint32_t bits = partners_of_eight(other, first, one.u[k], one.z[k], limits_);
                         store_packed(&listed_[n_listed_], lane_numbers + (i << 16u | k << 8u | first), bits);
                         n_listed_ += static_cast<uint32_t>(__builtin_popcount(bits));
                     }
@@ -98,8 +130,8 @@ class ut_line_search {
             uint32_t picks[n_ut_layers];
             picks[a] = k;
             picks[b] = j;
-            picks[c] = nearest_in_window(windows[c], u, z, slope, limits_.max_distance);
-            picks[d] = nearest_in_window(windows[d], other_u, other_z, slope, limits_.max_distance);
+            picks[c] = nearest_of_eights(windows[c], u, z, slope, limits_.max_distance);
+            picks[d] = nearest_of_eights(windows[d], other_u, other_z, slope, limits_.max_distance);
             waiting_.set(n_waiting_, points_of(windows, picks, hits_));
             std::memcpy(picks_[n_waiting_], picks, sizeof picks);
             of_track_[n_waiting_] = i;

@@ -3,11 +3,9 @@
 // Hits are described by their distance in x from the straight line of the VELO track, at the y of that line: `u`. A
 // straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the
 // track.
-//
-// Hits are compared eight at a time: vectors on a CPU, a loop on a GPU, with the same result.
 #pragma once
 
-#include "framework/device/vector8.cuh"
+#include "framework/device/raw_banks.cuh"
 #include "lhcb/raw_data/generated/raw_data_types.h"
 #include "lhcb/ut/generated/ut_types.h"
 
@@ -15,13 +13,9 @@ namespace hlt {
 
 constexpr uint32_t max_ut_window_hits = 24;
 constexpr uint32_t ut_stride = ut_hit_padding;
-static_assert(ut_stride == 8u, "the vectors of the CPU have eight lanes");
-/// A full window takes ut_stride hits more before it gives up the farthest; a CPU reads as many places behind them.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-constexpr uint32_t ut_window_places = max_ut_window_hits + ut_stride;
-#else
-constexpr uint32_t ut_window_places = max_ut_window_hits + 2u * ut_stride;
-#endif
+/// A full window takes ut_stride hits more before it gives up the farthest; vectors of a CPU read and write as many
+/// places behind them.
+constexpr uint32_t ut_window_places = max_ut_window_hits + (HLT_ON_GPU ? 1u : 2u) * ut_stride;
 
 constexpr float ut_y_margin = 0.5f;  // mm
 
@@ -82,35 +76,11 @@ struct ut_window_limits {
     float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
 };
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-/// Eight hits that follow one another, and whether they are inside the limits: bit k.
-struct ut_hit_lanes {
-    float8 u, z;
-    uint32_t inside;
-
-    inline __attribute__((always_inline)) ut_hit_lanes(const ut_hits_of_event& hits, const ut_seed& seed,
-                                                       const ut_window_limits& limits, uint32_t begin)
-    {
-        float8 x, y_begin, y_end;
-        load8(x, &hits.x[begin]);
-        load8(z, &hits.z[begin]);
-        load8(y_begin, &hits.y_begin[begin]);
-        load8(y_end, &hits.y_end[begin]);
-        const float8 dz = z - z_velo_end;
-        const float8 y = seed.y + dz * seed.ty;
-        u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
-        const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
-        inside = bits_of((distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin));
-    }
-};
-#endif
-
 /// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits, which become narrower
 /// when the window is full.
 __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed, ut_window_limits& limits,
                                             uint32_t begin, uint32_t end, ut_window& window)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     const uint32_t last = min_of(begin + ut_stride, end);
     for (uint32_t i = begin; i < last; ++i) {
         const float z = hits.z[i], dz = z - z_velo_end;
@@ -122,15 +92,6 @@ __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const 
         window.z[window.n_hits] = z;
         window.hit[window.n_hits++] = i;
     }
-#else
-    const ut_hit_lanes at(hits, seed, limits, begin);
-    const uint32_t bits = at.inside & ((1u << min_of(end - begin, ut_stride)) - 1u);
-    constexpr uint8x32 number{0, 1, 2, 3, 4, 5, 6, 7};
-    store_packed(window.u + window.n_hits, at.u, bits);
-    store_packed(window.z + window.n_hits, at.z, bits);
-    store_packed(window.hit + window.n_hits, number + begin, bits);
-    window.n_hits += static_cast<uint32_t>(__popc(bits));
-#endif
     window.limit(limits.tolerance);
 }
 
@@ -163,11 +124,7 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
         const uint16_t* const offset = hits.sector_offset + geometry.first_sector[group];
         const uint32_t end = offset[geometry.sectors_of_y[group][last_y_bin].end];
         uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first];
-        // Also if there are none: a branch that cannot be foretold costs a CPU more.
-        do {
-            add_ut_hits(hits, seed, limits, i, end, window);
-            i += ut_stride;
-        } while (i < end);
+        for (; i < end; i += ut_stride) add_ut_hits(hits, seed, limits, i, end, window);
     }
     window.close();
 }

@@ -3,9 +3,12 @@
 // two in the mean, no processor foretells the end.
 #pragma once
 
+#include "framework/device/vector8.cuh"
 #include "lhcb/ut/search_tracks.cuh"
 
 namespace hlt {
+
+static_assert(ut_stride == 8u, "the vectors have eight lanes");
 
 constexpr uint32_t ut_tracks_at_once = 32;
 
@@ -18,6 +21,27 @@ struct ut_track_batch {
     ut_window windows[ut_tracks_at_once][n_ut_layers];
 
     ut_seed seed(uint32_t i) const { return {x[i], y[i], tx[i], ty[i]}; }
+};
+
+/// Eight hits that follow one another, and whether they are inside the limits: bit k.
+struct ut_hit_lanes {
+    float8 u, z;
+    uint32_t inside;
+
+    inline __attribute__((always_inline)) ut_hit_lanes(const ut_hits_of_event& hits, const ut_seed& seed,
+                                                       const ut_window_limits& limits, uint32_t begin)
+    {
+        float8 x, y_begin, y_end;
+        load8(x, &hits.x[begin]);
+        load8(z, &hits.z[begin]);
+        load8(y_begin, &hits.y_begin[begin]);
+        load8(y_end, &hits.y_end[begin]);
+        const float8 dz = z - z_velo_end;
+        const float8 y = seed.y + dz * seed.ty;
+        u = x + limits.dx_dy * y - (seed.x + dz * seed.tx);
+        const float8 distance = u < 0.f ? -u : u, margin = limits.margin + limits.per_deflection * distance;
+        inside = bits_of((distance <= limits.tolerance) & (y_begin - y <= margin) & (y - y_end <= margin));
+    }
 };
 
 /// Up to eight hits for a window.

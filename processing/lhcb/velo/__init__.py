@@ -1,3 +1,3 @@
-"""The VELO: clusters, tracks, Kalman fit. decoding/ makes hits of banks, tracking/ makes tracks of hits;
-collections.py declares what they share, hit.cuh how a hit is stored.
+"""The VELO: clusters, tracks, Kalman fit. decoding/ turns banks into hits, tracking/ turns hits into tracks.
+collections.py declares the data that they share; hit.cuh computes the position of a hit.
 """

@@ -21,6 +21,8 @@ from hltnode.processing.framework.collections import (
 from hltnode.processing.framework.declaration import LargeEvents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
+from hltnode.processing.lhcb.readout import version_sizes
+from hltnode.protocol.lhcb.bank_versions import VeloVersion
 
 N_MODULE_PAIRS = N_MODULES // 2
 PHI_BIN_BITS = 7
@@ -35,7 +37,7 @@ NO_MODULE_PAIR = 255
 
 
 class SeedFate(IntEnum):
-    """What became of the three hits of a seed."""
+    """The result for the three hits of a seed: not a track, part of a longer track, or a three-hit track."""
 
     SEED_LEFT = 0
     SEED_EXTENDED = 1
@@ -63,7 +65,7 @@ VELO_GEOMETRY = Record(
         "beamline_y": "mm",
     },
 )
-"""The VELO as kernels see it: VeloGeometry.to_bytes()."""
+"""The geometry for kernels: VeloGeometry.to_bytes()."""
 
 velo_types = SharedTypes(
     __file__,
@@ -71,6 +73,7 @@ velo_types = SharedTypes(
     records=(VELO_GEOMETRY,),
     enums={"seed_fate": SeedFate},
     sizes={
+        **version_sizes("velo", VeloVersion),
         "n_velo_modules": N_MODULES,
         "n_velo_module_pairs": N_MODULE_PAIRS,
         "n_velo_sensors": N_SENSORS,
@@ -87,9 +90,10 @@ velo_types = SharedTypes(
         "no_pv": NO_PV,
     },
 )
-"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free:
-kernels may read, not use, columns this far behind the last hit, and use their own scratch. no_module_pair marks a place
-without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in mm."""
+"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free.
+Kernels may load these places of a column but must ignore the values; in their own scratch they may use them.
+no_module_pair marks a place without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in
+mm."""
 
 velo_geometry = constant_column("velo_geometry", VELO_GEOMETRY)
 
@@ -102,7 +106,7 @@ def max_clusters(limits: BatchLimits) -> int:
 cluster_offset = Column(
     name="velo_clusters.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True
 )
-"""Prefix sum of `bound`, with 8 places left free behind each event that has any."""
+"""Prefix sum of `bound`, with 8 places left free behind each event that has clusters."""
 
 _BY_CLUSTER = Placement(offsets=cluster_offset)
 _MOST = MAX_CLUSTERS_PER_EVENT + HIT_PADDING
@@ -120,7 +124,8 @@ super_pixel_bound = clusters.per_event("super_pixel_bound", U32)
 cluster_count = clusters.per_event("count", U32, role=Role.OUTPUT)
 
 large_events = LargeEvents(cluster_bound, min_size=4000, block_size=256)
-"""Events that take a block of the usual size several times as long as a mean one of minimum bias, 1,700 clusters."""
+"""A block of the usual size takes several times as long for such an event as for a mean one of minimum bias, with 1,700
+clusters."""
 
 unsorted = _like_clusters("velo_unsorted")
 unsorted_columns = (
@@ -132,7 +137,7 @@ unsorted_columns = (
     unsorted.column("module_pair", U8),
     unsorted.per_event("count", U32),
 )
-"""Hits as the decoders leave them, retina clusters first, then those of super-pixels; `count` places are used.
+"""Hits in the order of the decoders, retina clusters first, then clusters of super-pixels; `count` places are used.
 `module_pair` is 0 to 25, or NO_MODULE_PAIR for a place without a hit."""
 
 hits = _like_clusters("velo_hits")
@@ -150,7 +155,7 @@ module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PA
 """[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
 phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=PHI_BIN_STRIDE)
 """[event][26 * 128 + 8]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event. The last seven
-are not used: the row of an event begins at a multiple of 16 bytes."""
+are not used: they let the row of each event begin at a multiple of 16 bytes."""
 
 seeds = _like_clusters("velo_seeds")
 seed_hits = seeds.column("hits", U16, width=4)
@@ -163,7 +168,7 @@ tracks = Collection(
     placement=Placement(offsets=cluster_offset, divisor=2),
     max_per_event=_MOST // 2 + 1,
 )
-"""A track takes at least three clusters; search_by_triplet gives an event half as many places as clusters."""
+"""A track has at least three clusters; an event has half as many places for tracks as clusters."""
 candidate_count = tracks.per_event("candidate_count", U32)
 """Tracks of four hits and more before clones are killed."""
 track_count = tracks.per_event("count", U32, role=Role.OUTPUT)
@@ -173,9 +178,9 @@ track_hits = tracks.column("hits", U16, width=MAX_HITS_PER_TRACK)
 track_backward = tracks.column("backward", U8)
 """1 where the track flies towards negative z."""
 track_ip = tracks.column("ip", F32)
-"""mm, the smallest to any primary vertex; 0 without one."""
+"""mm, the smallest one to any primary vertex; 0 without a vertex."""
 track_ip_chi2 = tracks.column("ip_chi2", F32)
-"""To the same vertex; 0 without one."""
+"""To the same vertex; 0 without a vertex."""
 track_pv = tracks.column("pv", U8)
 """Index of that vertex in the event, or NO_PV."""
 
@@ -187,7 +192,7 @@ def _states(name: str, *fields: str) -> dict[str, Column]:
     return {field: collection.column(field, F32) for field in fields}
 
 
-# x and y have equal covariances, so those of x stand for both: c00 = var(x) in mm², c20 = cov(x, tx) in mm,
+# x and y have equal covariances, so one set is stored for both: c00 = var(x) in mm², c20 = cov(x, tx) in mm,
 # c22 = var(tx).
 beamline_state = _states("velo_beamline", "x", "y", "z", "tx", "ty", "c00", "c20", "c22")
 """The state of each track closest to the beam line; mm and slopes."""

@@ -6,7 +6,7 @@
 
 namespace hlt::lines {
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 
 constexpr uint32_t n_lanes = 1;
 using floats = float;

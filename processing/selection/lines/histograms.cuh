@@ -25,7 +25,7 @@ __device__ void count_value(uint32_t* counters, float value, float low, float hi
 __device__ void count_values(const lanes& at, const truths& condition, uint32_t* counters, const floats& value,
                              float low, float high, float per_unit, uint32_t n_bins)
 {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     if (condition) count_value(counters, value, low, high, per_unit, n_bins);
 #else
     const truths below = value < low, above = value >= high;

@@ -37,7 +37,7 @@ __device__ void scale_lines(const line_record* table, uint32_t n_lines, const ui
         if (scaler_passes(table[line].prescale, event) && scaler_passes(table[line].postscale, event))
             atomicOr(&decisions[line / 32u], 1u << line % 32u);
     };
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     for (uint32_t line = threadIdx.x; line < n_lines; line += blockDim.x)
         if ((selected[line / 32u] >> line % 32u & 1u) != 0) scale(line);
 #else

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
@@ -28,7 +29,6 @@ MAX_ADDRESS = (1 << 12) - 1
 MAX_TIME = 15
 
 _U16 = np.dtype("<u2")
-_READABLE_VERSION = 2
 _MOST = 0xFFFF  # numbers in a bank have 16 bits
 
 
@@ -151,7 +151,7 @@ def encode_muon(
     words[starts[pad_bank] + 2 + _counted(n_pads)] = pads.address[pad_order]
     words[batch_at] = n_digits
     words[batch_at[batch] + 1 + _counted(n_digits)] = (digits.time << np.uint32(12) | digits.address)[order]
-    return cut_into_banks(words.tobytes(), _U16.itemsize * ends, LhcbBankType.MUON, _READABLE_VERSION, range(N_BANKS))
+    return cut_into_banks(words.tobytes(), _U16.itemsize * ends, LhcbBankType.MUON, MuonVersion.BATCHES, range(N_BANKS))
 
 
 def _counted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -165,9 +165,10 @@ def _where(bank: RawBank) -> str:
 
 def _words_of(bank: RawBank) -> tuple[int, NDArray[np.uint16]]:
     number, size = number_of(bank.source_id), len(bank.payload)
-    if bank.version != _READABLE_VERSION:
+    if bank.version != MuonVersion.BATCHES:
         raise MuonBankError(
-            RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, {_READABLE_VERSION} is supported"
+            RejectReason.BAD_VERSION,
+            f"{_where(bank)}: bank version {bank.version}, {MuonVersion.BATCHES:d} is supported",
         )
     if number >= N_BANKS:
         raise MuonBankError(RejectReason.UNKNOWN_SOURCE, f"{_where(bank)}: number {number}, 0..{N_BANKS - 1} exist")

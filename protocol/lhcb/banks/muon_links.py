@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import MuonVersion
 from hltnode.protocol.lhcb.banks.muon import MAX_TIME, MuonDigits
 from hltnode.protocol.lhcb.errors import MuonBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -20,7 +21,6 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 N_STREAMS = 44
 MAX_LINKS = 24
 CHANNELS_OF_LINK = 48
-LINKS_VERSION = 3
 MAX_TIMES = 12
 """Number of hits of a link that have a time; the other times are 0."""
 SYNCHRONISATION = 1 << 4
@@ -73,7 +73,7 @@ def encode_muon_links(
             raise MuonBankError(
                 RejectReason.MALFORMED, f"muon: a digit belongs to a link that stream {stream} does not have"
             )
-        banks.append(RawBank(LhcbBankType.MUON, LINKS_VERSION, stream, memoryview(bytes(content))))
+        banks.append(RawBank(LhcbBankType.MUON, MuonVersion.LINKS, stream, memoryview(bytes(content))))
     return banks
 
 
@@ -91,9 +91,9 @@ def _link(channels: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
 def _digits_of(bank: RawBank, links_of_streams: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     stream, content = bank.source_id & _STREAM_MASK, bytes(bank.payload)
     where = f"muon bank of source {bank.source_id}"
-    if bank.version != LINKS_VERSION:
+    if bank.version != MuonVersion.LINKS:
         raise MuonBankError(
-            RejectReason.BAD_VERSION, f"{where}: bank version {bank.version}, {LINKS_VERSION} is expected"
+            RejectReason.BAD_VERSION, f"{where}: bank version {bank.version}, {MuonVersion.LINKS:d} is expected"
         )
     if stream >= N_STREAMS:
         raise MuonBankError(RejectReason.UNKNOWN_SOURCE, f"{where}: stream {stream}, 0..{N_STREAMS - 1} exist")

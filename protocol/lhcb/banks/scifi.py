@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import SCIFI, SciFiVersion
 from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
@@ -37,7 +38,7 @@ _U16 = np.dtype("<u2")
 _HEADER_WORDS = 2
 # Bits of a channel that counts from the first of its bank: 7 of the link and 7 of the cell.
 _CHANNEL_BITS = 14
-_READABLE_VERSIONS = (4, 5, 6)
+_READABLE_VERSIONS = SCIFI.read_versions
 
 _Column = NDArray[np.int64]
 
@@ -134,7 +135,9 @@ def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_ev
     stream = np.zeros(int(bank_ends[-1]), _U16)
     before = bank_ends - sizes + _HEADER_WORDS - (ends - counts)
     stream[np.arange(len(data)) + np.repeat(before, counts)] = data
-    return cut_into_banks(stream.tobytes(), 2 * bank_ends, LhcbBankType.FT_CLUSTER, 5, range(N_BANKS))
+    return cut_into_banks(
+        stream.tobytes(), 2 * bank_ends, LhcbBankType.FT_CLUSTER, SciFiVersion.VERSION_5, range(N_BANKS)
+    )
 
 
 def words_of_clusters(
@@ -277,7 +280,11 @@ def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     )
 
 
-_RULES: dict[int, Callable[[SciFiWords, _Column], _HitColumns]] = {4: _hits_v4, 5: _hits_v5, 6: _hits_v6}
+_RULES: dict[SciFiVersion, Callable[[SciFiWords, _Column], _HitColumns]] = {
+    SciFiVersion.ONE_HIT_PER_WORD: _hits_v4,
+    SciFiVersion.VERSION_5: _hits_v5,
+    SciFiVersion.VERSION_6: _hits_v6,
+}
 
 
 def _pairs(words: SciFiWords, chosen: _Column) -> tuple[_Column, NDArray[np.bool_]]:

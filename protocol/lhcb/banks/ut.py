@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
 from hltnode.protocol.lhcb.errors import UtBankError
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
@@ -30,6 +31,7 @@ BOARDS = tuple(64 * layer + board for layer in range(4) for board in range(42 if
 _INDEX_OF_BOARD = np.full(N_BOARDS, -1, np.int64)
 _INDEX_OF_BOARD[list(BOARDS)] = np.arange(len(BOARDS))
 
+_READABLE_VERSIONS = UT.read_versions
 _U16 = np.dtype("<u2")
 _HEADER_SIZE_V3 = 4
 # Upper half of the header of every simulated bank.
@@ -85,7 +87,7 @@ def board_of(bank: RawBank) -> int:
     sub-detector bits carry (board >> 1) + 1 in the low byte and the board's lowest bit in bit 10.
     """
     number = number_of(bank.source_id)
-    if bank.version >= 4 and subdetector_of(bank.source_id) != 0:
+    if bank.version >= UtVersion.STRIPS and subdetector_of(bank.source_id) != 0:
         number = ((number & 0xFF) - 1) * 2 + (number >> 10)
     if not 0 <= number < N_BOARDS:
         raise UtBankError(
@@ -114,9 +116,9 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
         if bank.type != LhcbBankType.UT:
             continue
         board = board_of(bank)
-        if bank.version == 3:
+        if bank.version == UtVersion.CLUSTERS:
             hits = _clusters_v3(bank)
-        elif bank.version == 4:
+        elif bank.version == UtVersion.STRIPS:
             lane_counts = _lane_counts_v4(bank)
             if lane_counts is None:
                 bad_boards.append(board)
@@ -124,7 +126,8 @@ def decode_ut(banks: Iterable[RawBank]) -> UtHits:
             hits = _strips_v4(bank, lane_counts)
         else:
             raise UtBankError(
-                RejectReason.BAD_VERSION, f"{_where(bank)}: bank version {bank.version}, 3 and 4 are supported"
+                RejectReason.BAD_VERSION,
+                f"{_where(bank)}: bank version {bank.version}, {_READABLE_VERSIONS} are supported",
             )
         boards.append(board)
         counts.append(hits.shape[1])
@@ -142,7 +145,7 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
     for bank in banks:
         if bank.type != LhcbBankType.UT:
             continue
-        if bank.version != 3:
+        if bank.version != UtVersion.CLUSTERS:
             raise UtBankError(
                 RejectReason.BAD_VERSION, f"{_where(bank)}: version {bank.version} has no cluster charges"
             )
@@ -222,7 +225,7 @@ def encode_ut_v3(
     stream[word_at], stream[word_at + 1] = words[order] & 0xFF, words[order] >> 8
     row_at = np.repeat(starts + charges_at - (np.cumsum(rows_of_bank) - rows_of_bank), rows_of_bank)
     stream[row_at + np.arange(len(rows))] = rows
-    return cut_into_banks(stream.tobytes(), ends, LhcbBankType.UT, 3, BOARDS)
+    return cut_into_banks(stream.tobytes(), ends, LhcbBankType.UT, UtVersion.CLUSTERS, BOARDS)
 
 
 def encode_ut_v4(hits: UtHits) -> list[RawBank]:
@@ -251,9 +254,8 @@ def encode_ut_v4(hits: UtHits) -> list[RawBank]:
         for i, at in enumerate(_LANE_BYTES_V4):
             header[at] = counts[i]
         used = n_lines * _LINE_WORDS - (_LINE_WORDS - 2 * N_LANES)
-        banks.append(
-            RawBank(LhcbBankType.UT, 4, data_source_id(board), memoryview(bytes(header) + lines[:used].tobytes()))
-        )
+        payload = bytes(header) + lines[:used].tobytes()
+        banks.append(RawBank(LhcbBankType.UT, UtVersion.STRIPS, data_source_id(board), memoryview(payload)))
     return banks
 
 

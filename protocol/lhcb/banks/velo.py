@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import VELO, VeloVersion
 from hltnode.protocol.lhcb.errors import VeloBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
@@ -23,10 +24,8 @@ N_COLUMNS = 768
 N_ROWS = 256
 SUPERPIXEL_COLUMNS = 2
 SUPERPIXEL_ROWS = 4
-READABLE_VERSIONS = (2, 3, 4)
-# Since this version a bank holds a pair of sensors.
-FIRST_SENSOR_PAIR_VERSION = 4
 
+_READABLE_VERSIONS = VELO.read_versions
 _WORD = np.dtype("<u4")
 _SENSOR_PAIR_MASK = 0x1FF
 _SUPERPIXEL_SENSOR_BIT = 23
@@ -147,7 +146,7 @@ def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     """
     words, sensor = _words_of(banks, LhcbBankType.VP_RETINA_CLUSTER, _RETINA_SENSOR_BIT)
     versions = {bank.version for bank in banks if bank.type == LhcbBankType.VP_RETINA_CLUSTER} or {
-        READABLE_VERSIONS[-1]
+        _READABLE_VERSIONS[-1]
     }
     bits = {_fraction_bits(version) for version in versions}
     if len(bits) > 1:
@@ -206,13 +205,13 @@ def encode_retina_clusters(
 
 
 def _fraction_bits(version: int) -> int:
-    return 3 if version == 2 else 2
+    return 3 if version == VeloVersion.EIGHTHS else 2
 
 
 def _check_version(what: str, version: int) -> None:
-    if version not in READABLE_VERSIONS:
+    if version not in _READABLE_VERSIONS:
         raise VeloBankError(
-            RejectReason.BAD_VERSION, f"{what}: bank version {version}, {READABLE_VERSIONS} are supported"
+            RejectReason.BAD_VERSION, f"{what}: bank version {version}, {_READABLE_VERSIONS} are supported"
         )
 
 
@@ -237,7 +236,7 @@ def _words_of(
         if size % _WORD.itemsize:
             raise VeloBankError(RejectReason.BAD_SIZE, f"{where}: {size} bytes are not whole words")
         data = np.frombuffer(bank.payload, _WORD).astype(np.uint32)
-        if bank.version >= FIRST_SENSOR_PAIR_VERSION:
+        if bank.version >= VeloVersion.SENSOR_PAIRS:
             pair = bank.source_id & _SENSOR_PAIR_MASK
             first, last = 2 * pair, 2 * pair + 1
             picked = data >> np.uint32(sensor_bit) & np.uint32(1)
@@ -269,7 +268,7 @@ def _banks_of(
     n_events: int = 1,
 ) -> list[RawBank]:
     _check_version(bank_type.name, version)
-    pairs = version >= FIRST_SENSOR_PAIR_VERSION
+    pairs = version >= VeloVersion.SENSOR_PAIRS
     if pairs:
         if (words >> np.uint32(sensor_bit) & np.uint32(1)).any():
             raise VeloBankError(

@@ -40,6 +40,7 @@ def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> 
     command += [
         "-Wall",
         "-Wextra",
+        "-Wundef",
         "-Werror",
         "-Wno-unknown-pragmas",
         "-Wno-psabi",

@@ -41,6 +41,8 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEF
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.table import ParticleTable
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
 from hltnode.protocol.lhcb.banks.muon import encode_muon
 from hltnode.protocol.lhcb.banks.scifi import encode_scifi
 from hltnode.protocol.lhcb.banks.ut import UtHits, encode_ut_v3, encode_ut_v4
@@ -58,13 +60,14 @@ class BankVersions:
 
     velo: VeloEncoding = "retina"
     velo_version: int = 0
-    ut_version: int = 3
+    ut_version: int = UtVersion.CLUSTERS
 
     def __post_init__(self) -> None:
         if self.velo_version not in (0, *VERSIONS[self.velo]):
             raise ValueError(f"{self.velo} banks of version {self.velo_version}: {VERSIONS[self.velo]} can be written")
-        if self.ut_version not in (3, 4):
-            raise ValueError(f"UT banks of version {self.ut_version}: 3 and 4 can be written")
+        of_ut = tuple(int(version) for version in UT.written[LhcbBankType.UT])
+        if self.ut_version not in of_ut:
+            raise ValueError(f"UT banks of version {self.ut_version}: {of_ut} can be written")
 
 
 class FullSimulation:
@@ -185,7 +188,7 @@ class FullSimulation:
         )
 
     def _ut_banks(self, result: UtResult, n_events: int) -> list[list[RawBank]]:
-        if self._versions.ut_version == 3:
+        if self._versions.ut_version == UtVersion.CLUSTERS:
             return by_event(encode_ut_v3(result.hits, result.charges, result.event, n_events), n_events)
         edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
         names = ("board", "lane", "strip", "fraction", "flags", "adc")

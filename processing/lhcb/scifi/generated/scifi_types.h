@@ -23,6 +23,12 @@ constexpr uint32_t max_scifi_hits_of_event = 65535;
 constexpr uint32_t scifi_hit_padding = 8;
 constexpr uint32_t no_scifi_hit = 65535;
 
+enum class scifi_rule : uint32_t {
+    one_hit_per_word = 4,
+    version_5 = 5,
+    version_6 = 6,
+};
+
 struct scifi_mat {
     float x_first;  // mm, of half-channel 0 at y = 0
     float dx_du;

@@ -29,21 +29,21 @@ __device__ void expect_stereo_hit(const velo_line_of<Real>& line, const Bend& be
     window = stereo_window_sigmas * where.sigma_shift(bend.kink) * absolute(dx_dy) + cuts.margin;
 }
 
-/// For each lane, how many stereo layers may have hits in the window of a track with this kink and offset.
-__device__ uint_lanes count_stereo_layers(const long_track_parameters& parameters, const scifi_event& hits,
-                                          const velo_line& line, const bend_in_memory& bend,
-                                          const forward_hypothesis& where, uint32_t half, const stereo_cuts& cuts,
-                                          const float_lanes& kink, const float_lanes& offset)
+/// How many stereo layers may have hits in the window of a track with this kink and offset.
+__device__ uint32_t count_stereo_layers(const long_track_parameters& parameters, const scifi_event& hits,
+                                        const velo_line& line, const bend_in_memory& bend,
+                                        const forward_hypothesis& where, uint32_t half, const stereo_cuts& cuts,
+                                        float kink, float offset)
 {
-    const bend_functions<float_lanes> at = bend.at(kink);
-    uint_lanes n{};
+    const bend_at_kink at = bend.at(kink);
+    uint32_t n = 0;
 #pragma unroll 1
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) {
         const uint32_t layer = stereo_layer(k);
-        float_lanes expected, window;
+        float expected, window;
         expect_stereo_hit(line, at, where, cuts, offset, parameters.layer_z[layer], parameters.layer_dx_dy[layer],
                           parameters.layer_dz_dy[layer], expected, window);
-        n += ones_where(may_have_hit(hits, 2u * layer + half, expected, window));
+        n += may_have_hit(hits, 2u * layer + half, expected, window) ? 1u : 0u;
     }
     return n;
 }
@@ -51,8 +51,8 @@ __device__ uint_lanes count_stereo_layers(const long_track_parameters& parameter
 /// Hits of the stereo layers in the window of a candidate, layer by layer.
 struct stereo_hits {
     static constexpr uint32_t max = 2u * max_stereo_hits * n_scifi_stereo_layers;
-    float shift[max + n_lanes];  // in y, that the hit asks for
-    uint32_t hit[max + n_lanes];
+    float shift[max];  // in y, that the hit asks for
+    uint32_t hit[max];
     uint32_t end[n_scifi_stereo_layers];  // of the hits of each layer
     uint32_t n;
 };
@@ -66,7 +66,6 @@ __device__ void add_layer(const scifi_event& hits, uint32_t layer, uint32_t half
     const uint32_t lowest = max_of(zone.begin() + max_stereo_hits, middle) - max_stereo_hits;
     const uint32_t highest = min_of(zone.end(), middle + max_stereo_hits);
     const float low = expected - window, high = expected + window;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     for (uint32_t i = lowest; i < highest; ++i) {
         const float x = hits.x[i];
         if (x < low || !(x < high)) continue;
@@ -74,16 +73,6 @@ __device__ void add_layer(const scifi_event& hits, uint32_t layer, uint32_t half
         found.hit[found.n] = i;
         ++found.n;
     }
-#else
-    static_assert(2u * max_stereo_hits <= n_lanes);
-    float_lanes x;
-    load_lanes(x, &hits.x[lowest]);
-    const uint32_t used = (1u << (max_of(highest, lowest) - lowest)) - 1u;
-    const uint32_t bits = lanes_where((x >= low) & (x < high)) & used;
-    store_packed(&found.shift[found.n], (expected - x) / dx_dy, bits);
-    store_packed(&found.hit[found.n], lane_numbers + lowest, bits);
-    found.n += static_cast<uint32_t>(__popc(bits));
-#endif
 }
 
 /// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
@@ -110,24 +99,20 @@ __device__ bool add_stereo_hits(const long_track_parameters& parameters, const s
 
     // The shift on which most layers agree; of several the most likely one.
     float best_score = -1e9f, best = 0.f;
-    for (uint32_t i = 0; i < found.n; i += n_lanes) {
-        float_lanes shifts, score{};
-        load_lanes(shifts, &found.shift[i]);
+    for (uint32_t i = 0; i < found.n; ++i) {
+        const float mine = found.shift[i];
+        float score = 0.f;
 #pragma unroll 1
         for (uint32_t k = 0, j = 0; k < n_scifi_stereo_layers; ++k) {
-            uint_lanes agrees{};
-            for (; j < found.end[k]; ++j) agrees |= ones_where(absolute(found.shift[j] - shifts) < cuts.max_spread);
-            score += as_float(agrees);
+            bool agrees = false;
+            for (; j < found.end[k]; ++j) agrees |= absolute(found.shift[j] - mine) < cuts.max_spread;
+            score += agrees ? 1.f : 0.f;
         }
-        const float_lanes pull = shifts / sigma;
+        const float pull = mine / sigma;
         score = score - 0.25f * pull * pull;
-        float score_of[n_lanes];
-        store_lanes(score_of, score);
-        for (uint32_t l = 0; l < min_of(found.n - i, n_lanes); ++l) {
-            if (score_of[l] > best_score) {
-                best_score = score_of[l];
-                best = found.shift[i + l];
-            }
+        if (score > best_score) {
+            best_score = score;
+            best = mine;
         }
     }
 #pragma unroll 1

@@ -91,7 +91,7 @@ __device__ void search_track(const Parameters& p, const scifi_event& hits, const
         p.forward_candidates.tx[to] = state.tx;
         p.forward_candidates.ty[to] = state.ty;
     };
-    const auto n_stereo = [&](const float_lanes& kink, const float_lanes& offset) {
+    const auto n_stereo = [&](float kink, float offset) {
         return count_stereo_layers(parameters, hits, line, bend, where, half, stereo, kink, offset);
     };
     // The second pair of layers is for tracks without hits in layer 0 or 8.

@@ -119,9 +119,9 @@ struct x_seed_of {
         end = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
     }
 
-    /// Where the tracks of some pairs are expected in the k-th of the other layers.
-    template <typename Pairs>
-    __device__ auto place(uint32_t k, const Pairs& at) const
+    /// Where the track of a pair is expected in the k-th of the other layers.
+    template <typename Pair>
+    __device__ Real place(uint32_t k, const Pair& at) const
     {
         return straight[k] + at.dx + at.rise * share[k](at.rise);
     }
@@ -129,23 +129,8 @@ struct x_seed_of {
 
 using x_seed = x_seed_of<float>;
 
-/// Pairs of a hit in the first and one in the last layer.
-struct x_pairs {
-    static constexpr uint32_t max = 8u * n_lanes;
-    uint32_t hits[max + n_lanes];  // the first one in the upper half; behind the last pair there is room for lanes
-    uint32_t n;
-
-    /// Pairs from `base` on of the first `n`; in lanes behind them hits that there are.
-    __device__ uint_lanes from(uint32_t base, uint32_t n) const
-    {
-        uint_lanes pair;
-        load_lanes(pair, &hits[base]);
-        return first_lanes(n - base) ? pair : in_all_lanes<uint_lanes>(hits[0]);
-    }
-};
-
-/// Collect the pairs of a seed and call `examine(pairs)` for some at a time, until it is false. The window of the last
-/// hits moves up with the first hit.
+/// Call `examine(first, last)` for each pair of a hit in the first and one in the last layer of a seed, until it is
+/// false. The window of the last hits moves up with the first hit.
 template <typename Examine>
 __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const forward_hypothesis& where, uint32_t half,
                            const Examine& examine)
@@ -153,61 +138,27 @@ __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const fo
     const scifi_zone first_zone(hits, seed.layers.first, half), last_zone(hits, seed.layers.last, half);
     const uint32_t begin = first_zone.from(seed.begin), first_end = first_zone.from(seed.end), end = last_zone.end();
     uint32_t last = end;
-    x_pairs pairs;
-    pairs.n = 0;
-    for (uint32_t first = begin; first < first_end; first += n_lanes) {
-        // Some hits may lie behind the last of them.
-        float low_of[n_lanes], high_of[n_lanes];
-        float_lanes x;
-        load_lanes(x, &hits.x[first]);
-        const float_lanes dx = x - seed.straight_first;
-        const float_lanes expected = seed.straight_last + dx * seed.ratio(dx);
-        const float_lanes tolerance = seed.to_tolerance * (where.sigma_offset.constant + seed.per_dx * absolute(dx));
-        store_lanes(low_of, expected - tolerance);
-        store_lanes(high_of, expected + tolerance);
-        if (first == begin) last = last_zone.from(low_of[0]);
-        const uint32_t n_now = min_of(first_end - first, n_lanes);
-        for (uint32_t l = 0; l < n_now; ++l) {
-            const float low = low_of[l], high = high_of[l];
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            while (last < end && hits.x[last] < low) ++last;
-            for (uint32_t j = last; j < end && hits.x[j] < high; ++j) {
-                pairs.hits[0] = (first + l) << 16u | j;
-                pairs.n = 1;
-                if (!examine(pairs)) return;
-            }
-#else
-            // Eight last hits at a time, without a branch for each.
-            while (last + n_lanes <= end && hits.x[last + n_lanes - 1u] < low) last += n_lanes;
-            for (uint32_t from = last; from < end; from += n_lanes) {
-                load_lanes(x, &hits.x[from]);
-                const uint32_t used = end - from < n_lanes ? (1u << (end - from)) - 1u : 0xffu;
-                const uint32_t bits = lanes_where((x >= low) & (x < high)) & used;
-                store_packed(&pairs.hits[pairs.n], lane_numbers + ((first + l) << 16u | from), bits);
-                pairs.n += static_cast<uint32_t>(__popc(bits));
-                if (pairs.n > x_pairs::max - n_lanes) {
-                    if (!examine(pairs)) return;
-                    pairs.n = 0;
-                }
-                if (bits >> (n_lanes - 1u) == 0u) break;
-            }
-#endif
-        }
+    for (uint32_t first = begin; first < first_end; ++first) {
+        const float dx = hits.x[first] - seed.straight_first;
+        const float expected = seed.straight_last + dx * seed.ratio(dx);
+        const float tolerance = seed.to_tolerance * (where.sigma_offset.constant + seed.per_dx * absolute(dx));
+        const float low = expected - tolerance, high = expected + tolerance;
+        if (first == begin) last = last_zone.from(low);
+        while (last < end && hits.x[last] < low) ++last;
+        for (uint32_t j = last; j < end && hits.x[j] < high; ++j)
+            if (!examine(first, j)) return;
     }
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    if (pairs.n != 0u) examine(pairs);
-#endif
 }
 
-/// Pairs seen as the beginning of a track.
-struct x_pair_lanes {
-    float_lanes dx;    // mm, of the first hit from the straight track
-    float_lanes rise;  // mm
-    float_lanes kink;
+/// A pair of hits as the beginning of a track.
+struct x_pair {
+    float dx;    // mm, of the first hit from the straight track
+    float rise;  // mm
+    float kink;
 
-    __device__ x_pair_lanes(const scifi_event& hits, const x_seed& seed, const uint_lanes& pair)
-        : dx(values_at(hits.x, pair >> 16u) - seed.straight_first),
-          rise(values_at(hits.x, pair & 0xffffu) - seed.straight_last - dx),
+    __device__ x_pair(const scifi_event& hits, const x_seed& seed, uint32_t first, uint32_t last)
+        : dx(hits.x[first] - seed.straight_first),
+          rise(hits.x[last] - seed.straight_last - dx),
           kink(rise * seed.kink_per_rise(rise))
     {
     }
@@ -221,73 +172,48 @@ __device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const b
                             forward_budget& left, const CountStereo& n_stereo, const Complete& complete)
 {
     const layer_seed layers = seed.layers;
-    find_pairs(hits, seed, where, half, [&](x_pairs& pairs) {
-        const uint32_t n_pairs = min_of(pairs.n, left.pairs);
-        left.pairs -= n_pairs;
-        // 1. Those that may have enough hits in the other x layers stay, packed, with the number of their layers.
-        uint32_t n_layers[x_pairs::max + n_lanes];
-        uint32_t n_kept = 0;
-        for (uint32_t base = 0; base < n_pairs; base += n_lanes) {
-            const uint_lanes pair = pairs.from(base, n_pairs);
-            const x_pair_lanes at(hits, seed, pair);
-            const float_lanes most = cuts.x_window(at.kink);
-            uint_lanes n{}, n_between{};
+    // False if the track may not examine more pairs.
+    find_pairs(hits, seed, where, half, [&](uint32_t first, uint32_t last) {
+        if (left.pairs == 0u) return false;
+        --left.pairs;
+        // 1. May there be enough hits in the other x layers? One of the layers between is needed.
+        const x_pair at(hits, seed, first, last);
+        const float most = cuts.x_window(at.kink);
+        uint32_t n_layers = 2, n_between = 0;
 #pragma unroll 1
-            for (uint32_t k = 0; k < n_other_x_layers; ++k) {
-                n += ones_where(may_have_hit(hits, 2u * layers.others[k] + half, seed.place(k, at), most));
-                if (k == 1u) n_between = n;
-            }
-            const uint32_t bits = lanes_where((n_between != 0u) & (n >= 2u) & (where.low <= at.kink) &
-                                              (at.kink <= where.high) & first_lanes(n_pairs - base));
-            store_packed(&pairs.hits[n_kept], pair, bits);
-            store_packed(&n_layers[n_kept], n + 2u, bits);
-            n_kept += static_cast<uint32_t>(__popc(bits));
+        for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+            n_layers += may_have_hit(hits, 2u * layers.others[k] + half, seed.place(k, at), most) ? 1u : 0u;
+            if (k == 1u) n_between = n_layers - 2u;
         }
-        // 2. So do those that may have enough stereo hits.
-        float kinks[n_lanes], offsets[n_lanes];
-        for (uint32_t base = 0; base < n_kept; base += n_lanes) {
-            const uint_lanes pair = pairs.from(base, n_kept);
-            uint_lanes n;
-            load_lanes(n, &n_layers[base]);
-            const x_pair_lanes at(hits, seed, pair);
-            const float_lanes offset = at.dx - at.kink * bend.at(at.kink).lever(seed.z_first) + where.offset;
-            n += n_stereo(at.kink, offset);
-            uint32_t bits = lanes_where((n >= min_hits) & first_lanes(n_kept - base));
-            if (bits == 0u) continue;
-            // 3. The hits of the others.
-            float place_of[n_other_x_layers][n_lanes], most_of[n_lanes];
+        if (n_between == 0u || n_layers < 4u || !(where.low <= at.kink) || !(at.kink <= where.high))
+            return left.pairs != 0u;
+        // 2. And enough stereo hits?
+        const float offset = at.dx - at.kink * bend.at(at.kink).lever(seed.z_first) + where.offset;
+        if (n_layers + n_stereo(at.kink, offset) < min_hits) return left.pairs != 0u;
+        // 3. The hits of the others.
+        if (left.candidates == 0u) return false;
+        --left.candidates;
+        uint32_t found[n_other_x_layers];
+        uint32_t n_hits = 2;
 #pragma unroll 1
-            for (uint32_t k = 0; k < n_other_x_layers; ++k) store_lanes(place_of[k], seed.place(k, at));
-            store_lanes(most_of, cuts.x_window(at.kink));
-            store_lanes(kinks, at.kink);
-            store_lanes(offsets, offset);
-            for (; bits != 0u; bits &= bits - 1u) {
-                const uint32_t l = static_cast<uint32_t>(__ffs(static_cast<int>(bits))) - 1u;
-                if (left.candidates == 0u) return false;
-                --left.candidates;
-                uint32_t found[n_other_x_layers];
-                uint32_t n_hits = 2;
-#pragma unroll 1
-                for (uint32_t k = 0; k < n_other_x_layers; ++k) {
-                    found[k] = scifi_zone(hits, layers.others[k], half).nearest(place_of[k][l], most_of[l]);
-                    n_hits += found[k] != no_scifi_hit;
-                }
-                // One of the layers between is needed. The second seed finds again what the first has found.
-                if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
-                    (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
-                    continue;
-                x_candidate candidate;
-                for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
-                candidate.hits[layers.first] = static_cast<uint16_t>(pairs.hits[base + l] >> 16u);
-                candidate.hits[layers.last] = static_cast<uint16_t>(pairs.hits[base + l]);
-                for (uint32_t k = 0; k < n_other_x_layers; ++k)
-                    candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
-                candidate.n_hits = n_hits;
-                candidate.kink = kinks[l];
-                candidate.offset = offsets[l];
-                complete(candidate);
-            }
+        for (uint32_t k = 0; k < n_other_x_layers; ++k) {
+            found[k] = scifi_zone(hits, layers.others[k], half).nearest(seed.place(k, at), most);
+            n_hits += found[k] != no_scifi_hit;
         }
+        // The second seed finds again what the first has found.
+        if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
+            (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
+            return left.pairs != 0u;
+        x_candidate candidate;
+        for (uint32_t layer = 0; layer < n_scifi_layers; ++layer) candidate.hits[layer] = no_scifi_hit;
+        candidate.hits[layers.first] = static_cast<uint16_t>(first);
+        candidate.hits[layers.last] = static_cast<uint16_t>(last);
+        for (uint32_t k = 0; k < n_other_x_layers; ++k)
+            candidate.hits[layers.others[k]] = static_cast<uint16_t>(found[k]);
+        candidate.n_hits = n_hits;
+        candidate.kink = at.kink;
+        candidate.offset = offset;
+        complete(candidate);
         return left.pairs != 0u;
     });
 }

@@ -1,19 +1,18 @@
 // The primary vertex of every long track, the one with the smallest IP chi2, and the impact parameter to it
 // (docs/physics/long-kalman-filter.md).
 //
-// One block per event, one thread per track; on the CPU a thread takes `kalman_width` tracks at once. An event without
+// One block per event, one thread per track; on the CPU a thread takes a vector of tracks at once. An event without
 // vertex, and a track whose chi2 is no number: IP and IP chi2 are 0, the vertex is no_pv.
 // Bounds: tracks of an event as long_tracks.count, vertices as pvs.count.
 #pragma once
 
 #include "lhcb/primary_vertices/ip_chi2.cuh"
 #include "lhcb/tracks/kalman/generated/kalman_impact_parameter.h"
-#include "lhcb/velo/tracking/track_hits.cuh"
 
 HLT_KERNEL(kalman_impact_parameter)
 {
     if (!p.takes(blockIdx.x)) return;
-    constexpr uint32_t width = hlt::kalman_width;
+    constexpr uint32_t width = HLT_ON_GPU ? 1u : 16u;
     constexpr float largest = 3.4e38f;
 
     const uint32_t first = p.long_tracks.first(blockIdx.x);

@@ -2,7 +2,6 @@
 // not there. The forward search has them of all hits, the seeding of those that are left.
 #pragma once
 
-#include "framework/device/lanes.cuh"
 #include "framework/device/vector8.cuh"
 #include "lhcb/scifi/generated/scifi_types.h"
 #include "lhcb/tracks/long/generated/long_types.h"
@@ -10,16 +9,14 @@
 namespace hlt {
 
 /// The cell of a zone at x: larger for larger x, 0 for what is not a number.
-template <typename Lanes>
-__device__ auto scifi_cell(const Lanes& x)
+__device__ uint32_t scifi_cell(float x)
 {
-    const Lanes at = (x - scifi_bins_begin) * scifi_cells_per_mm;
-    constexpr float largest = static_cast<float>(n_scifi_bins * scifi_cells_per_bin - 1u);
-    const Lanes zero{}, last = zero + largest;
-    return truncated(at > zero ? (at < last ? at : last) : zero);
+    const float at = (x - scifi_bins_begin) * scifi_cells_per_mm;
+    constexpr float last = static_cast<float>(n_scifi_bins * scifi_cells_per_bin - 1u);
+    return static_cast<uint32_t>(at > 0.f ? (at < last ? at : last) : 0.f);
 }
 
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if !HLT_ON_GPU
 /// Behind a bin without hits stands what the one before it says, eight bins at a time.
 inline void carry_scifi_bins(uint16_t* bins)
 {
@@ -47,7 +44,7 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
                                  const event_column<uint16_t>& bins, uint32_t* cells)
 {
     zero_words(cells, scifi_cell_stride);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     // A hit fills those bins that begin with it; if hits do not ascend some bins stay as they are.
     for (uint32_t i = threadIdx.x; i < n_scifi_zones * scifi_bin_stride; i += blockDim.x) bins[i] = 0;
     block_barrier();
@@ -97,14 +94,20 @@ struct scifi_event {
 constexpr uint32_t max_cells_at_once = 24;
 constexpr float cell_margin = 0.01f;  // mm, more than the rounding of x
 
-/// For each lane: false if its zone has no hit closer to x than `most`.
-template <typename Zone>
-__device__ auto may_have_hit(const scifi_event& hits, const Zone& zone, const float_lanes& x, const float_lanes& most)
+/// At least 25 bits of a column of words from some bit on, which may cross from one word to the next.
+__device__ uint32_t bits_from(const event_column<const uint32_t>& words, uint32_t bit)
 {
-    const uint_lanes first = scifi_cell(x - (most + cell_margin));
-    const uint_lanes n_more = scifi_cell(x + (most + cell_margin)) - first;
-    const uint_lanes bits = bits_from(hits.cells, first + zone * (n_scifi_bins * scifi_cells_per_bin));
-    const uint_lanes beyond = in_all_lanes<uint_lanes>(2u) << (n_more & 31u);
+    const uint32_t word = bit / 32u;
+    return static_cast<uint32_t>((static_cast<uint64_t>(words[word + 1u]) << 32u | words[word]) >> bit % 32u);
+}
+
+/// False if the zone has no hit closer to x than `most`.
+__device__ bool may_have_hit(const scifi_event& hits, uint32_t zone, float x, float most)
+{
+    const uint32_t first = scifi_cell(x - (most + cell_margin));
+    const uint32_t n_more = scifi_cell(x + (most + cell_margin)) - first;
+    const uint32_t bits = bits_from(hits.cells, first + zone * (n_scifi_bins * scifi_cells_per_bin));
+    const uint32_t beyond = 2u << (n_more & 31u);
     return ((bits & (beyond - 1u)) != 0u) | (n_more >= max_cells_at_once);
 }
 
@@ -131,7 +134,7 @@ class scifi_zone {
         const uint32_t cell = scifi_cell(x), bin = cell / scifi_cells_per_bin;
         const uint32_t before = cells_[bin] & ((1u << cell % scifi_cells_per_bin) - 1u), end = this->end();
         uint32_t at = first_[bin] + static_cast<uint32_t>(__popc(before));
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         while (at < end && x_[at] < x) ++at;
         return at;
 #else

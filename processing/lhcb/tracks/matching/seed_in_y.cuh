@@ -145,7 +145,7 @@ class stereo_search {
             const uint8_t bit = static_cast<uint8_t>(1u << i);
             // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
             constexpr float last = static_cast<float>(n_bins);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
             for (uint32_t hit = at.first; hit < at.end; ++hit)
                 layers_in_bin[static_cast<int32_t>(min_of(max_of(shift - x_[hit] * scale, 0.f), last))] |= bit;
 #else

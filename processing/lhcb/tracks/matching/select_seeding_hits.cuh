@@ -22,7 +22,7 @@ struct hit_selection {
     /// Keep the unused ones of the hits [begin, end), behind `n_kept` others. Returns how many are kept then.
     __device__ uint32_t keep(uint32_t begin, uint32_t end, uint32_t n_kept, [[maybe_unused]] uint32_t* sums) const
     {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
         for (uint32_t base = begin; base < end; base += blockDim.x) {
             const uint32_t i = base + threadIdx.x;
             const bool keeps = i < end && used[i] == 0u;

@@ -19,7 +19,7 @@ constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer
 constexpr uint32_t max_near_in_ut = 64;     // hits of a layer of which the place in y is looked at
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t ut_lanes = 1;
 #else
 constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are looked at together; those behind the last hit may be read

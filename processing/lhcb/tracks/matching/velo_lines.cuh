@@ -10,7 +10,7 @@ namespace hlt {
 constexpr uint32_t n_track_bins = 128;
 constexpr float track_bin_width = 40.f;  // mm
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t line_lanes = 1;
 #else
 constexpr uint32_t line_lanes = velo_hit_padding;  // as many are looked at together; those behind the last may be read

@@ -15,7 +15,7 @@ struct x_search_cuts {
     float missing_hit_penalty;
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
 constexpr uint32_t firsts_together = 1;
 constexpr uint32_t pairs_together = 1;
 constexpr uint32_t pair_lanes = 1;
@@ -207,7 +207,7 @@ class x_pair_search {
                                          n_x_layers - curve.n_missing});
     }
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     __device__ void begin_curve(uint32_t pair, uint32_t i, uint32_t hit)
     {
         followed_curve curve = curve_through(pair, i, hit);

@@ -6,6 +6,8 @@
 
 namespace hlt {
 
+constexpr uint32_t ut_version_clusters = 3;
+constexpr uint32_t ut_version_strips = 4;
 constexpr uint32_t n_ut_boards = 240;
 constexpr uint32_t n_ut_lanes = 6;
 constexpr uint32_t n_ut_strips = 512;

@@ -1,8 +1,8 @@
 // A VELO raw bank as the decoders see it (docs/formats/velo-banks.md): which kind, which sensor, where its words are.
 //
 // Type 73 holds retina clusters, type 63 super-pixels. Versions 2 and 3 hold one sensor behind a count word; version 4
-// holds a pair of sensors without a count, and a bit of each word picks the sensor. Whatever the bytes say, a view
-// never reaches beyond its fragment.
+// holds a pair of sensors without a count, and a bit of each word picks the sensor. A view never reaches beyond its
+// fragment, even if the bank is damaged.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -11,11 +11,11 @@
 
 namespace hlt {
 
-/// The data words of a bank. Lanes hand them on through shared memory, where a GPU would not know of an address that it
-/// is one of global memory.
+/// The data words of a bank, as an offset: lanes pass it on through shared memory, and the compiler cannot know that an
+/// address read from there is one of global memory.
 struct velo_words {
     uint32_t offset;   // in the bytes of the batch
-    uint32_t sensor;   // of a pair the first
+    uint32_t sensor;   // the first one of a pair
     uint32_t version;  // of the bank
 
     __device__ uint32_t word(const raw_banks& banks, uint32_t i) const
@@ -26,11 +26,11 @@ struct velo_words {
 
 enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
 
-/// What fragment header and source id say; the payload has not been read.
+/// A bank as described by fragment header and source id; its payload has not been read.
 struct velo_bank {
     velo_bank_kind kind;
     uint32_t version;
-    uint32_t sensor;         // of a pair the first
+    uint32_t sensor;         // the first one of a pair
     uint32_t max_words;      // that fit into the fragment
     const uint8_t* payload;  // begins with the count word before version 4
     bool has_count;
@@ -40,7 +40,7 @@ struct velo_bank {
         return {static_cast<uint32_t>(payload - banks.bytes) + (has_count ? 4u : 0u), sensor, version};
     }
 
-    /// Words that the bank holds. A count that lies sets `broken` and gives 0.
+    /// Number of words of the bank. A count that exceeds the fragment sets `broken` and gives 0.
     __device__ uint32_t count_words(bool& broken) const
     {
         if (!has_count) return max_words;
@@ -53,13 +53,13 @@ struct velo_bank {
 
 __device__ velo_bank velo_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
-    velo_bank bank{velo_bank_kind::broken, row.version, 0, 0, fragment.data, row.version < 4u};
+    velo_bank bank{velo_bank_kind::broken, row.version, 0, 0, fragment.data, row.version < velo_version_sensor_pairs};
     if (fragment.type == no_bank) {
         bank.kind = velo_bank_kind::absent;
         return bank;
     }
     if (fragment.type != retina_bank && fragment.type != super_pixel_bank) return bank;
-    if (row.version < 2u || row.version > 4u) return bank;
+    if (row.version < velo_version_eighths || row.version > velo_version_sensor_pairs) return bank;
     const uint32_t number = row.source_id & 0x1ffu;
     bank.sensor = bank.has_count ? number : 2u * number;
     if (bank.sensor >= n_velo_sensors) return bank;
@@ -69,7 +69,7 @@ __device__ velo_bank velo_bank_of(const fragment_view& fragment, const mfp_row& 
     return bank;
 }
 
-/// MFPs of the VELO in the MEP of an event: both halves stand together, because rows are sorted by source id.
+/// MFPs of the VELO in the MEP of an event: both halves are neighbours, because rows are sorted by source id.
 __device__ row_range velo_rows_of(const raw_banks& banks, uint32_t mep)
 {
     const row_range side_a = rows_of(banks, mep, velo_a);

@@ -1,8 +1,9 @@
-// Limit of what an event may cost: one whose banks announce more clusters than max_clusters is not reconstructed
+// Limit of the cost of an event: an event whose banks announce more than max_clusters clusters is not reconstructed
 // (docs/physics/velo-tracking.md).
 //
-// The cost of an event rises faster than its clusters. The bound on them is known before anything is decoded, so that a
-// dense event costs no more than reading the sizes of its banks. It is flagged and kept, without clusters.
+// The cost of an event rises faster than its number of clusters. The bound on that number is known before anything is
+// decoded, so a dense event costs no more than reading the sizes of its banks. It is flagged and kept, without
+// clusters.
 // In:  velo_clusters.bound [event]. Out: velo_clusters.bound, 0 for an event that is cut; events.flags.
 // One block; threads stride over the events.
 // Bounds: n_events of the batch.

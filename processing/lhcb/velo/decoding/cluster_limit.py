@@ -1,4 +1,4 @@
-"""velo_cluster_limit: events with more clusters than the tracking is given."""
+"""velo_cluster_limit: events with too many clusters are not reconstructed."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,12 +1,14 @@
 // Retina clusters (bank type 73) to hits. The clustering was done in the FPGAs; a word holds column, row and centre of
 // one cluster (docs/formats/velo-banks.md).
 //
-// Hits come out in the order of the banks, not sorted. A word of 0 is a filler and one with a column beyond the sensor
-// is broken: both leave a place marked no_module_pair, and the latter flags the event. A bank whose count lies gives no
-// hits. In:  the fragments of the VELO rows, velo_geometry. Out: velo_unsorted.{x, y, z, phi, id, module_pair} and
-// velo_unsorted.count [event]; events.flags. One block per event; a thread finds one bank at a time, places come from a
-// prefix sum over the banks, and the lanes of a warp share the words of its banks. Bounds: the words of all banks of
-// the event were counted into velo_clusters.bound; an event of bound 0 is skipped.
+// Hits are written in the order of the banks, not sorted. A word of 0 is a filler, and a word with a column beyond the
+// sensor is broken: both leave a place marked no_module_pair, and a broken word flags the event. A bank whose count
+// exceeds its fragment gives no hits.
+// In:  the fragments of the VELO rows, velo_geometry.
+// Out: velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count [event]; events.flags.
+// One block per event; a thread finds one bank at a time, places come from a prefix sum over the banks, and the lanes
+// of a warp share the words of its banks.
+// Bounds: velo_clusters.bound counts the words of all banks of the event; an event of bound 0 is skipped.
 #pragma once
 
 #include "framework/device/warp_runs.cuh"
@@ -25,14 +27,15 @@ struct retina_format {
 
 __device__ retina_format retina_format_of(uint32_t version)
 {
-    return {version == 2u ? 3u : 2u, version == 2u ? 0.125f : 0.25f, version == 4u};
+    const bool eighths = version == velo_version_eighths;
+    return {eighths ? 3u : 2u, eighths ? 0.125f : 0.25f, version == velo_version_sensor_pairs};
 }
 
 struct retina_hit {
     velo_point point;
     uint32_t id;
     uint32_t module_pair;
-    bool broken;  // if the column does not exist
+    bool broken;  // the column does not exist
 };
 
 __device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const retina_format& format,
@@ -61,31 +64,24 @@ struct unsorted_hits {
     uint32_t* __restrict__ id;
     uint8_t* __restrict__ module_pair;
 
-    /// Those of the places from `first`.
-    __device__ unsorted_hits from(uint32_t first) const
-    {
-        return {x + first, y + first, z + first, phi + first, id + first, module_pair + first};
-    }
-    /// All but phi.
     __device__ __forceinline__ void store(uint32_t at, const retina_hit& hit) const
     {
         x[at] = hit.point.x;
         y[at] = hit.point.y;
         z[at] = hit.point.z;
+        phi[at] = velo_phi(hit.point.x, hit.point.y);
         id[at] = hit.id;
         module_pair[at] = static_cast<uint8_t>(hit.module_pair);
     }
 };
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-
-/// The words of a bank, and where the first of them leaves its hit.
+/// The words of a bank, and the place of the hit of the first word.
 struct retina_words {
     velo_words words;
     uint32_t first;
 };
 
-/// Decode the banks of the lanes of a warp; that of this lane has `n` words. Returns whether a column does not exist.
+/// Decode the banks of the lanes of a warp; the bank of this lane has `n` words. Returns whether a word is broken.
 __device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_words>* runs, const retina_words& bank,
                                     uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
 {
@@ -94,30 +90,10 @@ __device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_wor
         const retina_hit hit =
             decode_retina_word(of.words.word(banks, i), retina_format_of(of.words.version), of.words.sensor, geometry);
         out.store(of.first + i, hit);
-        out.phi[of.first + i] = velo_phi(hit.point.x, hit.point.y);
         if (hit.broken) broken = true;
     });
     return broken;
 }
-
-#else
-
-/// Decode the words of a bank of a known version; `out` begins at the place of the first hit.
-template <uint32_t version>
-bool decode_retina_bank(const raw_banks& banks, const velo_words words, uint32_t n, const velo_geometry& geometry,
-                        const unsorted_hits out)
-{
-    bool broken = false;
-    for (uint32_t i = 0; i < n; ++i) {
-        const retina_hit hit =
-            decode_retina_word(words.word(banks, i), retina_format_of(version), words.sensor, geometry);
-        out.store(i, hit);
-        if (hit.broken) broken = true;
-    }
-    return broken;
-}
-
-#endif
 
 }  // namespace hlt
 
@@ -126,9 +102,7 @@ HLT_KERNEL(velo_decode_retina_clusters)
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     __shared__ hlt::warp_runs<hlt::retina_words> runs[hlt::max_block_size / hlt::warp_size];
-#endif
 
     const uint32_t first = p.velo_unsorted.first(event);
     const bool has_words = p.velo_clusters.bound[event] > p.velo_clusters.super_pixel_bound[event];
@@ -152,29 +126,10 @@ HLT_KERNEL(velo_decode_retina_clusters)
         }
         uint32_t total;
         const uint32_t at = first + n_hits + hlt::block_exclusive_sum(n_words, scratch, total);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
         broken |=
             hlt::decode_retina_banks(p.raw_banks, runs, {bank.words(p.raw_banks), at}, n_words, *p.velo_geometry, out);
-#else
-        if (n_words > 0u) {
-            const hlt::unsorted_hits mine = out.from(at);
-            if (bank.version == 2u)
-                broken =
-                    hlt::decode_retina_bank<2>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
-            else if (bank.version == 3u)
-                broken =
-                    hlt::decode_retina_bank<3>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
-            else
-                broken =
-                    hlt::decode_retina_bank<4>(p.raw_banks, bank.words(p.raw_banks), n_words, *p.velo_geometry, mine);
-        }
-#endif
         if (broken) atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::bank_error));
         n_hits += total;
     }
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    // Apart from the loop above so that it runs over full vectors: banks are short.
-    for (uint32_t i = first; i < first + n_hits; ++i) out.phi[i] = hlt::velo_phi(out.x[i], out.y[i]);
-#endif
     if (threadIdx.x == 0) p.velo_unsorted.count[event] = n_hits;
 }

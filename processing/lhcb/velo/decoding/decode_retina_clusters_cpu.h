@@ -1,4 +1,4 @@
-// Retina clusters on the CPU: eight words of a bank at a time, as the common kernel decodes one.
+// Retina clusters on the CPU: the common kernel for eight words of a bank at once.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// Element k of the transformations of sensors.
+/// Element k of the transformation of the sensor of each lane.
 template <bool sensor_pairs>
 inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geometry, const uint8x32& sensor,
                                                         uint32_t first_sensor, uint32_t k)
@@ -17,14 +17,14 @@ inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geo
     return values_at(all, sensor * 12u + k);
 }
 
-/// Decode n words to place `at`; up to seven places behind are overwritten. `end`: where what may be read ends.
+/// Decode n words into the places from `at` on; up to seven more places are overwritten. Nothing is read from `end` on.
 /// Returns whether a column does not exist.
 template <uint32_t version>
 bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, uint32_t first_sensor,
                          const velo_geometry& geometry, const decoded_hits& out, uint32_t at)
 {
-    constexpr uint32_t fraction_bits = version == 2u ? 3u : 2u;
-    constexpr float fraction_unit = version == 2u ? 0.125f : 0.25f;
+    constexpr uint32_t fraction_bits = version == velo_version_eighths ? 3u : 2u;
+    constexpr float fraction_unit = version == velo_version_eighths ? 0.125f : 0.25f;
     constexpr uint32_t fraction_mask = (1u << fraction_bits) - 1u;
     int8x32 broken{};
     for (uint32_t i = 0; i < n; i += 8u, words += sizeof(uint8x32)) {
@@ -37,7 +37,7 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
         const uint8x32 column = wanted < n_velo_columns ? wanted : uint8x32{} + (n_velo_columns - 1u);
         const uint8x32 row = word >> fraction_bits & 0xffu;
         const uint8x32 fraction_x = word >> (fraction_bits + 8u) & fraction_mask, fraction_y = word & fraction_mask;
-        const uint8x32 sensor = (version == 4u ? word >> 22 & 1u : uint8x32{}) + first_sensor;
+        const uint8x32 sensor = (version == velo_version_sensor_pairs ? word >> 22 & 1u : uint8x32{}) + first_sensor;
         const int8x32 is_broken = wanted >= n_velo_columns;
         broken |= is_broken & first_lanes(n - i);
 
@@ -45,7 +45,7 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
                                as_float(fraction_x) * fraction_unit * values_at(geometry.x_pitch, column);
         const float8 local_y = (as_float(row) + as_float(fraction_y) * fraction_unit + 0.5f) * velo_pixel_pitch;
         const auto t = [&](uint32_t k) __attribute__((always_inline)) {
-            return of_sensors<version == 4u>(geometry, sensor, first_sensor, k);
+            return of_sensors<version == velo_version_sensor_pairs>(geometry, sensor, first_sensor, k);
         };
         store_lanes(out.x + at + i, t(0) * local_x + t(1) * local_y + t(9));
         store_lanes(out.y + at + i, t(3) * local_x + t(4) * local_y + t(10));
@@ -63,7 +63,6 @@ bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, u
 
 HLT_CPU_FORM(velo_decode_retina_clusters)
 {
-    if (!hlt::compares_eight_lanes) return velo_decode_retina_clusters(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_unsorted.first(event);
     p.velo_unsorted.count[event] = 0;
@@ -83,12 +82,15 @@ HLT_CPU_FORM(velo_decode_retina_clusters)
         const uint8_t* const words = bank.payload + (bank.has_count ? 4u : 0u);
         const uint8_t* const end = p.raw_banks.bytes + row.data_offset + row.packet_size;
         const hlt::velo_geometry& geometry = *p.velo_geometry;
-        if (bank.version == 2u)
-            broken |= hlt::decode_retina_words<2>(words, n, end, bank.sensor, geometry, out, at);
-        else if (bank.version == 3u)
-            broken |= hlt::decode_retina_words<3>(words, n, end, bank.sensor, geometry, out, at);
+        if (bank.version == hlt::velo_version_eighths)
+            broken |=
+                hlt::decode_retina_words<hlt::velo_version_eighths>(words, n, end, bank.sensor, geometry, out, at);
+        else if (bank.version == hlt::velo_version_quarters)
+            broken |=
+                hlt::decode_retina_words<hlt::velo_version_quarters>(words, n, end, bank.sensor, geometry, out, at);
         else
-            broken |= hlt::decode_retina_words<4>(words, n, end, bank.sensor, geometry, out, at);
+            broken |=
+                hlt::decode_retina_words<hlt::velo_version_sensor_pairs>(words, n, end, bank.sensor, geometry, out, at);
         at += n;
     }
     out.find_phi(first, at);

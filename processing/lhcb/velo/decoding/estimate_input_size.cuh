@@ -1,12 +1,13 @@
 // Upper bound of the clusters of each event, before anything is decoded.
 //
-// A retina bank has at most as many clusters as words fit into it. A super-pixel has as many as its own pattern has
-// candidates; its neighbours can only take candidates away. Banks that cannot be what they say flag the event and give
-// no clusters; of an event that the global event cut took nothing is read. In:  the fragments of the VELO rows;
-// events.flags. Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags. One block per event,
-// threads stride over its banks, the lanes of a warp share the words of theirs.
+// A retina bank has at most as many clusters as words. A super-pixel has at most as many clusters as its own pattern
+// has candidates, because its neighbours can only remove candidates. A malformed bank flags the event and gives no
+// clusters. Nothing is read of an event that the global event cut rejected.
+// In:  the fragments of the VELO rows; events.flags.
+// Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags.
+// One block per event; threads stride over its banks, and the lanes of a warp share the words of their banks.
 // Bounds: a fragment has less than 2^14 words, a super-pixel at most 2 candidates and a MEP at most 2^12 VELO rows, so
-// the sums fit in 32 bits; velo_hit_offsets refuses what does not fit in the buffers.
+// the sums fit in 32 bits; velo_hit_offsets flags events that do not fit in the buffers.
 #pragma once
 
 #include "framework/device/warp_runs.cuh"
@@ -18,7 +19,7 @@
 
 namespace hlt {
 
-/// Of a retina bank. Where no word fits the count is checked here: without clusters nobody reads the bank again.
+/// Of a retina bank. If no word fits, the count is checked here, because no decoder reads a bank without clusters.
 __device__ uint32_t max_clusters_of(const velo_bank& bank, bool& broken)
 {
     return bank.max_words != 0u ? bank.max_words : bank.count_words(broken);

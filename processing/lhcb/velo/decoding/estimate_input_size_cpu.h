@@ -1,4 +1,4 @@
-// Upper bound of the clusters on the CPU: words are lanes.
+// Upper bound of the clusters on the CPU, with one word in each lane.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Super-pixels of a bank whose patterns have a candidate, and such that have two.
+/// Count the super-pixels of a bank whose patterns have a candidate, and those that have two, in each lane.
 inline __attribute__((always_inline)) void count_candidates(const uint8_t* words, uint32_t n, const uint8_t* end,
                                                             int_wide& with_one, int_wide& with_two)
 {

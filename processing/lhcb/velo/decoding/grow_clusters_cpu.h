@@ -1,9 +1,9 @@
 // Clusters of super-pixels in vectors: a lane for each window and for each cluster.
 //
 // A column is 16 bits, the pixels of four super-pixels one above the other, south first. A word holds the two columns
-// of a super-pixel, that of smaller x in its low half. Of the window of 3 x 4 super-pixels around a candidate a cluster
-// that the candidate reports has pixels in the western and the middle ones only, as nobody reports a cluster that goes
-// on further east: so a cluster is two words.
+// of a super-pixel, the one of smaller x in its low half. Each candidate has a window of 3 x 4 super-pixels around it.
+// A cluster that continues further east is reported by another candidate. So a cluster has pixels in the western and
+// the middle super-pixels of its window only, and is two words.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -27,23 +27,24 @@ inline __attribute__((always_inline)) uint_wide with_rows_beside(const uint_wide
     return columns | moved_north(columns) | moved_south(columns);
 }
 
-/// The columns of four super-pixels, of which each byte is one, south first: the low halves of the bytes come first.
+/// The columns of four super-pixels, one in each byte, south first. The low halves of the bytes become the first
+/// column.
 inline __attribute__((always_inline)) uint_wide columns_of(const uint_wide& patterns)
 {
-    const uint_wide inner = (patterns ^ patterns >> 4) & 0x00f000f0u;  // halves that change places
+    const uint_wide inner = (patterns ^ patterns >> 4) & 0x00f000f0u;  // halves to swap
     const uint_wide by_two = patterns ^ inner ^ inner << 4;
     const uint_wide outer = (by_two ^ by_two >> 8) & 0x0000ff00u;
     return by_two ^ outer ^ outer << 8;
 }
 
-/// Candidates of the super-pixel in the middle of a window, in their places.
+/// Candidates of the super-pixel in the middle of a window, as bits of its columns.
 inline __attribute__((always_inline)) uint_wide candidates_of(const uint_wide& middle, const uint_wide& east)
 {
     const uint_wide further_east = middle >> 16 | east << 16;
     return middle & ~(moved_south(middle) | with_rows_beside(further_east)) & 0x0f000f00u;
 }
 
-/// The columns in the west and in the middle of windows.
+/// The western and the middle columns of windows.
 struct half_windows {
     uint_wide west, middle;
 };
@@ -55,8 +56,8 @@ inline __attribute__((always_inline)) half_windows grow_once(const half_windows&
             lit.middle & (middle | middle << 16 | middle >> 16 | west >> 16)};
 }
 
-/// The clusters of candidates, which grow as in grow_cluster. `beyond`: the column that follows the middle of each
-/// window, in the high half. Returns the lanes whose cluster their candidate reports.
+/// Grow the clusters of candidates as grow_cluster does. `beyond` holds the column east of the middle of each window,
+/// in its high half. Returns the lanes whose candidate reports the cluster.
 inline __attribute__((always_inline)) uint32_t grow_clusters(const half_windows& lit, const uint_wide& beyond,
                                                              const uint_wide& candidates, half_windows& clusters)
 {
@@ -75,7 +76,7 @@ struct wide_sums {
     uint_wide n, column, row;
 };
 
-/// For each byte: how many bits are set, and the sum of their places.
+/// For each byte the number of bits that are set, and the sum of their places.
 struct byte_sums {
     uint_wide n, places;
 };
@@ -102,8 +103,8 @@ inline __attribute__((always_inline)) wide_sums sum_clusters(const half_windows&
             (rows & 0xffffu) + (rows >> 16)};
 }
 
-/// Mean of up to 64 places below 16: whole ones and what is left, which the common kernel rounds alike. No quotient is
-/// so near to the next whole number that a float could not tell.
+/// Mean of up to 64 places below 16: its integer part and its fraction, as the common kernel computes them. A float
+/// separates each quotient from the next integer.
 struct wide_mean {
     uint_wide whole;
     float_wide fraction;

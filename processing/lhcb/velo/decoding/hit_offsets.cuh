@@ -1,7 +1,7 @@
-// Where the clusters of each event lie: prefix sum of the bounds, with some places left free behind each event.
+// Place of the first cluster of each event: prefix sum of the bounds, with some places left free behind each event.
 //
-// An event with more clusters than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
-// flagged: it is kept, without clusters.
+// An event gets bound 0 if it has more clusters than a 16-bit index reaches, or if it no longer fits in the buffers. It
+// is flagged and kept, without clusters.
 // In:  velo_clusters.bound [event]. Out: velo_clusters.offset [event + 1]; velo_clusters.bound, events.flags.
 // One block; threads stride over the events.
 // Bounds: offsets never exceed max_velo_clusters, the size of every buffer of clusters.

@@ -1,4 +1,4 @@
-"""velo_hit_offsets: where the clusters of each event lie."""
+"""velo_hit_offsets: the places of the clusters of each event."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,19 +1,20 @@
 // Masked clustering of super-pixels (bank type 63) to hits (docs/physics/velo-clustering.md).
 //
-// A super-pixel that is marked isolated is one or two clusters by its pattern alone. The others go into a hash table of
-// the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x 4 super-pixels;
-// of several candidates of one cluster the one furthest east, then north, reports it. The precedence is tested on the
-// cluster, not on the map. Nothing depends on the order of the words: words of one position are merged.
-// A cluster's centre is the mean of its pixels; the LHCbID is the pixel of the centre, without orientation bits.
+// A super-pixel that is marked isolated is one or two clusters, which follow from its pattern alone. The others go into
+// a hash table of the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x
+// 4 super-pixels. If a cluster has several candidates, the one furthest east, then north, reports it. The precedence is
+// tested on the cluster, not on the map. Words of one position are merged, so the order of words does not matter. The
+// centre of a cluster is the mean of its pixels; the LHCbID is that of the pixel at the centre, without orientation
+// bits.
 // In:  the fragments of the VELO rows, velo_geometry, velo_clusters.super_pixel_bound.
 // Out: velo_unsorted.{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted.count [event];
 //      events.flags; scratch.super_pixel_table, scratch.super_pixel_places.
-// One block per event; threads stride over banks and share their words, then over the places of the table that are
-// taken.
+// One block per event; threads stride over banks and share their words, then over the occupied places of the table.
 // Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
-// the candidates of its own pattern and merged words at most two. Its part of the table has four places for each of
-// them, of which the largest power of two is used: it is at most half full. No search of the table passes more than two
-// stretches of table_stretch places: an event that fills a whole stretch is no physics, is flagged and gives no hits.
+// the candidates of its own pattern and merged words at most two. Its part of the table has four places for each
+// cluster, of which the largest power of two is used, so the table is at most half full. A search of the table passes
+// at most two stretches of table_stretch places. An event that fills a whole stretch is no physics: it is flagged and
+// gives no hits.
 #pragma once
 
 #include "framework/device/warp_queue.cuh"
@@ -26,16 +27,16 @@
 
 namespace hlt {
 
-/// Places of a table that begin at a multiple of this many. Of 32 the densest simulated events fill 19. Which places
-/// are taken does not depend on the order of insertions, so neither does whether a stretch is full; and whoever passes
-/// two stretches of taken places has passed a full one.
+/// Places in a stretch of the table, which begins at a multiple of this number. The densest simulated events fill 19 of
+/// 32 places. The set of occupied places does not depend on the order of insertions, so whether a stretch is full does
+/// not either. A search that passes two stretches of occupied places has passed a full one.
 constexpr uint32_t table_stretch = 32;
 
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
 struct super_pixel_table {
     uint32_t* entries;
     uint32_t bits;      // the table has 2^bits entries
-    uint32_t* taken;    // places that are, in any order
+    uint32_t* taken;    // occupied places, in any order
     uint32_t* n_taken;  // in shared memory
 
     __device__ static uint32_t key_of(uint32_t sensor, uint32_t column, uint32_t row)
@@ -45,7 +46,7 @@ struct super_pixel_table {
     __device__ uint32_t size() const { return 1u << bits; }
     __device__ uint32_t place_of(uint32_t key) const { return key * 2654435769u >> (32u - bits); }
 
-    /// Returns false, without inserting, if that passes a full stretch.
+    /// Returns false, without inserting, if the search passes a full stretch.
     __device__ bool insert(uint32_t key, uint32_t pattern)
     {
         uint32_t at = place_of(key);
@@ -63,7 +64,7 @@ struct super_pixel_table {
         return false;
     }
 
-    /// Whether every place of the stretch that begins at `begin` is taken.
+    /// Whether every place of the stretch that begins at `begin` is occupied.
     __device__ bool is_full(uint32_t begin) const
     {
         uint32_t at = begin;
@@ -71,7 +72,7 @@ struct super_pixel_table {
         return at == begin + table_stretch;
     }
 
-    /// Pattern of a key, 0 where nothing is lit.
+    /// Pattern of a key, 0 if nothing is lit.
     __device__ uint32_t find(uint32_t key) const
     {
         for (uint32_t place = place_of(key);; place = (place + 1u) & (size() - 1u)) {
@@ -82,7 +83,7 @@ struct super_pixel_table {
     }
 };
 
-/// Where a super-pixel of the table lies.
+/// Position of a super-pixel of the table.
 struct super_pixel_position {
     uint32_t key;
     uint32_t sensor, column, row;
@@ -92,7 +93,7 @@ struct super_pixel_position {
     {
     }
 
-    /// Pattern of the super-pixel so many columns further east and rows further north, 0 beyond the sensor.
+    /// Pattern of the super-pixel this many columns further east and rows further north, 0 beyond the sensor.
     __device__ uint32_t pattern_at(const super_pixel_table& table, int32_t east, int32_t north) const
     {
         const uint32_t c = column + static_cast<uint32_t>(east), r = row + static_cast<uint32_t>(north);
@@ -101,7 +102,7 @@ struct super_pixel_position {
     }
 };
 
-/// A super-pixel of the table that has candidates, in a few words: it may wait for other lanes.
+/// A super-pixel of the table that has candidates. It is small, because it may be queued until other lanes have one.
 struct candidate_super_pixel {
     uint32_t entry;   // of the table
     uint32_t around;  // patterns in the north, north-east, east and south-east, low byte first
@@ -133,7 +134,7 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     p.velo_unsorted.module_pair[at] = static_cast<uint8_t>(sensor / 8u);
 }
 
-/// The clusters of an isolated super-pixel are stored, another goes into the table; `crowded` if it does not fit.
+/// Store the clusters of an isolated super-pixel, or insert another one into the table. Sets `crowded` if the table is.
 __device__ void sort_out_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel& pixels,
                                      uint32_t sensor, super_pixel_table& table, uint32_t* next_place, bool& crowded)
 {
@@ -149,7 +150,7 @@ __device__ void sort_out_super_pixel(const velo_masked_clustering_parameters& p,
     if (second != 0u) store_cluster(p, at + 1u, sensor, sum_pattern(second, column, row));
 }
 
-/// What decides on the candidates of an entry of the table, and they.
+/// The surroundings of an entry of the table, and its candidates.
 __device__ candidate_super_pixel find_candidates_of(const super_pixel_table& table, uint32_t entry)
 {
     const super_pixel_position position(entry >> 8);
@@ -165,7 +166,7 @@ __device__ candidate_super_pixel find_candidates_of(const super_pixel_table& tab
             around.south | find_candidates(around) << 8};
 }
 
-/// Grow the clusters of a super-pixel and store those that it reports.
+/// Grow the clusters of a super-pixel and store the clusters that it reports.
 __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel_table& table,
                                     const candidate_super_pixel& own, uint32_t* next_place)
 {
@@ -175,7 +176,7 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
         {0, position.pattern_at(table, -1, -1), position.pattern_at(table, -1, 0), position.pattern_at(table, -1, 1)},
         {0, own.south(), own.own(), own.north()},
         {0, own.south_east(), own.east(), own.north_east()}};
-    if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // else the cluster cannot come that far
+    if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // else no cluster reaches it
         for (int32_t i = 0; i < 3; ++i) patterns[i][0] = position.pattern_at(table, i - 1, -2);
     uint64_t pixels[6] = {};  // by column
     for (uint32_t i = 0; i < 3u; ++i) {
@@ -238,7 +239,8 @@ HLT_KERNEL(velo_masked_clustering)
             const hlt::super_pixel pixels{of.word(p.raw_banks, j)};
             if (!pixels.is_valid()) broken = true;
             if (!pixels.is_valid() || pixels.pattern() == 0u) return;
-            const uint32_t sensor = of.sensor + (of.version < 4u ? 0u : pixels.second_sensor());
+            const uint32_t sensor =
+                of.sensor + (of.version < hlt::velo_version_sensor_pairs ? 0u : pixels.second_sensor());
             hlt::sort_out_super_pixel(p, pixels, sensor, table, &next_place, crowded);
         });
     }
@@ -255,7 +257,7 @@ HLT_KERNEL(velo_masked_clustering)
         }
         return;
     }
-    // Not all have candidates: those that do wait until each lane of a warp has one.
+    // Not every entry has candidates: those that have are queued until each lane of a warp has one.
     hlt::warp_queue<hlt::candidate_super_pixel> queue{queues[threadIdx.x / hlt::warp_size], 0u};
     const auto cluster = [&](const hlt::candidate_super_pixel& own) {
         hlt::cluster_super_pixel(p, table, own, &next_place);

@@ -25,4 +25,4 @@ masked_clustering = Algorithm.beside(
         Scratch("super_pixel_places", U32, per=clusters),
     ),
 )
-"""Its scratch is a hash table for each event, and the places of it that are taken."""
+"""Its scratch holds a hash table for each event, and a list of the occupied places of that table."""

@@ -1,12 +1,12 @@
 // Masked clustering on the CPU, in vectors of super-pixels and of clusters.
 //
-// Words are sorted out, each sensor after the other, into lists of the event: isolated ones and others. The others of a
-// sensor are drawn on a map, a byte for each super-pixel, column by column with an empty border, so that the window of
-// 3 x 4 super-pixels around one is three loads of four bytes. Windows have candidates, whose clusters grow in vectors
-// as in the common kernel, which has the rules, and isolated patterns are one or two clusters. What comes behind is the
-// same for all clusters, and does not depend on their order.
-// The map knows neither words of one position nor a sensor in two banks, and the common kernel refuses events that fill
-// a stretch of its table: such events, which no detector sends, are left to the common kernel.
+// The words of one sensor after the other are sorted into two lists of the event: isolated ones and others. The others
+// of a sensor are drawn on a map with a byte for each super-pixel, column by column with an empty border. So three
+// loads of four bytes give the window of 3 x 4 super-pixels around one. The clusters of the candidates of a window grow
+// in vectors, by the rules of the common kernel; isolated patterns are one or two clusters. The last step is the same
+// for all clusters, and does not depend on their order. The map supports neither words of one position nor a sensor in
+// two banks, and the common kernel refuses events that fill a stretch of its table. Such events, which no detector
+// sends, are left to the common kernel.
 #pragma once
 
 #include "lhcb/velo/decoding/grow_clusters_cpu.h"
@@ -15,7 +15,7 @@
 
 namespace hlt {
 
-/// A super-pixel in a list of the event: that of a word, with its sensor in place of the bits above the column.
+/// A super-pixel in a list of the event: its word, with the sensor in place of the bits above the column.
 template <typename Words>
 struct listed_super_pixel {
     Words word;
@@ -36,9 +36,9 @@ class sensor_map {
     {
         return pixels.column() * stride + pixels.row();
     }
-    static constexpr uint32_t corner_of_none = n_super_pixel_rows;  // of a place beside a column: never drawn
+    static constexpr uint32_t corner_of_none = n_super_pixel_rows;  // an empty place beside a column
 
-    /// Draw a pattern in the middle of a window. Returns what was there.
+    /// Draw a pattern in the middle of a window. Returns the pattern that was there.
     uint32_t draw(uint32_t corner, uint32_t pattern)
     {
         uint8_t& own = patterns_[corner + stride + 2u];
@@ -57,13 +57,13 @@ class sensor_map {
     }
 
   private:
-    // Behind the last row of a column and before its first there are two empty places, west and east an empty column.
+    // Two empty places separate the columns; an empty column lies in the west and one in the east.
     static constexpr uint32_t stride = n_super_pixel_rows + 2u;
 
     uint8_t patterns_[(n_super_pixel_columns + 2u) * stride + 4u] = {};
 };
 
-/// How many super-pixels hash to each stretch of the table that the common kernel would fill.
+/// Number of super-pixels that hash to each stretch of the table that the common kernel would fill.
 class stretch_counts {
   public:
     explicit stretch_counts(uint32_t places) : bits_(31u - static_cast<uint32_t>(__builtin_clz(places)))
@@ -79,9 +79,10 @@ class stretch_counts {
         for (uint32_t i = 0; i < n; ++i) ++counts_[stretch[i]];
     }
 
-    /// Whether a stretch could be full. A run of taken places that covers one begins in it or before it, and as many
-    /// super-pixels as it has places up to the end of the stretch hash into these: 32 in the stretch itself, or more
-    /// than 32 k in it and the k before it, which needs more than 32 in two neighbours or 32 in one.
+    /// Whether a stretch could be full. A run of occupied places that covers a stretch begins in it or before it. Each
+    /// place of the run, up to the end of the stretch, has a super-pixel that hashes into the run. So 32 super-pixels
+    /// hash into the stretch itself, or more than 32 k into it and the k stretches before it. The latter needs more
+    /// than 32 in two neighbours or 32 in one.
     bool may_be_full()
     {
         const uint32_t n = n_stretches();
@@ -98,8 +99,8 @@ class stretch_counts {
     uint16_t counts_[4u * (max_velo_clusters_of_event + 1u) / table_stretch + 1u];
 };
 
-/// Decodes the banks of an event, as long as it is a usual one. Passes go over the whole event: a sensor has a handful
-/// of words, and the processor guesses the end of each loop over them wrong.
+/// Decodes the banks of a usual event. Each pass goes over the whole event: a sensor has a handful of words, and the
+/// processor would mispredict the end of each loop over one sensor.
 class event_clustering {
   public:
     event_clustering(const velo_masked_clustering_parameters& p, uint32_t event)
@@ -107,20 +108,21 @@ class event_clustering {
     {
     }
 
-    /// Read a bank of an MFP that ends at `end`. False if its event is left to the common kernel.
+    /// Read a bank of an MFP that ends at `end`. False if the event is left to the common kernel.
     bool take(const velo_bank& bank, const uint8_t* end)
     {
         const uint32_t n = bank.count_words(is_broken_);
         if (n == 0u) return true;
         const uint8_t* const words = p_.raw_banks.bytes + bank.words(p_.raw_banks).offset;
-        for (uint32_t second = 0; second < (bank.version < 4u ? 1u : 2u); ++second) {
+        const bool pairs = bank.version >= velo_version_sensor_pairs;
+        for (uint32_t second = 0; second < (pairs ? 2u : 1u); ++second) {
             const uint32_t sensor = bank.sensor + second;
             if ((seen_[sensor / 64u] >> sensor % 64u & 1u) != 0u || n_words_ + n > most_words) return false;
             seen_[sensor / 64u] |= 1ull << sensor % 64u;
             n_words_ += n;
             transformations_.add(*p_.velo_geometry, sensor);
             const uint32_t begin = n_others_;
-            sort_out(words, n, end, sensor, bank.version < 4u ? 0u : 1u << 23, second << 23);
+            sort_out(words, n, end, sensor, pairs ? 1u << 23 : 0u, second << 23);
             if (!find_windows(begin)) return false;
         }
         return true;
@@ -138,8 +140,8 @@ class event_clustering {
         return true;
     }
 
-    /// Write the hits from place `first` on, of up to three places behind the last something; returns the place behind
-    /// the last.
+    /// Write the hits from place `first` on, and anything into up to three more places. Returns the place behind the
+    /// last hit.
     uint32_t store_hits(uint32_t first) const
     {
         const decoded_hits out{p_.velo_unsorted.x,   p_.velo_unsorted.y,  p_.velo_unsorted.z,
@@ -151,10 +153,10 @@ class event_clustering {
 
   private:
     static constexpr uint32_t most_words = 1u << 14;  // of an event; denser ones are left to the common kernel
-    // Behind the last of a list a vector may be written that does not count.
+    // A vector may be written behind the last item of a list.
     static constexpr uint32_t places = most_words + n_wide, cluster_places = 2u * most_words + n_wide;
 
-    /// List the words of a sensor, without a branch on what they are.
+    /// List the words of a sensor, without a branch on their kind.
     void sort_out(const uint8_t* words, uint32_t n, const uint8_t* end, uint32_t sensor, uint32_t sensor_bit,
                   uint32_t wanted)
     {
@@ -176,8 +178,8 @@ class event_clustering {
         is_broken_ |= invalid != 0u;
     }
 
-    /// The windows around the others of a sensor, from `begin` on. False where two have one position. By eight, of
-    /// which those behind the last are at no place: so most sensors take each loop once.
+    /// The windows around the others of a sensor, from `begin` on. False if two have one position. Eight are handled at
+    /// once, those behind the last one at an empty place, so most sensors need one turn of each loop.
     bool find_windows(uint32_t begin)
     {
         for (uint32_t k = 0; k < 8u; ++k) {
@@ -263,7 +265,7 @@ class event_clustering {
         load_wide(clusters.west, clusters_.west + i);
         load_wide(clusters.middle, clusters_.middle + i);
         load_wide(pixels.word, clusters_.word + i);
-        if (n < n_wide) {  // behind the last one pixel each: nothing has no mean
+        if (n < n_wide) {  // one pixel in each unused lane: no division by 0
             clusters.west = wide_numbers < n ? clusters.west : uint_wide{};
             clusters.middle = wide_numbers < n ? clusters.middle : uint_wide{} + 1u;
             pixels.word = wide_numbers < n ? pixels.word : uint_wide{};

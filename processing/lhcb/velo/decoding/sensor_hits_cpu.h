@@ -1,4 +1,4 @@
-// Hits on the CPU: where the decoders write, and from coordinates on sensors to those in space.
+// Hits on the CPU: the columns that decoders write, and the transformation from sensor to global coordinates.
 #pragma once
 
 #include "framework/device/vector8.cuh"
@@ -17,7 +17,7 @@ struct decoded_hits {
     uint32_t* __restrict__ id;
     uint8_t* __restrict__ module_pair;
 
-    /// Four points (x, y, z and anything) from place `at` on.
+    /// Store four points (x, y, z and an unused lane) from place `at` on.
     __attribute__((always_inline)) void store_points(uint32_t at, const float4 (&points)[4]) const
     {
         const float4 xy01 = __builtin_shufflevector(points[0], points[1], 0, 4, 1, 5);
@@ -32,24 +32,24 @@ struct decoded_hits {
         std::memcpy(z + at, &of_z, sizeof of_z);
     }
 
-    /// Angles of hits that lie in space. Over full vectors: sensors have few hits.
+    /// Angles of the hits in these places. All sensors together, so that vectors are full: a sensor has few hits.
     void find_phi(uint32_t begin, uint32_t end) const
     {
         for (uint32_t i = begin; i < end; ++i) phi[i] = velo_phi(x[i], y[i]);
     }
 };
 
-/// The transformations of sensors by their columns: one operation of four lanes is x, y and z of a hit.
+/// The transformations of sensors by their columns: an operation of four lanes computes x, y and z of a hit.
 class sensor_transformations {
   public:
-    /// To be called for each sensor that has hits.
+    /// Call this for each sensor that has hits.
     void add(const velo_geometry& geometry, uint32_t sensor)
     {
         const float* const t = geometry.local_to_global[sensor];
         of_sensors_[sensor] = columns{float4{t[0], t[3], t[6]}, float4{t[1], t[4], t[7]}, float4{t[9], t[10], t[11]}};
     }
 
-    /// x, y, z and anything, as velo_position computes them.
+    /// x, y and z as velo_position computes them, and an unused lane.
     __attribute__((always_inline)) float4 position(uint32_t sensor, float local_x, float local_y) const
     {
         const columns& of = of_sensors_[sensor];

@@ -1,8 +1,8 @@
 // Super-pixels: 2 columns x 4 rows of pixels in one byte (docs/formats/velo-banks.md), and clusters of them.
 //
-// Bits 0-3 of the pattern are the column of smaller x from bottom to top, bits 4-7 the other. A cluster candidate is a
-// lit pixel whose neighbours to the north, north-east, east and south-east are dark; every 8-connected cluster has at
-// least one, the top pixel of its east-most column (docs/physics/velo-clustering.md).
+// Bits 0-3 of the pattern are the column of smaller x from bottom to top, bits 4-7 the other column. A cluster
+// candidate is a lit pixel whose neighbours to the north, north-east, east and south-east are dark. Every 8-connected
+// cluster has at least one: the top pixel of its east-most column (docs/physics/velo-clustering.md).
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -24,8 +24,8 @@ struct super_pixel {
     __device__ bool is_valid() const { return column() < n_super_pixel_columns; }
 };
 
-/// Candidates of a pattern with nothing around it: never less than with neighbours, never more than 2. Like what
-/// follows for one pattern or for a vector of them.
+/// Candidates of a pattern with nothing around it: at least as many as with neighbours, at most 2. `Patterns`: one
+/// pattern or a vector of them.
 template <typename Patterns>
 __device__ Patterns candidates_of_pattern(const Patterns& pattern)
 {
@@ -43,7 +43,7 @@ __device__ Patterns second_cluster(const Patterns& pattern)
     return north_apart ? pattern & 0xccu : top_apart ? pattern & 0x88u : pattern & 0u;
 }
 
-/// Patterns of a super-pixel and of those around it that decide on its candidates.
+/// Patterns of a super-pixel and of the neighbours that decide on its candidates.
 struct super_pixel_surroundings {
     uint32_t own, north, north_east, east, south_east, south;
 };
@@ -79,8 +79,8 @@ __device__ cluster_sums sum_pattern(uint32_t pattern, int32_t column, int32_t ro
     return {n, 2 * column * n + __popc(pattern >> 4), 4 * row * n + rows};
 }
 
-/// The window around a candidate: 3 columns by 4 rows of super-pixels, that of the candidate in the middle column and
-/// the second row from the north. Each word holds three columns of 16 pixels, south first.
+/// The window around a candidate: 3 columns by 4 rows of super-pixels. The super-pixel of the candidate is in the
+/// middle column and the second row from the north. Each word holds three columns of 16 pixels, south first.
 struct cluster_window {
     uint64_t west, east;
 };
@@ -106,10 +106,6 @@ __device__ bool grow_cluster(const cluster_window& lit, uint32_t c, uint32_t r, 
     const uint32_t start_row = 8u + r;
     cluster.west = c == 0u ? 1ull << (32u + start_row) : 0ull;
     cluster.east = c == 1u ? 1ull << start_row : 0ull;
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-    // Most clusters are complete then: a processor would guess the end of the loop wrong for each.
-    for (uint32_t i = 0; i < 2u; ++i) cluster = grow_once(lit, cluster);
-#endif
     for (bool grown = true; grown;) {
         const cluster_window next = grow_once(lit, cluster);
         grown = next.west != cluster.west || next.east != cluster.east;

@@ -6,6 +6,9 @@
 
 namespace hlt {
 
+constexpr uint32_t velo_version_eighths = 2;
+constexpr uint32_t velo_version_quarters = 3;
+constexpr uint32_t velo_version_sensor_pairs = 4;
 constexpr uint32_t n_velo_modules = 52;
 constexpr uint32_t n_velo_module_pairs = 26;
 constexpr uint32_t n_velo_sensors = 208;

@@ -1,5 +1,5 @@
-// Track candidates while velo_follow_tracks goes through the module pairs of one event: what its common kernel and its
-// form for the CPU share. They differ in how hits near a line are found, and in nothing else.
+// Track candidates of velo_follow_tracks, shared by its common kernel and its form for the CPU. The two differ only in
+// how they find the hits near a line.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -8,11 +8,11 @@
 
 namespace hlt {
 
-constexpr uint32_t n_seed_partners = 8;  // hits downstream that are tried with each middle hit, half on either side
+constexpr uint32_t n_seed_partners = 8;  // hits downstream tried with each middle hit, half on either side
 constexpr uint32_t nothing_found = 0xffff;
 static_assert(nothing_found >= max_velo_clusters_of_event);
 
-/// A track or seed that may go on upstream.
+/// A track or seed that may be extended upstream.
 struct alignas(8) track_candidate {
     uint32_t last_two;  // hits, 16 bits each, the upstream one above
     uint32_t state;     // index of the track or seed, then the bits below
@@ -20,7 +20,7 @@ struct alignas(8) track_candidate {
 
 constexpr uint32_t candidate_index = 0xffff;
 constexpr uint32_t candidate_is_track = 1u << 16;
-constexpr uint32_t candidate_shares = 1u << 17;        // its last hit with another
+constexpr uint32_t candidate_shares = 1u << 17;        // its last hit with another candidate
 constexpr uint32_t candidate_skipped_unit = 1u << 18;  // pairs without a hit since its last
 
 /// A line as x and y at z = 0, and slopes.
@@ -72,10 +72,11 @@ struct track_following {
     }
 };
 
-/// What candidate i bids for what it has found: the scatter, coarsely, then its number. The lowest bid gets the hit.
+/// The bid of candidate i for the hit that it found: the upper bits of the scatter, then i. The lowest bid gets the
+/// hit.
 __device__ uint32_t bid_of_candidate(uint32_t found, uint32_t i) { return (found & 0xffff0000u) | i; }
 
-/// Note what candidate i has found, and bid for it.
+/// Store the hit that candidate i found, and bid for it.
 __device__ void note_found(track_following& following, uint32_t i, uint32_t hit, float scatter)
 {
     const uint32_t found = (__float_as_uint(scatter) & 0xffff0000u) | hit;
@@ -106,9 +107,9 @@ __device__ bool take_hit(track_following& following, uint32_t& state, uint32_t n
     return true;
 }
 
-/// After all candidates have bid: they take their hits, or skip the pair, and the rest stays. All threads of the block
-/// call it, behind a barrier. A hit goes to the candidate that bids least, and to others only if they are as good as
-/// sure (max_shared_scatter), but not twice in a row.
+/// After all candidates have bid, they take their hits or skip the pair; candidates with too many skipped pairs are
+/// removed. All threads of the block call it, after a barrier. A hit goes to the candidate with the lowest bid. Others
+/// share it only if their scatter is below max_shared_scatter, and not twice in a row.
 __device__ void extend_candidates(track_following& following, uint32_t* scratch)
 {
     const uint32_t shared_bid = __float_as_uint(following.max_shared_scatter) & 0xffff0000u;
@@ -163,7 +164,7 @@ __device__ void put_seed(track_following& following, uint32_t seed, uint32_t can
     following.candidates[candidate] = {middle | third << 16, seed};
 }
 
-/// The scratch of an event for the hits of planes: planes_width words for each of its places.
+/// The scratch of an event for the hits of planes: planes_width words per place.
 constexpr uint32_t planes_width = 17;
 template <typename Parameters>
 __device__ float* planes_of_event(const Parameters& p, uint32_t event)

@@ -1,11 +1,12 @@
-// Consolidation: the tracks that are left, without gaps, then the accepted three-hit tracks.
+// Consolidation: the remaining tracks without gaps, then the accepted three-hit tracks.
 //
-// Tracks move down in place: a track is read before a barrier, that of the prefix sum, and written after it, never up.
+// Tracks move to lower places of the same columns. A track is read before the barrier of the prefix sum and written
+// after it.
 // In:  velo_tracks.candidate_count, velo_seeds.hits, velo_seeds.count; velo_tracks.hits and velo_tracks.hit_count of
-//      the candidates, 0 hits for one that was killed.
-// Out: the same two without gaps, velo_tracks.count [event].
+//      the candidates, 0 hits for a killed one.
+// Out: velo_tracks.hits and velo_tracks.hit_count without gaps, velo_tracks.count [event].
 // One block per event; a thread moves one track at a time.
-// Bounds: the event has half as many places as clusters; tracks beyond are dropped and flag it.
+// Bounds: the event has half as many places as clusters; further tracks are dropped, and the event is flagged.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -14,10 +15,10 @@
 
 namespace hlt {
 
-/// The hits of a track while others move. On a GPU words in registers: an array that is indexed by a variable would lie
-/// in local memory.
+/// The hits of a track while other tracks move. On a GPU they are words in registers, because an array that is indexed
+/// by a variable would lie in local memory.
 struct velo_track_row {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#if HLT_ON_GPU
     static constexpr uint32_t n_words = max_velo_track_hits * sizeof(uint16_t) / sizeof(uint32_t);
     static_assert(n_words * sizeof(uint32_t) == max_velo_track_hits * sizeof(uint16_t));  // rows are aligned
     uint32_t words[n_words];
@@ -35,7 +36,7 @@ struct velo_track_row {
         hits[n - 1u] = last;
     }
 #else
-    const uint16_t* row;  // nothing else moves meanwhile
+    const uint16_t* row;  // one thread: no other track moves meanwhile
 
     void load(const uint16_t* hits, uint32_t) { row = hits; }
     void store(uint16_t* hits, uint32_t n) const
@@ -68,7 +69,8 @@ HLT_KERNEL(velo_consolidate_tracks)
         hlt::velo_track_row row;
         if (n > 0u) row.load(track_hits + i * hlt::max_velo_track_hits, n);
         uint32_t total;
-        const uint32_t at = n_tracks + hlt::block_exclusive_count(n > 0u, scratch, total);  // all have read their track
+        // Behind its barrier all threads have read their tracks.
+        const uint32_t at = n_tracks + hlt::block_exclusive_count(n > 0u, scratch, total);
         if (n > 0u && at != i) {
             row.store(track_hits + at * hlt::max_velo_track_hits, n);
             track_hit_count[at] = static_cast<uint8_t>(n);

@@ -1,4 +1,4 @@
-"""velo_consolidate_tracks: the tracks that are left, without gaps."""
+"""velo_consolidate_tracks: the remaining tracks, without gaps."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,7 +1,7 @@
-// Three-hit tracks: triplets that could not be extended, if they are straight and their hits are free.
+// Three-hit tracks: triplets that were not extended, if they are straight and their hits are free.
 //
-// Three hits are easily aligned by chance, so these must have no hit on a longer track, a good straight-line fit, and,
-// of those that want the same hits, the best fit on two of the three.
+// Three hits are often aligned by chance. So such a track must have no hit on a longer track and a good straight-line
+// fit. On at least two of its hits its fit must be the best of all triplets with that hit.
 // In:  velo_seeds.hits, velo_seeds.count, velo_hits.used, velo_hits.{x, y, z}.
 // Out: velo_seeds.hits [seed][3] = seed_accepted for those that pass; scratch.hit_owner.
 // One block per event; threads stride over hits and over seeds.
@@ -15,11 +15,11 @@
 namespace hlt {
 
 constexpr float velo_hit_weight = 6400.f;  // 1 / (12.5 um)^2
-constexpr uint32_t min_owned_hits = 2;     // of the three: collimated particles share one
+constexpr uint32_t min_owned_hits = 2;     // of three: collimated particles share one hit
 constexpr uint32_t no_owner = 0xffffffffu;
 
 /// Sum of squared residuals (mm^2) of the least-squares line through three points at z[0..2]; a is the lever of the
-/// middle.
+/// middle point.
 __device__ float squared_residuals(float v0, float v1, float v2, float a)
 {
     const float deviation = v1 - (v0 + (v2 - v0) * a);

@@ -25,4 +25,4 @@ filter_three_hit_tracks = Algorithm.beside(
     scratch=(Scratch("hit_owner", U32, per=clusters),),
     constants={"max_chi2": 18.0},
 )
-"""max_chi2 is that of the straight-line fit per degree of freedom."""
+"""max_chi2: of the straight-line fit, per degree of freedom."""

@@ -1,19 +1,19 @@
 // Track following: VELO tracks from hits sorted by phi, plane by plane, all candidates side by side
 // (docs/physics/velo-tracking.md, "Following in vectors"; A. Hennequin et al., SIMD VELO 2020).
 //
-// A plane is a module pair. From the last one towards the first two steps take turns: every candidate takes the closest
-// hit of the next plane, and triplets of hits that are still free make new ones. A triplet has a middle hit, one of its
-// n_seed_partners nearest in phi downstream, and of all free hits upstream the one that is closest to the line through
-// both. No window cuts a hit off: all hits of a plane count. So the work is the same for all candidates,
-// and follow_tracks_cpu.h does it for sixteen of them at once; here a thread has one candidate, or one middle hit.
+// A plane is a module pair. From the last plane towards the first, two steps take turns: every candidate takes the
+// closest hit of the next plane, and triplets of free hits make new candidates. A triplet has a middle hit, one of its
+// n_seed_partners nearest hits in phi downstream, and the free hit upstream that is closest to the line through both.
+// There is no window: each line is compared with all hits of a plane. So the work is the same for all candidates, and
+// follow_tracks_cpu.h does it for sixteen at once. Here a thread has one candidate or one middle hit.
 //
 // In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset.
-// Out: those of velo_search_by_triplet: velo_tracks.{hits, hit_count, candidate_count}, velo_seeds.{hits, count},
+// Out: as velo_search_by_triplet: velo_tracks.{hits, hit_count, candidate_count}, velo_seeds.{hits, count},
 //      velo_hits.used.
 // Scratch: candidates and found [candidate], hit_bid [hit], planes: here the free hits downstream.
 // One block per event. Only candidates write the marks of used hits and only seeding reads them, with a barrier between
-// the two, and everything is numbered by prefix sums: the result does not depend on the threads.
-// Bounds: those of velo_search_by_triplet.
+// the two. Prefix sums number everything, so the result does not depend on the threads.
+// Bounds: as velo_search_by_triplet.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -64,8 +64,8 @@ struct found_triplet {
     uint32_t first, third;
 };
 
-/// The best triplet of a middle hit with one of n free hits downstream, sorted by phi; third is nothing_found if there
-/// is none. Of equal ones the first.
+/// The best triplet of a middle hit with one of n free hits downstream, which are sorted by phi; the first one of equal
+/// triplets. `third` is nothing_found if there is none.
 __device__ found_triplet find_triplet(const track_following& following, uint32_t pair, uint32_t middle,
                                       const uint32_t* downstream, uint32_t n)
 {

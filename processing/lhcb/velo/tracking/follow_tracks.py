@@ -1,4 +1,4 @@
-"""velo_follow_tracks: VELO tracks followed plane by plane, all candidates side by side."""
+"""velo_follow_tracks: all track candidates are followed together, plane by plane."""
 
 import math
 

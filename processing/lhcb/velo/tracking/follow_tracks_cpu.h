@@ -1,11 +1,11 @@
-// The form of velo_follow_tracks for the CPU: sixteen lines at once, in the lanes of one vector register or of two, are
+// The form of velo_follow_tracks for the CPU: sixteen lines, in the lanes of one vector register or of two, are
 // compared with one hit after the other.
 //
-// Free hits of the planes of a seeding step are packed one behind the other, so that used ones cost nothing. The lines
-// through a middle hit and its partners, eight lanes, are made together and packed too, so that no lane is empty.
-// The circle has 32 sectors, one for each bit of a word. A line has the sectors in which a hit can be near enough; hits
-// in none of the sectors of sixteen lines are not compared with them. The sectors of a line are never too few, so that
-// what is found is what a comparison with all hits finds.
+// The free hits of the planes of a seeding step are packed, so that used hits cost nothing. The lines through a middle
+// hit and its eight partners are made together and packed too, so that no lane is empty.
+// The circle has 32 sectors, one for each bit of a word. A line has all sectors in which a hit can be near enough. Hits
+// that lie in no sector of sixteen lines are not compared with these lines. The result is the same as that of a
+// comparison with all hits, because a line never has too few sectors.
 // Scratch: planes, columns of `stride` places each: downstream x, y, z and phi with the number of the hit above it,
 // upstream x, y, z, the same and the sector, the numbers of the middle hits, and the sectors of all hits. Packing
 // writes eight places from where it is: up to 4 + hits + 8.
@@ -22,13 +22,13 @@ constexpr uint32_t lines_at_once = 16;
 constexpr uint32_t hit_tile_size = 256;
 constexpr uint32_t every_sector = 0xffffffffu;
 constexpr uint32_t sector_shift = 11;   // 32 sectors of 2^16 units of phi
-constexpr float widest_sine = 0.9f;     // beyond it a line has every sector
+constexpr float widest_sine = 0.9f;     // with a larger one a line has every sector
 constexpr float largest_radius = 1e6f;  // mm; damaged geometry could make a line of infinite numbers
-constexpr int32_t sector_margin = 16;   // units of phi: that of a hit is truncated, and all of this rounded
+constexpr int32_t sector_margin = 16;   // units of phi: phi of a hit is truncated, and sectors are rounded
 constexpr uint32_t half_partners = n_seed_partners / 2u;
 static_assert(n_seed_partners == 8u && line_tile_size % lines_at_once == 0u);
 
-// Sixteen lines in registers of their width. Without AVX2, where this form does not serve, one vector of all.
+// Sixteen lines in registers of the machine; one vector of all without AVX2, where this form is not used.
 #if defined(__AVX2__)
 using line_floats = float_wide;
 using line_integers = int_wide;
@@ -38,7 +38,7 @@ using line_integers = int32_t __attribute__((vector_size(64)));
 #endif
 constexpr uint32_t vectors_at_once = lines_at_once * sizeof(float) / sizeof(line_floats);
 
-/// Lines, and the closest hit of each: its place among those searched, or a negative number.
+/// Lines, and the closest hit of each: its place among the hits that were searched, or a negative number.
 struct line_block {
     float x[line_tile_size + 8], y[line_tile_size + 8], tx[line_tile_size + 8], ty[line_tile_size + 8];
     uint32_t of[line_tile_size + 8];  // what the line belongs to
@@ -78,8 +78,8 @@ inline uint32_t sectors_of(const candidate_line& line, const plane_columns& plan
     return is_bounded ? from_first << first | from_first >> (32u - first) % 32u : every_sector;
 }
 
-/// List those of the hits of a plane, of at most hit_tile_size from `begin` on, that are in one of some sectors;
-/// returns how many they are.
+/// List the hits of a plane that lie in one of these sectors, out of at most hit_tile_size from `begin` on. Returns
+/// their number.
 inline uint32_t list_near_hits(const plane_columns& plane, uint32_t begin, uint32_t sectors, uint32_t* near)
 {
     const uint32_t end = min_of(plane.n, begin + hit_tile_size);
@@ -95,7 +95,7 @@ inline uint32_t list_near_hits(const plane_columns& plane, uint32_t begin, uint3
     return n;
 }
 
-/// Compare n lines with the hits of a plane, sixteen lines at a time. Of equal ones the first hit is the closest.
+/// Compare n lines with the hits of a plane, sixteen lines at a time. The first one of equally close hits counts.
 inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& plane, float max_scatter)
 {
     const float max_distance = sqrtf(max_scatter);
@@ -137,7 +137,7 @@ inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& pl
     }
 }
 
-/// Give the free hits of a pair, eight places at a time, to `pack(first, bits)`; returns how many they are.
+/// Call `pack(first, bits)` for the free hits of each eight places of a pair. Returns the number of free hits.
 template <typename Pack>
 inline uint32_t pack_free_hits(const track_following& following, uint32_t pair, Pack pack)
 {
@@ -204,8 +204,8 @@ struct seeding_planes {
     }
 
   private:
-    /// Places before and behind the hits downstream: hits from the other end, as phi wraps; where all are partners,
-    /// none.
+    /// Fill the places before and behind the hits downstream: with hits from the other end, because phi wraps, or with
+    /// no hits if all are partners.
     void wrap()
     {
         for (uint32_t i = 0; i < half_partners; ++i) {
@@ -276,7 +276,7 @@ inline void look_for_next_hits_in_vectors(track_following& following, const plan
     }
 }
 
-/// Append the lines of a middle hit with the eight hits downstream from `first` on; returns how many lines there are.
+/// Append the lines of a middle hit with the eight hits downstream from `first` on. Returns the number of lines.
 inline uint32_t append_lines(const track_following& following, const seeding_planes& planes, uint32_t middle,
                              uint32_t first, line_block& lines, uint32_t n)
 {

@@ -1,7 +1,7 @@
 // Forwarding: every open track is extended into the next module pair along the line through its last two hits.
 //
-// A hit that several tracks would take goes to the one that passes closest. So a track that ends does not run on along
-// the hits of another, and no order of tracks or threads decides.
+// If several tracks would take a hit, the track that passes closest gets it. So a track that ends is not continued with
+// the hits of another, and the order of tracks or threads does not matter.
 #pragma once
 
 #include "lhcb/velo/tracking/triplet_search.cuh"
@@ -31,7 +31,7 @@ __device__ bool append_hit(triplet_search& search, uint32_t& state, uint32_t new
     return true;
 }
 
-/// What open track i bids for the hit that it found: its scatter, coarsely, then its number. The lowest bid gets the
+/// The bid of open track i for the hit that it found: the upper bits of the scatter, then i. The lowest bid gets the
 /// hit.
 __device__ uint32_t bid_of(uint32_t found, uint32_t i) { return (found & 0xffff0000u) | i; }
 
@@ -56,8 +56,9 @@ __device__ void bid_for_hits(triplet_search& search, uint32_t target)
     block_barrier();
 }
 
-/// Extend the open tracks into pair `target`; those that have skipped too many pairs are closed. A hit goes to the
-/// track that bids least, and to others only if they are as good as sure (max_shared_scatter): conversions share hits.
+/// Extend the open tracks into pair `target`; tracks that have skipped too many pairs are closed. A hit goes to the
+/// track with the lowest bid. Others share it only if their scatter is below max_shared_scatter: conversions share
+/// hits.
 __device__ void forward_tracks(triplet_search& search, triplet_scratch& scratch, uint32_t target)
 {
     bid_for_hits(search, target);

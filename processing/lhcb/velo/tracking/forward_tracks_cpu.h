@@ -1,5 +1,4 @@
-// Tracks and seeds that may still be extended, in search by triplet with AVX-512 or AVX2: forward_tracks.cuh over
-// sixteen of them at once, or eight.
+// Forwarding of search by triplet with AVX-512 or AVX2: forward_tracks.cuh for sixteen open tracks at once, or eight.
 #pragma once
 
 #include "framework/device/wide_masks.h"
@@ -10,7 +9,7 @@
 
 namespace hlt {
 
-/// The open tracks of one event, and what they are made of.
+/// The open tracks of one event, their hits and their seeds.
 class open_tracks_cpu {
   public:
     open_tracks_cpu(const velo_search_by_triplet_parameters& p, uint32_t event, const triplet_cuts& cuts)
@@ -44,8 +43,7 @@ class open_tracks_cpu {
     uint32_t n_seeds() const { return n_seeds_; }
     bool overflow() const { return overflow_; }
 
-    /// As the common kernel does: the open tracks of a vector decide at once, and those that take a hit write it one by
-    /// one.
+    /// As the common kernel. The open tracks of a vector decide together; those that take a hit write it one by one.
     void forward_tracks(uint32_t target)
     {
         bid_for_hits(target);
@@ -102,11 +100,11 @@ class open_tracks_cpu {
     }
 
   protected:
-    /// In place of the x of a hit that is used: not a number, and none that arithmetic makes.
+    /// Replaces the x of a used hit: a NaN that arithmetic does not produce.
     static constexpr uint32_t is_used = 0x7fc0055du;
 
-    /// Of some lines or groups of them, as many as lanes, the best hits, or no_hit, and above the place of the line the
-    /// scatter.
+    /// The best hit of each line or group of lines in a vector, or no_hit; `rank`: the scatter, and in its lowest bits
+    /// the place of the line.
     struct best_of_lines {
         uint_wide hit, rank;
     };
@@ -146,7 +144,7 @@ class open_tracks_cpu {
             windows_.search(n, where, x, y, z);
             for (uint32_t i = 0; i < n; i += n_wide) {
                 const best_of_lines best = best_of(i);
-                // Without a hit the scatter is the greatest.
+                // The scatter of a line without a hit is the greatest number.
                 store_first_wide(open_found_ + base + i, (best.rank & 0xffff0000u) | best.hit, n - i);
             }
         }
@@ -154,7 +152,7 @@ class open_tracks_cpu {
         const uint32_t* __restrict__ const all_found = open_found_;
         const uint32_t n = n_open_, none = n_hits_;
         for (uint32_t i = 0; i < n; ++i) {
-            uint32_t& bid = bids[min_of(all_found[i] & 0xffffu, none)];  // behind the last hit bids for none
+            uint32_t& bid = bids[min_of(all_found[i] & 0xffffu, none)];  // the place behind the last hit: no hit
             bid = min_of(bid, bid_of(all_found[i], i));
         }
     }
@@ -183,7 +181,7 @@ class open_tracks_cpu {
         std::memset(lines.best, 0xff, n * sizeof *lines.best);
     }
 
-    /// An open seed and a hit become a track. Returns false if there is no place for it.
+    /// Make a track of an open seed and a hit. Returns false if there is no place for it.
     bool make_track(uint32_t& state, uint32_t hit)
     {
         if (n_tracks_ >= max_tracks_) {

@@ -1,12 +1,12 @@
 // Straight-line Kalman fit of the VELO tracks: one state at the beam line, one at the end of the VELO
 // (docs/physics/kalman-filter.md).
 //
-// One block per event, one thread per track. On the CPU a thread takes `kalman_width` tracks at once, one per lane of a
-// vector register; a lane computes exactly what a thread of a GPU computes.
+// One block per event, one thread per track. The form for the CPU takes a group of tracks at once, one per lane of a
+// vector register; a lane computes exactly what a thread computes here.
 //
 // 1. Least-squares line through all hits, equal weights: slopes for the noise, direction of flight.
 // 2. Filter from large to small z, and from small to large z. A forward track gets its beam-line state from the first,
-//    its end-of-VELO state from the second; a backward track the other way round.
+//    its end-of-VELO state from the second; for a backward track the two are exchanged.
 // 3. Move to the closest approach to the beam line, and to z = 770 mm.
 //
 // x and y are filtered independently with the same hit error, noise and start, so their covariances are equal:
@@ -15,8 +15,8 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/tracking/generated/velo_kalman_filter.h"
-#include "lhcb/velo/tracking/track_hits.cuh"
 
 namespace hlt {
 
@@ -26,31 +26,61 @@ constexpr float velo_noise_per_slope_squared = 7e-6f;
 constexpr float velo_start_slope_variance = 1.f;
 constexpr float velo_end_z = 770.f;  // mm
 
+struct kalman_hit {
+    float x, y, z;
+};
+
+// `Hits`: the hits of a group of `width` tracks. `rows` is the largest `count`, `has(k, t)` tells whether track t has a
+// hit k, and `at(k, t)` is that hit.
+
+/// Hits of one track, at least one. They are read when they are needed, because an array would lie in local memory.
+struct kalman_track_hits {
+    static constexpr uint32_t width = 1;
+
+    uint32_t rows;
+    uint32_t count[width];
+    const uint16_t* indices;
+    const float* x;
+    const float* y;
+    const float* z;
+
+    __device__ bool has(uint32_t, uint32_t) const { return true; }  // each row is a hit of this track
+    __device__ kalman_hit at(uint32_t k, uint32_t) const
+    {
+        const uint32_t hit = indices[k];
+        return {x[hit], y[hit], z[hit]};
+    }
+};
+
+template <uint32_t width>
 struct kalman_line {
-    float tx[kalman_width];
-    float ty[kalman_width];
-    float noise[kalman_width];
-    bool backward[kalman_width];
+    float tx[width];
+    float ty[width];
+    float noise[width];
+    bool backward[width];
 };
 
+template <uint32_t width>
 struct kalman_state {
-    float x[kalman_width];
-    float y[kalman_width];
-    float z[kalman_width];
-    float tx[kalman_width];
-    float ty[kalman_width];
-    float c00[kalman_width];
-    float c20[kalman_width];
-    float c22[kalman_width];
+    float x[width];
+    float y[width];
+    float z[width];
+    float tx[width];
+    float ty[width];
+    float c00[width];
+    float c20[width];
+    float c22[width];
 };
 
-__device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
+template <typename Hits>
+__device__ void kalman_fit_line(const Hits& hits, kalman_line<Hits::width>& line)
 {
-    float sz[kalman_width] = {}, szz[kalman_width] = {}, sx[kalman_width] = {}, sxz[kalman_width] = {};
-    float sy[kalman_width] = {}, syz[kalman_width] = {};
+    constexpr uint32_t width = Hits::width;
+    float sz[width] = {}, szz[width] = {}, sx[width] = {}, sxz[width] = {};
+    float sy[width] = {}, syz[width] = {};
 #pragma unroll 2
     for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 adds nothing
-        for (uint32_t t = 0; t < kalman_width; ++t) {
+        for (uint32_t t = 0; t < width; ++t) {
             const bool there = hits.has(k, t);
             const kalman_hit first = hits.at(0, t), hit = hits.at(k, t);
             const float dz = there ? hit.z - first.z : 0.f;
@@ -64,7 +94,7 @@ __device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
             syz[t] += dy * dz;
         }
     }
-    for (uint32_t t = 0; t < kalman_width; ++t) {
+    for (uint32_t t = 0; t < width; ++t) {
         const float n = static_cast<float>(hits.count[t]);
         const float determinant = n * szz[t] - sz[t] * sz[t];
         const float scale = determinant > 0.f ? 1.f / determinant : 0.f;
@@ -83,8 +113,10 @@ __device__ void kalman_fit_line(const kalman_hits& hits, kalman_line& line)
     }
 }
 
-/// Predict to the hit and update, where `there`; the covariance update never subtracts nearly equal numbers.
-__device__ void kalman_update(kalman_state& state, const kalman_line& line, kalman_hit hit, uint32_t t, bool there)
+/// Predict to the hit and update, if `there`. The covariance update never subtracts nearly equal numbers.
+template <uint32_t width>
+__device__ void kalman_update(kalman_state<width>& state, const kalman_line<width>& line, kalman_hit hit, uint32_t t,
+                              bool there)
 {
     const float dz = hit.z - state.z[t];
     const float c00 = state.c00[t], c20 = state.c20[t], c22 = state.c22[t] + line.noise[t];
@@ -107,7 +139,8 @@ __device__ void kalman_update(kalman_state& state, const kalman_line& line, kalm
     state.c22[t] = there ? inverse * (c22 * (velo_hit_variance + c00) - c20 * c20) : state.c22[t];
 }
 
-__device__ void kalman_start(kalman_state& state, const kalman_line& line, kalman_hit hit, uint32_t t)
+template <uint32_t width>
+__device__ void kalman_start(kalman_state<width>& state, const kalman_line<width>& line, kalman_hit hit, uint32_t t)
 {
     state.x[t] = hit.x;
     state.y[t] = hit.y;
@@ -120,27 +153,30 @@ __device__ void kalman_start(kalman_state& state, const kalman_line& line, kalma
 }
 
 /// Both filters, step by step together: they do not depend on each other, so a processor can overlap them.
-__device__ void kalman_filter(const kalman_hits& hits, const kalman_line& line, kalman_state& to_small_z,
-                              kalman_state& to_large_z)
+template <typename Hits>
+__device__ void kalman_filter(const Hits& hits, const kalman_line<Hits::width>& line,
+                              kalman_state<Hits::width>& to_small_z, kalman_state<Hits::width>& to_large_z)
 {
-    for (uint32_t t = 0; t < kalman_width; ++t) {
+    constexpr uint32_t width = Hits::width;
+    for (uint32_t t = 0; t < width; ++t) {
         kalman_start(to_small_z, line, hits.at(0, t), t);
         kalman_start(to_large_z, line, hits.at(hits.count[t] > 0 ? hits.count[t] - 1 : 0, t), t);
     }
     for (uint32_t k = 1; k < hits.rows; ++k) {
         const uint32_t other = hits.rows - 1 - k;
-        for (uint32_t t = 0; t < kalman_width; ++t) {
+        for (uint32_t t = 0; t < width; ++t) {
             kalman_update(to_small_z, line, hits.at(k, t), t, hits.has(k, t));
             kalman_update(to_large_z, line, hits.at(other, t), t, hits.has(other + 1, t));
         }
     }
-    for (uint32_t t = 0; t < kalman_width; ++t) {
+    for (uint32_t t = 0; t < width; ++t) {
         to_small_z.c22[t] += line.noise[t];
         to_large_z.c22[t] += line.noise[t];
     }
 }
 
-__device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
+template <uint32_t width>
+__device__ void kalman_move(kalman_state<width>& state, uint32_t t, float dz)
 {
     const float moved_c20 = state.c20[t] + dz * state.c22[t];
     state.x[t] += dz * state.tx[t];
@@ -151,20 +187,22 @@ __device__ void kalman_move(kalman_state& state, uint32_t t, float dz)
 }
 
 /// The tracks of a group: their line, and the states at the beam line and at the end of the VELO.
+template <uint32_t width>
 struct kalman_group {
-    kalman_line line;
-    kalman_state beam, end;
+    kalman_line<width> line;
+    kalman_state<width> beam, end;
 };
 
-__device__ void kalman_fit(const kalman_hits& hits, float beamline_x, float beamline_y, kalman_group& group)
+template <typename Hits>
+__device__ void kalman_fit(const Hits& hits, float beamline_x, float beamline_y, kalman_group<Hits::width>& group)
 {
-    kalman_line& line = group.line;
-    kalman_state &beam = group.beam, &end = group.end;
+    constexpr uint32_t width = Hits::width;
+    kalman_line<width>& line = group.line;
+    kalman_state<width>&beam = group.beam, &end = group.end;
     kalman_fit_line(hits, line);
-    kalman_state upstream, downstream;  // after the filter that ended there
+    kalman_state<width> upstream, downstream;  // after the filter that ended there
     kalman_filter(hits, line, upstream, downstream);
 
-    constexpr uint32_t width = kalman_width;
     for (uint32_t t = 0; t < width; ++t) {
         const bool backward = line.backward[t];
         beam.x[t] = backward ? downstream.x[t] : upstream.x[t];
@@ -192,11 +230,11 @@ __device__ void kalman_fit(const kalman_hits& hits, float beamline_x, float beam
     }
 }
 
-/// Write what lane t of a group has found as a track.
-template <typename Parameters>
-__device__ void kalman_write(const Parameters& p, uint32_t track, const kalman_group& group, uint32_t t)
+/// Write the states of lane t of a group as those of a track.
+template <uint32_t width, typename Parameters>
+__device__ void kalman_write(const Parameters& p, uint32_t track, const kalman_group<width>& group, uint32_t t)
 {
-    const kalman_state &beam = group.beam, &end = group.end;
+    const kalman_state<width>&beam = group.beam, &end = group.end;
     p.velo_tracks.backward[track] = group.line.backward[t] ? 1 : 0;
     p.velo_beamline.x[track] = beam.x[t];
     p.velo_beamline.y[track] = beam.y[t];
@@ -220,7 +258,6 @@ __device__ void kalman_write(const Parameters& p, uint32_t track, const kalman_g
 HLT_KERNEL(velo_kalman_filter)
 {
     if (!p.takes(blockIdx.x)) return;
-    constexpr uint32_t width = hlt::kalman_width;
 
     const uint32_t first_hit = p.velo_hits.first(blockIdx.x);
     const uint32_t first_track = p.velo_tracks.first(blockIdx.x);
@@ -231,21 +268,12 @@ HLT_KERNEL(velo_kalman_filter)
     const float beamline_x = p.velo_geometry->beamline_x;
     const float beamline_y = p.velo_geometry->beamline_y;
 
-    for (uint32_t group = threadIdx.x * width; group < n_tracks; group += blockDim.x * width) {
-        const uint32_t n_here = hlt::min_of(width, n_tracks - group);
-        hlt::kalman_hits hits;
-        hits.rows = 1;
-        for (uint32_t t = 0; t < width; ++t) {
-            hits.count[t] = t < n_here ? p.velo_tracks.hit_count[first_track + group + t] : 0;
-            hits.rows = hlt::max_of(hits.rows, hits.count[t]);
-        }
-        for (uint32_t t = 0; t < width; ++t) {
-            const uint16_t* indices = p.velo_tracks.hits + (first_track + group + t) * hlt::max_velo_track_hits;
-            hlt::kalman_read(hits, t, indices, hit_x, hit_y, hit_z);
-        }
-
-        hlt::kalman_group found;
+    for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x) {
+        const uint32_t track = first_track + i, n_hits = p.velo_tracks.hit_count[track];
+        const hlt::kalman_track_hits hits{n_hits, {n_hits}, p.velo_tracks.hits + track * hlt::max_velo_track_hits,
+                                          hit_x,  hit_y,    hit_z};
+        hlt::kalman_group<1> found;
         hlt::kalman_fit(hits, beamline_x, beamline_y, found);
-        for (uint32_t t = 0; t < n_here; ++t) hlt::kalman_write(p, first_track + group + t, found, t);
+        hlt::kalman_write(p, track, found, 0);
     }
 }

@@ -1,7 +1,7 @@
-// Clone killing: of two tracks that share most of their hits one goes.
+// Clone killing: if two tracks share most of their hits, one is removed.
 //
-// Every hit belongs to the best track on it: the one with more hits, of equal ones the earlier. A track of which too
-// many hits belong to others is a clone.
+// Every hit belongs to the best of its tracks: the one with the most hits, the first one of equals. A track is a clone
+// if too many of its hits belong to others.
 // In:  velo_tracks.hits, velo_tracks.candidate_count.
 // Out: velo_tracks.hit_count, 0 for a clone; scratch.hit_owner.
 // One block per event; threads stride over hits and over tracks.

@@ -1,4 +1,4 @@
-"""velo_kill_clones: of two tracks that share most of their hits one goes."""
+"""velo_kill_clones: if two tracks share most of their hits, one is removed."""
 
 from hltnode.processing.framework.collections import U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch

@@ -1,9 +1,9 @@
-// Windows of lines with AVX-512 or AVX2: which hit of a module pair lies closest to each of many lines.
+// Windows of lines with AVX-512 or AVX2: the hit of a module pair that lies closest to each of many lines.
 //
-// A window has two hits in the mean. So it is searched in quads of four hits, and a vector has quads of four lines, or
-// with AVX2 of two. Three passes go over all lines, none with a branch on a single line in the usual case: the lines
-// and their bins, in full vectors; the list of quads, with AVX-512 with the bins of the pair in registers; the
-// comparison of the hits of the quads.
+// A window has two hits on average. So it is searched in quads of four hits; a vector has quads of four lines, with
+// AVX2 of two. Three passes go over all lines, usually without a branch on a single line. The first computes the lines
+// and their bins in full vectors. The second lists the quads; with AVX-512 the bins of the pair are in registers. The
+// third compares the hits of the quads.
 #pragma once
 
 #include "framework/device/quads.h"
@@ -16,7 +16,7 @@ namespace hlt {
 
 #if defined(HLT_AVX512)
 
-/// Column of 128 offsets of bins in four registers, from which sixteen lanes look up at once.
+/// The 128 offsets of the bins of a pair in four registers; sixteen lanes look up at once.
 class bins_of_pair {
   public:
     explicit bins_of_pair(const uint16_t* offsets)
@@ -40,7 +40,7 @@ static_assert(phi_bins_per_pair == 128u);
 
 #else
 
-/// Column of offsets of bins, eight of which are looked up one by one.
+/// The offsets of the bins of a pair; eight lanes look up one after the other.
 class bins_of_pair {
   public:
     explicit bins_of_pair(const uint16_t* offsets) : offsets_(offsets) {}
@@ -59,7 +59,7 @@ class bins_of_pair {
 
 #endif
 
-/// Lines that are followed at once. Writers may leave something in n_spare places behind the last line.
+/// Lines that are followed together. Writers may overwrite n_spare places behind the last line.
 class line_windows {
   public:
     static constexpr uint32_t max_lines = 512;
@@ -70,12 +70,13 @@ class line_windows {
     alignas(64) float bx[max_lines + n_spare], by[max_lines + n_spare], bz[max_lines + n_spare];
     alignas(64) float step[max_lines + n_spare];
 
-    /// Lines of a group compete for `best`: its number, times group_size, and a place in it.
+    /// The number of the group of a line, times group_size, plus its place in the group. The lines of a group compete
+    /// for `best`.
     static constexpr uint32_t group_size = rank_bits + 1u;
     alignas(64) uint32_t group_and_place[max_lines + n_spare];
 
-    /// Of each group the least key: the bits of the scatter, rank_bits of them replaced by the place of the line, and
-    /// in the lower half the hit. Of equally close hits of a line the first of its window is the least.
+    /// The least key of each group: the bits of the scatter, rank_bits of them replaced by the place of the line, and
+    /// in the lower half the hit. The first one of equally close hits of a line has the least key.
     static constexpr uint64_t no_key = ~uint64_t{0};
     alignas(64) uint64_t best[max_lines];
 
@@ -85,7 +86,7 @@ class line_windows {
     void search(uint32_t n, const line_target& target, const float* x, const float* y, const float* z)
     {
         if (n == 0u) return;
-        // The last vector is filled with the first line.
+        // The first line fills the last vector.
         for (float* ends : {ax, ay, az, bx, by, bz, step}) store_wide(ends + n, float_wide{} + ends[0]);
         make_lines((n + n_wide - 1u) / n_wide * n_wide, target);
         const bins_of_pair begins(&target.bins[0]), ends(&target.bins[1]);
@@ -126,7 +127,7 @@ class line_windows {
   private:
     static constexpr uint32_t quad_width = 4;
     static constexpr uint32_t max_quads = 1024;          // after which they are compared
-    static constexpr uint32_t behind_others = 1u << 16;  // of the hits of a window: those behind the end of the pair
+    static constexpr uint32_t behind_others = 1u << 16;  // hits of a window that wraps: those after the wrap
     static constexpr uint32_t hit_bits = behind_others - 1u;
     static constexpr uint32_t n_shift = 20;
 
@@ -151,7 +152,7 @@ class line_windows {
         }
     }
 
-    /// Of those of the lines from i on whose bits are set one quad each. Returns how many quads there are.
+    /// Add one quad of each line whose bit is set, counted from line i. Returns the number of quads.
     uint32_t add_quads(uint32_t n_quads, uint32_t i, const uint_wide& begin_and_n, uint32_t bits)
     {
         const auto add = [&](auto* to, const auto* column) {
@@ -168,7 +169,7 @@ class line_windows {
         return n_quads + static_cast<uint32_t>(__popc(static_cast<int>(bits)));
     }
 
-    /// The quads of a part of one window.
+    /// Add the quads of a part of one window. Returns the number of quads.
     uint32_t add_window(uint32_t n_quads, uint32_t line, uint32_t begin, uint32_t end, uint32_t flag,
                         const pair_hits& hits)
     {
@@ -188,8 +189,8 @@ class line_windows {
         return n_quads;
     }
 
-    /// Ranks of hits: the bits of the scatter, rank_bits of them replaced by the place in the quad; no_rank for those
-    /// that are not close. Of quads k, 4 + k and so on from `first` on.
+    /// Ranks of the hits of quads k, 4 + k and so on, counted from quad `first`: the bits of the scatter, rank_bits of
+    /// them replaced by the place in the quad; no_rank for hits that are not close.
     template <int k>
     uint_wide ranks_of(uint32_t first, const pair_hits& hits) const
     {
@@ -240,8 +241,8 @@ class line_windows {
     alignas(64) float x_[max_lines + n_spare], y_[max_lines + n_spare];  // of the lines at z = 0
     alignas(64) float tx_[max_lines + n_spare], ty_[max_lines + n_spare];
     alignas(64) int32_t first_bin_[max_lines + n_spare], last_bin_[max_lines + n_spare];
-    // Of a quad its first hit, above it how many hits it has (with those of the line's next quad), and its line. Up to
-    // max_quads and what the next lines add before they are compared; stores write full vectors.
+    // Of each quad its first hit, above it the number of hits (with those of the line's next quad), and its line. There
+    // are up to max_quads, plus those of the next lines before all are compared; stores write full vectors.
     static constexpr uint32_t quad_places = max_quads + 4u * n_wide;
     alignas(64) uint32_t begin_and_n_[quad_places];
     alignas(64) float quad_x_[quad_places], quad_y_[quad_places], quad_tx_[quad_places], quad_ty_[quad_places];

@@ -1,4 +1,5 @@
-// Bins in phi: 128 in each of the 26 module pairs. They sort the hits, and the tracking finds its windows through them.
+// Bins in phi: 128 in each of the 26 module pairs. The sort of hits uses them, and the tracking finds its windows in
+// them.
 #pragma once
 
 #include "lhcb/velo/generated/velo_types.h"

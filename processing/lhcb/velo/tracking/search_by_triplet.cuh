@@ -3,25 +3,25 @@
 // From the last module pair towards the first, two steps take turns: *forwarding* (forward_tracks.cuh) extends every
 // open track into the next pair and marks what it takes as used; *seeding* (seed_tracks.cuh) makes triplets of hits
 // that are still unused in three neighbouring pairs. Only forwarding writes the marks and only seeding reads them, with
-// a barrier between the two, and everything is numbered by prefix sums: the result does not depend on the threads.
+// a barrier between the two. Prefix sums number everything, so the result does not depend on the threads.
 //
-// A triplet that is extended becomes a track and takes a place in velo_tracks.hits. One that is not is left as a seed
-// for velo_filter_three_hit_tracks. What differs from the paper: a hit that several tracks would take goes to the one
-// that is closest, and seeds that turn in phi must be flat.
+// A triplet that is extended becomes a track and takes a place in velo_tracks.hits. A triplet that is not extended is
+// left as a seed for velo_filter_three_hit_tracks. Two rules differ from the paper: if several tracks would take a hit,
+// the closest one gets it, and seeds that turn in phi must be flat.
 //
 // In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset, velo_hits.phi_bin_offset, velo_geometry.
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
 //      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the fate of the seed,
 //      velo_seeds.count [event]; velo_hits.used [hit].
-// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. A GPU
-//      loads a hit by one access, from points, where all hits stand. A CPU loads the coordinates of eight hits; in the
-//      memory of points it has x, y, z and phi of the unused hits downstream.
+// Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. points
+//      holds all hits once more, so that one access loads a hit. The form for the CPU keeps x, y, z and phi of the
+//      unused hits downstream there.
 // One block per event; threads stride over open tracks and over middle hits. A block of one warp has no barriers but
-// its own. On a GPU a line is one thread's, and the lines of a middle hit are its warp's.
+// its own. A thread follows a line, and a warp the lines of a middle hit.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
-// has at most one hit in each of the 26 pairs. It needs a place in velo_tracks.hits: the event has half as many as
-// clusters; one track more flags it. scratch.downstream_hit holds 8 places more than the hits of a pair, and points one
-// more than hits: every event has 8 to spare.
+// has at most one hit in each of the 26 pairs. An event has half as many places in velo_tracks.hits as clusters; one
+// track more flags it. scratch.downstream_hit holds 8 places more than the hits of a pair, and points one more than
+// hits: every event has 8 spare places.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -58,8 +58,6 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
     const hlt::event_column<const uint32_t> pair_offset(p.velo_hits.module_pair_offset,
                                                         event * (hlt::n_velo_module_pairs + 1u));
     const hlt::triplet_cuts cuts = hlt::triplet_cuts_of(p);
-    const uint32_t n_places = p.velo_clusters.bound[event] + hlt::velo_hit_padding;
-    float* const copies = p.scratch.points + 4u * first_hit;
     hlt::triplet_search search{cuts,
                                {{p.velo_hits.x, first_hit},
                                 {p.velo_hits.y, first_hit},
@@ -79,11 +77,7 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
                                {p.scratch.unused_hits, first_hit},
                                {{p.scratch.downstream_hit, first_hit},
                                 {reinterpret_cast<hlt::hit_point*>(p.scratch.points), first_hit},
-                                n_hits,
-                                copies,
-                                copies + n_places,
-                                copies + 2u * n_places,
-                                reinterpret_cast<int32_t*>(copies + 3u * n_places)},
+                                n_hits},
                                (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
                                0,
                                0,
@@ -93,14 +87,10 @@ HLT_KERNEL(velo_search_by_triplet, HLT_HALF_OCCUPANCY)
     for (uint32_t i = threadIdx.x; i < n_hits; i += blockDim.x) {
         search.hits.used[i] = 0;
         search.bid[i] = 0xffffffffu;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
         const uint32_t phi_and_hit = static_cast<uint16_t>(search.hits.phi[i]) | i << 16;
         search.hits.points[i] = {search.hits.x[i], search.hits.y[i], search.hits.z[i], __uint_as_float(phi_and_hit)};
-#endif
     }
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     if (threadIdx.x == 0 && n_hits > 0u) search.hits.points[n_hits] = {hlt::not_a_number(), 0.f, 0.f, 0.f};
-#endif
     hlt::block_barrier();
     constexpr uint32_t last_pair = hlt::n_velo_module_pairs - 1u;
     const auto list_of_pair = [&](uint32_t pair) {

@@ -1,9 +1,9 @@
-// Search by triplet with AVX-512 or AVX2: the steps of the common kernel, which has the rules, over lists of lines that
-// are followed together (line_windows_cpu.h). Without either the common kernel is run.
+// Search by triplet with AVX-512 or AVX2: the steps and rules of the common kernel for lists of lines that are followed
+// together (line_windows_cpu.h). Without either instruction set the common kernel is run.
 //
-// Middle hits write their lines, up to max_partners each, by packed stores. The closest third hit of a line, and of the
-// lines of a middle hit the best, is the least of keys of 64 bits: the scatter, the partner and the hit. While it runs,
-// velo_hits.used has the x of the hits that are unused: no line passes near the others.
+// Packed stores write the lines of middle hits, up to max_partners each. A key of 64 bits holds the scatter, the
+// partner and the hit. The least key gives the closest third hit of a line and the best line of a middle hit. Until the
+// end of the search velo_hits.used holds the x of unused hits, and a NaN for used hits: no line passes near a NaN.
 #pragma once
 
 #include "lhcb/velo/tracking/forward_tracks_cpu.h"
@@ -12,7 +12,7 @@
 
 namespace hlt {
 
-/// What search by triplet of one event works on.
+/// The search by triplet of one event.
 class triplet_search_cpu : public open_tracks_cpu {
   public:
     triplet_search_cpu(const velo_search_by_triplet_parameters& p, uint32_t event, const triplet_cuts& cuts)
@@ -49,7 +49,7 @@ class triplet_search_cpu : public open_tracks_cpu {
     float* downstream_z() const { return downstream_ + 2u * n_places_; }
     float* downstream_phi_and_hit() const { return downstream_ + 3u * n_places_; }  // phi, above it the hit
 
-    /// Of the hits from `first` on those that are unused; bit k stands for first + k. Hits from `end` on are not.
+    /// Bit k is set if hit first + k is unused, for eight hits; bits of hits from `end` on are not set.
     uint32_t unused_of(uint32_t first, uint32_t end) const
     {
         int8x32 used;
@@ -57,7 +57,7 @@ class triplet_search_cpu : public open_tracks_cpu {
         return bits_of((used != static_cast<int32_t>(is_used)) & (first_lanes8 < static_cast<int32_t>(end - first)));
     }
 
-    /// List the unused hits of the pair, and phi of each. Returns how many they are.
+    /// List the unused hits of the pair, and phi of each. Returns their number.
     uint32_t list_middle(uint32_t pair)
     {
         const uint32_t begin = hits_.module_pair_offset[pair], end = hits_.module_pair_offset[pair + 1u];
@@ -74,7 +74,7 @@ class triplet_search_cpu : public open_tracks_cpu {
         return n;
     }
 
-    /// Put the unused hits of the pair where partners are looked for. Returns how many they are.
+    /// Copy the unused hits of the pair to the columns of partners. Returns their number.
     uint32_t gather_downstream(uint32_t pair)
     {
         const uint32_t begin = hits_.module_pair_offset[pair], end = hits_.module_pair_offset[pair + 1u];
@@ -97,20 +97,20 @@ class triplet_search_cpu : public open_tracks_cpu {
         return n;
     }
 
-    /// Store the lanes whose bits are set, n being how many are before.
+    /// Store the lanes whose bits are set; n lanes were stored before.
     template <typename Vector>
     void keep(float* to, const Vector& lanes, uint32_t bits, uint32_t n) const
     {
         if (half + n + 8u <= n_places_) {
             store_packed(to, lanes, bits);
-        } else {  // nearly all hits of the event: none behind the last place
+        } else {  // nearly all hits of the event: a full vector would pass the last place
             float packed[8];
             store_packed(packed, lanes, bits);
             std::memcpy(to, packed, static_cast<uint32_t>(__popc(bits)) * sizeof *to);
         }
     }
 
-    /// As the common kernel fills the places before and behind the hits downstream.
+    /// Fill the places before and behind the hits downstream as the common kernel does.
     void fill_downstream(uint32_t n)
     {
         if (n > max_partners) {
@@ -124,8 +124,8 @@ class triplet_search_cpu : public open_tracks_cpu {
         }
     }
 
-    /// Of n middle hits from `base` on the first of the hits downstream whose phi is not below theirs. All hits
-    /// downstream before `nearest` are below; what it is then serves for the middle hits that follow.
+    /// Find the first hit downstream whose phi is not below that of the middle hit, for n middle hits from `base` on.
+    /// All hits downstream before `nearest` are below; it is updated for the middle hits that follow.
     void find_nearest(uint32_t base, uint32_t n, uint32_t& nearest, uint32_t n_downstream)
     {
         const float* const at = downstream_phi_and_hit() + half;
@@ -144,7 +144,7 @@ class triplet_search_cpu : public open_tracks_cpu {
     }
 
     /// Write the lines through middle hit m of the tile and its partners, max_partners from place `first` on, as lines
-    /// [n, ...). Returns where they end.
+    /// from n on. Returns the number of lines.
     uint32_t add_lines(uint32_t n, uint32_t m, uint32_t hit, uint32_t first)
     {
         float8 x, y, z;

@@ -1,40 +1,30 @@
 // Seeding: triplets of unused hits in three neighbouring module pairs, at most one for every middle hit.
 //
-// The first two hits must be near in phi: of the hits downstream the max_partners nearest are tried. Of all lines
-// through a middle hit the one with the closest third hit wins.
+// The first two hits must be near in phi: the max_partners nearest hits downstream are tried. The line through a middle
+// hit that has the closest third hit becomes the triplet.
 #pragma once
 
 #include "lhcb/velo/tracking/triplet_search.cuh"
 
 namespace hlt {
 
-/// Put the unused ones of the n hits of the pair downstream, which `unused` lists, where partners are looked for.
-/// Returns how many there are.
+/// Copy those of the n hits downstream in `unused` that are still unused to the list of partners. Returns their number.
 __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& scratch,
                                       const event_column<uint16_t>& unused, uint32_t n)
 {
     constexpr uint32_t half = max_partners / 2u;
     const downstream_hits& to = search.downstream;
-    const velo_hits& hits = search.hits;
     return list_unused(
         search, scratch, n, [&](uint32_t i) -> uint32_t { return unused[i]; },
-        [&](uint32_t i, uint32_t hit) {
-            to.hit[half + i] = static_cast<uint16_t>(hit);
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-            to.x[half + i] = hits.x[hit];
-            to.y[half + i] = hits.y[hit];
-            to.z[half + i] = hits.z[hit];
-            to.phi[half + i] = hits.phi[hit];
-#endif
-        });
+        [&](uint32_t i, uint32_t hit) { to.hit[half + i] = static_cast<uint16_t>(hit); });
 }
 
-/// Where there are no more hits downstream than max_partners, all are tried: the first place, behind which there are
-/// max_partners, in any event.
+/// Where at most max_partners hits lie downstream, all are tried: the first place of a window of max_partners places
+/// that covers all n hits.
 __device__ uint32_t first_of_few(uint32_t n) { return min_of(n, max_partners / 2u); }
 
 /// Fill the places before and behind the n hits downstream: with those from the other end, or, where all are tried,
-/// with what is nobody's partner.
+/// with the point through which no line goes.
 __device__ void fill_downstream(triplet_search& search, uint32_t n)
 {
     constexpr uint32_t half = max_partners / 2u;
@@ -43,25 +33,13 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
         if (n > max_partners) {
             const uint32_t to = i < half ? i : n + i, from = i < half ? n + i : i;
             hits.hit[to] = hits.hit[from];
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
-            hits.x[to] = hits.x[from];
-            hits.y[to] = hits.y[from];
-            hits.z[to] = hits.z[from];
-            hits.phi[to] = hits.phi[from];
-#endif
         } else {
             const uint32_t place = first_of_few(n) + i;
             if (place >= half && place < half + n) continue;
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-            hits.hit[place] = static_cast<uint16_t>(hits.nobody);
-#else
-            hits.x[place] = not_a_number();
-#endif
+            hits.hit[place] = static_cast<uint16_t>(hits.no_point);
         }
     }
 }
-
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 
 /// Whether the two hits may be on a track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
@@ -87,7 +65,7 @@ __device__ uint32_t find_nearest(const triplet_search& search, uint32_t nearest,
     return nearest;
 }
 
-/// List the lines of those of the n middle hits that are the warp's. Returns how many.
+/// List the lines of the warp's part of the n middle hits. Returns the number of lines.
 __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch,
                                const event_column<uint16_t>& middle, uint32_t n, uint32_t n_downstream,
                                uint32_t& nearest)
@@ -115,73 +93,8 @@ __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& sc
     return end - first_line;
 }
 
-#else
-
-/// Which of the max_partners hits downstream from `first` on may be on a track with the middle hit; bit k stands for
-/// first + k.
-inline uint32_t choose_partners(const triplet_search& search, uint32_t middle, uint32_t first)
-{
-    const float middle_x = search.hits.x[middle], middle_y = search.hits.y[middle], middle_z = search.hits.z[middle];
-    const int32_t middle_phi = search.hits.phi[middle];
-    const triplet_cuts& cuts = search.cuts;
-    float8 x, y, z;
-    uint8x32 phi;
-    load8(x, &search.downstream.x[first]);
-    load8(y, &search.downstream.y[first]);
-    load8(z, &search.downstream.z[first]);
-    load8(phi, &search.downstream.phi[first]);
-    const uint8x32 shifted = (phi - static_cast<uint32_t>(middle_phi)) << 16;
-    int8x32 turn;
-    load8(turn, &shifted);
-    turn >>= 16;
-    const int8x32 distance = turn < 0 ? -turn : turn;
-    const float8 dx = x - middle_x, dy = y - middle_y, dz = z - middle_z;
-    const float8 d2 = dx * dx + dy * dy, dz2 = dz * dz;
-    const int8x32 displaced = distance > cuts.phi_tolerance;
-    const int8x32 flat =
-        (displaced & (d2 <= cuts.max_displaced_slope2 * dz2)) | (~displaced & (d2 <= cuts.max_slope2 * dz2));
-    return bits_of((distance <= cuts.displaced_phi_tolerance) & flat);
-}
-
-/// First of the n hits downstream whose phi is not below `phi`, searched from `nearest` on.
-inline uint32_t find_nearest(const triplet_search& search, uint32_t nearest, uint32_t n, int32_t phi)
-{
-    const int32_t* downstream_phi = &search.downstream.phi[max_partners / 2u];
-    for (;;) {
-        int8x32 eight;
-        load8(eight, downstream_phi + nearest);
-        const uint32_t left = n - nearest;
-        const uint32_t not_below = bits_of(eight >= phi) | (left < 8u ? 0x100u >> (8u - left) : 0x100u);
-        const uint32_t passed = static_cast<uint32_t>(__ffs(static_cast<int>(not_below))) - 1u;
-        nearest += passed;
-        if (passed < 8u) return nearest;
-    }
-}
-
-/// List the lines of a tile of n middle hits. Returns how many.
-inline uint32_t list_lines(const triplet_search& search, triplet_scratch& scratch, const event_column<uint16_t>& middle,
-                           uint32_t n, uint32_t n_downstream, uint32_t& nearest)
-{
-    const bool few = n_downstream <= max_partners;
-    uint32_t n_lines = 0;
-    for (uint32_t m = 0; m < n; ++m) {
-        const uint32_t hit = middle[m];
-        if (!few) nearest = find_nearest(search, nearest, n_downstream, search.hits.phi[hit]);
-        const uint32_t first = few ? first_of_few(n_downstream) : nearest;
-        const uint32_t chosen = choose_partners(search, hit, first);
-        scratch.places[m] = first | hit << 16;
-        scratch.best[m] = no_rank;
-        for (uint32_t k = 0; k < max_partners; ++k)  // those behind the chosen ones are overwritten by the next
-            scratch.lines[n_lines + k] = static_cast<uint8_t>(m * max_partners + eight_places.places[chosen][k]);
-        n_lines += static_cast<uint32_t>(__popc(chosen));
-    }
-    return n_lines;
-}
-
-#endif
-
-/// Find the third hits of the warp's n lines, and of the lines of each middle hit the best. The third hit of that waits
-/// where the middle hit's open track would be if all had one.
+/// Find the third hits of the warp's n lines, and the best line of each middle hit. Its third hit is kept in the place
+/// that the open track of the middle hit would have if every middle hit had one.
 __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;
@@ -236,14 +149,9 @@ __device__ void seed_tracks(triplet_search& search, triplet_scratch& scratch, ui
                             uint32_t n_middle)
 {
     const event_column<uint16_t> middle = search.unused.from(search.hits.module_pair_offset[pair]);
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-    const uint32_t tile = blockDim.x;
-#else
-    constexpr uint32_t tile = middle_tile;
-#endif
     uint32_t nearest = 0;  // first hit downstream whose phi is not below that of the middle hit; only rises
-    for (uint32_t base = 0; base < n_middle; base += tile) {
-        const uint32_t n = min_of(n_middle - base, tile);
+    for (uint32_t base = 0; base < n_middle; base += blockDim.x) {
+        const uint32_t n = min_of(n_middle - base, static_cast<uint32_t>(blockDim.x));
         const uint32_t n_lines = list_lines(search, scratch, middle.from(base), n, n_downstream, nearest);
         find_third_hits(search, scratch, pair, n_lines);
         make_seeds(search, scratch, n);

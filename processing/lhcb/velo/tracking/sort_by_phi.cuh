@@ -1,16 +1,16 @@
 // Sort of the hits by phi inside each module pair.
 //
-// The order is total (phi, LHCbID, x, y), so that the result depends neither on the order of the words in a bank nor on
-// the threads. A counting sort puts the hits into bins of module pair and phi (about one hit each), then every hit
-// counts those of its bin that stand before it.
+// The order is total (phi, LHCbID, x, y), so the result depends neither on the order of the words in a bank nor on the
+// threads. A counting sort puts the hits into bins of module pair and phi, about one hit in each. Then every hit counts
+// the hits of its bin that precede it.
 // In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count.
 // Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
 //      velo_hits.phi_bin_offset [event][26 * 128 + 8]; scratch.sort_key, scratch.sort_index.
 // One block per event; threads stride over hits, then over bins.
 // Bounds: velo_unsorted.count <= velo_clusters.bound of the event. Hits of one bin are compared with one another, here
-// and through the windows of the search. So the event is flagged and gives no hits where a bin has more than
-// max_hits_per_bin, or where all bins together have more than max_pairs_per_hit ordered pairs for each hit (or, with
-// few hits, for each bin): such an event is no physics.
+// and in the windows of the search. So an event is flagged and gives no hits if a bin has more than max_hits_per_bin,
+// or if all bins together have more than max_pairs_per_hit ordered pairs for each hit (with few hits, for each bin).
+// Such an event is no physics.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -22,7 +22,7 @@ namespace hlt {
 constexpr uint32_t max_hits_per_bin = 256;  // events of 21,000 hits have up to 116
 constexpr uint32_t max_pairs_per_hit = 32;  // events of 21,000 hits have up to 8
 
-/// Hits in ascending order of module pair and phi: the latter, counted from -pi, in the low 16 bits.
+/// Ascends by module pair, then by phi, which is counted from -pi in the low 16 bits.
 __device__ uint32_t sort_place(uint32_t module_pair, int16_t phi)
 {
     return module_pair << 16 | (static_cast<uint16_t>(phi) ^ 0x8000u);
@@ -30,35 +30,23 @@ __device__ uint32_t sort_place(uint32_t module_pair, int16_t phi)
 __device__ uint32_t phi_bin_of(uint32_t place) { return place >> (16u - phi_bin_bits); }
 __device__ int16_t phi_of(uint32_t place) { return static_cast<int16_t>(static_cast<uint16_t>(place ^ 0x8000u)); }
 
-/// A number for each bin, two in a word, the even bin in the low half. None exceeds the hits of an event: 16 bits.
+/// A number for each bin, two in a word, the even bin in the low half. 16 bits suffice for the hits of an event.
 struct phi_bin_numbers {
     static constexpr uint32_t n_words = n_phi_bins / 2u;
     alignas(16) uint32_t words[n_words];
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
     /// Count one hit more in a bin; returns the number before.
     __device__ uint32_t take(uint32_t bin)
     {
         const uint32_t shift = 16u * (bin & 1u);
         return atomicAdd(&words[bin / 2u], 1u << shift) >> shift & 0xffffu;
     }
-#else
-    uint32_t take(uint32_t bin)
-    {
-        uint16_t number;
-        std::memcpy(&number, half(bin), sizeof number);
-        const uint16_t more = number + 1u;
-        std::memcpy(half(bin), &more, sizeof more);
-        return number;
-    }
-    char* half(uint32_t bin) { return reinterpret_cast<char*>(words) + bin * sizeof(uint16_t); }
-#endif
     __device__ uint32_t operator[](uint32_t bin) const { return words[bin / 2u] >> 16u * (bin & 1u) & 0xffffu; }
 };
 static_assert(n_phi_bins % 8u == 0u && max_velo_clusters_of_event <= 0xffffu);
 
-/// Hits of one pixel with equal keys, of the `begin` to `end` of a bin, that stand before hit `i`: two clusters of a
-/// pixel only if the bank is damaged.
+/// Number of hits of a bin, [begin, end), that have the key of hit `i` and precede it. Only a damaged bank has two
+/// clusters of one pixel.
 __device__ uint32_t equal_hits_before(uint32_t i, uint32_t begin, uint32_t end, const uint64_t* __restrict__ key,
                                       const uint16_t* __restrict__ index, const float* __restrict__ x,
                                       const float* __restrict__ y)

@@ -1,4 +1,4 @@
-"""velo_sort_by_phi: hits by phi inside each module pair."""
+"""velo_sort_by_phi: hits sorted by phi inside each module pair."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import U16, U64
@@ -25,4 +25,4 @@ sort_by_phi = Algorithm.beside(
     ),
     scratch=(Scratch("sort_key", U64, per=velo.clusters), Scratch("sort_index", U16, per=velo.clusters)),
 )
-"""Its scratch holds phi and id of each hit, and the place of the hit among the unsorted ones."""
+"""Its scratch holds phi and id of each hit, and the place of the hit among the unsorted hits."""

@@ -1,9 +1,9 @@
-// Sort by phi on the CPU: the counting sort of the common kernel, over one word of 64 bits for each hit that has all by
+// Sort by phi on the CPU: the counting sort of the common kernel. A word of 64 bits for each hit holds everything by
 // which hits are ordered, and the number of the hit.
 //
-// Neighbours that stand in the wrong order change places, a few times over all hits without a branch; more than that,
-// and hits of one pixel, are put in order one by one. Hits without a module pair have bins behind all others. Events
-// whose ids are not those of the sensors of their module pairs are left to the common kernel.
+// A few passes over all hits exchange neighbours in the wrong order, without a branch. Hits that are still out of
+// order, and hits of one pixel, are then sorted one by one. Hits without a module pair have bins behind all others.
+// Events whose ids do not match the sensors of their module pairs are left to the common kernel.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -28,12 +28,12 @@ constexpr uint32_t n_sort_lanes = 2;
 using sort_lanes = unsigned long long __attribute__((vector_size(8 * n_sort_lanes)));
 using sort_order = long long __attribute__((vector_size(8 * n_sort_lanes)));
 
-/// A hit as it is sorted: from the top the 21 bits of its place and, of its LHCbID, the 23 in which ids of a module
-/// pair differ, then its number.
+/// A hit as it is sorted. From the highest bit: 21 bits of its place, the 23 bits of its LHCbID in which ids of a
+/// module pair differ, and its number.
 namespace sort_word {
 constexpr uint32_t place_shift = 43, id_shift = 16;
 constexpr uint32_t bin_shift = place_shift + 16u - phi_bin_bits;
-constexpr uint32_t pair_shift = 21;  // of a module pair in the id: eight sensors have one
+constexpr uint32_t pair_shift = 21;  // of the module pair in the id: it has eight sensors
 constexpr uint32_t low_id_bits = (1u << pair_shift) - 1u;
 constexpr uint32_t n_bins = n_phi_bins + phi_bins_per_pair;  // with those of hits without a module pair
 constexpr uint32_t exchanges = 3;
@@ -41,7 +41,7 @@ constexpr uint32_t exchanges = 3;
 inline uint32_t number_of(uint64_t word) { return static_cast<uint32_t>(word) & 0xffffu; }
 }  // namespace sort_word
 
-/// Words of eight hits. True where the id of a hit is not one of its pair.
+/// Words of eight hits. True in lanes whose id does not belong to the pair.
 inline __attribute__((always_inline)) int8x32 make_sort_words(uint64_t* words, const uint32_t* id, const int16_t* phi,
                                                               const uint8_t* module_pair, uint32_t first,
                                                               uint32_t n_left)
@@ -64,7 +64,7 @@ inline __attribute__((always_inline)) int8x32 make_sort_words(uint64_t* words, c
     return has_pair & ~usual & first_lanes(n_left);
 }
 
-/// Of eight offsets, in the order of their bins, those that begin at `before`: sums of counts. Returns where they end.
+/// Write the offsets of eight bins, the sums of their counts from `before` on. Returns the end of the last bin.
 inline __attribute__((always_inline)) uint16_t add_up(uint8x16& counts, uint16_t before)
 {
     const uint8x16 zero{};
@@ -76,7 +76,7 @@ inline __attribute__((always_inline)) uint16_t add_up(uint8x16& counts, uint16_t
     return sums[7];
 }
 
-/// Each lane of even number and the next one change places where they are not in order.
+/// Exchange each lane of even number with the next one if they are out of order.
 inline __attribute__((always_inline)) sort_lanes in_pairs(const sort_lanes& mine)
 {
     sort_order is_second{};
@@ -93,8 +93,8 @@ inline __attribute__((always_inline)) sort_lanes moved_up(const sort_lanes& befo
 #undef HLT_SORT_PAIRS
 #undef HLT_SORT_MOVED
 
-/// Each word of even number and the next one change places where they are not in order, then each of odd number.
-/// Behind the last word are n_sort_lanes that are not less.
+/// Exchange each word of even number with the next one if they are out of order, then each of odd number. n_sort_lanes
+/// words behind the last one are not less.
 inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
 {
     sort_lanes before, mine;
@@ -113,7 +113,7 @@ inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
     words[i - 1u] = before[n_sort_lanes - 1u];
 }
 
-/// Whether one of the next words is not greater than the one before, or is a hit of its pixel.
+/// Whether one of the next words is not greater than the one before it, or belongs to the same pixel.
 inline __attribute__((always_inline)) bool has_disorder(const uint64_t* words)
 {
     sort_lanes mine, before;
@@ -129,8 +129,8 @@ inline __attribute__((always_inline)) bool has_disorder(const uint64_t* words)
 #endif
 }
 
-/// Puts words in ascending order that are nearly so; hits of one pixel by x, then y. Behind the last one n_sort_lanes
-/// are read.
+/// Sorts words that are nearly in ascending order; hits of one pixel by x, then y. n_sort_lanes words are read behind
+/// the last one.
 inline void put_in_order(uint64_t* __restrict__ words, uint32_t n, const float* __restrict__ x,
                          const float* __restrict__ y)
 {
@@ -154,7 +154,6 @@ inline void put_in_order(uint64_t* __restrict__ words, uint32_t n, const float* 
 
 HLT_CPU_FORM(velo_sort_by_phi)
 {
-    if (!hlt::compares_eight_lanes) return velo_sort_by_phi(p, dim3{event, 1, 1});
     if (!p.takes(event)) return;
     const uint32_t first = p.velo_hits.first(event);
     const uint32_t n = p.velo_unsorted.count[event];
@@ -206,7 +205,7 @@ HLT_CPU_FORM(velo_sort_by_phi)
         pair_offset[pair] = bin_offset[pair * hlt::phi_bins_per_pair];
 
     for (uint32_t i = 0; i < n; ++i) words[places[unsorted[i] >> hlt::sort_word::bin_shift]++] = unsorted[i];
-    if (n_hits > 1u) {  // an event without hits has no places behind them
+    if (n_hits > 1u) {  // an event without hits has no spare places
         for (uint32_t i = 0; i < hlt::velo_hit_padding; ++i) words[n_hits + i] = ~uint64_t{0};
         for (uint32_t k = 0; k < hlt::sort_word::exchanges; ++k) hlt::exchange_neighbours(words, n_hits);
         hlt::put_in_order(words, n_hits, x, y);

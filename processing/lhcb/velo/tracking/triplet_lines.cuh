@@ -1,10 +1,7 @@
-// Straight lines through two hits, and the hit of a module pair that lies closest to one: what seeding and forwarding
-// of search by triplet have in common.
-//
-// How lines are followed differs: lines_in_registers.cuh for a GPU, lines_in_tiles.cuh for a CPU.
+// Straight lines through two hits, and the hit of a module pair that lies closest to one. Seeding and forwarding of
+// search by triplet share them. A line stays in the registers of its thread from its two hits to the closest one.
 #pragma once
 
-#include "framework/device/vector8.cuh"
 #include "lhcb/velo/hit.cuh"
 #include "lhcb/velo/tracking/phi_bins.cuh"
 
@@ -16,7 +13,7 @@ static_assert(no_hit >= max_velo_clusters_of_event);
 /// Added to the phi tolerance, in units of 2 pi / 2^16: phi of a hit is truncated, and a chord is shorter than its arc.
 constexpr float phi_margin = 16.f;
 
-/// Where a hit is, and 32 bits more, which a GPU loads by one access: phi, and above it the number of the hit.
+/// Position of a hit, and in 32 bits phi and above it the number of the hit. One access loads all four.
 struct alignas(16) hit_point {
     float x, y, z;
     float phi_and_hit;  // the bits of an integer: all four are loaded as numbers of one type
@@ -25,7 +22,7 @@ struct alignas(16) hit_point {
     __device__ uint32_t hit() const { return __float_as_uint(phi_and_hit) >> 16; }
 };
 
-/// No distance from it is below any limit.
+/// A NaN: no distance from it is below any limit.
 __device__ float not_a_number() { return __uint_as_float(0x7fc00000u); }
 
 /// Hits of one event, sorted by phi in each module pair.
@@ -33,18 +30,11 @@ struct velo_hits {
     event_column<const float> x, y, z;
     event_column<const int16_t> phi;
     event_column<uint32_t> used;     // by a track
-    event_column<hit_point> points;  // on a GPU: the same once more
+    event_column<hit_point> points;  // the same once more
     event_column<const uint16_t> phi_bin_offset;
     event_column<const uint32_t> module_pair_offset;
 
-    __device__ hit_point operator[](uint32_t hit) const
-    {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        return points[hit];
-#else
-        return {x[hit], y[hit], z[hit], 0};
-#endif
-    }
+    __device__ hit_point operator[](uint32_t hit) const { return points[hit]; }
 };
 
 /// A line through two hits that is to be followed to `step` (mm) upstream of b.
@@ -57,14 +47,14 @@ struct two_hits {
 struct line_in_pair {
     float x, y;  // at z = 0
     float tx, ty;
-    int32_t first_bin, last_bin;  // of the pair's, that the window touches
+    int32_t first_bin, last_bin;  // of the pair, touched by the window
 };
 
 /// The module pair that lines are followed to.
 struct line_target {
     event_column<const uint16_t> bins;  // its phi_bin_offset
     uint32_t begin, end;                // its hits
-    float max_scatter;                  // mm^2: as far away a hit may be
+    float max_scatter;                  // mm^2, largest squared distance of a hit
     float phi_tolerance;                // limits the window near the beam, in units of 2 pi / 2^16
 
     __device__ line_target(const velo_hits& hits, uint32_t pair, float max_scatter, float phi_tolerance)
@@ -91,12 +81,8 @@ __device__ line_in_pair line_through(const two_hits& hits, const line_target& ta
             phi_bin(0, phi - tolerance), phi_bin(0, phi + tolerance)};
 }
 
-/// Hits of a window that are compared at once. Hit arrays have as many places behind the last hit of an event.
-constexpr uint32_t window_width = velo_hit_padding;
-static_assert(window_width == 8u, "the vectors of the CPU have eight lanes");
-
-/// The lowest bits of a scatter do not count: of equal ones the first hit of the window is the closest.
-constexpr uint32_t rank_bits = window_width - 1u;
+/// These lowest bits of a scatter do not count: among equal ones the first hit of the window is the closest.
+constexpr uint32_t rank_bits = 7;
 constexpr uint32_t no_rank = 0xffffffffu;
 
 /// The hit of a pair that lies closest to a line, and the bits of its scatter without rank_bits.
@@ -105,10 +91,51 @@ struct closest_hit {
     uint32_t scatter_bits;
 };
 
-/// Which lines the threads of a warp take: 32 from the first on, and again after as many as there are threads.
+/// Lines of the threads of a warp: 32 from the first one on, then 32 after each step of `threads` lines.
 struct line_share {
     uint32_t first_of_warp;
     uint32_t threads;
 };
+
+/// The closest hit of those in the bins of the line's window.
+template <bool only_unused>
+__device__ closest_hit find_closest_hit(const line_in_pair& line, const velo_hits& hits, const line_target& target)
+{
+    const uint32_t begin = target.bins[line.first_bin], end = target.bins[line.last_bin + 1];
+    const bool wraps = line.last_bin < line.first_bin;
+    const hit_point* const pair_begin = &hits.points[target.begin];
+    const hit_point* const pair_end = &hits.points[target.end];
+    const hit_point* point = &hits.points[begin];
+    // The bits of non-negative numbers compare like the numbers. A scatter below a limit without rank_bits is also
+    // below it without its own rank_bits.
+    uint32_t limit = __float_as_uint(target.max_scatter);
+    float closest = __uint_as_float(no_hit << 16);
+#pragma unroll 1  // unrolled, the lanes of a warp would diverge
+    for (uint32_t n = end - begin + (wraps ? target.end - target.begin : 0u); n > 0u; --n) {
+        if (point == pair_end) point = pair_begin;
+        const hit_point hit = *point++;
+        const float dx = hit.x - (line.x + line.tx * hit.z);
+        const float dy = hit.y - (line.y + line.ty * hit.z);
+        const uint32_t scatter = __float_as_uint(dx * dx + dy * dy);
+        if (scatter < limit && !(only_unused && hits.used[hit.hit()] != 0u)) {
+            limit = scatter & ~rank_bits;
+            closest = hit.phi_and_hit;
+        }
+    }
+    return {__float_as_uint(closest) >> 16, limit};
+}
+
+/// Find the hit closest to each of n lines. `line_at(i)` returns the two hits of line i; `take(i, closest)` is called
+/// with the result. All lanes of a warp call it together, so it is also called for i >= n, with a result to be ignored.
+template <bool only_unused, typename LineAt, typename Take>
+__device__ void follow_lines(const velo_hits& hits, const line_target& target, const line_share& share, uint32_t n,
+                             LineAt line_at, Take take)
+{
+    for (uint32_t first = share.first_of_warp; first < n; first += share.threads) {
+        const uint32_t i = first + threadIdx.x % warp_size;
+        const line_in_pair line = line_through(line_at(min_of(i, n - 1u)), target);
+        take(i, find_closest_hit<only_unused>(line, hits, target));
+    }
+}
 
 }  // namespace hlt

@@ -1,27 +1,14 @@
-// State of search by triplet while it goes through the module pairs of one event.
+// State of search by triplet for one event.
 #pragma once
 
 #include "framework/generated/launch_types.h"
 #include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/tracking/triplet_lines.cuh"
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#include "lhcb/velo/tracking/lines_in_registers.cuh"
-#else
-#include "lhcb/velo/tracking/lines_in_tiles.cuh"
-#endif
-
 namespace hlt {
 
 constexpr uint32_t max_partners = 8;  // downstream hits tried with each middle hit: half on either side
 static_assert(max_partners <= velo_hit_padding, "the copy of hits downstream must end before the next event's");
-
-/// Middle hits between two barriers: on a GPU one for each thread.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-constexpr uint32_t middle_tile = max_block_size;
-#else
-constexpr uint32_t middle_tile = 32;
-#endif
 
 /// A track or seed that may still be extended.
 struct alignas(8) open_track {
@@ -40,19 +27,10 @@ constexpr uint32_t open_skipped_unit = 1u << 18;
 /// wraps.
 struct downstream_hits {
     event_column<uint16_t> hit;
-    event_column<hit_point> points;  // on a GPU: of all hits, and behind them that of nobody
-    uint32_t nobody;                 // its index: no line goes through it
-    float *x, *y, *z;                // on a CPU: copies, one behind the other
-    int32_t* phi;
+    event_column<hit_point> points;  // of all hits; behind the last one stands a point through which no line goes
+    uint32_t no_point;               // its index
 
-    __device__ hit_point operator[](uint32_t place) const
-    {
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-        return points[hit[place]];
-#else
-        return {x[place], y[place], z[place], __uint_as_float(static_cast<uint32_t>(hit[place]) << 16)};
-#endif
-    }
+    __device__ hit_point operator[](uint32_t place) const { return points[hit[place]]; }
 };
 
 /// The constants of the search.
@@ -68,7 +46,7 @@ struct triplet_cuts {
     uint32_t max_skipped_pairs;
 };
 
-/// Everything that forwarding and seeding of one event work on.
+/// The data of forwarding and seeding of one event.
 struct triplet_search {
     triplet_cuts cuts;
     velo_hits hits;
@@ -77,9 +55,9 @@ struct triplet_search {
     event_column<uint8_t> track_hit_count;
     event_column<uint16_t> seed_hits;
     event_column<open_track> open;
-    event_column<uint32_t> open_found;  // hit that it would take; above the scatter, coarsely
+    event_column<uint32_t> open_found;  // hit that it would take; above it the upper bits of the scatter
     event_column<uint32_t> bid;         // lowest for each hit
-    event_column<uint16_t> unused;      // in the place of each pair its unused hits
+    event_column<uint16_t> unused;      // of each pair, in the places of its hits
     downstream_hits downstream;
     uint32_t max_tracks;
     uint32_t n_open, n_tracks, n_seeds;
@@ -89,14 +67,13 @@ struct triplet_search {
 /// What the threads of a block share.
 struct triplet_scratch {
     uint32_t sum[max_block_size / warp_size];
-    // Of each middle hit of a tile:
-    uint32_t places[middle_tile];               // place of its first partner; above the hit
-    uint32_t best[middle_tile];                 // lowest rank of its lines: bits of the scatter, then the partner
-    uint8_t lines[middle_tile * max_partners];  // of each warp, one behind the other: middle hit and partner
+    // Of the middle hit of each thread:
+    uint32_t places[max_block_size];               // place of its first partner; above the hit
+    uint32_t best[max_block_size];                 // lowest rank of its lines: bits of the scatter, then the partner
+    uint8_t lines[max_block_size * max_partners];  // of each warp, one behind the other: middle hit and partner
 };
 
-/// Give, in order, those of n hits that no track uses to `keep(i, hit)`, i being how many are before. Returns how many
-/// they are.
+/// Call `keep(i, hit)` for each of n hits that no track uses, in order, with i counting from 0. Returns their number.
 template <typename Hit, typename Keep>
 __device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& scratch, uint32_t n, Hit hit_at,
                                 Keep keep)
@@ -112,7 +89,7 @@ __device__ uint32_t list_unused(const triplet_search& search, triplet_scratch& s
         }
         uint32_t total;
         const uint32_t at = n_unused + block_exclusive_count(is_unused, scratch.sum, total);
-        if (is_unused || blockDim.x == 1u) keep(at, hit);  // alone: no branch is faster
+        if (is_unused) keep(at, hit);
         n_unused += total;
     }
     return n_unused;

@@ -27,8 +27,7 @@ TARGETS = KernelLibrary(CHAIN.kernels).targets
 
 
 def flags_where_forms_agree(events: Sequence[list[RawBank]]) -> list[int]:
-    """Flags of the events. The reference is compiled for the plainest instruction set, where the form is the common
-    kernel."""
+    """Flags of the events. The reference is compiled for the plainest instruction set."""
     reference = Reference(GEOMETRY, encode_mep(scifi_chain(), [list(banks) for banks in events]))
     for target in TARGETS:
         assert reference.differences(on_cpu(target)) == [], target

@@ -19,6 +19,8 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
 )
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels
 from hltnode.processing.offline.arrays import Int64Array
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import VELO
 from hltnode.protocol.lhcb.banks.velo import (
     encode_retina_clusters,
     encode_superpixels,
@@ -28,9 +30,11 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 VeloEncoding = Literal["retina", "superpixel"]
 
-DEFAULT_VERSIONS: dict[VeloEncoding, int] = {"retina": 3, "superpixel": 2}
-# Versions that can be written; data taking uses 4, simulated samples use the others.
-VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {"retina": (3, 4), "superpixel": (2, 3, 4)}
+_TYPES: dict[VeloEncoding, LhcbBankType] = {"retina": LhcbBankType.VP_RETINA_CLUSTER, "superpixel": LhcbBankType.VP}
+VERSIONS: dict[VeloEncoding, tuple[int, ...]] = {
+    encoding: tuple(int(version) for version in VELO.written[bank_type]) for encoding, bank_type in _TYPES.items()
+}
+DEFAULT_VERSIONS: dict[VeloEncoding, int] = {encoding: versions[0] for encoding, versions in VERSIONS.items()}
 
 
 def velo_banks_of(

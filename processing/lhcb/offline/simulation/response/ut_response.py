@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.sorting import ranges
+from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.ut import N_LANES, N_STRIPS, UtCharges, UtHits
 from hltnode.protocol.lhcb.lhcb_id import ut_lhcb_id
 
@@ -69,7 +70,7 @@ class UtResponse:
     """The response of a UT of given geometry; immutable, so that one can be used for all events."""
 
     def __init__(self, geometry: UtGeometry, version: int) -> None:
-        """`version` of the banks, 3 or 4."""
+        """`version` of the banks: UtVersion."""
         self._geometry = geometry
         self._version = version
         self._lane = geometry.lane_of_sector()
@@ -150,9 +151,8 @@ class UtResponse:
         particle, hit = links(
             crossings.row[crossing[deposit]], clusters.of_deposit[: len(deposit)], len(clusters.first)
         )
-        return (
-            self._strips_of(clusters, particle, hit) if self._version == 4 else self._clusters(clusters, particle, hit)
-        )
+        make = self._strips_of if self._version == UtVersion.STRIPS else self._clusters
+        return make(clusters, particle, hit)
 
     def _numbers(self, event: Int64Array, sector: Int64Array, strip: Int64Array) -> Int64Array:
         return (event * len(self._p0) + sector) * (N_STRIPS + 1) + strip

@@ -41,6 +41,7 @@ from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.likeness.distribution import Distribution
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.banks.muon import N_BANKS as N_MUON_BANKS
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS as N_SCIFI_BANKS
@@ -56,7 +57,6 @@ from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, in_2022_sch
 from hltnode.protocol.lhcb.truth_columns import McParticleColumns
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
-_UT_VERSION_WITH_CHARGES = 3
 # Stereo layers are tilted by more than this (dx/dy).
 _SCIFI_X_SLOPE = 0.01
 # Middle of the SciFi tracker in z (mm).
@@ -146,7 +146,7 @@ class SampleSummary:
 
     def _add_ut(self, banks: Sequence[RawBank]) -> UtHitPositions:
         hits = decode_ut(banks)
-        if all(bank.version == _UT_VERSION_WITH_CHARGES for bank in banks if bank.type == LhcbBankType.UT):
+        if all(bank.version == UtVersion.CLUSTERS for bank in banks if bank.type == LhcbBankType.UT):
             self._add("ut_cluster_size", decode_ut_charges(banks).n_strips)
         self._add("ut_hits_per_event", len(hits.board))
         self._add("ut_hits_per_board", np.bincount(hits.board, minlength=N_BOARDS)[list(BOARDS)])

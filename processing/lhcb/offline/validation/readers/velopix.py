@@ -27,12 +27,11 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     clusters_at_quarters,
     retina_ids,
 )
+from hltnode.protocol.lhcb.bank_versions import VeloVersion
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
 from hltnode.protocol.lhcb.truth import McParticle, encode_particles
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
-
-_RETINA_VERSION = 3
 
 # A hit belongs to a sensor whose plane is within this distance (mm); the planes of a module are 1.16 mm apart.
 _PLANE_TOLERANCE = 0.1
@@ -118,7 +117,7 @@ def encode_velopix(event: VelopixEvent, geometry: VeloGeometry, run: int = 1) ->
     odin = encode_odin(Odin(run=run, event_id=event.number))
     return [
         odin,
-        *encode_retina_clusters(clusters, _RETINA_VERSION),
+        *encode_retina_clusters(clusters, VeloVersion.QUARTERS),
         *encode_particles(particles),
     ]
 

@@ -1,11 +1,10 @@
-// One thread decodes an event: bank after bank to codes of hits, 16 bits each, then mat after mat to hits, eight at
-// once. For processors, where what is near in memory costs little and eight lanes compute like one.
+// An event on the CPU: bank after bank to codes of hits, 16 bits each, then mat after mat to hits. Both take eight
+// words or codes in one step, as vectors.
 #pragma once
 
+#include "framework/device/lanes.cuh"
 #include "lhcb/scifi/bank.cuh"
 #include "lhcb/scifi/hit_columns.cuh"
-
-#if !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
 
 namespace hlt {
 
@@ -106,6 +105,14 @@ struct scifi_code_writer {
         return true;
     }
 
+    /// The same by a rule that is known at run time only.
+    bool write_bank(const scifi_bank& bank, scifi_rule rule, uint32_t n_mats, uint16_t* __restrict__ end)
+    {
+        return rule == scifi_rule::one_hit_per_word ? write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
+               : rule == scifi_rule::version_5      ? write_bank<scifi_rule::version_5>(bank, n_mats, end)
+                                                    : write_bank<scifi_rule::version_6>(bank, n_mats, end);
+    }
+
   private:
     /// Each word that is kept makes one hit.
     template <scifi_rule rule>
@@ -155,17 +162,27 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
         uint16_t* const begin = runs.begin + read_out.first_mat[bank.number];
         uint16_t* const end = runs.end + read_out.first_mat[bank.number];
         uint32_t before = writer.n;
-        const bool broken = lossy || bank.version == 4u
-                                ? writer.write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
-                            : bank.version == 5u ? writer.write_bank<scifi_rule::version_5>(bank, n_mats, end)
-                                                 : writer.write_bank<scifi_rule::version_6>(bank, n_mats, end);
-        if (broken) errors |= bank_error;
+        if (writer.write_bank(bank, scifi_rule_of(bank.version, lossy), n_mats, end)) errors |= bank_error;
         for (uint32_t mat = 0; mat < n_mats; ++mat) {
             begin[mat] = static_cast<uint16_t>(before);
             before = end[mat];
         }
     }
     return writer.n;
+}
+
+/// Write eight hits of mat `index` from place `at` on.
+inline void store_scifi_hits(const scifi_hit_columns& hits, uint32_t at, const uint8x16& codes, const scifi_mat& mat,
+                             uint32_t index)
+{
+    const auto copy = [](void* to, const auto& vector) { std::memcpy(to, &vector, sizeof vector); };
+    const uint8x32 code = widened(codes);
+    float8 u;
+    find_scifi_u(mat, as_float(code & 0xffu), as_float(code >> 7 & 1u), as_float(code >> 8 & 3u), u);
+    copy(hits.x + at, mat.x_first + mat.dx_du * u);
+    copy(hits.z + at, mat.z_first + mat.dz_du * u);
+    copy(hits.id + at, scifi_hit_columns::first_id(index) + (code >> 1 & 0x1ffu));
+    copy(hits.info + at, static_cast<uint16_t>(index) | codes >> 10 << 11);
 }
 
 /// The hits of all mats in their order. What is written behind the last hit of a mat, the next ones overwrite.
@@ -183,7 +200,7 @@ inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __
         for (uint32_t i = 0; i == 0u || i < end - begin; i += 8u) {
             uint8x16 eight;
             load8(eight, mat.falls != 0u ? codes + end - i - 8 : codes + begin + i);
-            hits.store8(to + i, mat.falls != 0u ? reversed8(eight) : eight, mat, index);
+            store_scifi_hits(hits, to + i, mat.falls != 0u ? reversed8(eight) : eight, mat, index);
         }
         to += end - begin;
     }
@@ -191,5 +208,3 @@ inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __
 }
 
 }  // namespace hlt
-
-#endif
