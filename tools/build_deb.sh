@@ -1,6 +1,6 @@
 #!/bin/sh
-# Build the Debian package from the files that git tracks, in build/deb: tools/build_deb.sh [FOLDER [WHEEL]] Needs
-# dpkg-dev, debhelper, python3-dev, python3-venv and g++ of Debian 12 or later; pip loads the locked dependencies.
+# Build the Debian package from the files that git tracks, in build/deb: tools/build_deb.sh [FOLDER [WHEEL]]
+# Needs dpkg-dev, debhelper, python3-dev, python3-venv and g++ of Debian 12 or later; pip loads the locked dependencies.
 # WHEEL: a wheel of these files for Debian's Python; with it, nothing is compiled.
 set -eu
 cd "$(dirname "$0")/.."

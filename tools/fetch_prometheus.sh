@@ -13,7 +13,8 @@ if [ ! -x "$programs/promtool" ] || [ ! -x "$programs/prometheus-alertmanager" ]
     cd "$directory"
     quick="-o Acquire::Retries=1 -o Acquire::http::Timeout=10 -o Acquire::https::Timeout=10 -o APT::Sandbox::User="
     packages="prometheus prometheus-alertmanager"
-    # A machine without package lists, or with old ones, gets new lists. shellcheck disable=SC2086
+    # A machine without package lists, or with old ones, gets new lists.
+    # shellcheck disable=SC2086
     if ! apt-get $quick download $packages >&2; then
         own="-o Dir::State=$directory/state -o Dir::Cache=$directory/cache -o Dir::State::status=/var/lib/dpkg/status"
         mkdir -p state/lists/partial cache/archives/partial

@@ -20,7 +20,8 @@ pack() {
         platforms="$platforms --platform ${platform}_x86_64"
     done
     # Resolve all together, so that versions match; packages that the machine already has are packed again, but are
-    # small. shellcheck disable=SC2086
+    # small.
+    # shellcheck disable=SC2086
     .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version "$PYTHON_VERSION" \
         --implementation cp $platforms --dest "$PACKED/wheels" $PACKAGES
     tar -c -C "$shared" data/lhcb-minbias-mdf data/lhcb-geometry | tar -x -C "$PACKED/shared"
