@@ -1,7 +1,7 @@
 // Strips and pads to hits: where an x strip and a y strip cross, and every cell that is in no crossing
 // (docs/physics/muon.md).
 //
-// The y strips that can cross an x strip are neighbouring bits of the map, so every crossing is found by one look at a
+// The y strips that can cross an x strip are neighbouring bits of the map, so every crossing is found by one read of a
 // word. In a station crossed hits stand first, then the others, both by rising tile id, as cells are numbered. The time
 // is that of the x strip, or of the cell that is alone; of a digit that was sent twice the smaller one.
 // In:  events.{muon_cells, muon_crossed} [event][1024], muon_hits.bound, the fragments of the muon rows (for the

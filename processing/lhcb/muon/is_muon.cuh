@@ -7,8 +7,8 @@
 // In:  long_tracks.{qop, x, y, tx, ty, count}, muon_hits.{x, y, z, dx, dy, tile}, muon_hits.station_offset,
 //      muon_field_of_interest. Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each station
 //      asked for that is nearest to the line in units of its sizes; of equal ones the first.
-// One block per event, one thread per track. M3 is looked at first: it has a third of the hits of M2, and no muon
-// misses it. On the CPU eight or sixteen hits are looked at together. Bounds: tracks as long_tracks.count, hits as
+// One block per event, one thread per track. M3 comes first: it has a third of the hits of M2, and no muon
+// misses it. On the CPU eight or sixteen hits are tested together. Bounds: tracks as long_tracks.count, hits as
 // muon_hits.station_offset; columns are read up to muon_hit_padding - 1 places behind the last hit.
 #pragma once
 

@@ -1,7 +1,7 @@
 // Hits of the x layers on the way of a track: pairs in a first and a last layer, and the nearest hits in the other four
 // (docs/physics/long-tracks.md).
 //
-// A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is looked at
+// A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is searched
 // follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at
 // three kinks.
 #pragma once
@@ -39,7 +39,7 @@ struct forward_cuts {
     kink_error x_window;
 };
 
-/// What the search for a track may still look at.
+/// What the search for a track may still try.
 struct forward_budget {
     uint32_t pairs;
     uint32_t candidates;

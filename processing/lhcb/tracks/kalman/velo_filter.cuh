@@ -13,7 +13,7 @@
 namespace hlt {
 
 /// What the filter assumes of hits and material. The material of a step is no thin layer: with s, the noise of the
-/// slope, that of (position, slope) behind the step is s (position dz^2, both dz, 1). Moved to the begin of the step it
+/// slope, that of (position, slope) behind the step is s (position dz^2, both dz, 1). Moved to the start of the step it
 /// is s ((position - 2 both + 1) dz^2, (both - 1) dz, 1).
 struct long_filter {
     float hit_variance;  // mm^2
@@ -116,7 +116,7 @@ __device__ void long_fit_start(const long_filter& filter, long_fit_line<Real>& l
 }
 
 /// Predict over dz with noise `s` and update with a measured position, where `there`. Returns the gain of chi2.
-/// The noise is moved to the begin of the step, so that the update of the covariance (docs/physics/kalman-filter.md)
+/// The noise is moved to the start of the step, so that the update of the covariance (docs/physics/kalman-filter.md)
 /// never subtracts nearly equal numbers.
 template <typename Real, typename Mask>
 __device__ __forceinline__ Real long_fit_step(const long_filter& filter, long_fit_line<Real>& line, const Real& dz,

@@ -153,7 +153,7 @@ class scifi_zone {
     /// The hit nearest to x if it is closer than `most`.
     __device__ uint32_t nearest(float x, float most) const
     {
-        // Both neighbours are looked at without branches, which would be taken as often as not.
+        // Both neighbours are read without branches, which would be taken as often as not.
         const uint32_t at = from(x), first = begin(), before = max_of(at, first + 1u) - 1u;
         const float above = at < end() ? x_[at] - x : most;
         const float below = at > first ? x - x_[before] : most;

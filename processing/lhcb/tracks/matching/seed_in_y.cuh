@@ -7,8 +7,8 @@
 // z of the track's y.
 // In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
-// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer are
-// looked at and max_peaks peaks of a histogram.
+// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer
+// and max_peaks peaks of a histogram are tried.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

@@ -17,12 +17,12 @@ constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
 constexpr float ut_bin_width = 7.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer
-constexpr uint32_t max_near_in_ut = 64;     // hits of a layer of which the place in y is looked at
+constexpr uint32_t max_near_in_ut = 64;     // hits of a layer whose place in y is tested
 
 #if HLT_ON_GPU
 constexpr uint32_t ut_lanes = 1;
 #else
-constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are looked at together; those behind the last hit may be read
+constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are tested together; those behind the last hit may be read
 #endif
 
 /// The layer of a hit, from its z.
@@ -96,7 +96,7 @@ struct ut_confirmation {
     uint16_t hits[n_long_ut_layers];
 };
 
-/// The hits of a layer near the expected place; there is room for as many more as are looked at together.
+/// The hits of a layer near the expected place; there is room for as many more as are tested together.
 struct ut_candidates {
     float displacement[max_ut_candidates + ut_lanes];
     uint16_t hit[max_ut_candidates + ut_lanes];

@@ -13,7 +13,7 @@ constexpr float track_bin_width = 40.f;  // mm
 #if HLT_ON_GPU
 constexpr uint32_t line_lanes = 1;
 #else
-constexpr uint32_t line_lanes = velo_hit_padding;  // as many are looked at together; those behind the last may be read
+constexpr uint32_t line_lanes = velo_hit_padding;  // as many are tested together; those behind the last may be read
 #endif
 
 __device__ uint32_t track_bin_of(float y)

@@ -259,7 +259,7 @@ class x_pair_search {
     bool strict_;
     uint32_t first_ = 0;
     two_curves* best_ = nullptr;
-    // Pairs, by their place among those that are looked at together.
+    // Pairs, by their place among those that are tested together.
     uint32_t n_pairs_ = 0;
     uint32_t firsts_[pairs_together], lasts_[pairs_together];
     float x_first_[pairs_together] = {}, x_last_[pairs_together] = {}, slopes_[pairs_together],

@@ -8,6 +8,9 @@ namespace hlt {
 
 using float4 = float __attribute__((vector_size(16)));
 
+// velo_position loads four numbers at once, on a GPU too, where __builtin_offsetof is unknown.
+static_assert(__builtin_offsetof(velo_geometry, local_to_global) % sizeof(four_of<float>) == 0u);
+
 /// Where the decoders write.
 struct decoded_hits {
     float* __restrict__ x;
