@@ -32,9 +32,9 @@ def lines_page(name: str, chain: TriggerChain) -> str:
         "",
         f"<!-- Written by tools/generate_lines_page.py from {folder}/lines. Do not edit. -->",
         "",
-        "What a trigger configuration can choose from. [Write a selection line](../how-to/write-a-line.md) says how,",
-        "[selection-lines](../physics/selection-lines.md) where cuts come from. `hltnode lines --trigger FILE` lists",
-        "the lines of a configuration.",
+        "These are the choices of a trigger configuration. [Write a selection line](../how-to/write-a-line.md)",
+        "explains their use, [selection-lines](../physics/selection-lines.md) the origin of cuts.",
+        "`hltnode lines --trigger FILE` lists the lines of a configuration.",
         "",
         *_menu(chain),
         *_types(chain),
@@ -46,7 +46,7 @@ def lines_page(name: str, chain: TriggerChain) -> str:
 def _menu(chain: TriggerChain) -> Iterator[str]:
     """The default lines, with cuts that differ from their type, and the lines that cannot run."""
     yield from ("## The menu", "")
-    yield from ("What runs where a trigger configuration names no lines. Other cuts are those of the type.", "")
+    yield from ("These lines run if a trigger configuration names no lines. Other cuts are those of the type.", "")
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
     for line in chain.menu.lines:
         kind = type(line).__name__
@@ -84,7 +84,7 @@ def _types(chain: TriggerChain) -> Iterator[str]:
 def _inputs(chain: TriggerChain) -> Iterator[str]:
     """The inputs of lines and their fields."""
     yield from ("## Inputs", "")
-    yield from ("What a line selects, by the name under which a file of lines imports it, and its fields.", "")
+    yield from ("Inputs of lines with their fields, by the name that line files import.", "")
     for name, of in chain.inputs.items():
         yield from (f"### {name}", "", f"{of.description[:1].upper()}{of.description[1:]}.", "")
         yield from ("| field | kind or unit | meaning |", "|---|---|---|")

@@ -63,7 +63,7 @@ PIPELINE = Board(
                 "Load",
                 "percentunit",
                 (gauge("hltnode_gpu_utilization_ratio"),),
-                "Part of the time in which a kernel runs.",
+                "Fraction of the time in which a kernel runs.",
             ),
             Panel(
                 "Memory",
@@ -91,7 +91,7 @@ PIPELINE = Board(
                     Query(f"max by (instance, reason) (hltnode_gpu_throttled{{{NODES}}})", "{{reason}} {{instance}}"),
                     Query(f"hltnode_gpu_uncorrected_memory_errors_total{{{NODES}}}", "memory errors {{instance}}"),
                 ),
-                "Why the clocks are lower than they could be; power is the limit that was set.",
+                "Cause of reduced clocks; power: the configured limit.",
             ),
         ),
     },

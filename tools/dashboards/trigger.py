@@ -35,7 +35,7 @@ TRIGGER = Board(
                         "{{line}}",
                     ),
                 ),
-                "A line whose part jumps has other data, or another threshold.",
+                "A line whose fraction jumps has different data or a different threshold.",
                 width=12,
             ),
         ),
