@@ -103,7 +103,7 @@ class EventPacker:
     Args:
         versions: bank version by source id, for MEPs in which the source has no bank.
         source_of: returns the source id of a bank, None for a bank to skip. Called once for each type, version and
-        source id.
+            source id.
         only: the sources whose frames are packed, None for all.
         allocate: allocates the buffer of the frames.
     """

@@ -102,7 +102,7 @@ class MessageCodec(Generic[AnyMessage]):
         change: difference from the previous version; the error about a message of another version quotes it.
         max_size: maximum size of a message in bytes.
         max_containers: maximum number of lists and maps of a message, itself included. It keeps a message of empty
-        lists from taking many times its size in memory.
+            lists from taking many times its size in memory.
     """
 
     __slots__ = ("_change", "_limits", "_max_containers", "_max_size", "_types", "_version", "_what")
