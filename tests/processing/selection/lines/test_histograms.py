@@ -43,7 +43,7 @@ def pt(t: Any) -> Any:
         (lambda: Histogram("H", pt, 50, 0, 1 * m, of=tracks), "range: in mm, the quantity has MeV"),
         (lambda: Histogram("H", pt, 50, 0, 1000, of=tracks), "range: in no unit, the quantity has MeV"),
         (lambda: Histogram("H", pt, 50, 1 * m, 1 * GeV, of=tracks), "range: from mm to MeV"),
-        (lambda: Histogram("H", pt, 50, 0, float("nan"), of=tracks), "range: it ends at nan"),
+        (lambda: Histogram("H", pt, 50, 0, float("nan"), of=tracks), "range: its end, nan, is not above"),
         (lambda: Histogram("H", pt, 50, 0, 1e39 * MeV, of=tracks), "range: single precision cannot hold it"),
         (lambda: Histogram("H", pt, 50, 1 * MeV, (1 + 1e-9) * MeV, of=tracks), "single precision cannot hold it"),
         (lambda: Histogram("H", pt, 0, 0, 1 * GeV, of=tracks), f"bins: an integer from 1 to {MAX_BINS} is expected"),
