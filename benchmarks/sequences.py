@@ -1,9 +1,9 @@
 """Every sequence of HLT1 on the CPU back end, against the VELO chain: rates on the real events, and a profile.
 
-A sequence with one thread, the same with two, and the VELO chain are measured in turn after a warm-up of each, because
-the clock of a processor and other work on the machine change within seconds. The first row shows the limit of two
-threads: arithmetic without memory, about 2 times one thread on two cores, and 1.1 to 1.4 times on two hardware threads
-of one core, which share its units.
+A sequence with one thread, the same with two, and the VELO chain are measured in turn after a warm-up of each. The
+reason: the clock of a processor and other work on the machine change within seconds. The first row shows the limit of
+two threads: arithmetic without memory, about 2 times one thread on two cores, and 1.1 to 1.4 times on two hardware
+threads of one core, which share its units.
 """
 
 import hashlib
