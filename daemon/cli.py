@@ -1,7 +1,8 @@
 """The command line: `hltnode COMMAND --help` explains each command with an example.
 
-A command is imported when it is run: all of them together take seconds. The list of commands reads the first sentence
-of each in its source. Commands that ask a tool of a chain get the options of the chain that `--chain` names.
+A command is imported only when it runs: the import of all commands takes seconds. The list of commands reads the first
+sentence of each help text from its source. Commands that use a tool of a chain have the options of the chain given by
+`--chain`.
 """
 
 import ast
@@ -46,15 +47,15 @@ _COMMANDS = {
 
 
 def import_module_of(name: str) -> ModuleType | None:
-    """The module of a command; None if there is no command of this name."""
+    """The module of a command; None if no command has this name."""
     place = _COMMANDS.get(name)
     return None if place is None else import_module(f"{COMMANDS}.{place}")
 
 
 def import_command(name: str, arguments: Sequence[str] = ()) -> TyperCommand | TyperGroup | None:
-    """The command of a name; None if there is none.
+    """The command with a name; None if there is none.
 
-    arguments: of the command, which may name a chain. Raises ValueError where this chain has not the tool that the
+    arguments: arguments of the command; they may name a chain. Raises ValueError if this chain lacks the tool that the
     command needs.
     """
     module = import_module_of(name)
@@ -80,14 +81,14 @@ def _function_of(module: ModuleType, arguments: Sequence[str]) -> Any:
 
 
 def command_names() -> list[str]:
-    """The names of all commands, in the order in which they are listed."""
+    """The names of all commands, in the order of the list."""
     return list(_COMMANDS)
 
 
 def _first_sentence(name: str) -> str:
-    """What a command is for: the first sentence of its help, without importing it."""
+    """The help text of a command, read from its source without an import."""
     place = _COMMANDS[name]
-    # Only the folder above the command is imported.
+    # This imports only the package of the command.
     spec = find_spec(f"{COMMANDS}.{place}")
     assert spec is not None
     assert spec.origin is not None
@@ -103,7 +104,7 @@ def _first_sentence(name: str) -> str:
 
 
 class _Commands(TyperGroup):
-    """Imports a command when it is run."""
+    """Imports a command only when it runs."""
 
     def list_commands(self, _ctx: object) -> list[str]:
         return command_names()
@@ -115,7 +116,7 @@ class _Commands(TyperGroup):
         return TyperCommand(cmd_name, help=_first_sentence(cmd_name), rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that is run."""
+        """The command to run."""
         if args and import_module_of(args[0]) is not None:
             from hltnode.daemon.commands.common import user_errors
 
@@ -128,7 +129,7 @@ app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    # Coloured tables would take as long as all else that `hltnode --help` does.
+    # Coloured tables would double the run time of `hltnode --help`.
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -145,7 +146,7 @@ def _show_version(is_asked: bool) -> None:
 @app.callback()
 def _hltnode(
     _version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and end.")
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """The software of one trigger farm node.

@@ -1,4 +1,4 @@
-// The extension module of the daemon: what is done for each fragment, and nothing for a MEP or a batch.
+// The extension module of the daemon: work per fragment; work per MEP or batch is in Python.
 #include <nanobind/nanobind.h>
 
 #include "event_building/open_meps.h"
@@ -9,9 +9,9 @@
 
 NB_MODULE(_native, module)
 {
-    // What lives until the process ends is reported as a leak otherwise.
+    // Otherwise nanobind reports objects that live until the end of the process as leaks.
     nanobind::set_leak_warnings(false);
-    module.doc() = "The way of fragments of MEPs that are open";
+    module.doc() = "Intake of fragments into open MEPs";
     add_open_meps(module);
     add_source_table(module);
     add_connection_tally(module);

@@ -18,8 +18,8 @@ from hltnode.processing.selection.trigger_chain import ENTRY_POINTS, TriggerChai
 class InstalledChain:
     """One of the installed chains.
 
-    sequences: their names, the default one first. kernels: the instruction sets for which kernels are built.
-    kernel_error: why no kernel can be loaded. error: why the chain, or its tools, cannot be loaded.
+    sequences: names, the default sequence first. kernels: instruction sets with built kernels. kernel_error: why no
+    kernel can be loaded. error: why the chain or its tools cannot be loaded.
     """
 
     name: str
@@ -48,7 +48,7 @@ def chains(
 
 
 def installed_chains() -> list[InstalledChain]:
-    """Every chain that a package offers, in the order of their names; one that cannot be loaded has an error."""
+    """All chains of installed packages, sorted by name; a chain that cannot be loaded has an error."""
     offered = {(point.name, *package_of(point)): point for point in entry_points(group=ENTRY_POINTS)}
     return [_described(name, package, version) for name, package, version in sorted(offered)]
 
@@ -86,7 +86,7 @@ def _kernels(chain: TriggerChain) -> tuple[tuple[str, ...], str]:
 
 
 def show(chain: InstalledChain) -> None:
-    """Print a chain in lines of at most 80 columns; errors stand alone."""
+    """Print a chain in lines of at most 80 columns; an error has its own line."""
     typer.echo(f"{chain.name}: package {chain.package or 'unknown'} {chain.version}".rstrip())
     if chain.error:
         typer.echo(f"  cannot be loaded: {chain.error}")

@@ -1,4 +1,4 @@
-"""What the commands share: options, JSON output, and errors that a user can correct."""
+"""Code shared by the commands: options, JSON output, and errors that a user can correct."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 console = Console(stderr=True, emoji=False)
-"""Progress and messages; results go to standard output."""
+"""Console for progress and messages; results go to standard output."""
 
 COLUMNS = 80
 
@@ -23,16 +23,16 @@ GeometryOption = Annotated[
     typer.Option("--geometry", metavar="DIR", help="Folder of geometry files; the built-in detector if not given."),
 ]
 BackendOption = Annotated[str, typer.Option("--backend", help="auto, cpu or cuda.")]
-DeviceOption = Annotated[int, typer.Option("--device", min=0, help="Which GPU of several, counted from 0.")]
+DeviceOption = Annotated[int, typer.Option("--device", min=0, help="Number of the GPU, counted from 0.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU back end; 0: one per core.")]
 TriggerOption = Annotated[
     Path | None, typer.Option("--trigger", metavar="FILE", help="Trigger configuration (TOML); built-in if not given.")
 ]
 SequenceOption = Annotated[
     str | None,
-    typer.Option("--sequence", metavar="NAME", help="The sequence that runs; as configured if not given."),
+    typer.Option("--sequence", metavar="NAME", help="Sequence to run; that of the configuration if not given."),
 ]
-ChainOption = Annotated[str, typer.Option("--chain", metavar="NAME", help="Which of the installed chains to run.")]
+ChainOption = Annotated[str, typer.Option("--chain", metavar="NAME", help="Name of the installed chain to run.")]
 DEFAULT_CHAIN = "lhcb"
 
 ServerKeyOption = Annotated[
@@ -45,15 +45,17 @@ KeyFileOption = Annotated[
 
 @contextmanager
 def user_errors() -> Iterator[None]:
-    """Turn errors of input, geometry, configuration and back end into one line and exit code 2: the command could not
-    do its work. Exit code 1 is for work that was done and whose result is bad: decisions that differ, events not taken.
+    """Turn errors of input, geometry, configuration and back end into one line and exit code 2.
+
+    Exit code 2: the command could not do its work. Exit code 1: the command did its work with a bad result, such as
+    decisions that differ.
 
     Errors of formats, geometry and configuration are ValueErrors.
     """
     try:
         yield
     except BrokenPipeError:
-        # Who read the output has had enough (| head): no mistake to be named, the command line ends quietly.
+        # The reader closed the pipe (`| head`): not an error, the command ends without a message.
         raise
     except Exception as error:
         if not _can_be_corrected(error):
@@ -64,7 +66,7 @@ def user_errors() -> Iterator[None]:
 
 
 def _can_be_corrected(error: Exception) -> bool:
-    # Imported here: commands that compute nothing do without NumPy.
+    # Local import: commands without computation do not load NumPy.
     from hltnode.processing.framework.backends.interface import BackendError
     from hltnode.processing.framework.event_files import EventFileError
 
@@ -78,7 +80,7 @@ def fail(text: str, cause: Exception | None = None) -> NoReturn:
 
 
 def echo_folded(*parts: str) -> None:
-    """Print parts one after the other, in lines that a terminal of 80 columns has room for; no part is divided."""
+    """Print parts in lines of at most 80 columns, without splitting a part."""
     lines = [""]
     for part in parts:
         if lines[-1].strip() and len(lines[-1] + part.rstrip()) > COLUMNS:
@@ -88,13 +90,13 @@ def echo_folded(*parts: str) -> None:
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file is given. Raises ValueError, which names the file."""
+    """Write a result as JSON, if a file is given. Raises ValueError with the name of the file."""
     if path is not None:
         write_text(path, json.dumps(result, indent=1) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file. Raises ValueError, which names it; the error of a full disk does not."""
+    """Write a file. Raises ValueError with its name, which the OSError of a full disk lacks."""
     try:
         path.write_text(text)
     except OSError as error:
@@ -102,14 +104,15 @@ def write_text(path: Path, text: str) -> None:
 
 
 def require_files(*paths: Path | None) -> None:
-    """Fail before the work begins if a file is not there or cannot be read. Raises ValueError, which names it."""
+    """Fail before the work starts if a file is missing or unreadable. Raises ValueError with its name."""
     for path in paths:
         if path is None:
             continue
         if path.is_dir():
             raise ValueError(f"{path}: is a folder, expected a file")
         if path.is_fifo():
-            # To open it waits for its writer. A configuration may come through one; who reads events refuses it.
+            # Opening a pipe would wait for its writer. A configuration may come from a pipe; readers of events refuse
+            # it.
             continue
         try:
             path.open("rb").close()
@@ -118,8 +121,10 @@ def require_files(*paths: Path | None) -> None:
 
 
 def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> None:
-    """Fail before the work begins, not after it, if a file cannot be written at its path, or is one of those that the
-    command reads or writes besides. Raises ValueError, which names it."""
+    """Fail before the work starts if an output file cannot be written, or is another file of the same command.
+
+    Raises ValueError with the name of the file.
+    """
     others = [path for path in reads if path is not None]
     for path in paths:
         if path is None:
@@ -136,9 +141,9 @@ def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> 
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write, which gets its name when it is complete; what is not complete is removed.
+    """A file for writing. It gets its name when it is complete; an incomplete file is removed.
 
-    Raises ValueError, which names the file, when a write fails.
+    Raises ValueError with the name of the file if a write fails.
     """
     unfinished = path.with_name(path.name + ".part")
     try:
@@ -152,17 +157,19 @@ def complete_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def require_packages(what: str, *packages: str) -> None:
-    """Fail before the work begins, not after it, if libraries of the extra `plot` are not installed. Raises
-    ValueError; `what` needs them."""
+    """Fail before the work starts if libraries of the extra `plot` are missing.
+
+    what: the part of the command that needs them. Raises ValueError.
+    """
     if missing := [package for package in packages if find_spec(package) is None]:
         raise ValueError(f"{what} needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode")
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: `1 MEP`, `2 MEPs`."""
+    """A number with its noun: `1 MEP`, `2 MEPs`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def thread_count(threads: int) -> int:
-    """Threads to use; 0 means one per core that this process may use."""
+    """Number of threads; 0 becomes one per core available to this process."""
     return threads or len(os.sched_getaffinity(0))

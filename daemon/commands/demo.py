@@ -62,7 +62,7 @@ class DemoError(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Received events and decision messages, and the seconds between the first and the last of them."""
+    """Received events and decision messages, and the seconds from the first to the last message."""
 
     events: int
     decisions: int
@@ -71,7 +71,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoPlan:
-    """What the demo runs: a simulated sample of n events, how often and by how many feeders it is sent, and the node.
+    """Settings of a demo: a simulated sample of n events, repetitions, feeders, and the node.
 
     chain: the name of the chain that the node runs; output: the folder of the accepted events.
     """
@@ -90,7 +90,9 @@ def demo(
     tool: Simulation[Any],
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     feeders: Annotated[int, typer.Option("--feeders", min=1, max=16, help="Number of feeder processes.")] = 4,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the events are fed.")] = 5,
+    repeat: Annotated[
+        int, typer.Option("--repeat", min=1, help="Number of times that the feeders send the events.")
+    ] = 5,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
@@ -181,7 +183,7 @@ format = "console"
             try:
                 received = follow(progress, node, senders, subscriber, n * repeat)
             except DemoError:
-                # Each of them says what is special about its input: of interest only if it may be the reason.
+                # Feeders report properties of their input; show the reports only after a failure.
                 said.seek(0)
                 progress.console.print(said.read(), markup=False, highlight=False)
                 raise
@@ -194,7 +196,8 @@ format = "console"
                 raise DemoError(f"the node ended with exit code {exit_code}")
     accounts, session = status["accounting"], status["session"]
     picked = pick_metrics(metrics)
-    # Few events are one batch, whose decisions come at once: the time begins with the first fragments, not with them.
+    # The time starts with the first fragments, not with the first decision: few events make one batch, with all
+    # decisions at once.
     decided_in = received.seconds + picked[f"{END_TO_END}_sum"] / max(1.0, picked[f"{END_TO_END}_count"])
     return {
         "events": received.events,
@@ -212,7 +215,8 @@ format = "console"
         "accounting": accounts,
         "accounting_closes": closes(accounts)
         and status["events"]["processed"] == received.events == n * repeat
-        # On a busy machine feeders send again what is not acknowledged in time: it is counted and not built again.
+        # On a busy machine, feeders repeat MEPs without a timely acknowledgement; the node counts the repetitions and
+        # does not build them.
         and accounts["fragments"]["received"] == accounts["fragments"]["built"] + accounts["fragments"]["duplicate"],
     }
 
@@ -228,7 +232,7 @@ def simulate_meps(path: Path, plan: DemoPlan, progress: Progress) -> None:
 
 @contextlib.contextmanager
 def child(*arguments: str, stderr: IO[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """A subprocess that is ended with the demo."""
+    """A subprocess that ends with the demo."""
     command = [sys.executable, "-m", "hltnode.daemon", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
@@ -292,14 +296,14 @@ def wait_until_running(node: subprocess.Popen[bytes], url: str) -> None:
 
 
 def get(url: str) -> str:
-    """The body of a page of the node."""
+    """The body of an HTTP page."""
     with urllib.request.urlopen(url, timeout=10) as response:
         body: bytes = response.read()
     return body.decode()
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports of the loopback interface that are free now."""
+    """Currently free ports of the loopback interface."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(n)]
         for each in sockets:
@@ -314,7 +318,7 @@ def pick_metrics(text: str) -> dict[str, float]:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print the summary for people, in lines of at most 80 columns; paths stand alone."""
+    """Print the summary in lines of at most 80 columns; each path has its own line."""
     fragments, meps = result["accounting"]["fragments"], result["accounting"]["meps"]
     metrics = result["metrics"]
     events = max(1, result["events"])

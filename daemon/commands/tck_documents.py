@@ -1,4 +1,4 @@
-"""Where commands find the documents of trigger configurations: built in, beside a file of events, or a file given."""
+"""Documents of trigger configurations for commands: built-in, beside an event file, or a given file."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,15 +9,15 @@ from hltnode.processing.selection.trigger_chain import TriggerChain
 
 
 def built_in_documents(chain: TriggerChain) -> Iterator[TckDocument]:
-    """The default configuration with each sequence of a chain."""
+    """The default configuration of a chain, once with each sequence."""
     for sequence in chain.sequences or (None,):
         yield chain.document(chain.load_trigger(None, sequence))
 
 
 def document_beside(events: Path, tck: int) -> TckDocument | None:
-    """The document of a configuration in the folder of a file of events, where a node puts it; None if there is none.
+    """The document of a configuration beside an event file, where a node writes it; None if there is none.
 
-    Raises TriggerConfigError for one that is damaged, or of another TCK.
+    Raises TriggerConfigError if it is damaged or has another TCK.
     """
     path = events.parent / f"0x{tck:08X}{TCK_SUFFIX}"
     if not path.exists():
@@ -29,14 +29,14 @@ def document_beside(events: Path, tck: int) -> TckDocument | None:
 
 
 def find_document(chain: TriggerChain, which: str) -> TckDocument:
-    """A document by its file, with the present name of the chain, or a built-in one by its key. Raises ValueError."""
+    """A document from a file, with the current name of the chain, or a built-in document by key. Raises ValueError."""
     path = Path(which)
     if path.suffix == TCK_SUFFIX:
         return chain.renamed(TckDocument.load(path))
     try:
         tck = int(which, 16)
     except ValueError as error:
-        raise ValueError(f"{which}: neither a key such as 0x1234ABCD nor a file *{TCK_SUFFIX}") from error
+        raise ValueError(f"{which}: expected a key such as 0x1234ABCD or a file *{TCK_SUFFIX}") from error
     for document in built_in_documents(chain):
         if document.tck == tck:
             return document

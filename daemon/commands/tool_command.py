@@ -1,4 +1,4 @@
-"""Commands that ask a tool of a chain: the chain adds options of its own, and may not have the tool."""
+"""Commands that use a tool of a chain: the chain may add options, and may lack the tool."""
 
 import inspect
 import textwrap
@@ -10,15 +10,17 @@ if TYPE_CHECKING:
     from hltnode.processing.offline.chain_tools import ChainTools
 
 TOOL, OWN = "tool", "own"
-"""Parameters of a command's function that are no options: the tool, and the options of the chain's own."""
+"""Parameters of the function of a command that are no options: the tool, and the options of the chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCommand:
-    """A command whose function takes the tool of a chain as `tool`, the name of the chain as `chain`, and, where it has
-    the parameter `own`, the options that the tool declares.
+    """A command that uses a tool of a chain.
 
-    member: the tool's name in ChainTools.
+    Its function takes the tool as `tool`, the name of the chain as `chain`, and, if it has the parameter `own`, the
+    options that the tool declares.
+
+    member: name of the tool in ChainTools.
     """
 
     function: Callable[..., None]
@@ -26,15 +28,15 @@ class ToolCommand:
 
     @property
     def default_chain(self) -> str:
-        """The chain of a command line that names none."""
+        """The chain of a command line without --chain."""
         return str(inspect.signature(self.function).parameters["chain"].default)
 
     def of_chain(self, chain: str) -> Callable[..., None]:
-        """The function of the command line of a chain, whose parameters are the options.
+        """The function of the command for a chain; its parameters are the options.
 
-        Raises ValueError: the chain is not installed, has no such tool, or declares an option that the command has.
+        Raises ValueError: the chain is not installed, lacks the tool, or declares an option of the command.
         """
-        # A node has no tools, and its command line imports none.
+        # Local import: the node needs no tools.
         from hltnode.processing.offline.chain_tools import installed_tools
 
         tool = tool_of(installed_tools(chain), chain, self.member)
@@ -63,12 +65,12 @@ class ToolCommand:
 
 
 def tool_command(member: str) -> Callable[[Callable[..., None]], ToolCommand]:
-    """Declares a command that asks a tool of a chain."""
+    """Declare a command that uses a tool of a chain."""
     return lambda function: ToolCommand(function, member)
 
 
 def tool_of(tools: "ChainTools", chain: str, member: str) -> Any:
-    """A tool. Raises ValueError if the chain has none of this kind, or it cannot be imported."""
+    """A tool of a chain. Raises ValueError if the chain lacks it, or if it cannot be imported."""
     make = getattr(tools, member)
     if make is None:
         raise ValueError(
@@ -81,8 +83,10 @@ def tool_of(tools: "ChainTools", chain: str, member: str) -> Any:
 
 
 def chain_named_in(arguments: Sequence[str]) -> str | None:
-    """The value of --chain on a command line, which is needed before the options of the command are known; None if it
-    is not given."""
+    """The value of --chain in the arguments; None if it is not given.
+
+    It is needed before the parser runs, because the options of the command depend on the chain.
+    """
     found = None
     for place, argument in enumerate(arguments):
         if argument == "--":
@@ -110,26 +114,28 @@ def _options_of(options: type) -> list[inspect.Parameter]:
 
 
 def _check_distinct(chain: str, common: Sequence[inspect.Parameter], own: Sequence[inspect.Parameter]) -> None:
-    """Raises ValueError for an option of a chain that the command has too."""
+    """Raises ValueError if the command already has an option of the chain."""
     taken = {word for parameter in common for word in (parameter.name, *_declarations(parameter))}
     for parameter in own:
         for word in (parameter.name, *_declarations(parameter)):
             if word in taken:
-                raise ValueError(f"chain {chain!r}: its tool declares {word}, which the command has already")
+                raise ValueError(
+                    f"chain {chain!r}: its tool declares {word}, which is already an option of the command"
+                )
 
 
 def _about(chain: str, own: Sequence[inspect.Parameter]) -> str:
-    """A paragraph that tells the options of a chain from those of the command."""
+    """A paragraph that lists the options added by a chain."""
     if not own:
         return ""
     names = ", ".join(declaration for parameter in own for declaration in _declarations(parameter))
-    text = f"Options that chain {chain} adds: {names}. With --chain NAME, --help lists those of another chain."
+    text = f"Options added by chain {chain}: {names}. With --chain NAME, --help lists the options of another chain."
     return "\n\n" + textwrap.fill(text, 100, break_on_hyphens=False)
 
 
 def _declarations(parameter: inspect.Parameter) -> tuple[str, ...]:
-    """The options of a parameter as they are typed: --velo-banks."""
-    # The first declaration stands where typer has the default of a parameter without Annotated.
+    """The option names of a parameter, such as --velo-banks."""
+    # typer stores the first declaration as the default of a parameter without Annotated.
     given = [
         word
         for info in getattr(parameter.annotation, "__metadata__", ())

@@ -1,1 +1,1 @@
-"""What every room of the daemon uses: the vocabulary, logs, sockets, ranges of MEP ids."""
+"""Code that all packages of the daemon share: vocabulary, logs, sockets, ranges of MEP ids."""

@@ -1,4 +1,4 @@
-"""A timer of the event loop that rings to the microsecond: the loop's own timers are rounded up to milliseconds."""
+"""A timer of the event loop with microsecond precision: asyncio rounds its own timers up to milliseconds."""
 
 import asyncio
 import ctypes
@@ -22,9 +22,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Alarm:
-    """Calls `ring` in the event loop once for each `set`; a later `set` takes the place of an earlier one.
+    """Calls `ring` in the event loop once for each `set`; a later `set` replaces an earlier one.
 
-    A timerfd (timerfd_create(2)) on the monotonic clock. All calls from the loop's thread.
+    A timerfd (timerfd_create(2)) on the monotonic clock. All calls come from the thread of the loop.
 
     Raises OSError: no descriptor is left.
     """
@@ -38,14 +38,14 @@ class Alarm:
         loop.add_reader(self._descriptor, self._expired)
 
     def set(self, delay_ns: int) -> None:
-        """Ring after this time, at once if it is not positive."""
+        """Ring after this time; at once if it is zero or negative."""
         value = self._spec.value
         # 0 would stop the timer.
         value.seconds, value.nanoseconds = divmod(max(1, delay_ns), _SECOND_NS)
         _checked(_libc.timerfd_settime(self._descriptor, 0, self._reference, None))
 
     def close(self) -> None:
-        """Ring no more."""
+        """Cancel the pending ring."""
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -55,7 +55,7 @@ class Alarm:
         try:
             os.read(self._descriptor, 8)
         except BlockingIOError:
-            # It was set again after it had expired, and before the loop came here.
+            # The timer was set again between its expiry and this callback.
             return
         self._ring()
 

@@ -1,4 +1,4 @@
-"""Endpoints as people write them: what is right, and whether something listens there."""
+"""Checks of configured endpoints: syntax, and whether a server listens."""
 
 import re
 import socket
@@ -7,16 +7,16 @@ from urllib.parse import urlsplit
 _ENDPOINT = re.compile(
     r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
 )
-# A node answers a connection within a round trip; one that starts may need this time.
+# A running node answers within a round trip; a starting node may need this time.
 REACHABLE_SECONDS = 3.0
 
 
 class NotReachableError(ValueError):
-    """Nothing listens at an endpoint; names it."""
+    """Nothing listens at an endpoint; the message names the endpoint."""
 
 
 def check_endpoint(endpoint: str) -> str:
-    """The endpoint itself. Raises ValueError with what is expected."""
+    """The endpoint, if it is valid. Raises ValueError with the expected syntax."""
     if _ENDPOINT.fullmatch(f"tcp://{endpoint}"):
         raise ValueError(f"expected the transport before it: tcp://{endpoint}")
     if not _ENDPOINT.fullmatch(endpoint):
@@ -28,7 +28,7 @@ def check_endpoint(endpoint: str) -> str:
 
 
 def check_option(option: str, endpoint: str) -> str:
-    """The same for an option of a command, which the error names, too; shm://PATH is right there."""
+    """The same for an option of a command; the error names the option, and shm://PATH is valid."""
     if endpoint.startswith("shm://"):
         return endpoint
     try:
@@ -38,7 +38,7 @@ def check_option(option: str, endpoint: str) -> str:
 
 
 def require_address(url: str) -> None:
-    """Return if something listens at an address of HTTP. Raises NotReachableError."""
+    """Return if a server listens at an HTTP address. Raises NotReachableError."""
     place = urlsplit(url)
     try:
         with socket.create_connection((place.hostname or "", place.port or 80), timeout=REACHABLE_SECONDS):

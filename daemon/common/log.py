@@ -1,7 +1,7 @@
 """Log lines: JSON for machines or coloured text for a terminal, on standard error.
 
-Values go in as keywords (`log.info("mep_closed", mep=7, reason="timeout")`), never formatted into the event name, so
-that lines can be counted and searched, and so that nothing secret slips into a sentence.
+Pass values as keywords (`log.info("mep_closed", mep=7, reason="timeout")`), never formatted into the event name. This
+way lines can be counted and searched, and no secret slips into a sentence.
 """
 
 import logging
@@ -17,7 +17,7 @@ from hltnode.daemon.common.vocabulary import LogFormat
 
 
 def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send structlog, logging (asyncio's complaints) and warnings through the same processors."""
+    """Send structlog, logging (used by asyncio) and warnings through the same processors."""
     stream = sys.stderr if stream is None else stream
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -56,20 +56,20 @@ def _warned(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """What libraries and back ends warn of, in place of `warnings.showwarning`."""
+    """Log a warning of a library or a back end; replaces `warnings.showwarning`."""
     del file, line
     get_logger("warnings").warning("warning", text=str(message), category=category.__name__, at=f"{filename}:{lineno}")
 
 
 def set_level(level: str) -> None:
-    """Another threshold for the lines of all loggers, with everything else as configured."""
+    """Set the log level of all loggers; all other settings stay."""
     threshold = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(**{**structlog.get_config(), "wrapper_class": structlog.make_filtering_bound_logger(threshold)})
-    # The root logger itself: asyncio's complaints come through it.
+    # The root logger as well: messages of asyncio pass through it.
     logging.root.setLevel(threshold)
 
 
 def get_logger(part: str) -> FilteringBoundLogger:
-    """Logger whose lines carry `part`, the name of the module."""
+    """A logger whose lines carry `part`, the name of the module."""
     logger: FilteringBoundLogger = structlog.get_logger(part=part)
     return logger

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The other side of a message, as ZeroMQ knows it: IP address, and Z85 public key where the socket has CURVE."""
+    """The sender of a ZeroMQ message: IP address, and Z85 public key if the socket uses CURVE."""
 
     address: str
     key: str
 
     @property
     def is_local(self) -> bool:
-        """True for a peer on this machine (loopback, or a local socket, whose address is no IP address)."""
+        """True for a peer on this machine (loopback, or a local socket, which has no IP address)."""
         try:
             return ipaddress.ip_address(self.address).is_loopback
         except ValueError:

@@ -1,14 +1,14 @@
-"""How often a line of the log may be repeated."""
+"""Rate limit for repeated log lines."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
-# More kinds of message than the code has; hostile input must not make the memory of the limiter grow.
+# More than the code has kinds of messages; the limit keeps hostile input from growing the memory of the limiter.
 MAX_LIMITED_KEYS = 1024
 
 
 class RateLimit:
-    """At most one line per `interval_ns` and key; the next line says how many were left out."""
+    """At most one line per `interval_ns` and key; the next line reports the number of suppressed lines."""
 
     def __init__(self, interval_ns: int, clock_ns: Callable[[], int]) -> None:
         self._interval_ns = interval_ns
@@ -16,7 +16,7 @@ class RateLimit:
         self._seen: OrderedDict[Hashable, tuple[int, int]] = OrderedDict()
 
     def due(self, key: Hashable) -> int | None:
-        """Number of lines left out since the last one for `key` if a line is due now, else None."""
+        """Number of lines suppressed since the last line of `key` if a line is due now, else None."""
         now = self._clock_ns()
         last, left_out = self._seen.get(key, (now - self._interval_ns, 0))
         if now - last < self._interval_ns:

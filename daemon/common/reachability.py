@@ -1,4 +1,4 @@
-"""Whether a node is there, before a command begins that would wait for it."""
+"""Check that a node is running before a command starts to wait for it."""
 
 import time
 from collections.abc import Sequence
@@ -18,11 +18,12 @@ _POLL_MS = 50
 def require_node(
     kind: int, endpoints: Sequence[str], keys: ClientKeys | None, seconds: float = REACHABLE_SECONDS
 ) -> None:
-    """Return as soon as a node answers at one of the endpoints, also with a refusal; `kind` is that of a socket that
-    fits theirs. Of shm://PATH the socket must exist.
+    """Return as soon as a node answers at one of the endpoints, even with a refusal.
 
-    The handshake is waited for: a connection that ends before it is a warning in the log of the node. Raises
-    NotReachableError after `seconds`.
+    `kind`: type of a ZeroMQ socket that can connect to these endpoints. For shm://PATH, the socket file must exist.
+
+    The function waits for the handshake: a connection that ends before it causes a warning in the log of the node.
+    Raises NotReachableError after `seconds`.
     """
     end = time.monotonic() + seconds
     with ExitStack() as stack:

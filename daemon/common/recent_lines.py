@@ -1,4 +1,4 @@
-"""The last warnings and errors of the log, kept for the status page: few, and each one short."""
+"""The last warnings and errors of the log, for the status page: a few lines, each of limited length."""
 
 from collections import deque
 from collections.abc import Mapping, MutableMapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST = 50
-# A line of the page: what is longer is in the log.
+# Length of a line of the page; the log has the full text.
 MAX_TEXT = 400
 MAX_VALUE = 120
 _KEPT = frozenset({"warning", "error", "critical", "exception"})
@@ -25,7 +25,7 @@ class RecentLine:
 
 
 class RecentLines:
-    """A processor of structlog that keeps lines and changes none; any thread."""
+    """A structlog processor that keeps lines and changes none; may be called from any thread."""
 
     def __init__(self, most: int = MOST) -> None:
         self._lines: deque[RecentLine] = deque(maxlen=most)
@@ -36,7 +36,7 @@ class RecentLines:
         return values
 
     def newest_first(self) -> list[RecentLine]:
-        """The lines that are kept."""
+        """The kept lines."""
         return list(self._lines)[::-1]
 
 
@@ -56,4 +56,4 @@ def _short(text: str, most: int) -> str:
 
 
 RECENT_LINES = RecentLines()
-"""Those of this process, as the log is one of the process."""
+"""The recent lines of this process; the process has one log."""

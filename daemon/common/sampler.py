@@ -1,14 +1,14 @@
-"""Which items belong to a sample: a fraction of all, up to a maximum rate (no I/O, no clock)."""
+"""Selection of a sample: a fraction of all items, up to a maximum rate (no I/O, no clock)."""
 
 
 class Sampler:
-    """Takes every 1/fraction-th item while the rate allows it; evenly spread, so that a sample repeats."""
+    """Takes every 1/fraction-th item while the rate allows it; even spacing makes the sample reproducible."""
 
     def __init__(self, fraction: float, max_rate: float) -> None:
         self._fraction = fraction
         self._max_rate = max_rate
         self._share = 0.0
-        # One second's worth may come at once: items arrive batch by batch.
+        # A burst of one second is allowed: items arrive in batches.
         self._most = max(1.0, max_rate)
         self._tokens = self._most
         self._last_ns: int | None = None

@@ -1,4 +1,4 @@
-"""Work in a thread that must not keep the process from ending, and calls from threads into the event loop."""
+"""Threads that do not block the end of the process, and calls from threads into the event loop."""
 
 import asyncio
 import contextlib
@@ -10,24 +10,24 @@ T = TypeVar("T")
 
 
 def call_in_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:
-    """Call in the loop, from any thread; nothing after the end of the loop."""
+    """Schedule a call in the loop, from any thread; no effect after the end of the loop."""
     try:
         loop.call_soon_threadsafe(callback, *arguments)
     except RuntimeError:
-        # A back end that hangs may keep its thread beyond the end of the loop.
+        # The thread of a hung back end may outlive the loop.
         if not loop.is_closed():
             raise
 
 
 class EndableQueue(Protocol):
-    """A queue whose reader takes None as its end."""
+    """A queue whose reader stops at None."""
 
     def put(self, item: None, /) -> None:
-        """Behind what is queued."""
+        """Append an item."""
 
 
 def end_thread(thread: threading.Thread, queue: EndableQueue, timeout_s: float) -> bool:
-    """End a thread that reads a queue until None. True if it has ended in time, or never ran."""
+    """End a thread that reads a queue until None. True if it ended in time or never ran."""
     if thread.is_alive():
         queue.put(None)
         thread.join(timeout_s)
@@ -35,11 +35,11 @@ def end_thread(thread: threading.Thread, queue: EndableQueue, timeout_s: float) 
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
-    """The result of `work`, or its exception.
+    """Run `work` in a thread; return its result or raise its exception.
 
-    Other than with `asyncio.to_thread`, neither the end of the loop nor that of the interpreter waits for the thread: a
-    driver or a file system that hangs must not keep a node from ending. After a cancellation `work` goes on and its
-    result is dropped.
+    Unlike with `asyncio.to_thread`, neither the end of the loop nor the exit of the interpreter waits for the thread: a
+    hung driver or file system must not keep a node from ending. After a cancellation, `work` continues and its result
+    is dropped.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -59,7 +59,7 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
             result = work()
         except BaseException as raised:
             error = raised
-        # The loop is closed if no caller waited for this.
+        # If no caller waits for the result, the loop may be closed.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, error)
 
@@ -69,5 +69,5 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
         return await future
     finally:
         if future.done() and not future.cancelled():
-            # It has nothing left to do.
+            # The thread has nothing left to do.
             thread.join()

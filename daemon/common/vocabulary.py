@@ -1,7 +1,7 @@
 """The closed sets of words that code, metrics, decisions and logs share.
 
-A member's value is the label value in Prometheus, so the two cannot drift apart. What is sent to the feeder, too, is in
-the protocol: `hltnode.protocol.errors.RejectReason`, `hltnode.protocol.transport.refusals`.
+A member's value is the label value in Prometheus, so code and metrics cannot drift apart. Words that a feeder receives
+are part of the protocol: `hltnode.protocol.errors.RejectReason`, `hltnode.protocol.transport.refusals`.
 """
 
 from enum import StrEnum, unique
@@ -11,8 +11,8 @@ from enum import StrEnum, unique
 class CloseReason(StrEnum):
     """Why a MEP was closed.
 
-    overtaken: every source that is missing has delivered a younger MEP; evicted: no place was free, and complete MEPs
-    waited for this one.
+    overtaken: every missing source has delivered a younger MEP; evicted: no place was free while complete MEPs waited
+    for this MEP.
     """
 
     COMPLETE = "complete"
@@ -24,7 +24,7 @@ class CloseReason(StrEnum):
 
 @unique
 class RunEnd(StrEnum):
-    """How a run ended here: confirmed by each of its feeders, left and kept, or closed by an operator."""
+    """How a run ended on this node: confirmed by all its feeders, left and kept, or closed by an operator."""
 
     CONFIRMED = "confirmed"
     LEFT = "left"
@@ -33,7 +33,7 @@ class RunEnd(StrEnum):
 
 @unique
 class IncompletePolicy(StrEnum):
-    """What becomes of an incomplete MEP: built and flagged, or all its events to the error stream."""
+    """Treatment of an incomplete MEP: built and flagged, or all its events to the error stream."""
 
     BUILD = "build"
     ERROR = "error"
@@ -41,9 +41,10 @@ class IncompletePolicy(StrEnum):
 
 @unique
 class SlotState(StrEnum):
-    """Where a slot is on its way; see docs/architecture.md.
+    """The state of a slot; see docs/architecture.md.
 
-    A back end takes copy to the device, kernels and copy back as one job: such a slot is in `run` all that time.
+    A back end takes copy to the device, kernels and copy back as one job: such a slot stays in `run` during the whole
+    job.
     """
 
     FREE = "free"
@@ -64,22 +65,22 @@ class Stage(StrEnum):
 
 @unique
 class MepStage(StrEnum):
-    """A part of the way of a MEP, from its first fragment until its decision is published."""
+    """A stage of a MEP between its first fragment and the publication of its decision."""
 
     BUILD = "build"
-    """From its first fragment until it is closed."""
+    """From the first fragment until the MEP is closed."""
     SEAL = "seal"
-    """Until its slot is sealed."""
+    """Until the slot is sealed."""
     QUEUE = "queue"
-    """Until the back end gets its batch."""
+    """Until the back end gets the batch."""
     COMPUTE = "compute"
-    """Until the results are there."""
+    """Until the results are available."""
     GATHER = "gather"
-    """Until what is kept is taken out of the slot."""
+    """Until the kept events are copied out of the slot."""
     WRITE = "write"
-    """Until that is written, and noted in the journal."""
+    """Until these events are written and noted in the journal."""
     PUBLISH = "publish"
-    """Until decisions and events are with the sockets."""
+    """Until the sockets have taken decisions and events."""
 
 
 @unique
@@ -102,7 +103,7 @@ class OutputName(StrEnum):
 
 @unique
 class SlowConsumerPolicy(StrEnum):
-    """What an output does when its consumer is slow: hold the node's credits, drop the new, or drop the oldest."""
+    """Reaction of an output to a slow consumer: hold the credits of the node, drop new messages, or drop the oldest."""
 
     WAIT = "wait"
     DROP_NEW = "drop_new"
@@ -111,7 +112,7 @@ class SlowConsumerPolicy(StrEnum):
 
 @unique
 class EventSocketKind(StrEnum):
-    """How kept events leave: each to one consumer (push), or all to every subscriber (pub)."""
+    """How an output sends kept events: each to one consumer (push), or all to every subscriber (pub)."""
 
     PUSH = "push"
     PUB = "pub"
@@ -119,7 +120,7 @@ class EventSocketKind(StrEnum):
 
 @unique
 class MonitorContent(StrEnum):
-    """What the monitoring sample consists of."""
+    """Content of the monitoring sample."""
 
     DECISIONS = "decisions"
     EVENTS = "events"
@@ -127,14 +128,14 @@ class MonitorContent(StrEnum):
 
 @unique
 class DropReason(StrEnum):
-    """Why a message of an output was not sent."""
+    """Why an output did not send a message."""
 
     SLOW_SUBSCRIBER = "slow_subscriber"
 
 
 @unique
 class WriteErrorKind(StrEnum):
-    """What went wrong on the disk; the writer keeps the events and tries again in every case."""
+    """Errors of the disk; in every case the writer keeps the events and tries again."""
 
     DISK_FULL = "disk_full"
     IO = "io"
@@ -142,10 +143,10 @@ class WriteErrorKind(StrEnum):
 
 @unique
 class QuarantineReason(StrEnum):
-    """Why bytes of an event file, or a journal, lie in quarantine.
+    """Why bytes of an event file, or a journal, are in quarantine.
 
-    not_acknowledged: the journal does not say whose they are; revoked: a feeder gave their MEPs to another node;
-    damaged: they are not what was written, or belong to a MEP of which other events are not.
+    not_acknowledged: the journal does not name their MEPs; revoked: a feeder gave their MEPs to another node; damaged:
+    the bytes differ from the written bytes, or other events of the same MEP do.
     """
 
     NOT_ACKNOWLEDGED = "not_acknowledged"
@@ -158,20 +159,20 @@ class DeadTimeReason(StrEnum):
     """Why the node could not take data although feeders had data."""
 
     FEEDER = "feeder"
-    """Every slot waits for fragments of a feeder that is behind the others, and none is with the back end."""
+    """Every slot waits for fragments of a feeder that lags behind, and the back end has no slot."""
     COMPUTING = "computing"
-    """The back end has the slots."""
+    """The back end holds the slots."""
     DISK = "disk"
-    """What is gathered waits for the disk, or the disk refuses."""
+    """Gathered events wait for the disk, or the disk refuses them."""
     CONSUMER = "consumer"
-    """What is written waits for the consumer of an output."""
+    """Written events wait for the consumer of an output."""
     PAUSED = "paused"
-    """An operator has paused the run."""
+    """An operator paused the run."""
 
 
 @unique
 class ErrorPlace(StrEnum):
-    """Where an error was contained that nothing else counts."""
+    """The place of a contained error that no other counter covers."""
 
     LOOP = "loop"
     """A callback of the event loop; the node ends."""
@@ -179,7 +180,7 @@ class ErrorPlace(StrEnum):
 
 @unique
 class FsyncPolicy(StrEnum):
-    """When written events are forced to the disk: at each flush, when a file is closed, or by the kernel alone."""
+    """When written events are forced to the disk: at each flush, at the close of a file, or only by the kernel."""
 
     FLUSH = "flush"
     FILE = "file"
@@ -188,7 +189,7 @@ class FsyncPolicy(StrEnum):
 
 @unique
 class BackendChoice(StrEnum):
-    """Which back end runs the kernels; auto takes CUDA where a GPU is there."""
+    """The back end that runs the kernels; auto: CUDA if the machine has a GPU."""
 
     AUTO = "auto"
     CPU = "cpu"
@@ -205,7 +206,7 @@ class LogFormat(StrEnum):
 
 @unique
 class Outcome(StrEnum):
-    """What became of a command or a reload."""
+    """The outcome of a command or a reload."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -213,7 +214,7 @@ class Outcome(StrEnum):
 
 @unique
 class Endpoint(StrEnum):
-    """A socket of the node that others connect to."""
+    """A socket of the node that accepts connections."""
 
     DATA = "data"
     CONTROL = "control"
@@ -224,45 +225,45 @@ class Endpoint(StrEnum):
 
 @unique
 class ConnectionEvent(StrEnum):
-    """What a ZeroMQ socket monitor reports about peers."""
+    """Events about peers from a ZeroMQ socket monitor."""
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
     ACCEPT_FAILED = "accept_failed"
     HANDSHAKE_CUT = "handshake_cut"
-    """The connection ended before the handshake did: a peer with another protocol, or one that ended."""
+    """The connection ended before the handshake: the peer uses another protocol, or it ended."""
     HANDSHAKE_PROTOCOL = "handshake_protocol"
-    """The peer does not use our mechanism, or encrypts for another server key."""
+    """The peer uses another security mechanism, or another server key."""
     HANDSHAKE_REFUSED = "handshake_refused"
     """The key of the peer is not on the allow-list."""
 
 
 @unique
 class ConnectionRefusal(StrEnum):
-    """Why the node has ended a connection."""
+    """Why the node ended a connection."""
 
     SOCKET_FULL = "socket_full"
-    """The socket has as many connections as it may, and this address most of them."""
+    """The socket has reached its limit of connections, and this address has most of them."""
     ADDRESS_FULL = "address_full"
-    """Too many connections of one address."""
+    """The address has reached its limit of connections."""
     UNFINISHED = "unfinished"
-    """It holds more memory with messages that are unfinished or queued than it may."""
+    """Its unfinished and queued messages take more memory than the limit."""
     STALLED = "stalled"
-    """Its message was not finished in time."""
+    """It did not finish a message in time."""
     IDLE = "idle"
-    """It has sent no message for too long."""
+    """It sent no message for too long."""
     MALFORMED = "malformed"
-    """It has sent a message of far too many parts."""
+    """It sent a message of far too many parts."""
     UNEXPECTED_INPUT = "unexpected_input"
-    """It has sent more to an output than subscriptions need."""
+    """It sent more to an output than subscriptions need."""
 
 
 @unique
 class LoginFailure(StrEnum):
     """Why a peer or a command was refused.
 
-    wrong_role: a known key on a socket that its role does not use; commands_off: a command over HTTP to a node that
-    has no token.
+    wrong_role: a known key on a socket that its role does not use; commands_off: an HTTP command to a node without a
+    token.
     """
 
     UNKNOWN_KEY = "unknown_key"
@@ -276,7 +277,7 @@ class LoginFailure(StrEnum):
 
 @unique
 class Role(StrEnum):
-    """What the owner of a key may do: send data, give commands, or receive decisions and events."""
+    """Rights of a key: send data, give commands, or receive decisions and events."""
 
     FEEDER = "feeder"
     OPERATOR = "operator"
@@ -288,7 +289,7 @@ SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoin
 
 @unique
 class OutsideRange(StrEnum):
-    """Where a value is that belongs in no bin of a histogram."""
+    """Position of a value outside all bins of a histogram."""
 
     UNDERFLOW = "underflow"
     OVERFLOW = "overflow"
@@ -297,7 +298,7 @@ class OutsideRange(StrEnum):
 
 @unique
 class HistogramFileOutcome(StrEnum):
-    """What became of a file of histograms."""
+    """The outcome of writing a histogram file."""
 
     WRITTEN = "written"
     FAILED = "failed"

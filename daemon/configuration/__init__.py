@@ -1,1 +1,1 @@
-"""The configuration of a node: its model, and how it is loaded."""
+"""The configuration of a node: model and loading."""

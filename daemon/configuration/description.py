@@ -1,4 +1,4 @@
-"""What there is to configure, in words: for the reference page and for `hltnode config`."""
+"""Descriptions of configuration keys, for the reference page and for `hltnode config`."""
 
 import types
 import typing
@@ -13,7 +13,7 @@ _NAMES = {int: "integer", str: "text", Path: "path", bool: "true or false", floa
 
 
 def type_name(annotation: Any) -> str:
-    """The type of a key, `auto` or `cpu` for one with a few values."""
+    """The type of a key; for a closed set of values, the values (`auto or cpu`)."""
     origin = typing.get_origin(annotation)
     if origin is typing.Annotated:
         return type_name(typing.get_args(annotation)[0])
@@ -27,7 +27,7 @@ def type_name(annotation: Any) -> str:
 
 
 def has_default(field: FieldInfo) -> bool:
-    """False if the meaning of the key says what holds if it is not set."""
+    """False if the description of the key explains its default."""
     return field.default not in (None, PydanticUndefined)
 
 
@@ -37,12 +37,12 @@ def default(field: FieldInfo) -> str:
 
 
 def number(value: object) -> str:
-    """A value with groups of digits."""
+    """A value with grouped digits."""
     return f"{value:_}" if isinstance(value, int) and value >= 100_000 else str(value)
 
 
 def limits(field: FieldInfo) -> str:
-    """The bounds of a key, empty without one."""
+    """The bounds of a key; empty if it has none."""
     bounds = []
     for rule in field.metadata:
         for attribute, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):

@@ -1,4 +1,4 @@
-"""Types of configuration keys, with the checks that a plain type does not make."""
+"""Types of configuration keys, with checks beyond those of plain types."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from hltnode.daemon.common.endpoints import check_endpoint
 from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
 
 CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
-# The longest path that fits the address of a Unix socket.
+# The longest path that fits into the address of a Unix socket.
 MAX_UNIX_PATH = 107
 
 KIB = 1024
@@ -18,7 +18,7 @@ MIB = 1024 * KIB
 
 
 class Section(BaseModel):
-    """A section of the configuration. The docstrings of its keys are the reference page."""
+    """A section of the configuration. The reference page shows the docstrings of its keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -36,7 +36,7 @@ def _check_unix_path(path: Path) -> Path:
 
 
 def _check_path(value: object) -> object:
-    """Refuse an empty text, which would be the current folder."""
+    """Refuse an empty path, which would mean the current folder."""
     if value == "":
         raise ValueError("expected a path")
     return value
@@ -57,7 +57,7 @@ SourceIds = Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(
 
 
 def _expand_credentials(value: object) -> object:
-    """Replace $CREDENTIALS_DIRECTORY/, the directory of the secrets of a service under systemd."""
+    """Replace $CREDENTIALS_DIRECTORY/, the directory in which systemd puts the secrets of a service."""
     _check_path(value)
     if not isinstance(value, str) or not value.startswith(CREDENTIALS_PREFIX):
         return value

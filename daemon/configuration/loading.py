@@ -1,4 +1,4 @@
-"""Reading the configuration: file and environment become a `NodeConfig`, or an error that names what to correct."""
+"""Loading of the configuration: a `NodeConfig` from file and environment, or an error that names the wrong key."""
 
 import json
 import os
@@ -16,19 +16,19 @@ from pydantic_settings import SettingsError
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig, variable_of
 
 RENAMED = {
-    "builder.feeders": "it is two keys now: builder.min_feeders, connected feeders that make the node ready, and "
-    "builder.max_feeders, the most that may take part",
+    "builder.feeders": "replaced by two keys: builder.min_feeders, connected feeders that make the node ready, and "
+    "builder.max_feeders, most feeders of a run",
 }
-"""Keys of earlier versions, and what to write instead."""
+"""Keys of earlier versions, and their replacements."""
 
 SAME_WORD = 0.85
-"""Names that are this similar (ratio of difflib) are one name, misspelt: slot and slots have 0.89."""
+"""Similarity (ratio of difflib) above which a name counts as misspelt: slot and slots have 0.89."""
 
 _KEY = re.compile(r"\b(?P<section>[a-z_]+)\.(?P<key>[a-z_]+)\b")
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names the file, the key and what was expected."""
+    """An invalid configuration; the message names the file, the key and the expected value."""
 
 
 def load_config(path: Path | str | None) -> NodeConfig:
@@ -36,7 +36,7 @@ def load_config(path: Path | str | None) -> NodeConfig:
 
     Raises:
         ConfigError: unreadable file, broken TOML, unknown key, section or variable, value of a wrong type or out of
-            range; one line for each of them.
+            range; one line per problem.
     """
     path = None if path is None else Path(path)
     try:
@@ -58,7 +58,7 @@ def load_config(path: Path | str | None) -> NodeConfig:
         inner = {tuple(_location(item)[:-1]) for item in items}
         for item in items:
             location = _location(item)
-            # Nothing more about a variable that cannot be used at all, and about a list whose elements are wrong.
+            # No second message about an unusable variable, or about a list with wrong elements.
             is_said = of_variables.keys() & set(variables_of(".".join(location))) or tuple(location) in inner - {()}
             if not is_said:
                 problems += _explain(path, item)
@@ -71,7 +71,7 @@ def load_config(path: Path | str | None) -> NodeConfig:
 
 
 def variables_of(key: str) -> list[str]:
-    """The variables of the environment, as they are written there, that set a key (SECTION.KEY), or a part of it."""
+    """The environment variables that set a key (SECTION.KEY) or a part of it, in their original spelling."""
     name = ENV_PREFIX + key.replace(".", ENV_DELIMITER).upper()
     return [
         variable
@@ -83,13 +83,13 @@ def variables_of(key: str) -> list[str]:
 
 
 def origin(path: Path | None, *keys: str) -> str:
-    """Where the value of a key comes from, for an error: the variables that set one of the keys, or else the file."""
+    """The origin of a value, for an error message: the variables that set one of the keys, or else the file."""
     variables = dict.fromkeys(variable for key in keys for variable in variables_of(key))
     return f"environment: {', '.join(variables)}" if variables else str(path or "defaults")
 
 
 def keys_in(text: str) -> list[str]:
-    """The keys (SECTION.KEY) that a text names."""
+    """The keys (SECTION.KEY) in a text."""
     return [
         found.group()
         for found in _KEY.finditer(text)
@@ -99,8 +99,10 @@ def keys_in(text: str) -> list[str]:
 
 @contextmanager
 def errors_of(path: Path | None, key: str, value: Path | None = None) -> Iterator[None]:
-    """Turn errors about what a key names into a ConfigError that names the key; of a relative path that is not there
-    it says where it starts."""
+    """Turn an error about the value of a key into a ConfigError that names the key.
+
+    For a relative path that does not exist, the message names the current folder.
+    """
     try:
         yield
     except (ValueError, OSError) as error:
@@ -111,7 +113,8 @@ def errors_of(path: Path | None, key: str, value: Path | None = None) -> Iterato
 
 
 def _unusable_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variables and what is wrong with them: no key, which pydantic-settings ignores, or a section that is not JSON."""
+    """Unusable variables and their problems: an unknown key, which pydantic-settings ignores, or a section that is not
+    JSON."""
     for variable, value in environment.items():
         name = variable.upper()
         if not name.startswith(ENV_PREFIX):
@@ -139,10 +142,10 @@ def _is_json_object(value: str) -> bool:
 
 
 def _meant(name: str, value: str) -> list[str]:
-    """The probable variables for one that lacks its section, or has one underscore behind it.
+    """The variables probably meant by one without a section, or with a single underscore after the section.
 
-    Other programs' variables may begin with the prefix as well; those that Kubernetes sets for a service named hltnode
-    look like http.port (HLTNODE_PORT=tcp://10.0.0.1:5555).
+    Variables of other programs may begin with the same prefix. Kubernetes sets HLTNODE_PORT=tcp://10.0.0.1:5555 for a
+    service named hltnode, which looks like http.port.
     """
     if name.endswith("port") and value.startswith("tcp://"):
         return []
@@ -181,7 +184,7 @@ def _explain(path: Path | None, item: dict[str, Any]) -> Iterator[str]:
         if location:
             yield f"{origin(path, key)}: {key}: {line}, not {item['input']!r}"
         else:
-            # A check of several keys, which it names.
+            # A check of several keys; its message names them.
             yield f"{origin(path, *keys_in(line))}: {line}"
 
 

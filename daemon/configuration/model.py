@@ -1,7 +1,7 @@
 """The configuration of a node: one TOML file, overridden by `HLTNODE_SECTION__KEY` in the environment.
 
-The sections are in `node_sections`, `input_sections` and `output_sections`; here are their order and the rules that
-hold between them.
+The sections are in `node_sections`, `input_sections` and `output_sections`; this module has their order and the rules
+between them.
 """
 
 from collections.abc import Iterator
@@ -83,16 +83,16 @@ class NodeConfig(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment overrides the file, which is given as keyword arguments."""
+        """The environment overrides the file, whose values are the keyword arguments."""
         return env_settings, init_settings
 
     @property
     def n_sockets(self) -> int:
-        """Number of sockets to which peers may connect, without HTTP."""
+        """Number of sockets to which peers connect, without HTTP."""
         return len(self.endpoints())
 
     def endpoints(self) -> dict[str, str]:
-        """The endpoints that the node binds, by their keys."""
+        """The endpoints that the node binds, by key."""
         found = {f"network.{key}": str(getattr(self.network, key)) for key in ("data", "control", "decisions")}
         for section in ("events", "errors", "monitor", "tap"):
             endpoint = getattr(self, section).endpoint
@@ -102,7 +102,7 @@ class NodeConfig(BaseSettings):
 
     @model_validator(mode="after")
     def _sections_fit(self) -> Self:
-        """Raises ValueError with a line for each problem."""
+        """Raises ValueError with one line per problem."""
         problems = [*self._sizes(), *self._feeders(), *self._keys()]
         if problems:
             raise ValueError("\n".join(problems))
@@ -110,19 +110,19 @@ class NodeConfig(BaseSettings):
 
     def _sizes(self) -> Iterator[str]:
         if self.network.max_frame_bytes > self.builder.max_mep_bytes:
-            yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: a MFP is part of a MEP"
+            yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: an MFP is part of a MEP"
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
             yield "builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs"
         keys: dict[str, str] = {}
         for key, endpoint in self.endpoints().items():
             if not _is_wildcard(endpoint) and (first := keys.setdefault(endpoint, key)) != key:
-                yield f"{key}: expected another endpoint than that of {first}, not {endpoint!r}"
+                yield f"{key}: expected an endpoint different from {first}, not {endpoint!r}"
 
     def _feeders(self) -> Iterator[str]:
         if self.builder.min_feeders > self.builder.max_feeders:
             yield "builder.max_feeders: expected at least builder.min_feeders"
         if self.builder.min_feeders > self.limits.connections:
-            yield "limits.connections: expected at least builder.min_feeders: each has one to every socket"
+            yield "limits.connections: expected at least builder.min_feeders: each feeder connects to every socket"
         unfinished = self.limits.unfinished_bytes
         if unfinished is not None and unfinished < self.network.max_frame_bytes:
             yield "limits.unfinished_bytes: expected at least network.max_frame_bytes"

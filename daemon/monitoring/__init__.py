@@ -1,1 +1,1 @@
-"""What is counted, and where it is read: counters, metrics, health, the HTTP server."""
+"""Monitoring: counters, metrics, health, the HTTP server."""

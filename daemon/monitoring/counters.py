@@ -1,12 +1,12 @@
-"""What the node counts, as plain integers.
+"""The counters of a node, as plain integers.
 
-What a node *is in* (states, connections, slots) is not here but in `NodeState`, which is read from its owners.
+Current states (run, connections, slots) are in `NodeState`, which reads them from their owners.
 
-The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns); at each scrape the
-collector in `hltnode.daemon.monitoring.metrics` gets a `snapshot` of them. One thread writes each attribute: the event
-loop. Results of the pipeline thread reach the counters through the loop.
+The hot path adds to these attributes (44 ns) instead of calling the Prometheus client (300-1100 ns). At each scrape,
+the collector in `hltnode.daemon.monitoring.metrics` gets a `snapshot` of them. Only the event loop writes them; results
+of the pipeline thread reach the counters through the loop.
 
-Every label value that is known beforehand has its entry from the start, so that a rate over it is 0 and not missing.
+Every label value that is known in advance has an entry from the start, so that its rate is 0 instead of missing.
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ from hltnode.protocol.transport.shared_memory import MemoryRefusal
 
 # 50 us to 1 s: a small batch on a GPU up to a full slot on one core.
 STAGE_BOUNDS = (50e-6, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2, 0.5, 1.0)
-# 50 us to 10 s: what one hand-over between threads takes, up to a MEP that waits for a feeder.
+# 50 us to 10 s: from one hand-over between threads to a MEP that waits for a feeder.
 MEP_BOUNDS = (*STAGE_BOUNDS, 2.0, 5.0, 10.0)
 # 1 ms to 5 s: flush deadline plus computing time.
 END_TO_END_BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -57,7 +57,7 @@ def _events_per_bit(words: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 
 class Histogram:
-    """Counts of values between ascending bounds; `counts` has one more entry than `bounds`, for what is above."""
+    """Counts of values between ascending bounds; the last entry of `counts` is for values above all bounds."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -67,7 +67,7 @@ class Histogram:
         self.total = 0.0
 
     def observe(self, value: float, times: int = 1) -> None:
-        """Count `value`; one that equals a bound belongs below it, as Prometheus' `le` says."""
+        """Count `value`; a value equal to a bound counts below it, like `le` of Prometheus."""
         self.counts[bisect_left(self.bounds, value)] += times
         self.total += value * times
 
@@ -83,7 +83,7 @@ class OutputCounters:
     queued: int = 0
     """Messages kept for a slow consumer (policy drop_old)."""
     subscribers: int = 0
-    """Subscriptions; known of the decision stream."""
+    """Subscriptions; only known for the decision stream."""
 
 
 @dataclass(slots=True)
@@ -93,21 +93,21 @@ class TapCounters:
     meps: int = 0
     """MEPs that were closed and published."""
     dropped: int = 0
-    """MEPs of which a fragment was dropped, because the recorder was slow."""
+    """MEPs with a dropped fragment, because the recorder was slow."""
     subscribers: int = 0
 
 
 @dataclass(slots=True)
 class SharedMemoryCounters:
-    """Memory of feeders of the same machine."""
+    """Shared memory of feeders on the same machine."""
 
     segments: int = 0
-    """Segments that are mapped now."""
+    """Currently mapped segments."""
     bytes: int = 0
-    """Their bytes."""
+    """Bytes of these segments."""
     range_messages: int = 0
     left: int = 0
-    """Segments of feeders that have ended without detaching them."""
+    """Segments of feeders that ended without detaching them."""
     refused: dict[MemoryRefusal, int] = field(default_factory=lambda: dict.fromkeys(MemoryRefusal, 0))
 
 
@@ -120,7 +120,7 @@ class StreamCounters:
     files: int = 0
     """Files closed and renamed to their final name."""
     dropped: int = 0
-    """Events that the stream's policy dropped because the disk refused."""
+    """Events that the policy of the stream dropped because the disk refused them."""
 
 
 @dataclass(slots=True)
@@ -134,19 +134,19 @@ class WriterCounters:
     pending_bytes: int = 0
     """Bytes that were taken but not yet written."""
     quarantined_events: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
-    """Events that were taken out of .part files and lie in quarantine."""
+    """Events that were moved from .part files to quarantine."""
     quarantined_files: dict[QuarantineReason, int] = field(default_factory=lambda: dict.fromkeys(QuarantineReason, 0))
     missing_events: int = 0
-    """Acknowledged events that are in the journal and in no file."""
+    """Acknowledged events that are in the journal but in no file."""
     out_of_reach_meps: int = 0
-    """Revoked MEPs whose events are, or may be, in a finished file."""
+    """Revoked MEPs whose events are or may be in a finished file."""
     journal_damage: int = 0
-    """Places where the journal could not be read at a start."""
+    """Places where the journal was unreadable at a start."""
     histogram_files: dict[HistogramFileOutcome, int] = field(
         default_factory=lambda: dict.fromkeys(HistogramFileOutcome, 0)
     )
     power_cuts: int = 0
-    """1 if the machine was down since the last session, which did not end in order."""
+    """1 if the last session did not end in order and the machine was down since."""
 
 
 @dataclass(slots=True)
@@ -155,7 +155,7 @@ class Counters:
 
     # Receiver
     fragments_received: int = 0
-    """Frames taken from the data socket and from shared memory, those included that were rejected."""
+    """Frames received from the data socket and from shared memory, including rejected frames."""
     fragment_bytes_received: int = 0
     fragments_built: int = 0
     """Fragments of MEPs that were closed and built, complete or not."""
@@ -165,17 +165,17 @@ class Counters:
     """Fragments of MEPs that were open when a stop was forced; they are not acknowledged."""
     fragments_rejected: dict[RejectReason, int] = field(default_factory=lambda: dict.fromkeys(RejectReason, 0))
     sources: SourceTable = field(default_factory=SourceTable)
-    """By source id; only expected sources have an entry, so that hostile input cannot grow it."""
+    """Counters by source id; only expected sources have an entry, so that hostile input cannot grow the table."""
 
     # Control
     control_messages_received: int = 0
     control_messages_rejected: int = 0
     hellos_refused: dict[HelloRefusal, int] = field(default_factory=lambda: dict.fromkeys(HelloRefusal, 0))
-    """Of these messages the hellos that were refused."""
+    """Refused hellos among these messages."""
     messages_refused: dict[MessageRefusal, int] = field(default_factory=lambda: dict.fromkeys(MessageRefusal, 0))
-    """Of these messages those that were no hellos."""
+    """Other messages among these."""
     control_messages_unsent: int = 0
-    """Messages to feeders that were gone or did not read; a feeder's next hello makes up for them."""
+    """Messages to feeders that were gone or did not read; the next hello of the feeder makes up for them."""
     credits_granted: int = 0
     """MEPs that the feeders were allowed to send, summed over all increases of the limit."""
     meps_acknowledged: int = 0
@@ -188,7 +188,7 @@ class Counters:
     meps_abandoned: int = 0
     meps_closed: dict[CloseReason, int] = field(default_factory=lambda: dict.fromkeys(CloseReason, 0))
     accounting_broken: int = 0
-    """Checks of the identities that found a fragment or MEP in no class: a defect of the node."""
+    """Accounting checks that found a fragment or MEP in no class: a defect of the node."""
 
     # Pipeline
     batches: int = 0
@@ -202,7 +202,8 @@ class Counters:
     """From the close of a MEP until its decision is sent."""
     backend_errors: int = 0
     meps_not_processed: int = 0
-    """MEPs that went to the error stream without being computed, because sessions of the node had ended on them."""
+    """MEPs sent to the error stream without computation, because earlier sessions of the node ended while computing
+    them."""
     dead_time: dict[DeadTimeReason, float] = field(default_factory=lambda: dict.fromkeys(DeadTimeReason, 0.0))
 
     # Decisions
@@ -211,13 +212,13 @@ class Counters:
     events_processed: int = 0
     events_accepted: int = 0
     flag_masks: dict[str, int] = field(default_factory=lambda: dict(FlagTable().masks))
-    """The flag word of each flag by its name; the chain adds its own by `set_flags`."""
+    """The flag word of each flag by name; `set_flags` adds the flags of the chain."""
     events_flagged: dict[str, int] = field(default_factory=lambda: dict.fromkeys(FlagTable().masks, 0))
     line_accepts: list[int] = field(default_factory=list)
     candidates_left_out: int = 0
     """Selected candidates that did not fit in the reports of their events."""
     objects: dict[str, int] = field(default_factory=dict)
-    """Objects found in events, by collection; the collections are declared by the chain, see `set_collections`."""
+    """Objects found in events, by collection; the chain declares the collections, see `set_collections`."""
 
     # Outputs
     outputs: dict[OutputName, OutputCounters] = field(
@@ -233,10 +234,10 @@ class Counters:
     loop_stalls: int = 0
     """Delays above `periodic_tasks.LOOP_STALL_SECONDS`."""
     exceptions: dict[ErrorPlace, int] = field(default_factory=lambda: dict.fromkeys(ErrorPlace, 0))
-    """Contained errors by the part of the node where they appeared."""
+    """Contained errors by part of the node."""
 
     def expect_sources(self, sources: Iterable[int]) -> None:
-        """Give each source id its entry; what an entry has counted stays."""
+        """Create an entry for each source id; existing entries keep their counts."""
         self.sources.expect(tuple(sources))
 
     def set_lines(self, names: Iterable[str]) -> None:
@@ -254,7 +255,7 @@ class Counters:
         self.events_flagged = dict.fromkeys(flags.masks, 0)
 
     def count_objects(self, objects: Mapping[str, int]) -> None:
-        """Count what was found in the events of a batch, by collection."""
+        """Count the objects found in the events of a batch, by collection."""
         for name, n in objects.items():
             self.objects[name] += n
 
@@ -270,7 +271,7 @@ class Counters:
                 self.events_flagged[name] += int(np.count_nonzero(flags & np.uint32(mask)))
 
     def count_exception(self, where: ErrorPlace) -> None:
-        """Count an error that was contained."""
+        """Count a contained error."""
         self.exceptions[where] += 1
 
     @property

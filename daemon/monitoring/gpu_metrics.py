@@ -1,4 +1,4 @@
-"""The GPU that computes, as metrics: what its driver says of load, memory, temperature, power and clocks."""
+"""Metrics of the GPU that computes: load, memory, temperature, power and clocks, as reported by its driver."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ PREFIX = "hltnode_gpu_"
 
 @unique
 class ThrottleReason(StrEnum):
-    """Why the clocks of a GPU are lower than they could be while it computes."""
+    """Why the clocks of a computing GPU are below their maximum."""
 
     POWER = "power"
-    """The power limit that was set."""
+    """The configured power limit."""
     THERMAL = "thermal"
-    """It is too hot."""
+    """The GPU is too hot."""
     HARDWARE = "hardware"
-    """The board slows it down: power brake, or a supply that is too weak."""
+    """The board slows the GPU down: power brake, or a weak power supply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuReadings:
-    """One GPU at one moment; None for what it does not report."""
+    """Readings of one GPU at one moment; None for values that it does not report."""
 
     name: str
     uuid: str
     driver: str
     utilization: float | None
-    """Part of the last sampling period in which a kernel ran, 0 to 1."""
+    """Fraction of the last sampling period in which a kernel ran, 0 to 1."""
     memory_used_bytes: int | None
     memory_bytes: int | None
     temperature_celsius: float | None
@@ -38,22 +38,22 @@ class GpuReadings:
     sm_clock_hertz: float | None
     throttled: Mapping[ThrottleReason, bool] | None
     uncorrected_errors: int | None
-    """Memory errors that ECC could not correct, since the driver was loaded."""
+    """Memory errors since the driver was loaded that ECC could not correct."""
 
 
 _GAUGES = (
-    ("utilization_ratio", "Part of the time in which a kernel runs.", "utilization"),
-    ("memory_used_bytes", "Memory of the GPU that is taken, by all processes.", "memory_used_bytes"),
+    ("utilization_ratio", "Fraction of the time in which a kernel runs.", "utilization"),
+    ("memory_used_bytes", "Memory of the GPU used by all processes.", "memory_used_bytes"),
     ("memory_bytes", "Memory of the GPU.", "memory_bytes"),
     ("temperature_celsius", "Temperature of the GPU.", "temperature_celsius"),
-    ("power_watts", "Power that the GPU takes.", "power_watts"),
-    ("power_limit_watts", "Power that it may take.", "power_limit_watts"),
+    ("power_watts", "Power consumption of the GPU.", "power_watts"),
+    ("power_limit_watts", "Power limit of the GPU.", "power_limit_watts"),
     ("sm_clock_hertz", "Clock of the multiprocessors.", "sm_clock_hertz"),
 )
 
 
 def gpu_metrics(gpu: GpuReadings | None) -> Iterator[Metric]:
-    """All families; without a GPU, and for what it does not report, they have no samples."""
+    """All families; they have no samples without a GPU, and for values that the GPU does not report."""
     info = GaugeMetricFamily(PREFIX + "info", "The GPU that computes.", labels=["name", "uuid", "driver"])
     if gpu is not None:
         info.add_metric([gpu.name, gpu.uuid, gpu.driver], 1.0)

@@ -1,25 +1,28 @@
 """Whether the node is alive, healthy and ready, with the reason if not.
 
-Alive (watchdog) is what ends the node if it does not hold; healthy (`/healthz`) is whether what comes in goes out;
-ready (`/readyz`) is whether feeders should send. Times are those of the clock by which the node reads its sockets, so
-that a node which was stopped is not judged by what it could not do. The parts of the node write the attributes, the
-HTTP server, the collector and the watchdog read them.
+Alive: the watchdog ends a node that is not alive. Healthy (`/healthz`): the node finishes the MEPs that it receives.
+Ready (`/readyz`): feeders should send. Times are those of the clock that runs while the node reads its sockets, so that
+a stopped process does not count as unhealthy. The parts of the node write the attributes; the HTTP server, the
+collector and the watchdog read them.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-# The loop sets its tick every second; five missed ticks are a stall and no longer jitter.
+# The loop sets its tick every second; five missed ticks are a stall, not jitter.
 LOOP_STALL_NS = 5_000_000_000
-# The pipeline ticks while the oldest batch makes progress, by one event or block on a CPU and by one copy or
-# all kernels of a batch on a GPU. The densest event takes 0.03 s of a slow core, the densest batch a second of a GPU.
+# The pipeline ticks at each progress of the oldest batch in the back end: one event or block on a CPU, one copy or all
+# kernels of a batch on a GPU. The densest event takes 0.03 s of a slow core, the densest batch a second of a GPU.
 PIPELINE_STALL_NS = 30_000_000_000
 
 
 @unique
 class Condition(StrEnum):
-    """What has to hold; LOOP and PIPELINE for liveness, ACKNOWLEDGEMENTS too and a DISK that is not refusing for long
-    for health, all of them for readiness."""
+    """Conditions of the states.
+
+    Liveness needs LOOP and PIPELINE; health also needs ACKNOWLEDGEMENTS and a DISK without a long refusal; readiness
+    needs all.
+    """
 
     LOOP = "loop"
     PIPELINE = "pipeline"
@@ -40,30 +43,32 @@ class Health:
     pipeline_tick_ns: int
     feeders_expected: int
     unhealthy_after_ns: int = 30_000_000_000
-    """How long a disk may refuse and built MEPs may stay without an acknowledgement."""
+    """Longest time of a refusing disk, and of built MEPs without an acknowledgement."""
     configured: bool = False
     warmed_up: bool = False
     feeders_connected: int = 0
     unacknowledged_since_ns: int | None = None
-    """Since when MEPs are built, none is acknowledged and the back end makes no progress."""
+    """Start of the time with built MEPs, no acknowledgement and no progress of the back end."""
     disk_problem: str | None = None
     disk_problem_since_ns: int = 0
     output_problem: str | None = None
     draining: bool = False
     not_taking: str | None = None
-    """Why the run control does not let feeders send, None while it does."""
+    """Why the run control keeps feeders from sending; None if they may send."""
 
     def liveness_problems(self, now_ns: int) -> dict[Condition, str]:
-        """Conditions of liveness that do not hold, each with its reason; the pipeline counts once it is warmed up."""
+        """Violated conditions of liveness, each with its reason; the pipeline counts after warm-up."""
         problems = {}
         if (age := now_ns - self.loop_tick_ns) > LOOP_STALL_NS:
             problems[Condition.LOOP] = f"event loop has not ticked for {age / 1e9:.1f} s"
         if self.warmed_up and (age := now_ns - self.pipeline_tick_ns) > PIPELINE_STALL_NS:
-            problems[Condition.PIPELINE] = f"the back end made no progress with its oldest batch for {age / 1e9:.1f} s"
+            problems[Condition.PIPELINE] = (
+                f"the back end has made no progress with its oldest batch for {age / 1e9:.1f} s"
+            )
         return problems
 
     def health_problems(self, now_ns: int) -> dict[Condition, str]:
-        """Conditions of health that do not hold, each with its reason."""
+        """Violated conditions of health, each with its reason."""
         problems = self.liveness_problems(now_ns)
         limit = self.unhealthy_after_ns
         if self.unacknowledged_since_ns is not None and (age := now_ns - self.unacknowledged_since_ns) > limit:
@@ -74,7 +79,7 @@ class Health:
         return problems
 
     def problems(self, now_ns: int) -> dict[Condition, str]:
-        """Conditions of readiness that do not hold, each with its reason."""
+        """Violated conditions of readiness, each with its reason."""
         problems = self.health_problems(now_ns)
         if not self.configured:
             problems[Condition.CONFIGURED] = "configuration not applied yet"

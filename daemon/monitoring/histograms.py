@@ -1,6 +1,6 @@
-"""Histograms for others: as metrics of Prometheus, and as JSON in the form that UHI declares.
+"""Export of histograms: as Prometheus metrics, and as JSON in the UHI format.
 
-UHI is the interface of the histogram libraries of Python (https://uhi.readthedocs.io, "Serialization"): hist and
+UHI is the common interface of Python histogram libraries (https://uhi.readthedocs.io, "Serialization"); hist and
 boost-histogram read it.
 """
 
@@ -17,7 +17,7 @@ UHI_SCHEMA = 1
 
 
 def histogram_metrics(histograms: Sequence[HistogramContent], max_buckets: int) -> Iterator[Metric]:
-    """Two families; adjacent bins are one bucket where a histogram has more than max_buckets. With 0 there are none."""
+    """Two families. A histogram with more than max_buckets bins has its adjacent bins merged; with 0 there are none."""
     buckets = HistogramMetricFamily(
         "hltnode_histogram",
         "Values in the range of a monitoring histogram, since the start of the node; le in its unit.",
@@ -40,7 +40,7 @@ def histogram_metrics(histograms: Sequence[HistogramContent], max_buckets: int) 
 
 
 def _buckets(content: HistogramContent, max_buckets: int) -> list[tuple[str, float]]:
-    """Upper end and cumulative count of each bucket; the last one has none."""
+    """Upper edge and cumulative count of each bucket; the last bucket has no upper edge."""
     bins = content.shape.bins
     width = math.ceil(bins / max_buckets)
     ends = [*range(width, bins, width), bins]
@@ -50,7 +50,7 @@ def _buckets(content: HistogramContent, max_buckets: int) -> list[tuple[str, flo
 
 
 def as_uhi(content: HistogramContent) -> dict[str, Any]:
-    """A histogram as UHI writes it in JSON."""
+    """A histogram in the JSON format of UHI."""
     shape = content.shape
     return {
         "uhi_schema": UHI_SCHEMA,
@@ -77,6 +77,6 @@ def as_uhi(content: HistogramContent) -> dict[str, Any]:
 
 
 def label_of(shape: HistogramShape) -> str:
-    """What the axis shows."""
+    """Label of the axis."""
     text = shape.description or shape.name
     return f"{text} [{shape.unit}]" if shape.unit else text

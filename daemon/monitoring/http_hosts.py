@@ -1,8 +1,8 @@
-"""By which names the pages may be asked for: the Host field of a request.
+"""Host names to which the HTTP server answers: a check of the Host field of requests.
 
-A page of the web cannot read the pages of another host, but the owner of its host name can let that name point
-to 127.0.0.1 a moment later (DNS rebinding): the browser then asks the node, and says that name. So a node that listens
-on the loopback only answers to names that no other host can own.
+A web page cannot read the pages of another host. But the owner of its host name can let that name point to 127.0.0.1
+later (DNS rebinding). The browser then sends requests with that name to the node. So a node that listens on the
+loopback interface answers only to names that no attacker can own.
 """
 
 import socket
@@ -16,8 +16,8 @@ class HostNames:
     """The names to which a node answers.
 
     Args:
-        host: the address or name that it listens on.
-        names: further names, of a proxy for example; if there are any, other names are refused wherever it listens.
+        host: the address or name on which the node listens.
+        names: further names, such as that of a proxy; if there are any, other names are refused on every interface.
     """
 
     def __init__(self, host: str = LOCALHOST, names: Collection[str] = ()) -> None:
@@ -25,16 +25,16 @@ class HostNames:
         self._names = {LOCALHOST, _name(host), *(_name(name) for name in names)}
 
     def accept(self, field: str) -> bool:
-        """Whether a request with this Host field is answered; its port may be any, as that of a tunnel is.
+        """True if the node answers a request with this Host field; any port is accepted, because a tunnel has its own.
 
-        An address cannot point to another one, so each address is accepted.
+        Every address is accepted: unlike a name, an address cannot point to another address.
         """
         name = _name(field)
         return self._any or name in self._names or name.endswith(f".{LOCALHOST}") or _is_address(name)
 
 
 def _name(field: str) -> str:
-    """A name or an address without port, brackets, and the dot at its end."""
+    """A name or an address without port, brackets and final dot."""
     if field.startswith("["):
         return field[1:].partition("]")[0]
     name = field if _is_address(field) else field.partition(":")[0]
@@ -53,6 +53,6 @@ def _is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
-        # It will not be bound either.
+        # The node cannot bind to this name either.
         return True
     return all(ip_address(address[0]).is_loopback for *_, address in found)

@@ -1,4 +1,4 @@
-"""Which HTTP connection is taken: a limit in all, one for each address, and places for clients of this machine."""
+"""Limits of HTTP connections: in total, per address, and reserved places for clients of this machine."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,21 +6,24 @@ from dataclasses import dataclass, field
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 
-# One in this many places is kept for clients of this machine: the health check of a supervisor is one of them.
+# One in this many places is reserved for clients of this machine, such as the health check of a supervisor.
 KEPT_FOR_THIS_MACHINE = 4
 
 
 @dataclass(slots=True)
 class HttpPlaces:
-    """Counts the connections that are there, by address."""
+    """Counts open connections by address."""
 
     in_all: int = 32
     per_address: int = 8
-    """Connections of one other address; those of this machine may come from a proxy, and are not told apart."""
+    """Limit of connections from one remote address.
+
+    Connections of this machine have none: a proxy may share them among clients.
+    """
     _taken: Counter[str] = field(default_factory=Counter)
 
     def take(self, address: str) -> ConnectionRefusal | None:
-        """Take a place, to be given back with `leave`; or the reason why there is none."""
+        """Take a place, which `leave` gives back; returns the reason if none is free."""
         total = self._taken.total()
         if total >= self.in_all:
             return ConnectionRefusal.SOCKET_FULL
@@ -34,7 +37,7 @@ class HttpPlaces:
         return None
 
     def leave(self, address: str) -> None:
-        """Give a place back."""
+        """Give back a place."""
         self._taken[address] -= 1
         if not self._taken[address]:
             del self._taken[address]

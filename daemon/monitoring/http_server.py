@@ -1,8 +1,8 @@
 """Read-only pages over HTTP/1.1: /, /metrics, /histograms, /healthz, /readyz and /status; commands by POST to /control.
 
-Strict: one request per connection, GET and HEAD without a body, POST of little JSON (`http_control` answers it), a
-limit on the size of a request, on the time it may take and on the number of connections, in all and of one address.
-h11 parses the requests and writes the answers; docs/decisions/0004 says why there is no HTTP framework.
+The server is strict: one request per connection, GET and HEAD without a body, POST with a small JSON body (answered by
+`http_control`). It limits the size and duration of a request and the number of connections, in total and per address.
+h11 parses requests and writes responses; docs/decisions/0004 explains why there is no HTTP framework.
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.status_page.page import HTML_TYPE, POLICY
 
 MAX_REQUEST_BYTES = 8192
-# A command with its run number; nothing that is posted is larger.
+# Enough for a command with a run number, the largest POST body.
 MAX_BODY_BYTES = 1024
 CONTROL_PATH = "/control/"
-# A client that needs longer to say GET, or to take the answer, is broken or hostile.
+# A client that needs longer to send its request, or to read the response, is broken or hostile.
 REQUEST_SECONDS = 5.0
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 JSON_TYPE = "application/json"
-# RFC 9110, section 5.3: fields that are lists may come in several lines, as proxies add them; these are none, and of
-# two values the node and a proxy before it might each believe another one.
+# RFC 9110, section 5.3: list fields may be repeated, as proxies do. These are no lists: of two values, the node and a
+# proxy in front of it might each use another.
 SINGLE_FIELDS = frozenset((b"authorization", b"content-length", b"host"))
 
 Headers = tuple[tuple[str, str], ...]
@@ -42,7 +42,7 @@ log = get_logger("http_server")
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Status, media type and body of an answer."""
+    """Status, media type and body of a response."""
 
     status: HTTPStatus
     media_type: str
@@ -61,7 +61,7 @@ class Request:
 
 
 class RefusedError(Exception):
-    """A request that gets an error answer."""
+    """A request that gets an error response."""
 
     def __init__(self, status: HTTPStatus, reason: str, headers: Headers = ()) -> None:
         super().__init__(reason)
@@ -72,17 +72,17 @@ class HttpServer:
     """Serves the pages from `start` to `close`.
 
     Args:
-        metrics: called in the loop, takes a snapshot and gives the function that makes the body of /metrics of it;
-            that one is called in a worker thread, one call at a time, so that a scrape of many series does not hold up
-            the event loop.
-        histograms: makes the body of /histograms, in a worker thread likewise.
-        page: makes the status page, as `metrics` does.
+        metrics: called in the loop; takes a snapshot and returns a function that creates the body of /metrics from it.
+            This function is called in a worker thread, one call at a time, so that a scrape of many series does not
+            block the event loop.
+        histograms: creates the body of /histograms, also in a worker thread.
+        page: creates the status page in the same way as `metrics`.
         health: state behind /healthz and /readyz.
-        status: gives what /status shows besides the health, as JSON-able mapping; called in the loop.
+        status: returns the content of /status except the health, as JSON-serialisable mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
         refused: called when a connection is refused, with the reason.
-        places: which connections are taken.
-        hosts: the names by which the pages may be asked for.
+        places: limits of connections.
+        hosts: accepted names in the Host field.
     """
 
     def __init__(
@@ -117,26 +117,26 @@ class HttpServer:
         self._limit = RateLimit(60_000_000_000, monotonic_ns)
 
     async def bind(self, host: str, port: int) -> int:
-        """Take the port, without listening, and return it.
+        """Bind the port without listening, and return the port.
 
         Raises:
-            OSError: the address is taken or does not exist.
+            OSError: the address is in use or does not exist.
         """
         self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_REQUEST_BYTES, start_serving=False)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
     async def listen(self) -> None:
-        """Serve at what was bound.
+        """Listen on the bound port and serve.
 
         Raises:
-            OSError: another process listens there since.
+            OSError: another process has started to listen there.
         """
         assert self._server is not None
         await self._server.start_serving()
 
     async def close(self) -> None:
-        """Stop listening and end the connections that are left."""
+        """Stop listening and end the open connections."""
         if self._server is None:
             return
         self._server.close()
@@ -171,7 +171,7 @@ class HttpServer:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # h11 refuses what is longer than this without being complete: a request of MAX_REQUEST_BYTES is the largest.
+        # h11 refuses a longer incomplete request, so MAX_REQUEST_BYTES is the largest request.
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES - 1)
         method = b"GET"
         try:
@@ -198,7 +198,7 @@ class HttpServer:
         connection.send(h11.EndOfMessage())
         await writer.drain()
         writer.write_eof()
-        # What the client has not been read of would turn the close into a reset, and the answer would be lost with it.
+        # Unread input would turn the close into a reset, and the client would lose the response.
         await reader.read(MAX_REQUEST_BYTES)
 
     async def _page(self, path: str) -> Response:
@@ -223,18 +223,18 @@ class HttpServer:
             problems = self._health.problems(now)
             return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
         if path.startswith(CONTROL_PATH):
-            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "commands are sent by POST", (("Allow", "POST"),))
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST for a command", (("Allow", "POST"),))
         raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /, /metrics, /histograms, /healthz, /readyz and /status")
 
 
 def _address(writer: asyncio.StreamWriter) -> str:
     peer = writer.get_extra_info("peername")
-    # None if the client has gone already.
+    # None if the client has closed the connection.
     return str(peer[0]) if peer else ""
 
 
 async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -> h11.Request:
-    """The request line and the header fields; no more than MAX_REQUEST_BYTES are read."""
+    """The request line and the header fields; reads at most MAX_REQUEST_BYTES."""
     left = MAX_REQUEST_BYTES
     while (event := connection.next_event()) is h11.NEED_DATA:
         left -= await _receive(connection, reader, left)
@@ -243,7 +243,7 @@ async def _read_head(connection: h11.Connection, reader: asyncio.StreamReader) -
 
 
 async def _read_body(connection: h11.Connection, reader: asyncio.StreamReader) -> bytes:
-    """The body of a request whose length has been checked."""
+    """The body of a request with a checked length."""
     body = b""
     while not isinstance(event := connection.next_event(), h11.EndOfMessage):
         if isinstance(event, h11.Data):
@@ -262,13 +262,13 @@ async def _receive(connection: h11.Connection, reader: asyncio.StreamReader, at_
 
 
 def _checked(head: h11.Request, hosts: HostNames) -> Request:
-    """The request, if it is one that this server takes. Raises RefusedError."""
+    """The request, if this server accepts it. Raises RefusedError."""
     if not head.target.startswith(b"/") or head.http_version not in (b"1.1", b"1.0"):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "expected a request line such as GET /metrics HTTP/1.1")
     path = head.target.partition(b"?")[0].decode("ascii")
     is_command = head.method == b"POST" and path.startswith(CONTROL_PATH)
     if head.method not in (b"GET", b"HEAD") and not is_command:
-        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "only GET and HEAD are answered", (("Allow", "GET, HEAD"),))
+        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "expected GET or HEAD", (("Allow", "GET, HEAD"),))
     fields: dict[bytes, bytes] = {}
     for name, value in head.headers:
         if name in fields and name in SINGLE_FIELDS:
@@ -277,7 +277,7 @@ def _checked(head: h11.Request, hosts: HostNames) -> Request:
     # HTTP/1.0 has no Host; no browser speaks it.
     if b"host" in fields and not hosts.accept(fields[b"host"].decode("latin-1")):
         raise RefusedError(HTTPStatus.MISDIRECTED_REQUEST, "expected localhost, an address or one of http.host_names")
-    # A chunked body has no announced length, and lengths that are announced twice in different ways are an old attack.
+    # A chunked body has no declared length, and two different declared lengths are a known attack (request smuggling).
     if b"transfer-encoding" in fields:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "expected no Transfer-Encoding")
     length = int(fields.get(b"content-length", b"0"))
@@ -292,7 +292,7 @@ def _malformed(error: h11.RemoteProtocolError) -> Response:
     if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
         reason = f"a request has at most {MAX_REQUEST_BYTES} bytes"
         return as_json(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, {"error": reason})
-    # What follows the colon are bytes of the client.
+    # The text after the colon comes from the client.
     reason = str(error).partition(":")[0]
     return as_json(HTTPStatus.BAD_REQUEST, {"error": f"expected a well-formed request: {reason}"})
 
@@ -303,7 +303,7 @@ def _verdict(problems: Mapping[Condition, str]) -> Response:
 
 
 def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: Headers = ()) -> Response:
-    """A JSON answer; `headers` are names and values."""
+    """A JSON response; `headers`: names and values."""
     return Response(status, JSON_TYPE, json.dumps(content, indent=2).encode() + b"\n", headers)
 
 

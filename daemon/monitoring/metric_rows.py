@@ -1,4 +1,4 @@
-"""A row of the table of metrics: name, help text, labels, and a function that reads the values."""
+"""Row of the table of metrics: name, help text, labels, and a function that reads the values."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PREFIX = "hltnode_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readings:
-    """All that the metrics of a node are read from, at one moment."""
+    """All sources of the metrics of a node, at one moment."""
 
     counters: Counters
     state: NodeState
@@ -33,7 +33,7 @@ class Readings:
     """Labels of `hltnode_build_info`."""
     feeders_expected: int
     problems: frozenset[Condition]
-    """Conditions of readiness that do not hold."""
+    """Violated conditions of readiness."""
     is_healthy: bool
 
 

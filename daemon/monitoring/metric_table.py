@@ -1,6 +1,6 @@
 """The table of the node's metrics: name, help text, label, and how the values are read. A new metric is one row here.
 
-Three kinds of metrics have modules of their own, because other rules decide which samples exist: readout sources
+Three kinds of metrics have their own modules, because other rules decide which samples exist: readout sources
 (`source_metrics`), the GPU (`gpu_metrics`) and monitoring histograms (`histograms`).
 """
 
@@ -22,7 +22,7 @@ from hltnode.daemon.monitoring.metric_rows import (
 )
 from hltnode.protocol.transport.run_control_messages import RunState
 
-# Only the first few of a thousand lost feeders are named: they show what the lost ones have in common.
+# Only the first few lost feeders get a sample: they show the common cause, and there may be a thousand.
 SHOWN_FEEDERS = 16
 
 
@@ -35,11 +35,11 @@ def _of_streams(value: Callable[[StreamCounters], int]) -> ByLabel:
 
 
 TABLE = (
-    # What runs
+    # Identity of node and run
     info("build", "What is running on this node.", lambda r: r.build),
     info(
         "run",
-        "The run, its state, and what decides on its events.",
+        "The run, its state, and the configuration of its selection.",
         lambda r: {
             "run": str(r.state.run),
             "state": r.state.run_state,
@@ -47,12 +47,12 @@ TABLE = (
             "tck": r.build["tck"],
         },
     ),
-    gauge("run_active", "1 from when all feeders of a run have come until its end.", lambda r: r.state.run_active),
-    gauge("run_number", "Run that the node takes data of; 0 before the first feeder.", lambda r: r.state.run),
+    gauge("run_active", "1 from the arrival of all feeders of a run until its end.", lambda r: r.state.run_active),
+    gauge("run_number", "Number of the current run; 0 before the first feeder.", lambda r: r.state.run),
     # Health
     gauge(
         "healthy",
-        "1 if the loop and the pipeline tick, MEPs are acknowledged and the disk takes events.",
+        "1 if the loop and the pipeline tick, MEPs are acknowledged and the disk accepts events.",
         lambda r: r.is_healthy,
     ),
     gauge("ready", "1 if feeders may send.", lambda r: not r.problems),
@@ -68,12 +68,12 @@ TABLE = (
     ),
     counter(
         "event_loop_stalls",
-        "Timers of the event loop that came more than 0.25 s late.",
+        "Timers of the event loop that were more than 0.25 s late.",
         lambda r: r.counters.loop_stalls,
     ),
     counters(
         "exceptions",
-        "Contained errors by the part where they appeared.",
+        "Contained errors by part of the node.",
         "where",
         lambda r: r.counters.exceptions.items(),
     ),
@@ -102,23 +102,23 @@ TABLE = (
         "fragments_rejected", "Fragments refused, by reason.", "reason", lambda r: r.counters.fragments_rejected.items()
     ),
     # Feeders and control messages
-    gauge("feeders_connected", "Feeders that have said hello and not goodbye.", lambda r: r.state.feeders_connected),
-    gauge("feeders_expected", "Feeders that the configuration asks for.", lambda r: r.feeders_expected),
+    gauge("feeders_connected", "Feeders that sent a hello and no goodbye.", lambda r: r.state.feeders_connected),
+    gauge("feeders_expected", "Feeders expected by the configuration.", lambda r: r.feeders_expected),
     gauge(
         "feeders_lost",
-        "Feeders of the run that had more to send and have gone or fallen silent.",
+        "Feeders of the run that disconnected or fell silent before the end of their data.",
         lambda r: len(r.state.lost_feeders),
     ),
     gauges(
         "feeder_lost",
-        "1 for some of these.",
+        "1 for some of the lost feeders, by name.",
         "name",
         lambda r: [(name, 1) for name in r.state.lost_feeders[:SHOWN_FEEDERS]],
     ),
     gauge("sources_expected", "Sources of the run; 0 without one.", lambda r: len(r.state.sources)),
     gauges(
         "sources_silent",
-        "Sources that do not deliver while others do, by what their feeder is.",
+        "Sources that do not deliver while others do, by state of their feeder.",
         "feeder",
         lambda r: (
             ("connected", len(r.state.silent_sources) - len(r.state.sources_of_lost_feeders)),
@@ -131,32 +131,38 @@ TABLE = (
     counter("control_messages_rejected", "Control messages refused.", lambda r: r.counters.control_messages_rejected),
     counter(
         "control_messages_unsent",
-        "Messages to feeders gone or not reading.",
+        "Messages not sent because the feeder was gone or did not read.",
         lambda r: r.counters.control_messages_unsent,
     ),
     counters(
-        "hellos_refused", "Hellos of feeders refused, by reason.", "reason", lambda r: r.counters.hellos_refused.items()
+        "hellos_refused", "Refused hellos of feeders, by reason.", "reason", lambda r: r.counters.hellos_refused.items()
     ),
     counters(
         "control_messages_refused",
-        "Other messages refused, by reason.",
+        "Other refused messages, by reason.",
         "reason",
         lambda r: r.counters.messages_refused.items(),
     ),
-    gauge("runs_kept", "Runs that feeders have not confirmed, beside the current one.", lambda r: r.state.runs_kept),
+    gauge("runs_kept", "Earlier runs that their feeders have not confirmed.", lambda r: r.state.runs_kept),
     counter("credits_granted", "MEPs that feeders were allowed to send.", lambda r: r.counters.credits_granted),
-    gauge("credits_outstanding", "MEPs allowed and not yet opened.", lambda r: r.state.credits_outstanding),
+    gauge(
+        "credits_outstanding",
+        "MEPs that feeders may send and that are not yet open.",
+        lambda r: r.state.credits_outstanding,
+    ),
     counter("meps_acknowledged", "MEPs acknowledged to the feeders.", lambda r: r.counters.meps_acknowledged),
     counter("nacks_sent", "Refusals sent to feeders.", lambda r: r.counters.nacks_sent),
-    counter("tap_meps", "MEPs that the tap has published for a recorder.", lambda r: r.counters.tap.meps),
+    counter("tap_meps", "MEPs that the tap published for a recorder.", lambda r: r.counters.tap.meps),
     counter(
         "tap_meps_dropped",
-        "MEPs that the tap has dropped because a recorder was slow.",
+        "MEPs that the tap dropped because a recorder was slow.",
         lambda r: r.counters.tap.dropped,
     ),
     # Shared memory
     gauge(
-        "shared_memory_segments", "Segments of feeders of this machine.", lambda r: r.counters.shared_memory.segments
+        "shared_memory_segments",
+        "Mapped shared-memory segments of feeders on this machine.",
+        lambda r: r.counters.shared_memory.segments,
     ),
     gauge("shared_memory_bytes", "Bytes of these segments.", lambda r: r.counters.shared_memory.bytes),
     counter(
@@ -166,22 +172,24 @@ TABLE = (
     ),
     counter(
         "shared_memory_left",
-        "Segments that were released because their feeder had ended without detaching them.",
+        "Segments released because their feeder ended without detaching them.",
         lambda r: r.counters.shared_memory.left,
     ),
     counters(
         "shared_memory_refused",
-        "Connections to the memory socket that the node has ended, by reason.",
+        "Connections to the memory socket that the node ended, by reason.",
         "reason",
         lambda r: r.counters.shared_memory.refused.items(),
     ),
     # Event building
-    counter("meps_opened", "MEPs of which a fragment arrived.", lambda r: r.counters.meps_opened),
+    counter("meps_opened", "MEPs with at least one received fragment.", lambda r: r.counters.meps_opened),
     counters("meps_closed", "MEPs closed, by reason.", "reason", lambda r: r.counters.meps_closed.items()),
     counter("meps_abandoned", "MEPs open at a forced stop, or revoked.", lambda r: r.counters.meps_abandoned),
     gauge("meps_open", "MEPs in build: opened = closed + abandoned + open.", lambda r: r.state.meps_open),
     counter(
-        "accounting_broken", "Ends of runs with fragments or MEPs in no class.", lambda r: r.counters.accounting_broken
+        "accounting_broken",
+        "Ends of runs at which fragments or MEPs were in no class of the accounting.",
+        lambda r: r.counters.accounting_broken,
     ),
     # Pipeline
     gauges("slots", "Slots by state.", "state", lambda r: r.state.slots.items()),
@@ -191,12 +199,12 @@ TABLE = (
         "memory",
         lambda r: (("device", r.memory.device), ("pinned", r.memory.pinned), ("thread", r.memory.thread)),
     ),
-    gauge("plan_bytes_per_event", "Bytes that the largest batch takes for each event.", lambda r: r.memory.per_event),
+    gauge("plan_bytes_per_event", "Bytes per event of the largest batch.", lambda r: r.memory.per_event),
     counter("batches", "Batches computed.", lambda r: r.counters.batches),
     histograms("stage_seconds", "Time of a batch in a stage.", "stage", lambda r: r.counters.stages.items()),
     histograms(
         "mep_stage_seconds",
-        "Time of a MEP in a stage on the way from its first fragment to its decision.",
+        "Time of a MEP in a stage between its first fragment and its decision.",
         "stage",
         lambda r: r.counters.mep_stages.items(),
     ),
@@ -211,7 +219,7 @@ TABLE = (
     counter("backend_errors", "Batches that the back end could not compute.", lambda r: r.counters.backend_errors),
     counter(
         "meps_not_processed",
-        "MEPs sent to the error stream without being computed, since sessions of the node had ended on them.",
+        "MEPs sent to the error stream without computation, because earlier sessions ended while computing them.",
         lambda r: r.counters.meps_not_processed,
     ),
     counters(
@@ -247,13 +255,13 @@ TABLE = (
     counters("output_messages_sent", "Messages sent.", "output", _of_outputs(lambda output: output.sent)),
     counters(
         "output_messages_dropped",
-        "Messages that the output's policy dropped.",
+        "Messages dropped by the policy of the output.",
         "output",
         _of_outputs(lambda output: sum(output.dropped.values())),
     ),
     counters(
         "output_blocked",
-        "Attempts that the consumer's queue refused.",
+        "Attempts refused by the queue of the consumer.",
         "output",
         _of_outputs(lambda output: output.blocked),
     ),
@@ -263,7 +271,9 @@ TABLE = (
         "output",
         _of_outputs(lambda output: output.queued),
     ),
-    counter("decisions_published", "Decisions handed to the publisher's socket.", lambda r: r.counters.decisions.sent),
+    counter(
+        "decisions_published", "Decisions handed to the socket of the publisher.", lambda r: r.counters.decisions.sent
+    ),
     counters(
         "decisions_dropped",
         "Decisions not published, by reason.",
@@ -271,7 +281,7 @@ TABLE = (
         lambda r: r.counters.decisions.dropped.items(),
     ),
     counter(
-        "decisions_blocked", "Attempts that a full subscriber queue refused.", lambda r: r.counters.decisions.blocked
+        "decisions_blocked", "Attempts refused by a full queue of a subscriber.", lambda r: r.counters.decisions.blocked
     ),
     gauge(
         "decision_subscriptions", "Subscriptions to the decision stream.", lambda r: r.counters.decisions.subscribers
@@ -284,15 +294,15 @@ TABLE = (
     ),
     counters(
         "events_dropped",
-        "Events not written because the disk refused.",
+        "Events not written because the disk refused them.",
         "stream",
         _of_streams(lambda stream: stream.dropped),
     ),
-    counters("write_errors", "Attempts that the disk refused.", "kind", lambda r: r.counters.writer.errors.items()),
+    counters("write_errors", "Write attempts refused by the disk.", "kind", lambda r: r.counters.writer.errors.items()),
     gauge("event_bytes_pending", "Bytes waiting for the disk.", lambda r: r.counters.writer.pending_bytes),
     gauge(
         "output_queue_bytes",
-        "Records and decisions of batches that are gathered and not yet acknowledged.",
+        "Bytes of gathered records and decisions that are not yet acknowledged.",
         lambda r: r.state.output_queue_bytes,
     ),
     counters(
@@ -309,22 +319,22 @@ TABLE = (
     ),
     counter(
         "events_missing",
-        "Acknowledged events that the journal knows and that no file held at the start.",
+        "Acknowledged events of the journal that no file contained at the start.",
         lambda r: r.counters.writer.missing_events,
     ),
     counter(
         "revoked_meps_out_of_reach",
-        "Revoked MEPs whose events are or may be in a finished file.",
+        "Revoked MEPs with events that are or may be in a finished file.",
         lambda r: r.counters.writer.out_of_reach_meps,
     ),
     counter(
         "journal_damage",
-        "Places where the journal was not readable at the start.",
+        "Places where the journal was unreadable at the start.",
         lambda r: r.counters.writer.journal_damage,
     ),
     counter(
         "power_cuts",
-        "Starts after which the machine had been down and the session before had not ended in order.",
+        "Starts after an outage of the machine in which the previous session did not end in order.",
         lambda r: r.counters.writer.power_cuts,
     ),
     counters(
@@ -352,7 +362,11 @@ TABLE = (
         ("command", "outcome"),
         lambda r: r.counters.operation.commands.items(),
     ),
-    gauge("config_version", "Rises with each reload that was applied.", lambda r: r.counters.operation.config_version),
+    gauge(
+        "config_version",
+        "Generation of the configuration; rises with each applied reload.",
+        lambda r: r.counters.operation.config_version,
+    ),
     counters(
         "config_reloads", "Reloads of the configuration.", "outcome", lambda r: r.counters.operation.reloads.items()
     ),
@@ -374,13 +388,13 @@ TABLE = (
     Row(
         Kind.COUNTER,
         "connections_refused",
-        "Connections that a limit has ended.",
+        "Connections ended by a limit.",
         ("socket", "reason"),
         lambda r: r.counters.operation.connections_refused.items(),
     ),
     gauges(
         "unfinished_bytes",
-        "Bytes read from peers that are not yet part of a message taken by the node.",
+        "Bytes read from peers that are not yet part of a complete message.",
         "socket",
         lambda r: r.counters.operation.unfinished_bytes.items(),
     ),

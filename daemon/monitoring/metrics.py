@@ -1,7 +1,7 @@
 """Prometheus metrics, read from the counters at scrape time.
 
 `metric_table` declares them. Naming follows Prometheus' rules: prefix `hltnode_`, base units, `_total` for counters.
-tools/generate_reference.py writes docs/reference/metrics.md from what `NodeCollector.collect` yields.
+tools/generate_reference.py writes docs/reference/metrics.md from the families of `NodeCollector.collect`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildInfo:
-    """What is running: constant labels of `hltnode_build_info`."""
+    """Constant labels of `hltnode_build_info`."""
 
     version: str
     node: str
@@ -38,9 +38,9 @@ class NodeCollector(Collector):
     """Turns a snapshot of `Counters`, `Health` and `NodeState` into metric families, in any thread.
 
     Args:
-        health_ns: time of the clock of the health.
+        health_ns: time of the snapshot on the clock of `Health`.
         monotonic_ns, wall_s: monotonic and Unix time of the snapshot.
-        histograms, histogram_buckets: what the histograms hold, and the most buckets that one of them becomes.
+        histograms, histogram_buckets: content of the histograms, and the maximum number of buckets of each.
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class NodeCollector(Collector):
         self._wall_s = wall_s
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, so that registering does not collect."""
+        """Return nothing, so that registration does not collect."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All families; a known label value is there from the start, with 0."""
+        """All families; each known label value has a sample from the start, with 0."""
         yield from self.of_the_node()
         for family in self.of_sources():
             yield family.as_metric()
 
     def of_sources(self) -> Iterator[SourceFamily]:
-        """The families with a line for each source."""
+        """The families with one line per source."""
         state = self._state
         return source_families(
             self._counters,
@@ -90,7 +90,7 @@ class NodeCollector(Collector):
         )
 
     def of_the_node(self) -> Iterator[Metric]:
-        """All others."""
+        """All other families."""
         readings = Readings(
             counters=self._counters,
             state=self._state,

@@ -1,4 +1,4 @@
-"""What is counted of running the node itself: commands, reloads, connections and refused logins.
+"""Counters of the operation of the node: commands, reloads, connections and refused logins.
 
 Plain integers of the event loop, as in `hltnode.daemon.monitoring.counters`.
 """
@@ -25,26 +25,26 @@ class OperationCounters:
     )
     reloads: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
     last_reload_s: float = 0.0
-    """Unix time of the last reload that was applied; that of the start before the first."""
+    """Unix time of the last applied reload; before the first reload, that of the start."""
     connections: dict[tuple[Endpoint, ConnectionEvent], int] = field(
         default_factory=lambda: {(endpoint, event): 0 for endpoint in SOCKET_ENDPOINTS for event in ConnectionEvent}
     )
     open_connections: dict[Endpoint, int] = field(default_factory=lambda: dict.fromkeys(SOCKET_ENDPOINTS, 0))
-    """Connections that are there now, those that have just been refused included."""
+    """Open connections, including those just refused."""
     connections_refused: dict[tuple[Endpoint, ConnectionRefusal], int] = field(
         default_factory=lambda: {(endpoint, reason): 0 for endpoint in Endpoint for reason in ConnectionRefusal}
     )
     unfinished_bytes: dict[Endpoint, int] = field(default_factory=lambda: {Endpoint.DATA: 0, Endpoint.CONTROL: 0})
-    """Bytes that have been read from peers and are not yet part of a message that the node has taken."""
+    """Bytes read from peers that are not yet part of a complete message."""
     login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(
         default_factory=lambda: {(endpoint, failure): 0 for endpoint in Endpoint for failure in LoginFailure}
     )
 
     def count_refused(self, endpoint: Endpoint, reason: ConnectionRefusal) -> None:
-        """Count a connection that a limit has ended."""
+        """Count a connection ended by a limit."""
         self.connections_refused[endpoint, reason] += 1
 
     @property
     def config_version(self) -> int:
-        """Rises with each reload that was applied; 1 is what the node started with."""
+        """Rises with each applied reload; 1 is the configuration at the start."""
         return 1 + self.reloads[Outcome.OK]

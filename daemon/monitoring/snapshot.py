@@ -1,4 +1,4 @@
-"""Copies of counters, taken between two callbacks of the event loop, so that what is exported belongs together."""
+"""Copies of counters, taken between two callbacks of the event loop, so that exported values are consistent."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -20,8 +20,7 @@ def _values_of(kind: type[Any]) -> Callable[[Any], Any]:
 
 
 def snapshot(value: T) -> T:
-    """A copy that does not change with the original: of a dataclass, a dictionary, a list, a histogram, the counters of
-    sources or a number."""
+    """An independent copy of a dataclass, a dictionary, a list, a histogram, the counters of sources or a number."""
     copied: Any = value
     if isinstance(value, dict):
         copied = {key: each if type(each) in _NUMBERS else snapshot(each) for key, each in value.items()}

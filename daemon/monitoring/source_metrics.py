@@ -1,7 +1,7 @@
-"""What is counted of each readout source, as metrics.
+"""Metrics of each readout source.
 
-A readout has a thousand sources: their lines are most of a scrape. The Prometheus client takes 60 ms to write them, so
-they are written here.
+A readout has a thousand sources, which make most lines of a scrape. The Prometheus client takes 60 ms to write these
+lines, so this module writes them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -21,11 +21,11 @@ class SourceFamily(NamedTuple):
 
     @property
     def is_counter(self) -> bool:
-        """Whether it only rises."""
+        """True for a counter."""
         return self.name.endswith("_total")
 
     def as_metric(self) -> Metric:
-        """The same for the Prometheus client."""
+        """The metric as a family of the Prometheus client."""
         kind = CounterMetricFamily if self.is_counter else GaugeMetricFamily
         family = kind(self.name, self.text, labels=["source"])
         for source, value in self.values:
@@ -33,7 +33,7 @@ class SourceFamily(NamedTuple):
         return family
 
     def render(self) -> str:
-        """Its lines of the page."""
+        """The lines of the metric in /metrics."""
         kind = "counter" if self.is_counter else "gauge"
         name = self.name
         head = f"# HELP {name} {self.text}\n# TYPE {name} {kind}\n"
@@ -43,19 +43,19 @@ class SourceFamily(NamedTuple):
 def source_families(
     counters: Counters, of_run: Iterable[int], silent: Set[int], *, monotonic_ns: int, wall_s: float
 ) -> Iterator[SourceFamily]:
-    """The families, with the sources of the present run alone: those of an earlier one are not missed.
+    """The families, only with the sources of the current run: sources of an earlier run are not missing.
 
-    The times are those at which the counters were taken.
+    The times are those of the snapshot of the counters.
     """
     sources = [(source, counters.sources[source]) for source in of_run]
     yield SourceFamily(
         "hltnode_source_fragments_received_total",
-        "Fragments whose header named the source.",
+        "Fragments with the source in their header.",
         [(source, of.fragments) for source, of in sources],
     )
     yield SourceFamily(
         "hltnode_source_fragment_bytes_received_total",
-        "Bytes of fragments that named the source.",
+        "Bytes of fragments with the source in their header.",
         [(source, of.bytes) for source, of in sources],
     )
     yield SourceFamily(
@@ -65,7 +65,7 @@ def source_families(
     )
     yield SourceFamily(
         "hltnode_source_silent",
-        "1 if others deliver and the source does not.",
+        "1 if other sources deliver and the source does not.",
         [(source, source in silent) for source, _ in sources],
     )
     yield SourceFamily(

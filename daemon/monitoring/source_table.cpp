@@ -25,7 +25,7 @@ nb::object entry_of(const nb::handle& self, SourceCounters* entry)
 nb::object item(const nb::handle& self, uint32_t source)
 {
     SourceCounters* entry = nb::cast<SourceTable&>(self).find(source);
-    if (!entry) throw nb::key_error("a source that is not expected");
+    if (!entry) throw nb::key_error("unexpected source");
     return entry_of(self, entry);
 }
 
@@ -42,7 +42,7 @@ nb::list items(const nb::handle& self)
 
 void add_source_table(nb::module_& module)
 {
-    nb::class_<SourceCounters>(module, "SourceCounters", "What is counted of one readout source")
+    nb::class_<SourceCounters>(module, "SourceCounters", "Counters of one readout source")
         .def(
             "__init__",
             [](SourceCounters* self, uint64_t fragments, uint64_t bytes, uint64_t missing,
@@ -55,7 +55,7 @@ void add_source_table(nb::module_& module)
         .def_rw("bytes", &SourceCounters::bytes)
         .def_rw("missing", &SourceCounters::missing)
         .def_rw("last_seen_ns", &SourceCounters::last_seen_ns, nb::arg().none());
-    nb::class_<SourceTable>(module, "SourceTable", "The counters of the sources that are expected, by source id")
+    nb::class_<SourceTable>(module, "SourceTable", "Counters of the expected sources, by source id")
         .def(nb::init<>())
         .def("expect", &SourceTable::expect, nb::arg("sources"))
         .def("count", &SourceTable::count, nb::arg("source"), nb::arg("nbytes"), nb::arg("now_ns"))

@@ -1,4 +1,4 @@
-// What is counted of each readout source.
+// Counters of each readout source.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,9 +10,9 @@
 #include <vector>
 
 struct SourceCounters {
-    uint64_t fragments = 0;  // whose header could be read, rejected ones included
+    uint64_t fragments = 0;  // with a readable header, including rejected fragments
     uint64_t bytes = 0;
-    uint64_t missing = 0;                 // MEPs that were closed without the source
+    uint64_t missing = 0;                 // MEPs closed without the source
     std::optional<int64_t> last_seen_ns;  // loop time (monotonic, ns) of the last fragment
 };
 
@@ -21,10 +21,10 @@ class SourceTable {
   public:
     SourceTable() : at_(std::size_t{1} << 16, -1) {}
 
-    // Gives each source its entry; what an entry has counted stays.
+    // Creates an entry for each source; existing entries keep their counts.
     void expect(const std::vector<uint16_t>& sources);
 
-    // Null for a source that is not expected. The entry stays where it is.
+    // Null for an unexpected source. The address of an entry does not change.
     SourceCounters* find(uint32_t source)
     {
         return source < at_.size() && at_[source] >= 0 ? &entries_[static_cast<std::size_t>(at_[source])] : nullptr;

@@ -1,1 +1,1 @@
-"""Commands on files of events, without a node."""
+"""Commands on event files, without a node."""

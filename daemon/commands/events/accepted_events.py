@@ -1,4 +1,4 @@
-"""The accepted events of a sample in one MDF file, with the reports that a node writes."""
+"""The accepted events of a sample as one MDF file, with the same reports as those of a node."""
 
 from collections.abc import Sequence
 from typing import BinaryIO
@@ -11,7 +11,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 class AcceptedEvents:
-    """Writes them to a file."""
+    """Writes accepted events to a file."""
 
     def __init__(self, file: BinaryIO, engine: Engine) -> None:
         self.events = 0
@@ -21,7 +21,7 @@ class AcceptedEvents:
         self._file = file
 
     def add(self, events: Sequence[Sequence[RawBank]], output: BatchOutput) -> None:
-        """Append the accepted ones of some events, given with all their banks and the results of their batch."""
+        """Append the accepted events of a batch, given all its events with their banks, and its results."""
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
         decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)

@@ -1,9 +1,9 @@
 """A sample on the workers of a Dask cluster, with the results of one machine.
 
-The sample is divided into ranges of events. A worker reads the events of a range itself, so it needs the files under
-the same path, and the same version of hltnode; it checks that it has the same trigger configuration and the same
-geometry. A range whose worker has died is given to another one by the scheduler. Results are taken in the order of the
-sample, and the number of ranges that are on their way bounds the memory of this process.
+The sample is divided into ranges of events. A worker reads the events of its ranges, so it needs the files under the
+same path, and the same version of hltnode. It checks that it has the same trigger configuration and geometry. The
+scheduler gives the range of a dead worker to another worker. Results are merged in the order of the sample; the number
+of ranges in flight bounds the memory of this process.
 """
 
 import asyncio
@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from distributed import Client
 
 EVENTS_PER_RANGE = 4 * EVENTS_PER_MEP
-"""Some 0.1 s to 1 s of a core: far more than a task costs, and little is lost with a worker. Whole MEPs, so that events
-are packed as on one machine."""
+"""0.1 s to 1 s of a core: long compared to the overhead of a task, short enough that a dead worker costs little.
+
+Whole MEPs, so that events are packed as on one machine."""
 
 RANGES_PER_THREAD = 4
-"""Ranges on their way for each thread of the workers: enough that none waits while results are taken in order."""
+"""Ranges in flight per worker thread: enough that no thread waits while results are merged in order."""
 
 CONNECT_SECONDS = 30.0
 LOOK_SECONDS = 3.0
@@ -43,7 +44,7 @@ LOCAL = "local:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What a worker must have so that its results are those of this machine."""
+    """Properties of a worker that its results depend on; they must equal those of this machine."""
 
     version: str
     tck: int
@@ -54,8 +55,10 @@ class Expected:
 
 @contextmanager
 def dask_client(scheduler: str) -> "Iterator[Client]":
-    """A client of a scheduler that has workers, given by its address, or of `local:N`, N worker processes that end with
-    it. Raises ValueError, which says what is wrong."""
+    """A client of a scheduler with workers.
+
+    scheduler: its address, or `local:N` for N worker processes that end with the client. Raises ValueError.
+    """
     if find_spec("distributed") is None:
         raise ValueError("--dask needs distributed: pip install -e '.[dask]' in the folder of hltnode")
     from distributed import Client, LocalCluster
@@ -67,11 +70,11 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
 
     with _no_longer_than_needed(scheduler, LocalCluster) as (address, n_workers):
         try:
-            # A client that has found no scheduler holds up the end of the process for a minute.
+            # Check the address first: a client without a scheduler delays the exit of the process by a minute.
             asyncio.run(look())
             client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
-            raise ValueError(f"{scheduler}: no Dask scheduler answers there: {error}") from error
+            raise ValueError(f"{scheduler}: no Dask scheduler answers: {error}") from error
         with client:
             try:
                 client.wait_for_workers(n_workers, timeout=CONNECT_SECONDS)
@@ -84,30 +87,30 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
 
 @contextmanager
 def _no_longer_than_needed(scheduler: str, cluster_type: Any) -> Iterator[tuple[str, int]]:
-    """Address of the scheduler, and the number of workers to wait for; those of `local:N` are started and ended."""
+    """Address of the scheduler and number of workers to wait for; starts and ends the workers of `local:N`."""
     if not scheduler.startswith(LOCAL):
         yield scheduler, 1
         return
     number = scheduler.removeprefix(LOCAL)
     if not number.isdigit() or int(number) == 0:
-        raise ValueError(f"--dask {scheduler}: local:N needs the number of worker processes")
+        raise ValueError(f"--dask {scheduler}: expected local:N with the number of worker processes")
     with cluster_type(
         n_workers=int(number),
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
         dashboard_address=None,
-        # The memory of an engine is bounded by the limits of its batches.
+        # The limits of its batches already bound the memory of an engine.
         memory_limit=None,
     ) as local:
         yield local.scheduler_address, int(number)
 
 
 def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, accepted: bool) -> Iterator[PartResult]:
-    """The results of all events of some files, in their order.
+    """The results of all events of some files, in the order of the files.
 
-    Raises EventFileError for a file, ValueError for a worker that has something else than this machine, or for a range
-    with which several workers have died.
+    Raises EventFileError for a file, ValueError for a worker that differs from this machine, or for a range that killed
+    several workers.
     """
     from distributed import KilledWorker
 
@@ -130,19 +133,19 @@ def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, a
             except KilledWorker as error:
                 last = part.first + part.n_events - 1
                 raise ValueError(
-                    f"events {part.first} to {last}: each worker that had them has died: {error}"
+                    f"events {part.first} to {last}: each worker that processed them died: {error}"
                 ) from error
             pending.popleft()
             future.release()
             submit(1)
             yield from results
     finally:
-        # After Ctrl-C or an error workers are not to go on with what is no longer wanted.
+        # After Ctrl-C or an error, workers must stop the remaining tasks.
         client.cancel([future for _, future in pending], force=True)
 
 
 def expected_of(setup: Setup) -> Expected:
-    """What a worker must have for a setup, as this machine has it."""
+    """The properties of this machine that a worker must share, for a setup."""
     chain, configuration = setup.load()
     return Expected(
         version=version("hltnode"),
@@ -153,7 +156,7 @@ def expected_of(setup: Setup) -> Expected:
 
 
 def _as_workers_find_it(setup: Setup, client: "Client") -> Setup:
-    """The setup with absolute paths; the cores of one machine are shared by the workers on it."""
+    """The setup with absolute paths; the workers on one machine share its cores."""
     threads = setup.threads
     if not threads:
         hosts = [worker["host"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
@@ -166,13 +169,13 @@ def _as_workers_find_it(setup: Setup, client: "Client") -> Setup:
     )
 
 
-# One engine in a worker process, for all its ranges.
+# A worker process uses one engine for all its ranges.
 _processors: dict[tuple[Expected, Setup], EventProcessor] = {}
 _one_range_at_a_time = threading.Lock()
 
 
 def process_range(expected: Expected, setup: Setup, part: EventRange, accepted: bool) -> list[PartResult]:
-    """Process a range in a worker. Raises ValueError, which names the worker, where it lacks what is expected."""
+    """Process a range in a worker. Raises ValueError, which names the worker, if its properties differ."""
     from distributed import get_worker
 
     worker = get_worker().address
@@ -189,7 +192,7 @@ def process_range(expected: Expected, setup: Setup, part: EventRange, accepted: 
 
 
 def checked_processor(expected: Expected, setup: Setup, worker: str) -> EventProcessor:
-    """An event processor that has what is expected. Raises ValueError, which names the worker."""
+    """An event processor with the expected properties. Raises ValueError, which names the worker."""
     processor = EventProcessor(setup)
     engine = processor.engine
     has = Expected(
@@ -204,7 +207,7 @@ def checked_processor(expected: Expected, setup: Setup, worker: str) -> EventPro
         if mine != wanted:
             processor.close()
             raise ValueError(
-                f"worker {worker} on {socket.gethostname()} has another {what}"
+                f"worker {worker} on {socket.gethostname()}: different {what}"
                 + ("" if what == "histograms" else f", {mine} instead of {wanted}")
             )
     return processor

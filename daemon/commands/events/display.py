@@ -43,25 +43,30 @@ def display(
             "--output",
             "-o",
             metavar="FILE.html|.png",
-            help="Picture to write; its suffix, .html or .png, is the format.",
+            help="Picture to write; the suffix .html or .png selects the format.",
         ),
     ],
     event: Annotated[
-        int | None, typer.Option("--event", min=0, help="Which event of the file, counted from 0; the first if none.")
+        int | None,
+        typer.Option(
+            "--event", min=0, help="Index of the event in the file, counted from 0; default: the first event."
+        ),
     ] = None,
     event_number: Annotated[
-        int | None, typer.Option("--event-number", min=0, help="The event with this number, as ODIN has it.")
+        int | None, typer.Option("--event-number", min=0, help="Event number in ODIN, instead of --event.")
     ] = None,
-    run: Annotated[int | None, typer.Option("--run", min=0, help="With --event-number: the event of this run.")] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", min=0, help="With --event-number: run number of the event.")
+    ] = None,
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+        str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
     ] = AUTO,
     geometry: GeometryOption = None,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Draw an event of FILE: hits, tracks, vertices, the lines that accept it, and its truth if it has any.
+    """Draw an event of FILE: hits, tracks, vertices, accepting lines, and truth if available.
 
     HTML is interactive and needs no network; PNG needs the extra "plot".
 
@@ -69,11 +74,11 @@ def display(
     """
     with user_errors():
         if output.suffix not in _SUFFIXES:
-            raise ValueError(f"{output}: the suffix has to be one of {', '.join(_SUFFIXES)}")
+            raise ValueError(f"{output}: expected one of {', '.join(_SUFFIXES)} as suffix")
         if event is not None and event_number is not None:
-            raise ValueError("--event counts in the file, --event-number is that of ODIN: give one of them")
+            raise ValueError("expected only one of --event (index in the file) and --event-number (number in ODIN)")
         if run is not None and event_number is None:
-            raise ValueError("--run belongs to --event-number")
+            raise ValueError("expected --event-number with --run")
         if output.suffix == ".png":
             require_packages("a PNG", "matplotlib")
         require_writable(output, reads=(file, trigger))
@@ -104,14 +109,14 @@ def display(
 def find_event(
     tool: Display[Any], file: Path, place: int, event_number: int | None, run: int | None
 ) -> tuple[int, Sequence[RawBank]]:
-    """An event of a file with its place in it, by that place or by its number. Raises EventFileError."""
+    """An event of a file and its index, found by index or by event number. Raises EventFileError."""
     events: Iterator[tuple[int, Sequence[RawBank]]] = enumerate(read_events(file))
     seen = -1
     if event_number is None:
         for found in islice(events, place, None):
             return found
         n = sum(1 for _ in read_events(file))
-        raise EventFileError(f"{file}: no event {place}: it has {n}, counted from 0")
+        raise EventFileError(f"{file}: no event {place}: the file has {n} events, counted from 0")
     for seen, banks in events:
         of_run, number = tool.run_and_event(banks)
         if number == event_number and run in (None, of_run):
@@ -121,7 +126,7 @@ def find_event(
 
 
 def _warn_of_damage(file: Path) -> None:
-    """The event may be whole in a file that is not: a copy that was cut short has fewer events than it should."""
+    """Warn about a damaged file, even if the event is intact: a truncated copy has too few events."""
     try:
         for _ in event_counts(file):
             pass

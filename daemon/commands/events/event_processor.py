@@ -1,4 +1,5 @@
-"""Events of files through the pipeline of a node, without sockets: what a process does with its part of a sample."""
+"""Runs events of files through the pipeline of a node, without sockets: the work of a process on its part of a
+sample."""
 
 import hashlib
 import io
@@ -37,14 +38,14 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
-"""MEPs that are encoded before the time measurement starts; bounds the memory for long files."""
+"""MEPs encoded before the time measurement starts; this bounds the memory for long files."""
 
 LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What an event processor is made of. Every process that has the files makes the same from it."""
+    """The settings of an event processor. Every process with access to the files creates the same processor."""
 
     chain: str
     trigger: Path | None
@@ -56,16 +57,16 @@ class Setup:
     encoding: str
 
     def load(self) -> tuple[TriggerChain, TriggerConfig]:
-        """Chain and trigger configuration. Raises ValueError, which names what is wrong where."""
+        """Chain and trigger configuration. Raises ValueError, which names the file and the error."""
         chain = installed_chain(self.chain)
         check_encoding(chain.readout, self.encoding)
         return chain, chain.load_trigger(self.trigger, self.sequence)
 
 
 class EventProcessor:
-    """An engine of a setup, and what runs events through it. For one thread.
+    """An engine of a setup, and the pipeline that runs events through it. For use by one thread.
 
-    Raises ValueError, which names what is wrong with the setup, and BackendError.
+    Raises ValueError for an invalid setup, and BackendError.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -91,14 +92,14 @@ class EventProcessor:
         accepted: bool = False,
         processed: Callable[[int], None] = lambda _: None,
     ) -> Iterator[PartResult]:
-        """Process consecutive events, in parts that bound the memory.
+        """Process consecutive events, in parts of bounded memory.
 
-        first_event_id: number of the first one in the sample, a multiple of EVENTS_PER_MEP; times: how often the
-        pipeline runs them, they count once in all results but `events`; accepted: write those that are accepted;
-        processed: called with the number of events that were processed since the last call.
+        first_event_id: index of the first event in the sample, a multiple of EVENTS_PER_MEP; times: number of runs
+        through the pipeline, which count once in all results except `events`; accepted: if true, encode the accepted
+        events; processed: called with the number of events processed since the last call.
 
-        `seconds` is the time in the pipeline; reading of files and the first touch of memory, which a node has behind
-        it when it reports ready, are not counted.
+        `seconds` is the time in the pipeline. It excludes the reading of files and the first touch of memory, which a
+        node does before it reports ready.
         """
         chain, encoding = self.engine.chain, self._setup.encoding
         meps = encode_meps(chain, events, EVENTS_PER_MEP, encoding, LIMITS.input_bytes, first_event_id)
@@ -153,7 +154,7 @@ class EventProcessor:
 
 
 def hash_of(constants: Mapping[str, NDArray[np.uint8]]) -> str:
-    """SHA-256 of constants and their names."""
+    """SHA-256 of the constants and their names."""
     found = hashlib.sha256()
     for name in sorted(constants):
         found.update(name.encode() + b"\0")
@@ -168,7 +169,7 @@ def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
 
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
-    """The MEPs of a chunk, `times` times. One that does not fill a MEP is packed several times into one."""
+    """The MEPs of a chunk, `times` times. A chunk smaller than a MEP is packed several times into one MEP."""
     events = [banks for mep in chunk for banks in mep.events]
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
@@ -178,7 +179,7 @@ def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) 
 
 
 def _copy(batch: CompletedBatch) -> BatchOutput:
-    """A copy of the results of a batch, because the next batch overwrites them."""
+    """A copy of the results of a batch; the next batch overwrites the original."""
     return batch.workspace.output.copy()
 
 
@@ -210,7 +211,7 @@ def _per_event(
 
 
 def _fired(words: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:
-    """bool[events, lines]: which lines selected each event; `words` is u32[events, words]."""
+    """bool[events, lines]: the lines that selected each event; `words` is u32[events, words]."""
     return np.unpackbits(words.view(np.uint8), axis=1, count=n_lines, bitorder="little").view(np.bool_)
 
 
@@ -220,7 +221,7 @@ def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[lis
 
 
 def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
-    """Run and event number from the ODIN bank; None without a readable one (the event is flagged)."""
+    """Run and event number from the ODIN bank; None without a readable bank (the event is flagged)."""
     for bank in banks:
         if bank.type == BankType.ODIN:
             try:

@@ -1,4 +1,4 @@
-"""hltnode inspect: the content of an event file, and the memory that the sequence takes."""
+"""hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 @dataclass(slots=True)
 class FileSummary:
-    """Counts over the events of a file, whose banks have the names of a readout."""
+    """Counts over the events of a file; the readout gives the names of the banks."""
 
     readout: Readout
     reports: ReportSummary
@@ -100,20 +100,25 @@ def inspect(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", metavar="FILE", help="With --plan: the node whose batches are planned (TOML)."),
+        typer.Option("--config", metavar="FILE", help="With --plan: configuration of the node (TOML)."),
     ] = None,
     tck: Annotated[
         list[Path] | None,
-        typer.Option("--tck", metavar="FILE", help="Document of a trigger configuration that names lines; repeatable."),
+        typer.Option(
+            "--tck", metavar="FILE", help="Document of a trigger configuration with the names of lines; repeatable."
+        ),
     ] = None,
     chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
 ) -> None:
-    """Show the content of FILE: events, runs, banks, and what the lines of the trigger accepted. Fails at the first
-    record that is damaged. Lines have names where the configuration is built-in, given with --tck, or lies as a
-    document (0x1234ABCD.json) beside FILE, where a node puts it.
+    """Show the content of FILE: events, runs, banks, and the events accepted by each line.
 
-    With --plan: how much memory a slot takes, by algorithm and back end; that of a node's defaults if none is given.
+    The command fails at the first damaged record.
+
+    Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
+    writes beside FILE.
+
+    With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node or for --config.
 
     Examples: hltnode inspect accepted_0001.mdf; hltnode inspect --plan --config node.toml
     """
@@ -121,7 +126,7 @@ def inspect(
         require_writable(json, reads=(file, config, *(tck or ())))
         if plan:
             if file is not None:
-                raise ValueError("--plan takes no FILE: it is about the sequence")
+                raise ValueError("expected no FILE with --plan, which describes the sequence")
             node = load_config(config)
             of_node = installed_chain(node.trigger.chain)
             trigger = of_node.load_trigger(node.trigger.file)
@@ -131,9 +136,9 @@ def inspect(
             print_plan(report, Console(emoji=False))
             return
         if file is None:
-            raise ValueError("give a FILE, or --plan")
+            raise ValueError("expected a FILE, or --plan")
         if (slot_bytes, max_events, config) != (None, None, None):
-            raise ValueError("--slot-bytes, --max-events and --config belong to --plan")
+            raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
         documents = [*built_in_documents(of_chain), *map(TckDocument.load, tck or ())]
         _inspect_file(file, of_chain.readout, documents, json)
@@ -152,7 +157,7 @@ def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | 
 
 
 def _document_beside(file: Path, tck: int) -> TckDocument | None:
-    """A document that cannot be used costs the names of lines and nothing else."""
+    """An unusable document is only a warning: the output then lacks the names of lines."""
     try:
         return document_beside(file, tck)
     except TriggerConfigError as error:

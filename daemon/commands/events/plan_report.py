@@ -11,11 +11,11 @@ from hltnode.processing.framework.memory_plan import MemoryPlan, plan_memory
 
 MIB = 1 << 20
 FUSES_EVENTS = {"cuda": False, "cpu": True}
-"""Back ends, and whether they take an event through several algorithms before the next one."""
+"""Back ends; True: fuses algorithms, so that an event passes several of them before the next event."""
 
 
 def plan_report(sequence: AlgorithmSequence, limits: BatchLimits) -> dict[str, Any]:
-    """The JSON object of `hltnode inspect --plan`; what stands outside `backends` is of a CUDA device."""
+    """The JSON object of `hltnode inspect --plan`; values outside `backends` describe a CUDA device."""
     backends = {
         name: _of_backend(
             plan_memory(sequence, limits, fuse_events=fuses),
@@ -62,7 +62,7 @@ def _of_backend(plan: MemoryPlan, unshared: MemoryPlan) -> dict[str, Any]:
 
 
 def print_plan(report: dict[str, Any], console: Console) -> None:
-    """The report as tables for people."""
+    """The report as text tables."""
     limits = report["limits"]
     console.print(f"A batch of {limits['events']} events and {_mib(limits['input_bytes'])} MiB of input")
     totals = Table("back end", "MiB / slot", "KiB / event", "MiB / thread", "MiB / slot, nothing shared")

@@ -1,4 +1,4 @@
-"""hltnode process: the pipeline of the node on files, without sockets."""
+"""hltnode process: runs the pipeline of the node on files, without sockets."""
 
 import time
 from collections import Counter
@@ -47,11 +47,9 @@ def process(
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
-    repeat_count: Annotated[
-        int, typer.Option("--repeat", min=1, help="Number of times that the files are processed.")
-    ] = 1,
+    repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Number of passes over the files.")] = 1,
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+        str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
     ] = AUTO,
     chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
@@ -68,13 +66,14 @@ def process(
         str | None,
         typer.Option(
             metavar="SCHEDULER",
-            help="Process them on the workers of this Dask scheduler (tcp://HOST:PORT), or in N processes (local:N).",
+            help="Process on the workers of this Dask scheduler (tcp://HOST:PORT), or in N processes (local:N).",
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Reconstruct and select the events of FILES; ends with the rate of each line, if every event stands for a bunch
-    crossing (`hltnode rates` has more).
+    """Reconstruct and select the events of FILES.
+
+    The output ends with the rate of each line, if every event is one bunch crossing (`hltnode rates` shows more).
 
     Example: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json
     """
@@ -82,14 +81,14 @@ def process(
         require_writable(json, accepted, histograms, reads=[*files, trigger])
         require_files(*files)
         if dask is not None and repeat_count > 1:
-            raise ValueError("--repeat measures this process, it does not go with --dask")
+            raise ValueError("expected only one of --repeat, which measures this process, and --dask")
         setup = Setup(
             chain=chain,
             trigger=trigger,
             sequence=sequence,
             geometry=geometry,
             backend=backend,
-            # On the workers of a cluster: one thread for each core there.
+            # With Dask, 0 threads means one per core of the worker.
             threads=thread_count(threads) if dask is None else threads,
             device=device,
             encoding=encoding,
@@ -134,10 +133,10 @@ def process_files(
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. The document of the trigger configuration is written beside `accepted`.
 
-    dask: whose workers process the events, this process if None; `seconds` is then the time from the first range to
-    the last result, and else that of the pipeline (EventProcessor.process).
+    dask: scheduler whose workers process the events; None: this process. `seconds` is the time of the pipeline
+    (EventProcessor.process); with Dask, the time from the first range to the last result.
 
-    Raises ValueError for the setup, and EventFileError, also for a file of which the chain reads no source.
+    Raises ValueError for the setup, and EventFileError, also for a file without any source that the chain reads.
     """
     chain, configuration = setup.load()
     document = chain.document(configuration)
@@ -186,7 +185,7 @@ def process_files(
 def _process_here(
     files: Sequence[Path], setup: Setup, times: int, result: SampleResult, processed: Callable[[int], None]
 ) -> None:
-    # Errors of the setup come before those of the files.
+    # Report errors of the setup before errors of the files.
     processor = EventProcessor(setup)
     try:
         for path in files:
@@ -200,8 +199,8 @@ def _process_here(
 
 
 def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
-    """Each event counts once, however often it is processed."""
+    """Each event counts once, independent of repetitions."""
     held = list(contents(result.histograms, result.histogram_counts))
     moved = write_beside(path, root_bytes(held, {"tck": tck}))
     if moved is not None:
-        console.print(f"{path} was there: it is {moved} now", highlight=False)
+        console.print(f"{path} existed: it is now {moved}", highlight=False)

@@ -1,4 +1,4 @@
-"""hltnode replay-check: whether the decisions recorded in a file come out again."""
+"""hltnode replay-check: checks that the recorded decisions of a file are reproduced."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -39,12 +39,12 @@ from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
 EVENTS_PER_MEP = 64
 LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 SHOWN = 10
-"""Differences that are listed, for each back end."""
+"""Most listed differences per check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event and the lines that accepted it when it was recorded."""
+    """An event and its recorded decisions."""
 
     banks: Sequence[RawBank]
     lines: tuple[bool, ...]
@@ -59,33 +59,34 @@ class Configuration:
 
     @property
     def name(self) -> str:
-        """The key as people write it."""
+        """The key as text: 0x1234ABCD."""
         return f"0x{self.tck:08X}"
 
 
 def replay_check(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF file with the events that a node kept.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF file with kept events of a node.")],
     trigger: Annotated[
         Path | None,
         typer.Option(
             "--trigger",
             metavar="FILE",
-            help="Its trigger configuration (TOML, or a TCK document), unless that is built-in.",
+            help="Trigger configuration of the events (TOML, or a TCK document), unless it is built-in.",
         ),
     ] = None,
     geometry: GeometryOption = None,
     device: DeviceOption = 0,
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+        str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
     ] = AUTO,
     chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
 ) -> None:
-    """Compute the events of FILE again with the trigger configuration that their reports name, and compare every
-    decision of every line: on the CPU with one, two, three threads and one per core, once more with lines that NumPy
-    evaluates, and on a GPU where there is one. Exit code 1 where a decision differs.
+    """Compute the events of FILE again with the trigger configuration of their reports, and compare all decisions.
 
-    The configuration is one that is built-in, that is given, or whose document (0x1234ABCD.json) lies beside FILE.
+    The comparison covers every line on the CPU with one, two and three threads and one per core, once with lines
+    evaluated by NumPy, and on a GPU if there is one. Exit code 1 if a decision differs.
+
+    The configuration is built-in, given, or a document (0x1234ABCD.json) beside FILE.
 
     Example: hltnode replay-check accepted_0001.mdf --trigger 0x1234ABCD.json
     """
@@ -115,13 +116,13 @@ def replay_check(
         for difference in check["first"]:
             typer.echo(f"  event {difference['event']}, {difference['line']}: was {difference['recorded']}")
     if not_computed:
-        typer.echo(f"{not_computed} events had not been computed when they were recorded")
+        typer.echo(f"{not_computed} events had been recorded without computation")
     raise typer.Exit(0 if identical else 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where lines are computed."""
+    """A back end with settings, on which lines are computed."""
 
     backend: str
     threads: int = 1
@@ -137,7 +138,7 @@ def _places() -> Iterator[Place]:
 
 
 def _configurations(chain: TriggerChain, path: Path | None) -> dict[int, Configuration]:
-    """The configurations that are known, by TCK: the built-in ones, and that of a file."""
+    """The known configurations by TCK: the built-in ones, and that of a file."""
     triggers = [chain.load_trigger(None, sequence) for sequence in chain.sequences or (None,)]
     if path is not None:
         triggers.append(chain.load_trigger(path))
@@ -146,7 +147,7 @@ def _configurations(chain: TriggerChain, path: Path | None) -> dict[int, Configu
 
 
 def _require_given(file: Path, chain: TriggerChain, path: Path | None, configuration: Configuration) -> None:
-    """Raise ValueError if the events of a file were decided on by another configuration than the one given."""
+    """Raise ValueError if the configuration of the events differs from the given one."""
     if path is None:
         return
     given = chain.load_trigger(path)
@@ -158,7 +159,7 @@ def _require_given(file: Path, chain: TriggerChain, path: Path | None, configura
 def _read(
     file: Path, chain: TriggerChain, configurations: dict[int, Configuration]
 ) -> tuple[list[Recorded], int, Configuration]:
-    """The events that were computed, the number of others, and the configuration that all of them had."""
+    """The computed events, the number of other events, and their common configuration."""
     found: Configuration | None = None
     recorded: list[Recorded] = []
     not_computed = 0
@@ -207,7 +208,7 @@ def _check(
     device: int,
     encoding: str,
 ) -> dict[str, Any]:
-    """Compute the events at one place and compare."""
+    """Compute the events on one back end and compare the decisions."""
     engine = chain.create_engine(
         create_backend(place.backend, chain.kernels, threads=place.threads, device=device, compiles=place.compiles),
         chain.with_sequence(configuration.trigger.sequence).load_geometry(geometry),

@@ -1,4 +1,4 @@
-"""What the trigger's banks of a file say: which lines accepted how many events, and what they selected."""
+"""Summary of the trigger banks of a file: accepted events and selected objects by line."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -22,20 +22,20 @@ CLASS_NAMES = {int(class_id): class_id.name.lower() for class_id in ClassId}
 
 @dataclass(slots=True)
 class Decisions:
-    """Of the events with one TCK and task."""
+    """Summary of the events with one TCK and task."""
 
     events: int = 0
     n_lines: int = 0
     accepts: Counter[int] = field(default_factory=Counter)
     candidates: Counter[int] = field(default_factory=Counter)
     selected: defaultdict[int, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    """Of each line: selected objects by class."""
+    """Selected objects by class, for each line."""
 
 
 class ReportSummary:
-    """Counts over the banks of the trigger. Banks of versions that are not known are left out.
+    """Counts over the banks of the trigger. Banks of unknown versions are skipped.
 
-    documents: trigger configurations whose lines and counters have names. find: looks for that of another TCK.
+    documents: trigger configurations with the names of lines and counters. find: finds the document of another TCK.
     """
 
     def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
@@ -46,7 +46,7 @@ class ReportSummary:
             self._know(document)
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
         self._of_event: Decisions | None = None
-        """To which the event belongs; its decision report stands in front of what was selected."""
+        """Summary of the current event; its decision report precedes its selection reports."""
         self._routing: Counter[int] = Counter()
         self._objects: Counter[int] = Counter()
         self._summaries: Counter[int] = Counter()
@@ -65,7 +65,7 @@ class ReportSummary:
         self._schemas[schema.key] = schema
 
     def add(self, banks: Sequence[RawBank]) -> None:
-        """The banks of one event. Raises ProtocolError for one that is damaged."""
+        """Count the banks of one event. Raises ProtocolError for a damaged bank."""
         self._of_event = None
         for bank in banks:
             read = self._readers.get((bank.type, bank.version))
@@ -139,7 +139,7 @@ class ReportSummary:
         }
 
     def _name(self, tck: int, decision_id: int) -> str | None:
-        """The name of a line, None where the configuration is not known."""
+        """The name of a line; None if the configuration is unknown."""
         names = self._documents[tck].line_names if tck in self._documents else ()
         return names[decision_id - 1] if 0 < decision_id <= len(names) else None
 
@@ -149,7 +149,7 @@ def _by_name(objects: Counter[int]) -> dict[str, int]:
 
 
 def print_reports(result: dict[str, Any], console: Console) -> None:
-    """The object `trigger` for people; nothing for a file without banks of the trigger."""
+    """The object `trigger` as text; empty for a file without banks of the trigger."""
     for decisions in result["decisions"]:
         columns = ("id", "line", "events", "candidates", "selected")
         table = Table(*columns, title=f"TCK {decisions['tck']}, task {decisions['task']}")
@@ -162,5 +162,5 @@ def print_reports(result: dict[str, Any], console: Console) -> None:
         if values:
             console.print(f"{title}: " + ", ".join(f"{name}: {n}" for name, n in values.items()))
     for summary in result["lumi_summaries"]:
-        means = ", ".join(f"{name} {value:.2f}" for name, value in summary["means"].items()) or "counters not known"
+        means = ", ".join(f"{name} {value:.2f}" for name, value in summary["means"].items()) or "unknown counters"
         console.print(f"{summary['events']} luminosity summaries, schema {summary['key']}: {means}")

@@ -1,6 +1,6 @@
-"""What comes of the events of a sample: of some consecutive ones, and, merged, of all.
+"""Results of the events of a sample: of a range of events, and merged for the sample.
 
-It is the same however the sample was divided, and wherever its parts were processed.
+Results do not depend on the division of the sample, nor on the machine that processed a part.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from hltnode.processing.selection.studies.rates import RateCounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
-    """What came of some consecutive events.
+    """Results of consecutive events.
 
     per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
-    Workspace.take_histogram_counts; rates: of the lines, without scans; accepted: MDF records of the accepted events,
-    empty where they were not asked for; events: how many were processed, repetitions included; seconds: in the
-    pipeline; worker: who did it, "" for this process.
+    Workspace.take_histogram_counts; rates: rates of the lines, without scans; accepted: MDF records of the accepted
+    events, empty if not requested; events: number of processed events, including repetitions; seconds: time in the
+    pipeline; worker: address of the worker, "" for this process.
     """
 
     per_event: list[dict[str, Any]]
@@ -38,7 +38,7 @@ class PartResult:
 
 @dataclass(slots=True)
 class SampleResult:
-    """The parts of a sample, added in its order. The records of accepted events go to `accepted` at once."""
+    """The merged parts of a sample, added in order. Records of accepted events are written to `accepted` at once."""
 
     collections: Sequence[str]
     lines: Sequence[str]
@@ -60,11 +60,14 @@ class SampleResult:
         self.rates = RateCounts(self.lines)
 
     def add(self, part: PartResult) -> None:
-        """Add the events behind those that are there. Raises ValueError for a part from another back end, whose
-        floating point results may differ in the last bit."""
+        """Append the next events.
+
+        Raises ValueError for a part from another back end, because its floating-point results may differ in the last
+        bit.
+        """
         if self.backend and part.backend != self.backend:
             raise ValueError(
-                f"worker {part.worker} computes on {part.backend}, others on {self.backend}: choose one by --backend"
+                f"worker {part.worker} computes on {part.backend}, others on {self.backend}: choose one with --backend"
             )
         self.backend, self.threads = part.backend, part.threads
         if self.accepted is not None:

@@ -1,4 +1,4 @@
-"""hltnode simulate: events with truth, written as genuine raw banks."""
+"""hltnode simulate: simulates events with truth and writes them as genuine raw banks."""
 
 import time
 from contextlib import closing
@@ -32,11 +32,13 @@ def simulate(
     output: Annotated[
         Path,
         typer.Option(
-            "-o", "--output", metavar="FILE.mdf|.mep", help="File to write; its suffix, .mdf or .mep, is the format."
+            "-o", "--output", metavar="FILE.mdf|.mep", help="File to write; the suffix .mdf or .mep selects the format."
         ),
     ],
     seed: Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same events.")] = 1,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes; 0: one per core. Changes no event.")] = 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=0, help="Processes; 0: one per core. The events do not depend on it.")
+    ] = 1,
     run: Annotated[int, typer.Option("--run", min=0, max=0xFFFFFFFF, help="Run number.")] = DEFAULT_RUN,
     geometry: GeometryOption = None,
     json: JsonOption = None,
@@ -75,7 +77,7 @@ def _format_of(output: Path) -> FileFormat:
             return "mdf"
         case ".mep":
             return "mep"
-    raise ValueError(f"{output}: the name must end in .mdf or .mep")
+    raise ValueError(f"{output}: expected a name that ends in .mdf or .mep")
 
 
 def _write(sample: SimulatedSample, n: int, jobs: int, output: Path) -> int:

@@ -1,1 +1,1 @@
-"""Commands that send MEPs to nodes, and that record those of a tap."""
+"""Commands that send MEPs to nodes or record MEPs from a tap."""

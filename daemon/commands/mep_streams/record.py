@@ -1,4 +1,4 @@
-"""hltnode record: the input of a running node to files of Run-3 MEPs."""
+"""hltnode record: writes the input of a running node to Run-3 MEP files."""
 
 import signal
 import time
@@ -27,33 +27,35 @@ from hltnode.daemon.recorder.mep_assembly import MepAssembly
 from hltnode.daemon.recorder.mep_files import MepFiles
 from hltnode.protocol.errors import MessageError
 
-# A node from which nothing comes is named after this time, and again.
+# After this time without data the recorder names the silent node, and repeatedly so.
 SILENT_SECONDS = 5.0
 POLL_MS = 200
-# Messages that wait in this process; the node's own buffer is behind them.
+# Messages that wait in this process; the buffer of the node holds further ones.
 QUEUE = 256
-_NO_TAP = "what answers there is not the tap of a node (tap.endpoint)"
+_NO_TAP = "expected the tap of a node (tap.endpoint)"
 
 
 def record(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go: run_RUN_NUMBER.mep.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder for the files run_RUN_NUMBER.mep.")],
     tap: Annotated[str, typer.Option("--from", metavar="ENDPOINT", help="Tap of the node (tap.endpoint).")],
     meps: Annotated[int | None, typer.Option("--meps", min=1, help="End after this number of MEPs.")] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after this time.")] = None,
-    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="End before the files are larger.")] = 100 << 30,
-    max_file_bytes: Annotated[int, typer.Option("--max-file-bytes", min=1, help="Size of one file.")] = 2 << 30,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", min=1, help="End before the files exceed this size in total.")
+    ] = 100 << 30,
+    max_file_bytes: Annotated[int, typer.Option("--max-file-bytes", min=1, help="Largest size of one file.")] = 2 << 30,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for a node that is not there yet; else only three seconds.")
+        bool, typer.Option("--wait", help="Wait for a node that is not running yet; otherwise only three seconds.")
     ] = False,
     server_key: ServerKeyOption = None,
     key_file: KeyFileOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Record what a running node takes, so that `hltnode replay` gives it to a node once more, bit by bit.
+    """Record the input of a running node, for bit-exact repetition with `hltnode replay`.
 
-    The node does not wait for the recorder: MEPs for which this one is too slow are not recorded, and counted. Ends
-    with Ctrl-C or SIGTERM; the exit code is 1 if a MEP is missing in the middle of the recording, 2 if no tap of a node
-    answers within three seconds (--wait: it may come later).
+    The node does not wait for the recorder: MEPs are lost, and counted, if the recorder is too slow. Ctrl-C or SIGTERM
+    ends the recording. The exit code is 1 if a MEP is missing in the middle of the recording, and 2 if no tap answers
+    within three seconds (with --wait it may come later).
 
     Example: hltnode record incident --from tcp://127.0.0.1:5561 --seconds 60
     """
@@ -77,12 +79,12 @@ def record(
     )
     if counts.cut_meps:
         meps_cut = counted(counts.cut_meps, "MEP")
-        typer.echo(f"not recorded: {meps_cut} of which fragments did not come, or came before the begin")
+        typer.echo(f"not recorded: {meps_cut} with missing fragments, or with fragments from before the start")
     if counts.without_odin:
         typer.echo(f"not recorded: {counted(counts.without_odin, 'MEP')} without ODIN")
     if counts.missed_messages:
         missed = counted(counts.missed_messages, "message")
-        typer.echo(f"not recorded: {missed} for which this recorder was too slow")
+        typer.echo(f"not recorded: {missed} because this recorder was too slow")
         raise typer.Exit(1)
 
 
@@ -104,7 +106,8 @@ def _record(
 
     before: dict[int, Any] = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     begin = heard = time.monotonic()
-    # A tap says at once that it is one: another port of the node may take the subscription, and send nothing or others.
+    # A tap identifies itself at once; another port of the node may accept the subscription and send nothing or other
+    # data.
     is_tap = False
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.setsockopt(zmq.LINGER, 0)
@@ -113,13 +116,13 @@ def _record(
         if keys is not None:
             keys.apply(socket)
         socket.connect(endpoint)
-        console.print(f"records what comes from {endpoint}", highlight=False)
+        console.print(f"recording from {endpoint}", highlight=False)
         while not is_over and (seconds is None or time.monotonic() - begin < seconds):
             if not socket.poll(POLL_MS):
                 if not is_tap and not wait and time.monotonic() - begin >= REACHABLE_SECONDS:
                     raise NotReachableError(f"{endpoint}: {_NO_TAP}")
                 if time.monotonic() - heard >= SILENT_SECONDS:
-                    console.print(f"nothing has come from {endpoint} for {SILENT_SECONDS:.0f} s", highlight=False)
+                    console.print(f"no data from {endpoint} for {SILENT_SECONDS:.0f} s", highlight=False)
                     heard = time.monotonic()
                 continue
             heard = time.monotonic()
@@ -131,7 +134,7 @@ def _record(
             if mep is None:
                 continue
             if assembly.counts.bytes > max_bytes:
-                console.print(f"ends before the files have more than {max_bytes} bytes", highlight=False)
+                console.print(f"recording ends: the files would exceed {max_bytes} bytes", highlight=False)
                 assembly.counts.meps -= 1
                 assembly.counts.events -= mep.n_events
                 assembly.counts.bytes -= len(mep.content)

@@ -1,4 +1,4 @@
-"""hltnode replay: sends files of events, or simulated ones, to one or more nodes, as the readout would."""
+"""hltnode replay: sends events of files or of a simulation to one or more nodes, like the readout."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ from hltnode.daemon.replay.pacing import parse_rate
 from hltnode.daemon.replay.single_node import FeedReport
 from hltnode.daemon.replay.site import Site, make_identities
 
-# Ranges of MEP ids, files or sources in one line.
+# Most ranges of MEP ids, files or sources in a message.
 SHOWN_RANGES = 20
 
 
@@ -54,32 +54,38 @@ def replay(
         typer.Option(
             "--to",
             metavar="ENDPOINT",
-            help="Data endpoint of a node, tcp://HOST:PORT or ipc://PATH, or shm://PATH, the socket for shared memory "
-            "of a node of this machine (shared_memory.socket); repeatable.",
+            help="Data endpoint of a node: tcp://HOST:PORT, ipc://PATH, or shm://PATH for the shared-memory socket "
+            "of a node on this machine (shared_memory.socket). Repeatable.",
         ),
     ],
     inputs: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILES|FOLDER", help="MDF (also gzip), Run-3 MEP, 2019 MEP files; folders of them."),
+        typer.Argument(
+            metavar="FILES|FOLDER", help="MDF (also gzip), Run-3 MEP or 2019 MEP files, or folders with them."
+        ),
     ] = None,
     control: Annotated[
         list[str] | None,
-        typer.Option("--control", metavar="ENDPOINT", help="Control endpoint of each --to; default: the next port."),
+        typer.Option(
+            "--control",
+            metavar="ENDPOINT",
+            help="Control endpoint of each --to; default: the port after the data port.",
+        ),
     ] = None,
     rate: Annotated[
         str,
         typer.Option(
             "--rate",
             metavar="RATE",
-            help="Events per second; recorded: as the times in the ODIN banks say; greatest: as fast as the node takes "
+            help="Events per second; recorded: by the times in the ODIN banks; greatest: as fast as the node accepts "
             "them.",
         ),
     ] = "greatest",
     loop: Annotated[
         bool,
-        typer.Option("--loop", help="Begin again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
+        typer.Option("--loop", help="Start again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
     ] = False,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of times that the input is replayed.")] = 1,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of replays of the input.")] = 1,
     run: Annotated[
         int | None,
         typer.Option(
@@ -87,7 +93,8 @@ def replay(
         ),
     ] = None,
     events_per_mep: Annotated[
-        int, typer.Option("--events-per-mep", min=1, max=65535, help="Packing; Run-3 MEP files keep theirs.")
+        int,
+        typer.Option("--events-per-mep", min=1, max=65535, help="Events per MEP; Run-3 MEP files keep their packing."),
     ] = 100,
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, help="Processes that share the sources, each with one connection.")
@@ -97,29 +104,33 @@ def replay(
     ] = 1,
     part: Annotated[
         str | None,
-        typer.Option("--part", metavar="I/N", help="Run only connection I of N, the others in other processes."),
+        typer.Option("--part", metavar="I/N", help="Run only connection I of N; the others run in other processes."),
     ] = None,
     supervisor: Annotated[
         str | None,
-        typer.Option("--supervisor", metavar="ENDPOINT", help="Where part 1 sends the assignments to the other parts."),
+        typer.Option(
+            "--supervisor",
+            metavar="ENDPOINT",
+            help="Endpoint at which part 1 sends the assignments to the other parts.",
+        ),
     ] = None,
     memory: Annotated[
         Path | None,
         typer.Option(
             "--memory",
             metavar="FILE",
-            help="Where the process that assigns MEPs to several nodes remembers its assignments, so that it can be "
-            "killed and started again; default: a file of this run, name and nodes in ~/.local/state/hltnode.",
+            help="File in which the process that assigns MEPs to several nodes stores its assignments, so that it "
+            "can be killed and restarted; default: a file for this run, name and nodes in ~/.local/state/hltnode.",
         ),
     ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events instead of files.")] = False,
     n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of simulated events.")] = 1000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation and of the faults.")] = 1,
     with_truth: Annotated[
-        bool, typer.Option("--with-truth", help="Send truth banks of simulated events, too; no readout has them.")
+        bool, typer.Option("--with-truth", help="Also send the truth banks of simulated events, which no readout has.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for a node that is not there yet; else only three seconds.")
+        bool, typer.Option("--wait", help="Wait for a node that is not running yet; otherwise only three seconds.")
     ] = False,
     name: Annotated[str | None, typer.Option("--name", help="Name of this feeder; default: the host name.")] = None,
     fault: Annotated[
@@ -127,68 +138,69 @@ def replay(
         typer.Option(
             "--fault",
             metavar="NAME=VALUE,...",
-            help="Rehearse: probabilities per fragment of drop, duplicate, reorder, corrupt and delay, and kill-after "
-            "(fragments of a connection after which this process kills itself).",
+            help="Inject faults: probabilities per fragment of drop, duplicate, reorder, corrupt and delay, and "
+            "kill-after (fragments of a connection after which this process kills itself).",
         ),
     ] = None,
     server_key: ServerKeyOption = None,
     key_file: KeyFileOption = None,
     encrypt_data: Annotated[
-        bool, typer.Option("--encrypt-data", help="CURVE on the data connection too (security.encrypt_data).")
+        bool, typer.Option("--encrypt-data", help="Use CURVE on the data connection as well (security.encrypt_data).")
     ] = False,
     segment_mib: Annotated[
         int,
         typer.Option(
-            "--segment-mib", min=1, help="MiB of memory shared with nodes at shm://PATH; a MEP takes an eighth at most."
+            "--segment-mib",
+            min=1,
+            help="MiB of memory shared with nodes at shm://PATH; a MEP may take at most an eighth.",
         ),
     ] = DEFAULT_BYTES // MIB,
     chain: Annotated[
         str,
         typer.Option(
-            "--chain", metavar="NAME", help="The chain that the data are for; a node of another chain refuses them."
+            "--chain", metavar="NAME", help="Chain for which the data are meant; a node of another chain refuses them."
         ),
     ] = DEFAULT_CHAIN,
     geometry: GeometryOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Send events to a node, MEP by MEP, and wait until it has acknowledged all of them.
+    """Send events to a node, MEP by MEP, and wait until it has acknowledged all MEPs.
 
-    A node must be there within three seconds; with --wait it may come later. One that is lost is waited for and named
-    every five seconds, and what was not acknowledged is sent again. The space bar, or SIGUSR1, pauses; the space bar,
-    or SIGCONT, goes on. Files are read once before anything is sent, to learn their sources; a foreign file in a folder
-    is left out and named.
+    A node must answer within three seconds; with --wait it may start later. Replay waits for a lost node, names it
+    every five seconds, and sends unacknowledged MEPs again. The space bar or SIGUSR1 pauses; the space bar or SIGCONT
+    resumes. Replay first reads the files once to learn their sources; it skips and names a foreign file in a folder.
 
-    The exit code is 0 when the node has accepted and acknowledged everything, 1 when it has not, 2 without input or
-    node, 130 after Ctrl-C and 143 after SIGTERM. With --loop the first of these ends the input, and what was sent is
-    waited for.
+    The exit code is 0 only if every fragment was accepted and every MEP acknowledged, otherwise 1; 2 without input or
+    node; 130 after Ctrl-C; 143 after SIGTERM. With --loop, the first Ctrl-C or SIGTERM only ends the input, and replay
+    waits for the acknowledgements.
 
     Example: hltnode replay minbias.mdf --to tcp://127.0.0.1:5555 --jobs 4 --events-per-mep 100 --loop
     """
     log.configure("warning", LogFormat.CONSOLE)
-    # A pause before there is anything to pause does not end the process.
+    # SIGUSR1 must not end the process before the replay handles it as a pause.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     with user_errors():
         require_writable(json, reads=inputs or ())
         if bool(inputs) == simulate:
-            raise FeedError("either FILES or --simulate is expected")
+            raise FeedError("expected either FILES or --simulate")
         if jobs > 1 and (sources != 1 or part is not None or supervisor is not None):
             raise FeedError(
                 "--jobs: each process has one connection and one part; --sources, --part and --supervisor "
-                "are for processes that are started one by one"
+                "are for processes that you start one by one"
             )
         if loop and repeat != 1:
             raise FeedError("--loop and --repeat: expected one of them")
         if loop and part is not None:
             raise FeedError(
-                "--loop and --part: processes that are started one by one do not end after the same MEP, and one that "
-                "some of them have not sent is incomplete: expected --repeat, or --jobs instead of --part"
+                "--loop and --part: processes that you start one by one do not end after the same MEP, and a MEP that "
+                "some of them did not send is incomplete: expected --repeat, or --jobs instead of --part"
             )
         for option, endpoints in (("--to", to), ("--control", control or ())):
             for endpoint in endpoints:
                 check_option(option, endpoint)
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
-            raise FeedError("--encrypt-data: --server-key and --key-file are expected")
+            raise FeedError("--encrypt-data: expected --server-key and --key-file")
         options = ReplayOptions(
             inputs=tuple(inputs or ()),
             n_simulated=n,
@@ -213,7 +225,7 @@ def replay(
         )
         stream = make_stream(options)
         say_what_is_special(stream)
-        # Errors of the options come before those of the node.
+        # Report errors of options before errors of the node.
         make_identities(stream, options.name, options.connections, options.part, options.chain)
         site = Site.of(to, control, supervisor, part, memory, options.keys)
         if not wait:
@@ -233,7 +245,7 @@ def replay(
 
 
 def describe_input(stream: MepStream) -> dict[str, Any]:
-    """What was found in the input, for the JSON report."""
+    """Description of the input, for the JSON report."""
     files = stream.files
     return {
         "files": [] if files is None else [str(file.path) for file in files.files],
@@ -246,11 +258,10 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
 
 
 def say_what_is_special(stream: MepStream) -> None:
-    """Name the files that are left out, sources that are not in the first events, files that lack some, and types of
-    banks that are not sent."""
+    """Report skipped files, sources that appear late, files without some sources, and unsent types of banks."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
-        lines.append(f"left out: {counted(len(left_out), 'file')}")
+        lines.append(f"skipped: {counted(len(left_out), 'file')}")
         lines += [f"  {path}: {why}" for path, why in list(left_out.items())[:SHOWN_RANGES]]
         if len(left_out) > SHOWN_RANGES:
             lines.append(f"  and {len(left_out) - SHOWN_RANGES} more")
@@ -258,12 +269,12 @@ def say_what_is_special(stream: MepStream) -> None:
         source, event = min(late.items(), key=lambda item: item[1])
         lines.append(
             f"{len(late)} of {len(stream.sources)} sources appear late, the first one, {source}, in event {event}: "
-            "until then they send that they have no bank"
+            "until then they send empty fragments"
         )
     for path, lacking in list(stream.lacking.items())[:SHOWN_RANGES]:
         lines.append(
-            f"{path} has no bank of {len(lacking)} of {counted(len(stream.sources), 'source')}, the first one is "
-            f"{lacking[0]}: they send that they have none"
+            f"{path} has no bank of {len(lacking)} of {counted(len(stream.sources), 'source')}, the first is "
+            f"{lacking[0]}: they send empty fragments"
         )
     if len(stream.lacking) > SHOWN_RANGES:
         lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
@@ -277,7 +288,7 @@ def say_what_is_special(stream: MepStream) -> None:
 
 
 def print_report(report: FeedReport) -> None:
-    """What was fed, and what became of it."""
+    """Print the result: sent, resent, unacknowledged and refused data."""
     typer.echo(
         f"{counted(report.meps, 'MEP')}, {counted(report.events, 'event')} in {report.seconds:.2f} s: "
         f"{report.events / report.seconds:.0f} events/s"
@@ -303,14 +314,14 @@ def print_report(report: FeedReport) -> None:
 
 
 def shown(ranges: Sequence[tuple[int, int]]) -> str:
-    """The first ones of many ranges of MEP ids."""
+    """Text of the first ranges of MEP ids."""
     text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:SHOWN_RANGES])
     return text if len(ranges) <= SHOWN_RANGES else f"{text} and {len(ranges) - SHOWN_RANGES} more ranges"
 
 
 @contextlib.contextmanager
 def _keyboard() -> Iterator[int | None]:
-    """The descriptor of the terminal, whose keys come one by one; None if there is none, or it is another job's."""
+    """The descriptor of the terminal in single-key mode; None without a terminal, or if another job has it."""
     try:
         number = sys.stdin.fileno()
         is_ours = os.isatty(number) and os.tcgetpgrp(number) == os.getpgrp()

@@ -1,4 +1,4 @@
-"""The processes of a replay: one, or several that share the sources."""
+"""The processes of a replay: a single process, or several processes that share the sources."""
 
 import asyncio
 import contextlib
@@ -37,16 +37,16 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 if TYPE_CHECKING:
     from hltnode.processing.offline.chain_tools import SimulatedSample, Simulation
 
-# Processes whose replay has failed get this time to close their connections.
+# After a failure, processes get this time to close their connections.
 END_SECONDS = 10.0
 
 Keyboard = Callable[[], AbstractContextManager[int | None]]
-"""Opens the keyboard: a descriptor from which single keys are read, or None."""
+"""Opens the keyboard; gives a descriptor for reading single keys, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """What the command line asks for; `repeat` is None for an endless replay, `inputs` empty for simulated events."""
+    """Options of the command line; `repeat` is None for an endless replay, `inputs` is empty for simulated events."""
 
     inputs: tuple[Path, ...]
     n_simulated: int
@@ -71,7 +71,7 @@ class ReplayOptions:
 
 
 def make_stream(options: ReplayOptions) -> MepStream:
-    """The MEPs of the input. Raises FeedError, EventFileError, and what a geometry or chain may raise."""
+    """The MEPs of the input. Raises FeedError, EventFileError, and errors of the geometry or the chain."""
     packing = Packing(
         events_per_mep=options.events_per_mep,
         max_fragment_bytes=MAX_FRAGMENT_BYTES,
@@ -88,7 +88,7 @@ def make_stream(options: ReplayOptions) -> MepStream:
 
 
 def _simulated_sample(options: ReplayOptions) -> "SimulatedSample":
-    # A replay of files needs no simulation.
+    # Local import: a replay of files needs no simulation.
     from hltnode.processing.offline.chain_tools import DEFAULT_RUN, SampleRequest, installed_tools
 
     simulation: Simulation[Any] = tool_of(installed_tools(options.chain), options.chain, "simulation")
@@ -97,7 +97,7 @@ def _simulated_sample(options: ReplayOptions) -> "SimulatedSample":
 
 
 def _memory(options: ReplayOptions) -> SharedMemory | None:
-    """Memory for the fragments if a node of this machine reads them there."""
+    """Shared memory for the fragments, if a node on this machine uses it."""
     is_shared = any(memory_path(endpoint) is not None for endpoint in options.to)
     return SharedMemory(options.segment_bytes) if is_shared else None
 
@@ -127,12 +127,14 @@ def _make_replay(options: ReplayOptions, stream: MepStream) -> Replay:
 def replay_here(
     options: ReplayOptions, stream: MepStream, screen: ReplayScreen, keyboard: Keyboard
 ) -> tuple[FeedReport, int | None]:
-    """Replay in this process; the report, and the signal that ended it, if one did."""
+    """Replay in this process; returns the report, and the signal that ended the replay, or None."""
     replay = _make_replay(options, stream)
     replaying = Replaying(
         replay,
         screen.show,
-        lambda memory: screen.say(f"continues run {stream.run} after MEP {memory.next_mep - 1}, as {memory.path} says"),
+        lambda memory: screen.say(
+            f"continues run {stream.run} after MEP {memory.next_mep - 1}, according to {memory.path}"
+        ),
     )
 
     async def run() -> tuple[FeedReport, int | None]:
@@ -182,7 +184,7 @@ class _Job:
         self.process = spawn.Process(target=_replay_part, args=(options, theirs), name=f"replay {options.part}")
         # Starting the resource tracker unblocks the signal, so it must run before the signal is blocked.
         resource_tracker.ensure_running()
-        # Ctrl-C reaches all processes of a terminal; the first one passes it on. The others do not take it, from their
+        # Ctrl-C reaches all processes of a terminal. The first process passes it on; the others ignore it from their
         # first import on.
         former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -196,12 +198,12 @@ class _Job:
         self.is_over = False
 
     def signal(self, number: int) -> None:
-        """Send a signal to the process, if it is still there."""
+        """Send a signal to the process, if it is still running."""
         if self.process.is_alive() and self.process.pid is not None:
             os.kill(self.process.pid, number)
 
     def read(self) -> None:
-        """Take what the process has sent."""
+        """Receive the states and the report that the process has sent."""
         try:
             while self.states.poll():
                 came = self.states.recv()
@@ -262,13 +264,13 @@ class _Jobs:
             self._lead()
             failed = [job for job in self._jobs if job.is_over and (job.report is None or job.report.error)]
             if failed:
-                # Without one part of the sources no MEP of the others is complete.
+                # Without one part of the sources, every MEP of the other parts stays incomplete.
                 report = failed[0].report
                 error = error or (f"{failed[0].process.name} has ended" if report is None else report.error)
                 self._pass_on(signal.SIGTERM)
         reports = [job.report for job in self._jobs if job.report is not None]
         if not reports:
-            raise FeedError(f"{error}: no process has come as far as to send anything")
+            raise FeedError(f"{error}: no process has sent anything")
         return join_reports(reports, error), self._ended_by
 
     def _pass_on(self, number: int) -> None:
@@ -276,12 +278,12 @@ class _Jobs:
             job.signal(number)
 
     def _lead(self) -> None:
-        """Let the jobs pause or go on together, and end after the same MEP: one that some of them have not sent is not
+        """Let the jobs pause and resume together, and end after the same MEP, because a MEP needs all jobs to be
         complete."""
         running = [job for job in self._jobs if job.has_begun and not job.is_over]
         if self._is_ending:
             if self._last_mep is None and len(running) == len(self._jobs) and all(j.state.is_paused for j in running):
-                # A job that pauses has at most one MEP on its way beyond those that it has counted.
+                # A paused job has sent at most one MEP more than it has counted.
                 self._last_mep = max(job.state.meps for job in running) + 1
                 for job in running:
                     job.states.send(self._last_mep)
@@ -308,14 +310,14 @@ class _Jobs:
 
 
 async def _led(replaying: Replaying, orders: Connection) -> tuple[FeedReport, int | None]:
-    """Replay, and end after the MEP that the first process names."""
+    """Replay, and end after the MEP given by the first process."""
     loop = asyncio.get_running_loop()
 
     def take_order() -> None:
         try:
             replaying.end_after(orders.recv())
         except EOFError:
-            # The first process is gone, and with it the screen and the other jobs' leader.
+            # The first process has ended, and with it the screen and the leader of the jobs.
             loop.remove_reader(orders.fileno())
             signal.raise_signal(signal.SIGTERM)
 
@@ -327,7 +329,7 @@ async def _led(replaying: Replaying, orders: Connection) -> tuple[FeedReport, in
 
 
 def _replay_part(options: ReplayOptions, states: Connection) -> None:
-    """The process of a job."""
+    """Main function of the process of a job."""
     log.configure("warning", LogFormat.CONSOLE)
     try:
         stream = make_stream(options)

@@ -1,4 +1,4 @@
-"""The screen of a replay: how far it is, how fast, what is not acknowledged, and which node is missing."""
+"""The screen of a replay: progress, rate, backlog, and missing nodes."""
 
 import time
 from collections import deque
@@ -11,15 +11,15 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from hltnode.daemon.commands.common import counted
 from hltnode.daemon.replay.replaying import ReplayState
 
-# A node that is not there is named again after this time, and a screen that is no terminal gets a line.
+# Period of the messages about a missing node, and of the lines on an output that is no terminal.
 MISSING_SECONDS = 5.0
 LINE_SECONDS = 10.0
-# Rates are those of the last seconds.
+# Time over which rates are averaged.
 RATE_SECONDS = 3.0
 
 
 class ReplayScreen:
-    """Shows the states of a replay on a console; a bar where it is a terminal, else a line from time to time.
+    """Shows the states of a replay on a console: a bar on a terminal, otherwise a line from time to time.
 
     `n_events`: events of the whole replay, None if it never ends.
     """
@@ -53,16 +53,16 @@ class ReplayScreen:
         self._progress.stop()
 
     def show(self, state: ReplayState) -> None:
-        """Show a state; to be called a few times per second."""
+        """Show a state; call this a few times per second."""
         now = self._clock()
         self._past.append((now, state))
         while now - self._past[0][0] > RATE_SECONDS:
             self._past.popleft()
         self._name_missing(now, state)
-        # At the end several processes pause until they agree on the last MEP: nothing can be resumed then.
+        # At the end, several processes pause to agree on the last MEP; this pause cannot be resumed.
         if not state.is_ending and state.is_paused != self._was_paused:
             self._was_paused = state.is_paused
-            self.say("paused: the space bar or SIGCONT goes on" if state.is_paused else "goes on")
+            self.say("paused: resume with the space bar or SIGCONT" if state.is_paused else "goes on")
         text = self._describe(state)
         self._progress.update(self._task, completed=state.events, description=text)
         if not self._console.is_terminal and now >= self._line_at:
@@ -101,9 +101,9 @@ class ReplayScreen:
 
 
 def join_states(states: Sequence[ReplayState]) -> ReplayState:
-    """The state of several processes that replay the same MEPs, each its sources.
+    """The joint state of several processes that replay the same MEPs, each with its sources.
 
-    Their states are not of the same moment, so backlog and credits are those of one, which is the furthest behind.
+    Their states are from different moments, so backlog and credits are those of the process with the largest backlog.
     """
     behind = max(states, key=lambda state: state.backlog)
     return ReplayState(

@@ -1,1 +1,1 @@
-"""Commands on a node: serve it, command it, make its keys."""
+"""Commands for a node: run it, control it, create its keys."""

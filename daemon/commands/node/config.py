@@ -1,4 +1,4 @@
-"""hltnode config: what can be configured, and whether a configuration is right."""
+"""hltnode config: the configuration keys, and a check of a configuration."""
 
 import inspect
 import textwrap
@@ -20,7 +20,7 @@ WIDTH = 100
 app = typer.Typer(
     rich_markup_mode=None,
     add_completion=False,
-    help="Show what can be configured, and check a configuration.",
+    help="Explain the configuration keys, and check a configuration.",
     invoke_without_command=True,
 )
 
@@ -30,10 +30,10 @@ def config(
     context: typer.Context,
     defaults: Annotated[bool, typer.Option("--defaults", help="Print every key with its default and meaning.")] = False,
     example: Annotated[
-        bool, typer.Option("--example", help="Print the example, a farm node with every key, to begin with.")
+        bool, typer.Option("--example", help="Print an example to start from: a farm node with every key.")
     ] = False,
 ) -> None:
-    """Show what can be configured, and check a configuration; exit code 1 if it has problems.
+    """Explain the configuration keys, and check a configuration. Exit code 1 if it has problems.
 
     Examples: hltnode config --example > node.toml
 
@@ -49,9 +49,9 @@ def config(
 
 @app.command()
 def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configuration of a node (TOML).")]) -> None:
-    """Check FILE and the environment as `hltnode serve` would read them, and name all problems.
+    """Check FILE and the environment as `hltnode serve` would read them, and list all problems.
 
-    Trigger configuration, geometry, keys and the token are read, too. Example: hltnode config check node.toml
+    The check also reads the trigger configuration, geometry, keys and token. Example: hltnode config check node.toml
     """
     with user_errors():
         require_files(file)
@@ -73,13 +73,13 @@ def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY,
     """
     section, _, name = key.strip("[]").partition(".")
     if section not in NodeConfig.model_fields:
-        fail(f"{key}: no such section; expected one of {', '.join(NodeConfig.model_fields)}")
+        fail(f"{key}: unknown section; expected one of {', '.join(NodeConfig.model_fields)}")
     fields = section_of(section).model_fields
     if not name:
         typer.echo(f"[{section}] {inspect.cleandoc(section_of(section).__doc__ or '')}\n\n" + "\n".join(fields))
         return
     if name not in fields:
-        fail(f"{key}: no such key; expected one of {', '.join(fields)}")
+        fail(f"{key}: unknown key; expected one of {', '.join(fields)}")
     field = fields[name]
     default = description.toml_value(field.default) if description.has_default(field) else "not set; see above"
     lines = [f"{section}.{name}", "", *_wrapped(field.description), ""]
@@ -93,7 +93,7 @@ def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY,
 
 
 def defaults_as_toml() -> str:
-    """Every key with its meaning and default; those without a fixed default are comments."""
+    """Every key with its meaning and default as TOML; a key without a fixed default is commented out."""
     lines: list[str] = []
     for section in NodeConfig.model_fields:
         lines += [f"[{section}]", *_comment(section_of(section).__doc__)]

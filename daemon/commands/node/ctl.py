@@ -1,4 +1,4 @@
-"""hltnode ctl: commands to a running node, over its control socket or over HTTP."""
+"""hltnode ctl: commands for a running node, over its control socket or over HTTP."""
 
 import json
 import secrets
@@ -22,25 +22,25 @@ from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 DEFAULT_ENDPOINT = "tcp://127.0.0.1:5556"
-# States that a node leaves without a command: configure and stop are complete when it has left them.
+# States that a node leaves without a command; configure and stop are complete after them.
 _TRANSIENT = frozenset({RunState.CONFIGURED, RunState.DRAINING})
-# What a command has done when the node has left such a state for READY; its reply says what it begins.
+# Result of a command when the node has reached READY; its reply only reports the start of the work.
 _DONE = {
     CommandName.CONFIGURE: "the back end is warm",
     CommandName.STOP: "everything is drained, the files are finished",
 }
 POLL_SECONDS = 0.1
-# A machine that is off answers nothing at all.
+# A machine that is switched off sends no answer at all.
 CONNECT_SECONDS = REACHABLE_SECONDS
-# What ends the wait for a connection at once, and why.
+# Socket events that end the wait for a connection at once, and their reasons.
 _TROUBLE = {
     zmq.EVENT_CONNECT_RETRIED: "the connection is refused: is the node running?",
-    zmq.EVENT_DISCONNECTED: "the connection was lost before the answer came: has the node ended, or does it use CURVE?",
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: CURVE on one side alone, or another --server-key?",
+    zmq.EVENT_DISCONNECTED: "the connection was lost before the answer: has the node ended, or does it use CURVE?",
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "the handshake failed: CURVE on one side only, or another --server-key?",
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "node and operator do not agree on CURVE, or on the key of the node",
 }
-# A full /status of a large site.
+# Above the size of /status of a large site.
 MAX_ANSWER_BYTES = 16 << 20
 
 
@@ -75,7 +75,7 @@ def ctl(
             "--timeout",
             min=0.1,
             max=86_400,
-            help="Seconds for the answer, and for configure, stop and close to complete.",
+            help="Seconds to wait for the answer, and for configure, stop and close to complete.",
         ),
     ] = 60.0,
 ) -> None:
@@ -94,7 +94,7 @@ def ctl(
         else:
             token = None if token_file is None else load_token(token_file)
             if token is None and command is not CommandName.STATUS:
-                raise SecurityError("--token-file is expected for commands over HTTP")
+                raise SecurityError("expected --token-file for commands over HTTP")
             reply = command_and_wait(
                 lambda name, run: request_over_http(http, token, name, run, timeout), command, run, timeout
             )
@@ -105,7 +105,7 @@ def ctl(
 
 
 def command_and_wait(request: Requester, command: CommandName, run: int | None, timeout: float) -> Reply:
-    """Send a command; if it leads to a transient state, poll until the node has left it. Raises CtlError."""
+    """Send a command; after a transient state, poll until the node has left it. Raises CtlError."""
     end = time.monotonic() + timeout
     reply = request(command, run)
     waits = reply.ok and command in (CommandName.CONFIGURE, CommandName.STOP, CommandName.CLOSE)
@@ -123,10 +123,10 @@ def command_and_wait(request: Requester, command: CommandName, run: int | None, 
 
 
 class ControlConnection:
-    """A connection to the control socket of a node; CURVE with keys. Use as context manager.
+    """A connection to the control socket of a node, with CURVE if keys are given. Use it as context manager.
 
     Raises:
-        CtlError: the endpoint is none.
+        CtlError: the endpoint is invalid.
     """
 
     def __init__(self, endpoint: str, keys: ClientKeys | None) -> None:
@@ -175,7 +175,7 @@ class ControlConnection:
         while True:
             limit = end if self._is_connected else connected_by
             left = limit - time.monotonic()
-            # What has come is read also when the time is over: this process may not have run meanwhile.
+            # Read an arrived answer even after the timeout: this process may have been stopped meanwhile.
             ready = dict(poller.poll(max(0, int(left * 1000))))
             if not ready and left <= 0:
                 break
@@ -241,7 +241,7 @@ def _decoded(url: str, raw: bytes) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise CtlError(f"{url}: not a node: no JSON in its answer")
+        raise CtlError(f"{url}: not a node: the answer is not JSON")
     return content
 
 
@@ -250,5 +250,5 @@ def _as_reply(url: str, ok: bool, raw: bytes) -> Reply:
     try:
         state = RunState(content["state"])
     except (KeyError, ValueError) as error:
-        raise CtlError(f"{url}: not a node: no state in its answer") from error
+        raise CtlError(f"{url}: not a node: the answer has no state") from error
     return Reply(0, ok, state, content.get("text") or json.dumps(content))

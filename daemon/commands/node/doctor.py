@@ -1,4 +1,4 @@
-"""hltnode doctor: whether this machine is ready for a node, and what to do if it is not."""
+"""hltnode doctor: checks whether this machine is ready for a node, with advice for each problem."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -18,14 +18,14 @@ _COLOURS = {Level.OK: "green", Level.WARNING: "yellow", Level.PROBLEM: "red"}
 
 def doctor(
     file: Annotated[
-        Path | None, typer.Argument(metavar="CONFIG", help="Configuration of the node; the defaults if not given.")
+        Path | None, typer.Argument(metavar="CONFIG", help="Configuration of the node; default values if not given.")
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Examine this machine: GPU, limits, ports, clock, disk, configuration; each line says what to do.
+    """Check this machine: GPU, limits, ports, clock, disk, configuration; each problem comes with advice.
 
-    The exit code is 1 if there is a problem that keeps a node from starting, 0 also with warnings, 2 if CONFIG is not
-    there. Run it as the user of the node, before the node is started: a port of a running node is in use.
+    The exit code is 1 if a problem keeps a node from starting, 2 if CONFIG does not exist, and 0 otherwise, also with
+    warnings. Run it as the user of the node and before the node starts: the ports of a running node are in use.
 
     Example: hltnode doctor node.toml
     """
@@ -53,7 +53,7 @@ def _findings(file: Path | None) -> list[Finding]:
     try:
         config = load_config(file)
     except ConfigError:
-        # The machine is checked anyway, for a node with the defaults.
+        # Check the machine nevertheless, for a node with default values.
         config = NodeConfig.model_construct()
     return [*found, *examine(config)]
 

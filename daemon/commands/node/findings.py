@@ -1,4 +1,4 @@
-"""The checks of `hltnode doctor` and `hltnode config check`: one finding each, with its remedy."""
+"""Checks of `hltnode doctor` and `hltnode config check`: one finding per check, with advice."""
 
 import ctypes
 import os
@@ -22,17 +22,17 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 
 GIB = 1 << 30
 SPACE_FOR_FILES = 10
-"""Files of output.max_file_bytes for which the disk should have space."""
+"""Number of files of output.max_file_bytes for which the disk should have space."""
 SOMAXCONN = 1024
 RMEM_MAX = 4 << 20
-"""Bytes that a connection of 10 Gbit/s has on its way in 3 ms."""
+"""Bytes in flight on a connection of 10 Gbit/s with a round trip of 3 ms."""
 UNSYNCHRONISED = 5
-"""TIME_ERROR, the state of a clock that nothing synchronises (adjtimex(2))."""
+"""TIME_ERROR: the state of an unsynchronised clock (adjtimex(2))."""
 CLOCK_ERROR_US = 100_000
 
 
 class Level(StrEnum):
-    """How a finding is judged."""
+    """Severity of a finding."""
 
     OK = "OK"
     WARNING = "warning"
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: the subject, the finding, and the remedy unless it is right."""
+    """One line of the report: the checked item, the result, and advice unless the result is OK."""
 
     what: str
     level: Level
@@ -50,9 +50,9 @@ class Finding:
 
 
 def configuration_problems(file: Path | None) -> list[str]:
-    """A line for each problem of a configuration and of the files that it names; none if a node can start with it.
+    """One line per problem of a configuration and of its files; empty if a node can start with it.
 
-    Without a file that of the environment.
+    Without a file, the configuration of the environment.
     """
     try:
         config = load_config(file)
@@ -91,7 +91,7 @@ def _problems_of_files(config: NodeConfig, file: Path | None) -> Iterator[str]:
 
 
 def examine(config: NodeConfig) -> Iterator[Finding]:
-    """All findings about this machine, for a node of this configuration."""
+    """All findings on this machine for a node with this configuration."""
     yield _gpu(config)
     yield _pinned_memory(config)
     yield from _sockets(config)
@@ -103,17 +103,17 @@ def examine(config: NodeConfig) -> Iterator[Finding]:
 def _gpu(config: NodeConfig) -> Finding:
     wanted = config.pipeline.backend.value
     if wanted == "cpu":
-        return Finding("GPU", Level.OK, "not asked for (pipeline.backend = cpu): the CPU computes")
+        return Finding("GPU", Level.OK, "not used (pipeline.backend = cpu): the CPU computes")
     try:
         if not cuda_installation.is_available():
             if wanted == "auto":
-                return Finding("GPU", Level.OK, "CuPy, a driver or a device is not there: the CPU computes")
-            found = "CuPy, a driver or a device is not there"
+                return Finding("GPU", Level.OK, "CuPy, a driver or a device is missing: the CPU computes")
+            found = "CuPy, a driver or a device is missing"
             return Finding("GPU", Level.PROBLEM, found, "pip install 'hltnode[cuda13]', or pipeline.backend = \"auto\"")
         device = CudaDevice(cuda_installation.load_cupy(), config.pipeline.device)
         architecture = cuda_installation.check_installation(device)
     except BackendError as error:
-        return Finding("GPU", Level.PROBLEM, str(error), 'as it says, or pipeline.backend = "cpu"')
+        return Finding("GPU", Level.PROBLEM, str(error), 'correct this, or set pipeline.backend = "cpu"')
     return Finding("GPU", Level.OK, f"device {config.pipeline.device}, sm_{architecture}")
 
 
@@ -124,7 +124,7 @@ def _pinned_memory(config: NodeConfig) -> Finding:
         found = "unlimited" if limit == resource.RLIM_INFINITY else f"{limit} bytes"
         return Finding("pinned memory", Level.OK, found)
     is_cpu = config.pipeline.backend.value == "cpu" or not cuda_installation.is_available()
-    found = f"{limit} bytes may be locked, the slots have {needed}"
+    found = f"{limit} bytes may be locked, the slots need {needed}"
     if is_cpu:
         return Finding("pinned memory", Level.OK, f"{found}; the CPU needs none")
     return Finding("pinned memory", Level.WARNING, found, "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited")
@@ -139,7 +139,7 @@ def _sockets(config: NodeConfig) -> Iterator[Finding]:
         yield Finding(
             "open files",
             Level.WARNING,
-            f"{files}, limits.connections takes {needed}",
+            f"{files}, limits.connections needs {needed}",
             "LimitNOFILE= in the unit or ulimit -Hn, or lower limits.connections",
         )
     for what, path, least in (
@@ -149,7 +149,7 @@ def _sockets(config: NodeConfig) -> Iterator[Finding]:
         try:
             value = int(Path(path).read_text())
         except OSError as error:
-            yield Finding(what, Level.WARNING, f"cannot be read: {error.strerror}", "read it outside of the container")
+            yield Finding(what, Level.WARNING, f"cannot be read: {error.strerror}", "check it outside the container")
             continue
         if value >= least:
             yield Finding(what, Level.OK, f"{value}")
@@ -170,14 +170,14 @@ def _ports(config: NodeConfig) -> Iterator[Finding]:
             try:
                 probe.bind(("" if host == "*" else host.strip("[]"), int(port)))
             except OSError as error:
-                mend = f"end what uses it (ss -ltnp 'sport = :{port}'), or set {key}"
+                mend = f"end the process that uses it (ss -ltnp 'sport = :{port}'), or set {key}"
                 yield Finding(key, Level.PROBLEM, f"{endpoint}: {error.strerror}", mend)
             else:
                 yield Finding(key, Level.OK, f"{endpoint} is free")
 
 
 def _clock() -> Finding:
-    """Times of fragments and events come from several machines."""
+    """The clock matters because times of fragments and events come from several machines."""
     # struct timex is 208 bytes on 64-bit Linux; modes = 0 reads. maxerror (µs) is its fourth word.
     buffer = (ctypes.c_long * 26)()
     state = ctypes.CDLL(None, use_errno=True).adjtimex(buffer)
@@ -185,15 +185,15 @@ def _clock() -> Finding:
         return Finding("clock", Level.WARNING, f"cannot be read: {os.strerror(ctypes.get_errno())}", "timedatectl")
     error_us = buffer[3]
     if state == UNSYNCHRONISED:
-        return Finding("clock", Level.WARNING, "nothing synchronises it", "systemctl enable --now chrony, or PTP")
+        return Finding("clock", Level.WARNING, "not synchronised", "systemctl enable --now chrony, or PTP")
     found = f"synchronised, within {error_us / 1000:.1f} ms"
     if error_us < CLOCK_ERROR_US:
         return Finding("clock", Level.OK, found)
-    return Finding("clock", Level.WARNING, found, "chronyc tracking, or pmc for PTP, says why")
+    return Finding("clock", Level.WARNING, found, "run chronyc tracking, or pmc for PTP")
 
 
 def _output(config: NodeConfig) -> Iterator[Finding]:
-    """The journal lies in the directory of the events."""
+    """The output directory holds events and journal."""
     directory = config.output.directory
     existing = directory if directory.exists() else directory.parent
     if not existing.is_dir():

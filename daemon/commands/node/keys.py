@@ -22,10 +22,10 @@ app = typer.Typer(
 
 @app.command()
 def create(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write to; created if it is missing.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the keys; created if it is missing.")],
     name: Annotated[str, typer.Option("--name", help="Owner of the key; part of the file names.")] = "node",
 ) -> None:
-    """Write a key pair: DIR/NAME.key (public, to be copied) and DIR/NAME.key_secret (mode 0600, to be kept).
+    """Write a key pair: DIR/NAME.key (public, to copy) and DIR/NAME.key_secret (secret, mode 0600).
 
     Example: hltnode keys create /etc/hltnode/keys --name farm-1
     """

@@ -1,4 +1,4 @@
-"""What the HTTP pages of a node say at one moment, and what happened between two of them: for `hltnode top`."""
+"""Readings of the HTTP pages of a node, and the changes between two readings, for `hltnode top`."""
 
 import json
 import time
@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-# A node answers within milliseconds; one that is not there must not hold up the others.
+# A node answers within milliseconds; an unreachable node must not delay the others.
 ANSWER_SECONDS = 3.0
 MAX_PAGE_BYTES = 64 << 20
 _COUNTS = {
@@ -17,12 +17,12 @@ _COUNTS = {
     "meps": ("accounting", "meps", "opened"),
     "fragments": ("accounting", "fragments", "received"),
 }
-"""Where the counts stand in /status of which rates are shown."""
+"""Location in /status of the counts whose rates are shown."""
 DEAD_TIME = "hltnode_dead_time_seconds"
 
 
 class NodeUnreachableError(ValueError):
-    """No answer of a node; names the address."""
+    """A node does not answer; the message names its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Pages:
     """The pages of a node: `dead_seconds` by reason since its start."""
 
     at: float
-    """Seconds, monotonic."""
+    """Time of the reading (monotonic, s)."""
     status: dict[str, Any]
     dead_seconds: dict[str, float] = field(default_factory=dict)
 
@@ -53,7 +53,7 @@ def read_pages(url: str) -> Pages:
         reason = getattr(error, "reason", error)
         raise NodeUnreachableError(f"{url}: {reason}: is the node running? Its http.port is expected") from error
     if not isinstance(status, dict) or "state" not in status:
-        raise NodeUnreachableError(f"{url}: not a node: no state in its answer")
+        raise NodeUnreachableError(f"{url}: not a node: the answer has no state")
     return Pages(now, status, dead)
 
 
@@ -73,8 +73,10 @@ def _count(pages: Pages, path: tuple[str, ...]) -> int:
 
 
 def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
-    """What `hltnode top` shows of a node; rates and dead time between two moments, None without the first, or after a
-    restart of the node."""
+    """The row of `hltnode top` for a node.
+
+    Rates and dead time are those between two readings; None without an earlier reading, or after a restart of the node.
+    """
     status = now.status
     if before is not None and before.status["session"] != status["session"]:
         before = None
@@ -90,7 +92,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         for reason, value in now.dead_seconds.items()
     }
     lines = sorted(status["events"]["accepted_by_line"].items(), key=lambda item: -item[1])
-    # A MEP that was open the last time, too: of the others the fragments are on their way.
+    # Only a MEP that was also open at the earlier reading: fragments of the others are still in flight.
     oldest = status["oldest_open_mep"]
     if before is None or oldest is None or (before.status["oldest_open_mep"] or {}).get("mep") != oldest["mep"]:
         oldest = None

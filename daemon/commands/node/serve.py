@@ -36,7 +36,7 @@ from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.trigger_chain import installed_chain
 
-# The longest that the node takes to close after a second signal.
+# The longest time for the close of the node after a second signal.
 LAST_SECONDS = 2.5
 STDERR = 2
 
@@ -47,8 +47,9 @@ def serve(
     config: Annotated[Path, typer.Option("--config", metavar="FILE", help="Configuration of the node (TOML).")],
     json: JsonOption = None,
 ) -> None:
-    """Run a node until SIGTERM or SIGINT, which drain it; a second one stops it within three seconds. SIGHUP reloads
-    the configuration.
+    """Run a node until SIGTERM or SIGINT.
+
+    The first signal drains the node; a second one stops it within three seconds. SIGHUP reloads the configuration.
 
     The JSON result is the last status.
 
@@ -69,7 +70,7 @@ def serve(
                 raise ValueError(f"{where}: {', '.join(keys)}: {error}{_advice(error)}") from error
         write_json(json, status)
     if hangs:
-        # Python and the back end would wait at their end for a thread that does not return from its kernel.
+        # A normal exit would wait for a thread that does not return from its kernel.
         end_process(exit_code)
     raise typer.Exit(exit_code)
 
@@ -78,11 +79,11 @@ def _advice(error: BindError) -> str:
     port = error.endpoint.rpartition(":")[2]
     if error.errno != errno.EADDRINUSE or not port.isdigit():
         return ""
-    return f"; another node, or what ss -ltnp 'sport = :{port}' names, has it"
+    return f"; another node or process uses it (ss -ltnp 'sport = :{port}')"
 
 
 async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[str, Any], bool]:
-    """Make the engine and the node of a configuration and serve until a signal.
+    """Create the engine and the node of a configuration and serve until a signal.
 
     Returns exit code, last status, and whether the back end hangs.
     """
@@ -133,10 +134,11 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
 async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
     """Start a node and run it until signals end it; returns it with the exit code of the process.
 
-    SIGHUP reloads. SIGTERM or SIGINT drains and stops, and ends a start, since nothing was taken yet. A second one
-    stops without draining; whatever then still holds up the node (a driver, a disk) holds it for `LAST_SECONDS`.
+    SIGHUP reloads. SIGTERM or SIGINT drains and stops the node; during the start it ends the node at once, which has no
+    data yet. A second signal stops the node without draining; a hung driver or disk then delays the end by at most
+    `LAST_SECONDS`.
     """
-    # The watchdog of systemd ends a node that hangs by SIGABRT: the log then has the stack of each thread.
+    # The watchdog of systemd ends a hung node with SIGABRT; the log then has the stack of each thread.
     faulthandler.enable(STDERR)
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
@@ -146,10 +148,10 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
     started: list[Node] = []
 
     async def start() -> Node:
-        # Compiling kernels and allocating slots take seconds, during which signals must be taken.
+        # Compiling kernels and allocating slots take seconds; signals must work meanwhile.
         node = await in_daemon_thread(create_node)
-        # What is there now stays until the end. A full collection that walked over it would hold up every thread of
-        # Python for 50 ms, and for 300 ms on a busy machine.
+        # All present objects live until the end. A full garbage collection over them would block all Python threads for
+        # 50 ms, and for 300 ms on a busy machine.
         gc.collect()
         gc.freeze()
         await node.start()
@@ -182,20 +184,20 @@ async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:
             stopping = loop.create_task(next_stop())
     stopping.cancel()
     if stops > 1:
-        # Threads that are in a batch or in a system call would keep the interpreter from ending.
+        # Threads inside a batch or a system call would keep the interpreter from exiting.
         end_process(running.result())
     return node, running.result()
 
 
 def _give_up(node: Node) -> None:
-    """Count what there is and end, with files and sockets as they are."""
+    """Check the accounting and exit, with files and sockets as they are."""
     logger.critical("not_closed", seconds=LAST_SECONDS)
     node.builder_control.check_accounts()
     end_process(1)
 
 
 def end_process(exit_code: int) -> NoReturn:
-    """End without waiting for any thread."""
+    """Exit without waiting for any thread."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_code)

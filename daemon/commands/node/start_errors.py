@@ -1,4 +1,4 @@
-"""Why a node has not started or has crashed, as a log line where lines are JSON: a collector of logs can read it."""
+"""The reason of a failed start or a crash as a JSON log line, if log lines are JSON, for log collectors."""
 
 import os
 import tomllib
@@ -21,9 +21,9 @@ JOURNAL_VARIABLE = "JOURNAL_STREAM"
 
 @contextmanager
 def json_errors(config: Path) -> Iterator[None]:
-    """Log an error of a node as its last line and end with exit code 2 for what a user can correct, else with 1.
+    """Log an error of a node as its last line; exit with code 2 for an error that a user can correct, else with 1.
 
-    Where the lines are not JSON, the error goes on, to be shown as the commands show theirs.
+    If log lines are not JSON, the error propagates and is shown like the errors of other commands.
     """
     try:
         yield
@@ -33,7 +33,7 @@ def json_errors(config: Path) -> Iterator[None]:
         if not logs_json(config):
             raise
         log.configure("info", LogFormat.JSON)
-        # The same errors that the commands show in one line: input, configuration, back end, files.
+        # The errors that commands show in one line: input, configuration, back end, files.
         if isinstance(error, (ValueError, OSError, BackendError, EventFileError)):
             log.get_logger("serve").critical("not_started", error=str(error))
             raise typer.Exit(2) from error
@@ -42,9 +42,9 @@ def json_errors(config: Path) -> Iterator[None]:
 
 
 def logs_json(config: Path) -> bool:
-    """Whether a node with this file writes JSON, as far as that can be read of a file that may be wrong.
+    """True if a node with this file writes JSON log lines; the file may be invalid.
 
-    By default JSON is for the journal, and text for the user who typed the command.
+    If neither file nor environment sets the format: JSON for the journal of systemd, text for a terminal.
     """
     wanted: object = os.environ.get(FORMAT_VARIABLE)
     if wanted is None:

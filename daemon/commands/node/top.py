@@ -1,4 +1,4 @@
-"""hltnode top: what one or several nodes do, on the terminal."""
+"""hltnode top: the state of one or several nodes, on the terminal."""
 
 import json as json_module
 import time
@@ -17,7 +17,7 @@ from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages,
 DEFAULT_URL = "http://127.0.0.1:9105"
 SHOWN_LINES = 8
 SHOWN_SOURCES = 8
-# Between the two readings from which --once has its rates.
+# Time between the two readings of --once, for its rates.
 ONCE_SECONDS = 1.0
 GIB = 1 << 30
 
@@ -27,11 +27,11 @@ def top(
         list[str] | None,
         typer.Argument(metavar="[URL]...", help=f"HTTP addresses of nodes (http.port); default: {DEFAULT_URL}."),
     ] = None,
-    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds from one reading to the next.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="One screen, with the rates of one second.")] = False,
+    every: Annotated[float, typer.Option("--every", min=0.2, help="Seconds between two readings.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one screen, with the rates of one second.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Like --once, as JSON on standard output.")] = False,
 ) -> None:
-    """Show what nodes do, until Ctrl-C: state, run, rates, slots, dead time, sources that lag, lines.
+    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, lines.
 
     The exit code is 2 if no node answers at the start, within three seconds.
 
@@ -57,7 +57,7 @@ def top(
 
 
 class Watched:
-    """The nodes, and what their pages said last and the time before."""
+    """The nodes, with the last two readings of their pages."""
 
     def __init__(self, urls: list[str]) -> None:
         self.before: dict[str, Pages | None] = dict.fromkeys(urls)
@@ -66,7 +66,7 @@ class Watched:
         self._pool = ThreadPoolExecutor(len(self.latest))
 
     def read(self) -> None:
-        """Read the pages of all nodes at a time."""
+        """Read the pages of all nodes concurrently."""
         for url, pages in zip(self.latest, self._pool.map(_read, self.latest), strict=True):
             self.before[url] = self.latest[url]
             if isinstance(pages, Pages):
@@ -77,7 +77,7 @@ class Watched:
                 self.errors[url] = pages
 
     def describe(self) -> dict[str, dict[str, Any]]:
-        """What is shown of each node, by its address."""
+        """The shown values of each node, by address."""
         return {
             url: {"error": self.errors[url]} if pages is None else describe(self.before[url], pages)
             for url, pages in self.latest.items()
@@ -92,7 +92,7 @@ def _read(url: str) -> Pages | str:
 
 
 def screen(nodes: dict[str, dict[str, Any]]) -> RenderableType:
-    """One row for each node, and below it what is long: sources, lines."""
+    """A table with one row per node; below it the longer lists of sources and lines."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
     for name in ("node", "state", "run"):
         table.add_column(name, overflow="fold")

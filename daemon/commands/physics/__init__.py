@@ -1,1 +1,1 @@
-"""Commands on reconstruction and simulation, which ask the tools of a chain."""
+"""Commands on reconstruction and simulation, which use tools of a chain."""

@@ -1,4 +1,4 @@
-"""hltnode compare: how alike two samples are, in banks, hits and truth."""
+"""hltnode compare: compares banks, hits and truth of two samples."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,8 +27,8 @@ from hltnode.protocol.errors import ProtocolError
 @tool_command("comparison")
 def compare(
     tool: Comparison[Any],
-    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Events to compare with (MDF or MEP).")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Events that should be like them.")],
+    reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Reference events (MDF or MEP).")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Events to compare with the reference.")],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="REPORT.html", help="Report to write.")],
     geometry: GeometryOption = None,
     json: JsonOption = None,

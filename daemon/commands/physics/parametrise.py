@@ -1,4 +1,4 @@
-"""hltnode parametrise: parameters of algorithms, computed from the description of the detector."""
+"""hltnode parametrise: computes parameters of algorithms from the description of the detector."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +24,14 @@ def parametrise(
     own: Any,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Folder to write the file of the parameters to."),
+        typer.Option("-o", "--output", metavar="DIR", help="Folder for the file of parameters."),
     ] = None,
     geometry: GeometryOption = None,
     check: Annotated[
         Path | None,
-        typer.Option("--check", metavar="DIR", help="Exit with 1 if the parameters in this folder are out of date."),
+        typer.Option(
+            "--check", metavar="DIR", help="Exit with code 1 if the parameters in this folder are out of date."
+        ),
     ] = None,
     chain: ChainOption = DEFAULT_CHAIN,  # noqa: ARG001 - chose the tool
 ) -> None:

@@ -38,7 +38,7 @@ from hltnode.protocol.errors import ProtocolError
 EVENTS_PER_MEP = 16
 
 LIMITS = BatchLimits(events=64, input_bytes=8 << 20)
-"""Small batches: whole buffers are copied back after each of them."""
+"""Small batches, because whole buffers are copied back after each batch."""
 
 
 @tool_command("validation")
@@ -58,11 +58,11 @@ def validate(
     ] = None,
     against: Annotated[
         Path | None,
-        typer.Option("--against", metavar="OTHER.json", help="Overlay this earlier result (--json) in the report."),
+        typer.Option("--against", metavar="OTHER.json", help="Earlier result (--json) to overlay in the report."),
     ] = None,
     chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Reconstruct INPUT and compare with its truth: efficiencies, ghosts, clones, purities, primary vertices.
+    """Reconstruct INPUT and compare the result with truth: efficiencies, ghosts, clones, purities, primary vertices.
 
     Example: hltnode validate minbias.mdf --geometry conditions --json out.json --report out.html
     """
@@ -70,7 +70,7 @@ def validate(
         if report is not None:
             require_packages("an HTML report", "matplotlib")
         elif against is not None:
-            raise ValueError("--against needs --report FILE.html")
+            raise ValueError("expected --report FILE.html with --against")
         require_writable(json, report, reads=(input_file, trigger, *tool.reads(own)))
         require_files(input_file)
         other = None if against is None else (against.name, tool.read_result(against))

@@ -1,1 +1,1 @@
-"""Commands on lines and trigger configurations: what they are, and what they select."""
+"""Commands on lines and trigger configurations: content, rates and efficiencies."""

@@ -1,4 +1,4 @@
-"""hltnode efficiency: which signal decays the lines of a trigger configuration accept."""
+"""hltnode efficiency: efficiencies of the lines of a trigger configuration on signal decays."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def efficiency(
     report: ReportOption = None,
     chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Efficiencies of the lines on simulated signal decays, of decays that can be reconstructed and of all events.
+    """Compute efficiencies of lines on simulated signal decays, for reconstructible decays and for all events.
 
     A second efficiency counts only events that the signal alone would have triggered.
 

@@ -1,4 +1,4 @@
-"""hltnode histograms: the monitoring histograms of a node or of a file, in the terminal."""
+"""hltnode histograms: shows the monitoring histograms of a node or a file in the terminal."""
 
 import json
 import math
@@ -18,9 +18,9 @@ from hltnode.processing.framework.histograms import HistogramContent, HistogramS
 from hltnode.processing.selection.errors import nearest
 
 ROWS = 25
-"""Lines of a drawing; a histogram with more bins is drawn with several in one line."""
+"""Most lines of a drawing; a histogram with more bins has several bins per line."""
 WIDTH = 50
-"""Characters of the longest bar."""
+"""Length of the longest bar, in characters."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 MAX_PAGE_BYTES = 16 << 20
 SECONDS = 10.0
@@ -49,14 +49,14 @@ def histograms(
 
 
 def read_page(address: str) -> list[HistogramContent]:
-    """What a node shows on /histograms. Raises ValueError, which names the address."""
+    """The histograms of a node (/histograms). Raises ValueError, which names the address."""
     url = f"{address.rstrip('/').removesuffix('/histograms')}/histograms"
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
             page = json.loads(answer.read(MAX_PAGE_BYTES))
         return [_of_uhi(name, content) for name, content in page["histograms"].items()]
     except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError) as error:
-        raise ValueError(f"{url}: no histograms can be read: {error}") from error
+        raise ValueError(f"{url}: cannot read histograms: {error}") from error
 
 
 def _of_uhi(name: str, content: dict[str, Any]) -> HistogramContent:
@@ -82,7 +82,7 @@ def _chosen(contents: Sequence[HistogramContent], names: Sequence[str]) -> list[
 
 
 def table(contents: Sequence[HistogramContent]) -> str:
-    """One line for each."""
+    """One line per histogram."""
     width = max((len(content.shape.name) for content in contents), default=4)
     lines = [f"{'name':<{width}}  {'entries':>10}  {'below':>8}  {'above':>8}  {'NaN':>6}  {'mean':>10}  of"]
     for content in contents:
@@ -95,13 +95,13 @@ def table(contents: Sequence[HistogramContent]) -> str:
 
 
 def _mean(content: HistogramContent) -> float:
-    """Of the values in the range, each at the centre of its bin."""
+    """Mean of the values in the range, each taken at the centre of its bin."""
     edges = content.shape.edges
     return float(np.average((edges[1:] + edges[:-1]) / 2, weights=content.bins))
 
 
 def drawing(content: HistogramContent) -> str:
-    """A bar for some bins each, from the low end down."""
+    """One bar per group of bins, starting with the lowest bin."""
     shape = content.shape
     width = math.ceil(shape.bins / ROWS)
     sums = np.add.reduceat(content.bins, np.arange(0, shape.bins, width)).tolist()

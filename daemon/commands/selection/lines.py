@@ -1,4 +1,4 @@
-"""hltnode lines: the selection lines that a trigger configuration runs, and those that it cannot."""
+"""hltnode lines: the selection lines of a trigger configuration, and the unavailable ones."""
 
 from typing import Annotated, Any
 
@@ -23,11 +23,14 @@ def lines(
     sequence: SequenceOption = None,
     chain: ChainOption = DEFAULT_CHAIN,
     fields: Annotated[
-        bool, typer.Option("--fields", help="List what lines may select, and its fields with their units, instead.")
+        bool,
+        typer.Option(
+            "--fields", help="List the collections that lines may select, and their fields with units, instead."
+        ),
     ] = False,
     json: JsonOption = None,
 ) -> None:
-    """List the selection lines of a trigger configuration, in the order of their bits, and those not available.
+    """List the selection lines of a trigger configuration in the order of their bits, and the unavailable lines.
 
     Examples: hltnode lines --trigger trigger.toml --sequence forward_then_matching; hltnode lines --fields
     """
@@ -51,7 +54,7 @@ def lines(
 
 
 def fields_report(chain: TriggerChain) -> dict[str, dict[str, Any]]:
-    """The JSON object of `hltnode lines --fields`: by the name for files of lines."""
+    """The JSON object of `hltnode lines --fields`, by the name used in line files."""
     return {
         name: {
             "description": of.description,
@@ -62,7 +65,7 @@ def fields_report(chain: TriggerChain) -> dict[str, dict[str, Any]]:
 
 
 def print_fields(inputs: dict[str, dict[str, Any]]) -> None:
-    """One line for each field."""
+    """One line of text per field."""
     for name, of in inputs.items():
         typer.echo(f"{name}: {of['description']}")
         width = max(len(field["name"]) for field in of["fields"])

@@ -1,4 +1,4 @@
-"""What the commands on rates and efficiencies of lines share."""
+"""Code shared by the commands on rates and efficiencies of lines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,20 +24,22 @@ from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.errors import ProtocolError
 
 Results = list[tuple[str, dict[str, Any]]]
-"""The JSON object of each configuration, with what the configuration is called."""
+"""The JSON object of each configuration, with the name of the configuration."""
 
-FilesArgument = Annotated[list[Path], typer.Argument(metavar="INPUT", help="Events; several files are one sample.")]
+FilesArgument = Annotated[
+    list[Path], typer.Argument(metavar="INPUT", help="Event files; several files form one sample.")
+]
 ScanOption = Annotated[
     list[str] | None,
     typer.Option(
         "--scan",
         metavar="LINE.CUT=FIRST:LAST:N",
-        help="Also with N values of a cut, all of one pass; or LINE.CUT=VALUE,VALUE,... Can be given several times.",
+        help="Repeat the study with N values of a cut, in the same pass; or LINE.CUT=VALUE,VALUE,... Repeatable.",
     ),
 ]
 CompareOption = Annotated[
     Path | None,
-    typer.Option("--compare", metavar="OTHER.toml", help="Also with this trigger configuration, beside the first."),
+    typer.Option("--compare", metavar="OTHER.toml", help="Second trigger configuration to study."),
 ]
 ReportOption = Annotated[
     Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
@@ -47,7 +49,7 @@ ReportOption = Annotated[
 def configurations(
     chain: TriggerChain, trigger: Path | None, compare: Path | None, sequence: str | None
 ) -> list[tuple[str, TriggerConfig]]:
-    """The configurations to study, one or two, and what they are called. Raises TriggerConfigError."""
+    """The one or two configurations to study, and their names. Raises TriggerConfigError."""
     paths = [trigger] if compare is None else [trigger, compare]
     return [("built-in" if path is None else path.name, chain.load_trigger(path, sequence)) for path in paths]
 
@@ -55,7 +57,7 @@ def configurations(
 def described(
     files: list[Path], name: str, chain: TriggerChain, trigger: TriggerConfig, engine: Engine
 ) -> dict[str, Any]:
-    """What both JSON objects begin with."""
+    """The common first part of both JSON objects."""
     return {
         "input": [str(file) for file in files],
         "trigger": name,
@@ -70,7 +72,7 @@ def read_scans(texts: list[str] | None, trigger: TriggerConfig) -> list[Scan]:
 
 
 def write_results(results: Results, json: Path | None, report: Path | None, page: Callable[[], str]) -> None:
-    """Write the JSON object, that of a second configuration inside the first, and the page if it is asked for."""
+    """Write the JSON object, with that of a second configuration inside, and the page if requested."""
     (_, first), *others = results
     for _, second in others:
         first = first | {"compare": second}
@@ -80,11 +82,13 @@ def write_results(results: Results, json: Path | None, report: Path | None, page
 
 
 def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *triggers: Path | None) -> None:
-    """Fail before the work begins. Raises ValueError, also for a file of events that is given twice: errors of rates
-    would be too small."""
+    """Fail before the work starts.
+
+    Raises ValueError, also for a repeated event file, which would make errors too small.
+    """
     for i, file in enumerate(files):
         if any(file == other or (file.exists() and other.exists() and file.samefile(other)) for other in files[:i]):
-            raise ValueError(f"{file}: is given twice")
+            raise ValueError(f"{file}: given twice")
     if report is not None:
         require_packages("an HTML report", "matplotlib")
     require_writable(json, report, reads=(*files, *triggers))
@@ -93,8 +97,10 @@ def check_files(files: Sequence[Path], json: Path | None, report: Path | None, *
 
 @contextmanager
 def counted_events(files: list[Path], what: str) -> Iterator[Callable[[int], None]]:
-    """Shows the number of events that are done; gives the function that adds to it. Raises EventFileError, which names
-    the files, for banks that cannot be read."""
+    """Show the number of processed events; yields the function that adds to it.
+
+    Raises EventFileError, which names the files, for unreadable banks.
+    """
     columns = (SpinnerColumn(), TextColumn(f"{what}: {{task.completed}} events"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=None)

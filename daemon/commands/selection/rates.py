@@ -1,4 +1,4 @@
-"""hltnode rates: how often the lines of a trigger configuration accept a bunch crossing."""
+"""hltnode rates: rates of the lines of a trigger configuration."""
 
 from typing import Annotated
 
@@ -48,28 +48,29 @@ def rates(
     compare: CompareOption = None,
     crossing_rate: Annotated[
         float,
-        typer.Option("--crossing-rate", metavar="HZ", help="Rate of the bunch crossings that INPUT is a sample of."),
+        typer.Option("--crossing-rate", metavar="HZ", help="Rate of bunch crossings represented by INPUT."),
     ] = CROSSING_RATE,
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
     encoding: Annotated[
-        str, typer.Option("--encoding", help="Which banks to read where events hold the same hits twice.")
+        str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
     ] = AUTO,
     chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
     report: ReportOption = None,
 ) -> None:
-    """Rates of the lines on minimum bias: each line's, what it alone accepts, all together, what lines have in common,
-    and the bytes that are kept. Every event of INPUT counts as one bunch crossing, also one without collision.
+    """Compute rates of lines on minimum bias: inclusive, exclusive, total, overlaps, and kept bytes.
+
+    Every event of INPUT counts as one bunch crossing, also an event without collision.
 
     Example: hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
     """
     with user_errors():
         check_files(files, json, report, trigger, compare)
         if not crossing_rate > 0:
-            raise ValueError(f"--crossing-rate {crossing_rate}: a rate above 0 is expected")
+            raise ValueError(f"--crossing-rate {crossing_rate}: expected a rate above 0")
         known = installed_chain(chain)
         results: Results = []
         studied = configurations(known, trigger, compare, sequence)
@@ -98,7 +99,7 @@ def rates(
 
 
 def _page(results: Results, text: str) -> str:
-    # Only reports need matplotlib, an extra.
+    # Local import: only reports need matplotlib, an extra.
     from hltnode.processing.offline.pages.lines import rates_page
 
     return rates_page(results, text)

@@ -1,4 +1,4 @@
-"""hltnode tck: trigger configurations under the keys by which decisions and reports name them."""
+"""hltnode tck: trigger configurations and their keys, which decisions and reports contain."""
 
 from pathlib import Path
 from typing import Annotated
@@ -50,7 +50,7 @@ def list_documents(
         for document in built_in_documents(known):
             table.add_row(*_summary(known, document), "built-in")
         if directory is not None and not directory.is_dir():
-            raise ValueError(f"{directory}: there is no such folder")
+            raise ValueError(f"{directory}: no such folder")
         for path in sorted(directory.glob(f"*{TCK_SUFFIX}")) if directory is not None else ():
             try:
                 table.add_row(*_summary(known, TckDocument.load(path)), str(path))
@@ -60,7 +60,7 @@ def list_documents(
 
 
 def _summary(chain: TriggerChain, document: TckDocument) -> tuple[str, str, str, str]:
-    """Cells of a row; a document that has a former name of the chain is listed under both names."""
+    """Cells of a row; a document with a former name of the chain shows both names."""
     now = chain.renamed(document).chain
     name = now if now == document.chain else f"{now} (written as {document.chain})"
     return document.name, name, document.sequence, str(len(document.line_names))
@@ -82,10 +82,10 @@ def show(tck: WhichArgument, chain: ChainOption = DEFAULT_CHAIN) -> None:
 @app.command()
 def diff(
     first: WhichArgument,
-    second: Annotated[str, typer.Argument(metavar="OTHER", help="The one to compare with.")],
+    second: Annotated[str, typer.Argument(metavar="OTHER", help="The configuration to compare with.")],
     chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
-    """Print the values in which two configurations differ. Exit code 1 if there are any, as diff does.
+    """Print the differences of two configurations. Exit code 1 if there are any, like diff.
 
     Example: hltnode tck diff 0x1234ABCD new.json
     """
@@ -106,7 +106,7 @@ def export(
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
 ) -> None:
-    """Write the document of a configuration: what a node that runs it writes into its reports can be read with it.
+    """Write the document of a configuration, which is needed to read the reports of a node with this configuration.
 
     Example: hltnode tck export --trigger trigger.toml -o 0x1234ABCD.json
     """

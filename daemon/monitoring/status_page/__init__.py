@@ -1,1 +1,1 @@
-"""The page of a node for people: what /status, /metrics and /histograms say, as one HTML page."""
+"""The status page of a node: the content of /status, /metrics and /histograms as one HTML page."""

@@ -8,12 +8,12 @@ from hltnode.daemon.monitoring.histograms import label_of
 from hltnode.processing.framework.histograms import HistogramContent
 
 WIDTH, HEIGHT = 260, 120
-"""Of the area of the bins, in the units of the drawing."""
+"""Size of the area of the bins, in units of the drawing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnHistogram:
-    """`path` is the outline of the bins (SVG), empty for a histogram without entries in its range."""
+    """`path`: outline of the bins (SVG), empty for a histogram without entries in its range."""
 
     name: str
     label: str

@@ -1,4 +1,4 @@
-"""The status page itself. What it shows comes from the network too: the template escapes all of it."""
+"""The status page. Some of its content comes from the network, so the template escapes all values."""
 
 import base64
 import hashlib
@@ -33,24 +33,26 @@ POLICY = (
     f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy: the browser runs the page's own script and style and nothing else, whatever slips in."""
+"""Content-Security-Policy: the browser uses only the script and the style of this page, even if the content contains
+others."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventPicture:
-    """The last accepted event that was drawn, as SVG; or why there is none."""
+    """The last drawn accepted event as SVG, or the reason for its absence."""
 
     svg: str
     title: str
     lines: Sequence[str]
     age: float
-    """Seconds since it was drawn."""
+    """Seconds since the drawing."""
     note: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """status: what /status shows; problems: why the node is not ready, by condition; picture: None if none are made."""
+    """status: content of /status; problems: why the node is not ready, by condition; picture: None if pictures are
+    off."""
 
     status: Mapping[str, Any]
     problems: Mapping[Condition, str]
@@ -64,7 +66,7 @@ class PageContent:
 
 
 def status_page(content: PageContent) -> bytes:
-    """The page; in any thread."""
+    """The page as HTML; may run in any thread."""
     status, rates = content.status, content.rates
     totals = status["events"]["accepted_by_line"]
     lines = [(name, rates.lines[name], totals[name]) for name in status["lines"]]
@@ -87,13 +89,13 @@ def status_page(content: PageContent) -> bytes:
         style=Markup(_STYLE),
         script=Markup(_SCRIPT),
         refresh=SHOWN_REFRESH_SECONDS,
-        # Made by the node of numbers alone.
+        # The node creates the SVG from numbers only.
         svg=Markup(content.picture.svg) if content.picture is not None else "",
     ).encode()
 
 
 def number(value: float) -> str:
-    """With three digits and a prefix of a thousand: 1234567 is "1.23 M"."""
+    """A number with three digits and an SI prefix: 1234567 is "1.23 M"."""
     if not math.isfinite(value):
         return "–"
     for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
@@ -108,7 +110,7 @@ def _three_digits(value: float) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A time, in a unit that suits it; None: it never came."""
+    """A time in a suitable unit; None: never."""
     if value is None:
         return "never"
     if value < 1:

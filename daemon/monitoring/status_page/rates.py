@@ -1,4 +1,4 @@
-"""What happened in the last seconds: rates of what is counted, for the status page (no I/O, no clock)."""
+"""Rates of the last seconds for the status page, from the counters (no I/O, no clock)."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from hltnode.daemon.monitoring.counters import Counters
 
 INTERVAL_NS = 1_000_000_000
 WINDOW = 10
-"""Intervals: long enough that a batch now and then does not make the numbers jump."""
+"""Number of intervals: enough that single batches do not make the numbers jump."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """Per second, over `seconds`; lines by name, dead time as fractions by reason."""
+    """Rates per second, over `seconds`; lines by name, dead time as fractions by reason."""
 
     seconds: float
     events: float
@@ -34,19 +34,19 @@ class _Taken:
 
 
 class RateWindow:
-    """Takes the counters about once a second; all calls in the event loop. Times are monotonic nanoseconds."""
+    """Samples the counters about once a second. All calls come from the event loop; times are monotonic nanoseconds."""
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._taken: deque[_Taken] = deque(maxlen=WINDOW + 1)
 
     def note(self, now_ns: int) -> None:
-        """To be called with every tick; most calls do nothing."""
+        """Take a sample if one is due; call this at every tick."""
         if not self._taken or now_ns - self._taken[-1].at_ns >= INTERVAL_NS:
             self._taken.append(self._take(now_ns))
 
     def rates(self, now_ns: int) -> Rates:
-        """Since the beginning of the window."""
+        """Rates since the start of the window."""
         now = self._take(now_ns)
         first = self._taken[0] if self._taken else now
         seconds = (now.at_ns - first.at_ns) * 1e-9

@@ -1,4 +1,4 @@
-"""How far the readout sources are behind, for the status page: a summary by detector, and the worst ones."""
+"""Lag of the readout sources for the status page: a summary by detector, and the sources with the largest lag."""
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ SHOWN = 20
 
 
 class SourceState(NamedTuple):
-    """A source as it was counted: when its last fragment came (monotonic ns, None: never), in how many MEPs it was
-    missing."""
+    """Counters of a source: time of its last fragment (monotonic ns, None: never), number of MEPs without the
+    source."""
 
     source: int
     last_seen_ns: int | None
@@ -32,22 +32,23 @@ class SourceRow:
 
 @dataclass(slots=True)
 class DetectorRow:
-    """The sources of a detector together."""
+    """Summary of the sources of a detector."""
 
     detector: str
     sources: int = 0
     silent: int = 0
     missing: int = 0
     worst_lag: float | None = 0.0
-    """None: one of them has not delivered yet."""
+    """None: a source has not delivered yet."""
 
 
 def source_rows(
     states: Iterable[SourceState], silent: Set[int], now_ns: int, names: Mapping[int, str]
 ) -> tuple[list[DetectorRow], list[SourceRow]]:
-    """Detectors in the order of their sources; the sources that are farthest behind, those that never came first.
+    """Detectors in the order of their sources, and the sources with the largest lag; sources that never delivered come
+    first.
 
-    names: of sub-detectors; one that has none is shown by its number.
+    names: names of sub-detectors; a sub-detector without a name is shown by its number.
     """
     detectors: dict[int, DetectorRow] = {}
     rows = []

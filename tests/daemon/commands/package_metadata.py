@@ -1,10 +1,10 @@
-"""Packages that are installed as far as entry points go."""
+"""Stand-ins for installed packages: only their entry points."""
 
 from pathlib import Path
 
 
 def install(folder: Path, package: str, entry_points: str) -> None:
-    """Write what an installed package leaves beside its modules in an importable folder."""
+    """Write the metadata of an installed package into an importable folder."""
     # Python knows packages by the part of this name before the first dash.
     metadata = folder / f"{package.replace('-', '_')}-1.5.dist-info"
     metadata.mkdir()

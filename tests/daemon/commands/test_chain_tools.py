@@ -1,4 +1,4 @@
-"""Commands ask the tools of a chain: those of the default one, of a second chain, and of a chain that has none."""
+"""Commands with tools of a chain: the default chain, a second chain, and a chain without tools."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def with_tools(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.usefixtures("tiny")
-def test_a_tool_that_a_chain_has_not_is_named_in_one_line(command: str) -> None:
+def test_a_missing_tool_of_a_chain_is_one_line(command: str) -> None:
     tool, arguments = COMMANDS[command]
     result = CliRunner().invoke(app, [command, *arguments, "--chain", "tiny"])
     assert result.exit_code == 2
@@ -59,7 +59,7 @@ def test_a_tool_that_a_chain_has_not_is_named_in_one_line(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_chain_that_is_not_installed_is_named(command: str) -> None:
+def test_an_unknown_chain_is_reported_by_name(command: str) -> None:
     code, output = run(command, *COMMANDS[command][1], "--chain=nowhere")
     assert (code, output.count("error:")) == (2, 1)
     assert "no chain named 'nowhere': installed are" in output
@@ -85,7 +85,7 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
     of_tiny, of_default = run("simulate", "--help", "--chain", "tiny"), run("simulate", "--help")
     assert of_tiny[0] == of_default[0] == 0
     assert "--most-hits" in of_tiny[1]
-    assert "Options that chain tiny adds: --most-hits." in of_tiny[1]
+    assert "Options added by chain tiny: --most-hits." in of_tiny[1]
     assert "--velo-banks" not in of_tiny[1]
     assert "--velo-banks" in of_default[1]
     assert "--most-hits" not in of_default[1]
@@ -96,13 +96,13 @@ def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "word"), [(tiny_tools.ClashingField, "seed"), (tiny_tools.ClashingOption, "--jobs")]
 )
-def test_an_option_that_the_command_has_is_refused(
+def test_a_chain_option_with_the_name_of_a_command_option_is_refused(
     options: type, word: str, with_tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tiny_tools.TinySimulation, "options", options)
     code, output = run("simulate", "--chain", "tiny", "-n", "1", "-o", with_tools / "x.mdf")
     assert code == 2
-    assert f"chain 'tiny': its tool declares {word}, which the command has already" in output
+    assert f"chain 'tiny': its tool declares {word}, which is already an option of the command" in output
 
 
 def test_a_tool_that_cannot_be_imported_is_named(with_tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_node_imports_no_tools_of_a_chain() -> None:
     assert printed.strip() == "[]"
 
 
-def test_a_node_that_draws_events_imports_the_display_alone() -> None:
+def test_a_node_that_draws_events_imports_only_the_display() -> None:
     code = (
         "import sys; from importlib import import_module; "
         "from hltnode.processing.selection.trigger_chain import installed_chain; "

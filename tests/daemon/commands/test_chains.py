@@ -1,4 +1,4 @@
-"""hltnode chains: what is installed, and a package that is broken."""
+"""hltnode chains: installed chains, and a broken package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a newcomer types first: version, help, completion, configuration, and mistakes, which are named."""
+"""The first commands of a new user: version, help, completion, configuration, and messages about mistakes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_version_is_printed() -> None:
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_lists_every_command_with_what_it_is_for(option: str) -> None:
+def test_help_lists_every_command_with_its_purpose(option: str) -> None:
     result = run(option)
     assert result.exit_code == 0
     listed = {line.split()[0]: line for line in result.output.splitlines() if line.startswith("  ") and line.split()}
@@ -94,7 +94,7 @@ def test_the_shell_completes_commands_and_options(words: str, expected: list[str
 
 
 @pytest.mark.parametrize("command", [["lines", "--fields"], ["lines"], ["config", "--defaults"]])
-def test_a_reader_of_the_output_that_has_had_enough_is_no_error(command: list[str]) -> None:
+def test_a_closed_output_pipe_is_no_error(command: list[str]) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "hltnode.daemon", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -156,7 +156,7 @@ def test_all_problems_of_a_configuration_are_named_at_once(tmp_path: Path, monke
         ("[trigger]\nchain = 'other'", "trigger.chain: no chain named 'other'"),
     ],
 )
-def test_files_that_a_configuration_names_are_checked(text: str, expected: str, tmp_path: Path) -> None:
+def test_files_of_a_configuration_are_checked(text: str, expected: str, tmp_path: Path) -> None:
     path = tmp_path / "node.toml"
     path.write_text(text.replace("{tmp}", str(tmp_path)))
     result = run("config", "check", path)
@@ -187,7 +187,7 @@ def test_the_doctor_finds_a_machine_with_free_ports_and_space_ready(tmp_path: Pa
 
 
 @pytest.mark.loopback
-def test_the_doctor_names_a_port_in_use_and_a_directory_that_is_missing(tmp_path: Path) -> None:
+def test_the_doctor_names_a_port_in_use_and_a_missing_directory(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         path = tmp_path / "node.toml"
@@ -260,8 +260,8 @@ def test_a_missing_file_and_a_folder_in_its_place_are_named(command: tuple[str, 
         (("simulate", "-n", "1", "--run", "99999999999", "-o", "{tmp}/x.mdf"), "Invalid value for '--run'"),
         (("simulate", "-n", "many", "-o", "{tmp}/x.mdf"), "Invalid value for '-n'"),
         (("ctl", "start", "--run", "99999999999"), "Invalid value for '--run'"),
-        (("config", "explain", "builder.feeder"), "builder.feeder: no such key; expected one of min_feeders"),
-        (("config", "explain", "build"), "build: no such section; expected one of node"),
+        (("config", "explain", "builder.feeder"), "builder.feeder: unknown key; expected one of min_feeders"),
+        (("config", "explain", "build"), "build: unknown section; expected one of node"),
         (("serv",), "No such command 'serv'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -286,7 +286,7 @@ def test_a_value_of_the_wrong_kind_is_named(command: tuple[str, ...], expected: 
     ],
     ids=lambda command: f"{command[0]} {command[-1][:4]}",
 )
-def test_a_node_that_is_not_there_is_named(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_node_that_is_not_running_is_reported_with_its_address(command: tuple[str, ...], tmp_path: Path) -> None:
     result = run(*(part.format(tmp=tmp_path) for part in command))
     assert result.exit_code == 2
     assert "127.0.0.1:" in said(result)

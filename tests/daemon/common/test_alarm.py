@@ -41,7 +41,7 @@ async def alarm(rings: Rings) -> AsyncIterator[Alarm]:
     alarm.close()
 
 
-async def test_it_rings_below_a_millisecond_and_never_before_its_time(alarm: Alarm, rings: Rings) -> None:
+async def test_an_alarm_rings_within_a_millisecond_and_never_early(alarm: Alarm, rings: Rings) -> None:
     late = []
     for _ in range(50):
         due_ns = time.monotonic_ns() + 300 * US
@@ -53,7 +53,7 @@ async def test_it_rings_below_a_millisecond_and_never_before_its_time(alarm: Ala
     assert len(rings.at_ns) == 50
 
 
-async def test_a_later_call_takes_the_place_of_an_earlier_one(alarm: Alarm, rings: Rings) -> None:
+async def test_a_later_call_replaces_an_earlier_one(alarm: Alarm, rings: Rings) -> None:
     begin_ns = time.monotonic_ns()
     alarm.set(10 * MS)
     alarm.set(50 * MS)
@@ -66,15 +66,13 @@ async def test_a_later_call_takes_the_place_of_an_earlier_one(alarm: Alarm, ring
 
 
 @pytest.mark.parametrize("delay_ns", [0, -1, -5 * MS])
-async def test_what_is_overdue_rings_at_once(alarm: Alarm, rings: Rings, delay_ns: int) -> None:
+async def test_an_overdue_alarm_rings_at_once(alarm: Alarm, rings: Rings, delay_ns: int) -> None:
     alarm.set(delay_ns)
     await rings.next()
     assert len(rings.at_ns) == 1
 
 
-async def test_an_alarm_that_has_expired_and_is_set_again_before_the_loop_comes_to_it_rings_once(
-    alarm: Alarm, rings: Rings
-) -> None:
+async def test_an_expired_alarm_that_is_set_again_before_its_callback_rings_once(alarm: Alarm, rings: Rings) -> None:
     alarm.set(1)
     time.sleep(0.005)
     alarm.set(20 * MS)
@@ -83,7 +81,7 @@ async def test_an_alarm_that_has_expired_and_is_set_again_before_the_loop_comes_
     assert len(rings.at_ns) == 1
 
 
-async def test_a_closed_alarm_rings_no_more(alarm: Alarm, rings: Rings) -> None:
+async def test_a_closed_alarm_does_not_ring(alarm: Alarm, rings: Rings) -> None:
     alarm.set(5 * MS)
     alarm.close()
     await asyncio.sleep(0.02)

@@ -33,7 +33,7 @@ def test_a_line_is_one_json_object_with_its_part_and_values() -> None:
     assert line == {"event": "mep_closed", "level": "info", "mep": 7, "part": "builder", "reason": "timeout"}
 
 
-def test_lines_below_the_level_are_left_out() -> None:
+def test_lines_below_the_level_are_suppressed() -> None:
     stream = io.StringIO()
     log.configure("warning", LogFormat.JSON, stream)
     log.get_logger("builder").info("mep_closed")
@@ -74,7 +74,7 @@ def test_a_warning_is_a_line_with_its_place() -> None:
     assert line["at"].startswith(f"{__file__}:")
 
 
-def test_the_console_format_is_for_people() -> None:
+def test_the_console_format_is_readable_text() -> None:
     stream = io.StringIO()
     log.configure("info", LogFormat.CONSOLE, stream)
     log.get_logger("builder").info("mep_closed", mep=7)
@@ -90,7 +90,7 @@ def test_a_logger_made_before_the_configuration_follows_it() -> None:
     assert json.loads(stream.getvalue())["part"] == "early"
 
 
-def test_another_level_holds_for_loggers_that_exist_already() -> None:
+def test_a_new_level_applies_to_existing_loggers() -> None:
     stream = io.StringIO()
     log.configure("warning", LogFormat.JSON, stream)
     logger = log.get_logger("builder")

@@ -3,7 +3,7 @@
 from hltnode.daemon.common.rate_limit import MAX_LIMITED_KEYS, RateLimit
 
 
-def test_a_limited_line_appears_once_per_interval_with_the_number_of_those_left_out() -> None:
+def test_a_limited_line_appears_once_per_interval_with_the_number_of_suppressed_lines() -> None:
     now = 0
     limit = RateLimit(10, lambda: now)
     assert limit.due("a") == 0

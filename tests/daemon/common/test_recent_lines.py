@@ -23,7 +23,7 @@ def test_warnings_and_errors_of_all_loggers_are_kept_newest_first() -> None:
     assert "not_kept" in stream.getvalue()
 
 
-def test_few_and_short_lines_are_kept() -> None:
+def test_number_and_length_of_kept_lines_are_limited() -> None:
     lines = RecentLines(most=3)
     for i in range(1000):
         lines(None, "warning", {"level": "warning", "event": f"e{i}", **{f"key{k}": "x" * 10_000 for k in range(50)}})

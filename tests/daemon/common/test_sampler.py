@@ -3,7 +3,7 @@
 from hltnode.daemon.common.sampler import Sampler
 
 
-def test_a_sample_is_the_fraction_asked_for_evenly_spread() -> None:
+def test_a_sample_has_the_requested_fraction_with_even_spacing() -> None:
     sampler = Sampler(0.25, 1e6)
     taken = [number for number in range(100) if sampler.takes(number * 1_000_000)]
     assert taken == list(range(3, 100, 4))

@@ -12,7 +12,7 @@ SHAPE = HistogramShape(name="h", bins=2, low=0.0, high=2.0)
 
 
 class Slot:
-    """Counts what a test says, and how often it was asked."""
+    """Returns counts set by the test, and counts the requests."""
 
     def __init__(self) -> None:
         self.counts = np.zeros(SHAPE.n_counts, np.uint32)
@@ -52,7 +52,7 @@ def test_counts_belong_to_the_run_of_their_events() -> None:
     assert (node.tally.run, node.tally.runs) == (2, (1, 2))
 
 
-def test_a_busy_slot_is_asked_once_a_second() -> None:
+def test_histograms_of_a_busy_slot_are_read_once_per_second() -> None:
     node = Node()
     for _ in range(1000):
         node.now_ns += PERIOD_NS // 100
@@ -61,7 +61,7 @@ def test_a_busy_slot_is_asked_once_a_second() -> None:
     assert node.of_run(1) == 1000
 
 
-def test_a_slot_is_not_asked_while_it_has_a_batch() -> None:
+def test_histograms_of_a_slot_are_not_read_while_it_has_a_batch() -> None:
     node = Node()
     node.batch(0, 1, 5)
     node.tally.begin(0, 1)
@@ -71,7 +71,7 @@ def test_a_slot_is_not_asked_while_it_has_a_batch() -> None:
     assert node.of_run(1) == 105
 
 
-def test_the_runs_that_are_kept_are_bounded() -> None:
+def test_the_number_of_kept_runs_is_limited() -> None:
     node = Node()
     for run in range(3 * MAX_RUNS):
         node.batch(0, run, 1)

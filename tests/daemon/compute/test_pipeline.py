@@ -19,7 +19,7 @@ LIMITS = BatchLimits(events=64, meps=8, input_bytes=4096, rows=64)
 
 
 class Notes:
-    """What was noted, in its order, and what earlier sessions have left."""
+    """The notes in order, and the interruptions left by earlier sessions."""
 
     def __init__(self, interrupted: Mapping[int, int]) -> None:
         self.noted: list[tuple[str, list[int]]] = []
@@ -95,13 +95,13 @@ def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
 
 @pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing happens before the back end has called: a wake-up that is lost would be seen."""
+    """Nothing happens before the call of the back end, so the test detects a lost wake-up."""
     monkeypatch.setattr("hltnode.daemon.compute.pipeline.LOOK_SECONDS", 3600.0)
     monkeypatch.setattr("hltnode.daemon.compute.pipeline.IDLE_SECONDS", 3600.0)
 
 
 @pytest.mark.usefixtures("no_looks")
-def test_a_batch_is_taken_when_the_back_end_says_that_it_has_ended_however_long_it_took(bench: Bench) -> None:
+def test_a_batch_is_collected_when_the_back_end_reports_its_end_after_any_time(bench: Bench) -> None:
     for number in range(200):
         bench.engine.behaviour.seconds = (0.0, 1e-6, 1e-5, 1e-4, 1e-3)[number % 5]
         for slot in range(3):
@@ -110,7 +110,7 @@ def test_a_batch_is_taken_when_the_back_end_says_that_it_has_ended_however_long_
 
 
 @pytest.mark.usefixtures("no_looks")
-def test_what_is_in_flight_ends_before_the_thread_does_without_a_look(bench: Bench) -> None:
+def test_batches_in_flight_finish_before_the_thread_ends_without_polling(bench: Bench) -> None:
     bench.engine.behaviour.seconds = 0.05
     for slot in range(3):
         bench.submit(slot)
@@ -157,7 +157,7 @@ def test_a_failed_batch_comes_out_with_its_error_and_the_next_one_is_fine(bench:
 
 
 @pytest.mark.parametrize("call", ["submit", "poll"])
-def test_when_the_device_is_lost_nothing_comes_out_and_the_journal_keeps_what_it_had(bench: Bench, call: str) -> None:
+def test_a_lost_device_gives_no_results_and_the_journal_keeps_its_batches(bench: Bench, call: str) -> None:
     bench.engine.behaviour.lost_in = call
     bench.submit(0, 4, 5)
     assert bench.losses.get(timeout=5) == "the fake device computes nothing any more"
@@ -179,7 +179,7 @@ def test_a_back_end_that_hangs_stops_the_clock_of_the_watchdog(bench: Bench) -> 
     assert not bench.pipeline.stop(0.05)
 
 
-def test_a_batch_that_gets_on_slowly_keeps_the_clock_of_the_watchdog_going(bench: Bench) -> None:
+def test_slow_progress_of_a_batch_keeps_the_watchdog_clock_running(bench: Bench) -> None:
     bench.engine.behaviour.crawl = True
     bench.engine.behaviour.hang.set()
     bench.submit(0)
@@ -194,7 +194,7 @@ def test_a_batch_that_gets_on_slowly_keeps_the_clock_of_the_watchdog_going(bench
     assert bench.pipeline.tick_ns == tick
 
 
-def test_batches_that_pass_one_that_hangs_do_not_hide_it(bench: Bench) -> None:
+def test_batches_that_overtake_a_hung_batch_do_not_hide_it(bench: Bench) -> None:
     bench.engine.behaviour.hanging_slots.add(0)
     bench.submit(0)
     bench.submit(1)
@@ -208,7 +208,7 @@ def test_batches_that_pass_one_that_hangs_do_not_hide_it(bench: Bench) -> None:
     assert bench.pipeline.tick_ns == tick
 
 
-def test_what_the_back_end_has_is_noted_before_it_has_it_and_when_it_is_done(bench: Bench) -> None:
+def test_a_batch_is_noted_before_the_back_end_gets_it_and_when_it_is_done(bench: Bench) -> None:
     bench.submit(0, 5, 6, 7, 9)
     bench.take()
     assert bench.notes.noted == [("begin", [5, 6, 7, 9]), ("end", [5, 6, 7, 9])]
@@ -226,7 +226,7 @@ def test_a_batch_that_failed_is_noted_as_done(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("bench", [{6: 1, 8: 1}], indirect=True)
-def test_meps_on_which_a_session_has_ended_are_computed_alone(bench: Bench) -> None:
+def test_meps_that_ended_a_session_are_computed_alone(bench: Bench) -> None:
     bench.engine.behaviour.seconds = 0.02
     bench.submit(0, 1, 2)
     bench.submit(1, 5, 6, 7, 8)
@@ -260,7 +260,7 @@ def test_meps_on_which_two_sessions_ended_are_left_out_and_results_keep_their_ev
 
 
 @pytest.mark.parametrize("bench", [{6: 2}], indirect=True)
-def test_a_batch_of_which_nothing_is_computed_comes_out_all_the_same(bench: Bench) -> None:
+def test_a_batch_without_computed_events_is_still_delivered(bench: Bench) -> None:
     bench.submit(0, 6)
     computed = bench.take()
     assert computed.results.flags.tolist() == [EventFlag.NOT_PROCESSED] * 4
@@ -269,7 +269,7 @@ def test_a_batch_of_which_nothing_is_computed_comes_out_all_the_same(bench: Benc
 
 
 @pytest.mark.parametrize("bench", [{6: 1}], indirect=True)
-def test_where_the_back_end_fails_on_a_part_the_others_keep_their_results(bench: Bench) -> None:
+def test_a_failed_part_of_a_batch_does_not_change_the_results_of_other_parts(bench: Bench) -> None:
     bench.engine.behaviour.fail_next = 1
     bench.submit(0, 5, 6, 7)
     computed = bench.take()
@@ -280,7 +280,7 @@ def test_where_the_back_end_fails_on_a_part_the_others_keep_their_results(bench:
 
 
 @pytest.mark.parametrize("bench", [{6: 2}], indirect=True)
-def test_meps_of_another_run_are_others(bench: Bench) -> None:
+def test_meps_with_equal_ids_of_different_runs_are_distinct(bench: Bench) -> None:
     bench.submit(0, 6, run=2)
     assert bench.take().not_processed == ()
     bench.submit(1, 6, run=1)
@@ -288,7 +288,7 @@ def test_meps_of_another_run_are_others(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("bench", [{6: 1, 7: 1}], indirect=True)
-def test_stopping_finishes_the_parts_that_wait_to_be_alone(bench: Bench) -> None:
+def test_stopping_finishes_parts_that_wait_to_be_computed_alone(bench: Bench) -> None:
     bench.engine.behaviour.seconds = 0.05
     bench.submit(0, 5, 6, 7)
     assert bench.pipeline.stop(5.0)
@@ -301,7 +301,7 @@ def test_an_idle_pipeline_ticks(bench: Bench) -> None:
     assert bench.pipeline.tick_ns > tick
 
 
-def test_stopping_finishes_what_is_in_flight(bench: Bench) -> None:
+def test_stopping_finishes_batches_in_flight(bench: Bench) -> None:
     bench.engine.behaviour.seconds = 0.1
     bench.submit(0)
     assert bench.pipeline.stop(5.0)

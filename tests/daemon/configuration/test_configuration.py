@@ -112,7 +112,7 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
         (
             '[network]\ncontrol = "tcp://127.0.0.1:5555"',
             "network.control",
-            "expected another endpoint than that of network.data",
+            "expected an endpoint different from network.data",
         ),
         ('[output]\ndirectory = ""', "output.directory", "expected a path"),
         ('[trigger]\nfile = ""', "trigger.file", "expected a path"),
@@ -169,7 +169,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         # Checks of several keys together.
         ("HLTNODE_NETWORK__MAX_FRAME_BYTES", "67108864", "network.max_frame_bytes: expected at most builder.max_mep"),
         ("HLTNODE_BUILDER__MAX_FEEDERS", "1", "builder.max_feeders: expected at least builder.min_feeders"),
-        ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected another endpoint than that of"),
+        ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected an endpoint different from"),
         ("HLTNODE_SECURITY__ENCRYPT_DATA", "1", "security.server_key: expected with security.encrypt_data"),
     ],
 )
@@ -185,9 +185,7 @@ def test_a_bad_variable_is_named_once_and_the_file_is_not(
     assert str(path) not in message
 
 
-def test_problems_of_file_and_environment_are_each_given_to_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_problems_of_file_and_environment_name_their_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__THREADS", "-1")
     path = write(tmp_path, "[pipeline]\nslots = 0\n[http]\nport = -1\n")
     assert sorted(line.partition(": expected")[0] for line in refusal(path).splitlines()) == [
@@ -223,20 +221,20 @@ def test_a_key_of_an_earlier_version_is_answered_with_its_new_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = refusal(write(tmp_path, "[builder]\nfeeders = 4\n"))
-    assert "builder.feeders: it is two keys now: builder.min_feeders" in message
+    assert "builder.feeders: replaced by two keys: builder.min_feeders" in message
     assert "builder.max_feeders" in message
     monkeypatch.setenv("HLTNODE_BUILDER__FEEDERS", "4")
-    assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: it is two keys now")
+    assert refusal(write(tmp_path, "")).startswith("environment: HLTNODE_BUILDER__FEEDERS: replaced by two keys")
 
 
-def test_the_feeders_that_are_needed_fit_those_that_are_allowed(tmp_path: Path) -> None:
+def test_min_feeders_is_at_most_max_feeders(tmp_path: Path) -> None:
     message = refusal(write(tmp_path, "[builder]\nmin_feeders = 4\nmax_feeders = 3\n"))
     assert "builder.max_feeders: expected at least builder.min_feeders" in message
 
 
-def test_variables_that_are_like_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_resemble_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
-    # What Kubernetes sets for a service.
+    # Kubernetes sets this for a service.
     monkeypatch.setenv("HLTNODE_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("HLTNODE_PORT", "tcp://10.0.0.1:5555")
     monkeypatch.setenv("HLTNODE_PORT_5555_TCP_ADDR", "10.0.0.1")

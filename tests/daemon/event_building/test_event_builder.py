@@ -206,7 +206,7 @@ def test_a_mep_refused_for_lack_of_a_place_is_not_overtaken_by_meps_sent_since()
     check_identities(builder)
 
 
-def test_a_younger_complete_mep_overtakes_all_older_ones_but_not_a_source_that_is_silent() -> None:
+def test_a_younger_complete_mep_overtakes_older_ones_except_those_of_a_silent_source() -> None:
     builder = make_builder()
     send(builder, fragment(0, 10))
     send_mep(builder, 1)
@@ -449,7 +449,7 @@ def check_credits_are_backed(builder: EventBuilder) -> None:
     assert 0 <= builder.window.outstanding <= places
 
 
-def test_a_slot_that_waits_only_for_an_open_mep_is_due_at_once_when_that_is_abandoned() -> None:
+def test_a_slot_that_waits_for_one_open_mep_is_due_when_that_mep_is_abandoned() -> None:
     builder = make_builder()
     send_mep(builder, 0)
     send(builder, fragment(1, SOURCES[0]), 19 * MS)

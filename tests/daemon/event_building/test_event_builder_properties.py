@@ -64,7 +64,7 @@ class BuilderMachine(RuleBasedStateMachine):
         self.gathered: list[tuple[int, ...]] = []
         self.closed: list[MepRecord] = []
         self.next_mep = 0
-        # A forced close or abandon takes places that back credits, until slots come back.
+        # A forced close or abandon takes places that back credits, until slots are free again.
         self.forced = False
         self.stimulate(StartRun(1, SOURCES, 0, EVENTS))
 

@@ -1,4 +1,4 @@
-"""Feeders of different pace: while none of them is faulty, every MEP is complete."""
+"""Feeders of different rates: without a faulty feeder, every MEP is complete."""
 
 from collections import deque
 from dataclasses import dataclass, field

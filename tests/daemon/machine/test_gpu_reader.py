@@ -1,4 +1,4 @@
-"""What is read of a GPU through NVML, with a stand-in for the library, and what a node does without one."""
+"""Readings of a GPU through NVML, with a stand-in for the library, and a node without a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pynvml: Any = pytest.importorskip("pynvml", reason="nvidia-ml-py is not installe
 
 
 class StandIn:
-    """NVML of a machine with two GPUs, which is asked for what the driver may leave out."""
+    """NVML of a machine with two GPUs; the driver may lack some readings."""
 
     def __init__(self) -> None:
         self.unsupported: set[str] = set()
@@ -65,7 +65,7 @@ def test_readings_are_in_base_units() -> None:
     assert gpu.throttled == {reason: reason is ThrottleReason.POWER for reason in ThrottleReason}
 
 
-def test_what_a_gpu_does_not_report_has_no_sample_and_the_rest_has() -> None:
+def test_only_values_that_the_gpu_reports_have_samples() -> None:
     nvml = StandIn()
     nvml.unsupported = {"nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetUtilizationRates"}
     samples = {family.name: len(family.samples) for family in gpu_metrics(read(nvml, "GPU-0"))}
@@ -77,7 +77,7 @@ def test_what_a_gpu_does_not_report_has_no_sample_and_the_rest_has() -> None:
 @pytest.mark.parametrize(
     ("device", "visible", "handle"), [(1, None, "GPU-1"), (1, "3,2", "GPU-2"), (0, "GPU-abc", "GPU-abc")]
 )
-def test_a_gpu_is_counted_among_those_that_are_visible(device: int, visible: str | None, handle: str) -> None:
+def test_a_gpu_is_counted_among_the_visible_ones(device: int, visible: str | None, handle: str) -> None:
     assert handle_of(StandIn(), device, visible) == handle
 
 
@@ -86,7 +86,7 @@ def test_a_gpu_that_is_not_visible_is_not_found() -> None:
         handle_of(StandIn(), 1, "0")
 
 
-async def test_a_gpu_that_is_lost_has_no_readings_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_gpu_has_no_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = StandIn()
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.setattr("hltnode.daemon.machine.gpu_reader.PERIOD_SECONDS", 0.01)

@@ -63,7 +63,7 @@ def test_without_systemd_nothing_is_sent_and_nothing_is_watched() -> None:
     assert notifier.watchdog_interval is None
 
 
-def test_a_socket_that_is_gone_is_counted_and_harmless(tmp_path: Path) -> None:
+def test_a_missing_socket_is_counted_and_harmless(tmp_path: Path) -> None:
     notifier = Notifier({"NOTIFY_SOCKET": str(tmp_path / "absent")})
     notifier.watchdog()
     notifier.close()

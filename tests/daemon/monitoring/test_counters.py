@@ -37,7 +37,7 @@ def test_every_reject_and_close_reason_starts_at_zero() -> None:
     assert counters.meps_closed == dict.fromkeys(CloseReason, 0)
 
 
-def test_expecting_sources_again_keeps_what_was_counted() -> None:
+def test_expecting_sources_again_keeps_their_counts() -> None:
     counters = Counters()
     counters.expect_sources([1, 2])
     counters.sources[2].fragments = 7
@@ -74,7 +74,7 @@ def test_objects_are_summed_by_collection() -> None:
 
 @pytest.mark.parametrize("n_lines", [1, 31, 32, 33, 63, 64, 65, 500])
 @pytest.mark.parametrize("n_events", [0, 1, 255, 256, 1000])
-def test_every_line_is_counted_however_many_there_are(n_lines: int, n_events: int) -> None:
+def test_every_line_is_counted_for_any_number_of_lines(n_lines: int, n_events: int) -> None:
     rng = np.random.default_rng(n_lines)
     fired = rng.random((n_events, n_lines)) < rng.uniform(0, 1, n_lines)
     fired[:, -1] = True

@@ -15,7 +15,7 @@ def test_a_configured_warm_node_with_its_feeders_is_ready() -> None:
     assert ready_node().problems(0) == {}
 
 
-def test_a_fresh_node_is_alive_and_says_what_it_waits_for() -> None:
+def test_a_new_node_is_alive_and_names_the_missing_conditions() -> None:
     health = Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=2)
     assert health.liveness_problems(0) == {}
     assert set(health.problems(0)) == {Condition.CONFIGURED, Condition.WARMED_UP, Condition.FEEDERS}
@@ -50,7 +50,7 @@ def test_a_full_disk_and_a_drain_end_readiness_but_not_life() -> None:
     assert health.liveness_problems(0) == {}
 
 
-def test_built_meps_that_are_not_acknowledged_for_long_are_unhealthy_and_end_no_node() -> None:
+def test_built_meps_without_acknowledgement_make_the_node_unhealthy_and_do_not_end_it() -> None:
     health = ready_node()
     health.unacknowledged_since_ns = 0
     health.output_problem = "events has waited for its consumer for 31.0 s"
@@ -64,7 +64,7 @@ def test_built_meps_that_are_not_acknowledged_for_long_are_unhealthy_and_end_no_
     assert Condition.ACKNOWLEDGEMENTS in health.problems(limit + 1)
 
 
-def test_a_disk_that_refuses_for_long_is_unhealthy() -> None:
+def test_a_long_refusal_of_the_disk_is_unhealthy() -> None:
     health = ready_node()
     health.disk_problem = "/data: No space left on device"
     health.disk_problem_since_ns = 5

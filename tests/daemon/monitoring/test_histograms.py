@@ -1,4 +1,4 @@
-"""Histograms as metrics and as JSON: what they say, and that they are bounded."""
+"""Histograms as metrics and as JSON: content and bounded size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def page(contents: list[HistogramContent], max_buckets: int) -> list[str]:
     return [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
 
 
-def test_buckets_are_cumulative_over_the_range_and_the_rest_is_counted_apart() -> None:
+def test_buckets_are_cumulative_and_values_outside_the_range_are_separate() -> None:
     assert page([content(4)], 50) == [
         'hltnode_histogram_bucket{histogram="pv_z",le="-0.5"} 2.0',
         'hltnode_histogram_bucket{histogram="pv_z",le="0"} 5.0',

@@ -20,7 +20,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("field", OWN)
-def test_localhost_and_addresses_are_the_nodes_names_on_any_port(field: str) -> None:
+def test_localhost_and_addresses_are_accepted_with_any_port(field: str) -> None:
     assert HostNames("127.0.0.1").accept(field)
     assert HostNames("127.0.0.1", ["proxy.example"]).accept(field)
     assert HostNames("::1").accept(field)
@@ -33,13 +33,13 @@ def test_other_names_are_refused_on_the_loopback(field: str) -> None:
     assert not HostNames("localhost").accept(field)
 
 
-def test_configured_names_are_accepted_and_then_no_others_wherever_the_node_listens() -> None:
+def test_with_configured_names_all_others_are_refused_on_every_interface() -> None:
     for host in ("127.0.0.1", "0.0.0.0", "::"):
         names = HostNames(host, ["Proxy.example"])
         assert names.accept("proxy.example:443")
         assert not names.accept("rebound.example")
 
 
-def test_a_node_on_the_network_answers_to_the_names_that_it_has_there() -> None:
+def test_a_node_on_the_network_answers_to_any_name() -> None:
     assert HostNames("0.0.0.0").accept("node-7.farm.example:9105")
     assert HostNames("192.0.2.7").accept("node-7.farm.example:9105")

@@ -11,7 +11,7 @@ def test_other_machines_cannot_take_the_places_of_this_one() -> None:
     assert [places.take("127.0.0.1") for _ in range(9)] == [None] * 8 + [ConnectionRefusal.SOCKET_FULL]
 
 
-def test_one_other_machine_gets_its_number_and_a_second_one_still_a_place() -> None:
+def test_one_remote_machine_reaches_its_limit_and_a_second_one_still_gets_a_place() -> None:
     places = HttpPlaces(in_all=32, per_address=8)
     assert [places.take("10.0.0.1") for _ in range(9)] == [None] * 8 + [ConnectionRefusal.ADDRESS_FULL]
     assert places.take("10.0.0.2") is None

@@ -122,7 +122,7 @@ async def test_metrics_are_served_as_prometheus_text(node: Node) -> None:
     assert body == b"hltnode_ready 1.0\n"
 
 
-async def test_the_status_page_for_people_runs_no_script_but_its_own(node: Node) -> None:
+async def test_the_status_page_runs_only_its_own_script(node: Node) -> None:
     status, headers, body = await node.ask("/")
     assert (status, headers["Content-Type"], body) == (200, "text/html; charset=utf-8", b"<p>page</p>")
     policy = headers["Content-Security-Policy"]
@@ -141,7 +141,7 @@ async def test_head_answers_with_the_length_and_without_the_body(node: Node) -> 
     assert (status, headers["Content-Length"], body) == (200, "15", b"")
 
 
-async def test_a_node_that_lacks_feeders_is_healthy_and_not_ready_and_says_why(node: Node) -> None:
+async def test_a_node_without_feeders_is_healthy_and_not_ready_with_a_reason(node: Node) -> None:
     node.health.feeders_connected = 0
     assert (await node.ask("/healthz"))[0] == 200
     status, _, body = await node.ask("/readyz")
@@ -238,13 +238,13 @@ async def test_a_command_arrives_with_its_body(node: Node) -> None:
         (b"Content-Length: 999999999999999999999", 400),
     ],
 )
-async def test_a_body_of_no_or_too_great_length_is_refused(node: Node, fields: bytes, expected: int) -> None:
+async def test_a_body_without_length_or_above_the_limit_is_refused(node: Node, fields: bytes, expected: int) -> None:
     request = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\n" + fields + b"\r\n\r\n"
     assert parse(await node.raw(request))[0] == expected
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_a_body_that_does_not_come_is_waited_for_no_longer_than_a_request(node: Node) -> None:
+async def test_the_wait_for_a_missing_body_ends_with_the_timeout_of_a_request(node: Node) -> None:
     assert await node.raw(b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{") == b""
     assert (await node.ask("/healthz"))[0] == 200
 
@@ -306,7 +306,7 @@ async def test_only_the_first_of_several_requests_is_answered(node: Node) -> Non
     assert node.posted == []
 
 
-async def test_what_follows_the_body_of_a_command_is_not_part_of_it(node: Node) -> None:
+async def test_bytes_after_the_body_of_a_command_are_ignored(node: Node) -> None:
     request = b"POST /control/start HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}{}"
     assert parse(await node.raw(request))[0] == 200
     assert node.posted == [b"{}"]
@@ -323,14 +323,14 @@ async def test_a_request_that_comes_byte_by_byte_is_answered(node: Node) -> None
     assert node.posted == [b"{}"]
 
 
-async def test_fields_in_several_lines_are_one_list_and_those_that_are_no_lists_are_refused(node: Node) -> None:
+async def test_repeated_list_fields_are_joined_and_other_repeated_fields_are_refused(node: Node) -> None:
     start = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
     assert parse(await node.raw(start + b"Via: 1.1 a\r\nVia: 1.1 b\r\nAccept: x/y\r\nAccept: */*\r\n\r\n"))[0] == 200
     for twice in (b"Authorization: a\r\nAuthorization: a\r\n", b"Host: localhost\r\n"):
         assert parse(await node.raw(start + twice + b"\r\n"))[0] == 400
 
 
-async def test_a_page_is_not_given_to_who_asks_for_it_by_a_name_that_is_not_the_nodes(node: Node) -> None:
+async def test_a_request_with_a_foreign_host_name_is_refused(node: Node) -> None:
     for method in ("GET /status", "GET /", "POST /control/start"):
         request = f"{method} HTTP/1.1\r\nHost: rebound.example:{node.port}\r\n\r\n"
         status, _, body = parse(await node.raw(request.encode()))
@@ -360,12 +360,12 @@ async def test_a_request_is_read_up_to_the_limit_and_431_over_it(node: Node, siz
     assert parse(await node.raw(request))[0] == (200 if size == MAX_REQUEST_BYTES else 431)
 
 
-async def test_many_small_headers_are_431_as_one_huge_one_is(node: Node) -> None:
+async def test_many_small_headers_are_431_like_one_huge_header(node: Node) -> None:
     request = (
         b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(4000)) + b"\r\n"
     )
     answer = await node.raw(request)
-    # What is not read may reset the connection.
+    # Unread input may reset the connection.
     assert answer == b"" or parse(answer)[0] == 431
     assert (await node.ask("/healthz"))[0] == 200
 
@@ -386,7 +386,7 @@ async def test_a_huge_header_is_431_and_not_read_to_its_end(node: Node) -> None:
     ],
     ids=["header", "body"],
 )
-async def test_a_client_that_dribbles_is_cut_off(node: Node, start: bytes) -> None:
+async def test_a_client_that_sends_too_slowly_is_disconnected(node: Node, start: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
     writer.write(start)
     started = time.monotonic()
@@ -401,7 +401,9 @@ async def test_a_client_that_dribbles_is_cut_off(node: Node, start: bytes) -> No
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_the_answer_is_disconnected(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = asyncio.Event()
 
     def status() -> Mapping[str, Any]:
@@ -422,7 +424,7 @@ async def test_a_client_that_does_not_read_the_answer_is_cut_off(node: Node, mon
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
+async def test_a_client_that_disconnects_at_once_is_no_error(node: Node) -> None:
     for request in (b"", b"GE", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"):
         _, writer = await asyncio.open_connection("127.0.0.1", node.port)
         writer.write(request)
@@ -430,7 +432,7 @@ async def test_a_client_that_goes_away_at_once_is_no_error(node: Node) -> None:
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_too_many_connections_are_turned_away_and_later_ones_served() -> None:
+async def test_connections_above_the_limit_are_refused_and_later_ones_are_served() -> None:
     async with running_node(request_seconds=60) as node:
         held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(HttpPlaces().in_all)]
         # Connections are accepted in the order in which they come.
@@ -473,7 +475,7 @@ async def test_closing_ends_connections_that_wait() -> None:
     writer.close()
 
 
-def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -> None:
+def test_uvloop_gives_the_same_answers_to_good_and_hostile_clients() -> None:
     async def scenario() -> list[dict[str, Any]]:
         failures: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
@@ -481,9 +483,9 @@ def test_friends_and_enemies_are_treated_alike_on_uvloop_where_the_node_runs() -
             await test_metrics_are_served_as_prometheus_text(node)
             await test_a_malformed_request_is_400_and_the_next_one_is_served(node, b"GET\r\n\r\n", b"/")
             await test_a_huge_header_is_431_and_not_read_to_its_end(node)
-            await test_a_client_that_dribbles_is_cut_off(node, b"GET /metrics HTTP/1.1\r\nX: ")
-            await test_a_client_that_goes_away_at_once_is_no_error(node)
-        await test_too_many_connections_are_turned_away_and_later_ones_served()
+            await test_a_client_that_sends_too_slowly_is_disconnected(node, b"GET /metrics HTTP/1.1\r\nX: ")
+            await test_a_client_that_disconnects_at_once_is_no_error(node)
+        await test_connections_above_the_limit_are_refused_and_later_ones_are_served()
         await test_closing_ends_connections_that_wait()
         # Transports close in the turn after the call.
         await asyncio.sleep(0.05)

@@ -69,7 +69,7 @@ def test_a_fresh_node_exports_every_known_label_value_as_zero() -> None:
     assert samples[key("hltnode_dead_time_seconds_total", reason="computing")] == 0
 
 
-def test_what_was_counted_is_what_is_exported() -> None:
+def test_exported_values_equal_the_counters() -> None:
     counters = Counters(fragments_received=11)
     counters.fragments_rejected[RejectReason.BAD_CRC] = 3
     counters.meps_closed[CloseReason.COMPLETE] = 4
@@ -87,7 +87,7 @@ def test_what_was_counted_is_what_is_exported() -> None:
     assert samples[build] == 1
 
 
-def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
+def test_the_exported_state_equals_the_state_of_the_node() -> None:
     counters = Counters()
     counters.expect_sources([1, 2, 3])
     state = NodeState(
@@ -121,7 +121,7 @@ def test_the_state_of_the_node_is_exported_as_its_owners_have_it() -> None:
     assert samples[key("hltnode_run_info", run="328614", state="paused", version="0.1.0", tck="0x1234")] == 1
 
 
-def test_sources_that_are_not_of_the_present_run_have_no_series() -> None:
+def test_sources_of_other_runs_have_no_series() -> None:
     counters = Counters()
     counters.expect_sources([1, 2])
     for sources in ((2,), ()):
@@ -204,7 +204,7 @@ def test_the_process_is_exported_too() -> None:
     assert samples[key("process_start_time_seconds")] > 0
 
 
-def test_promtool_has_nothing_against_the_metrics(promtool: str) -> None:
+def test_promtool_accepts_the_metrics(promtool: str) -> None:
     counters = Counters()
     counters.expect_sources([1])
     counters.set_lines(["passthrough"])
@@ -223,7 +223,7 @@ def counted_sources(n: int) -> Counters:
     return counters
 
 
-def test_the_lines_of_the_sources_are_those_that_the_prometheus_client_writes() -> None:
+def test_the_lines_of_sources_equal_those_of_the_prometheus_client() -> None:
     collector = make_collector(
         counted_sources(3), make_health(), NodeState(sources=(4096, 4097, 4098), silent_sources=frozenset({4097}))
     )

@@ -1,4 +1,4 @@
-"""The status page: what it shows of a large node, that strings of others stay text, and that it runs in a browser."""
+"""The status page: a large node, escaped strings from the network, and a run in a browser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHAPE = HistogramShape(name="mass", bins=4, low=0.0, high=2.0, unit="MeV", descr
 
 
 def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feeders: int = 60) -> PageContent:
-    """What a node shows. Every string that can come from outside has `text` in it."""
+    """Content of the page. Every string that can come from the network contains `text`."""
     names = [f"Hlt1{text}{i}" for i in range(lines)]
     status: dict[str, Any] = {
         "node": text,
@@ -103,7 +103,7 @@ class Elements(HTMLParser):
         self.text += data
 
 
-def test_strings_of_others_are_text_wherever_they_are_shown() -> None:
+def test_strings_from_the_network_are_escaped_everywhere() -> None:
     plain, hostile = (Elements(status_page(content(text=text))) for text in ("plain", HOSTILE))
     assert hostile.tags == plain.tags
     shown = plain.text.count("plain")
@@ -209,7 +209,7 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
     assert number(value) == text
 
 
-def test_times_have_a_unit_that_suits_them() -> None:
+def test_times_have_a_suitable_unit() -> None:
     times = {None: "never", 0.0123: "12 ms", 5.0: "5.0 s", 600.0: "10 min", 7200.0: "2 h"}
     assert {value: seconds(value) for value in times} == times
 
@@ -217,7 +217,7 @@ def test_times_have_a_unit_that_suits_them() -> None:
 @pytest.mark.slow
 @pytest.mark.loopback
 @needs_chromium
-async def test_a_browser_shows_the_page_and_refreshes_it_and_runs_nothing_of_others(tmp_path: Path) -> None:
+async def test_a_browser_shows_and_refreshes_the_page_and_runs_no_foreign_script(tmp_path: Path) -> None:
     served: list[int] = []
 
     def page() -> bytes:

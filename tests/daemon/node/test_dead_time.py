@@ -1,4 +1,4 @@
-"""Dead time is elapsed time, however late the ticks of the event loop come."""
+"""Dead time is elapsed time, independent of late ticks of the event loop."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ def test_the_time_between_two_ticks_counts_for_the_reason_at_the_first() -> None
     assert seconds == {**counted(), DeadTimeReason.COMPUTING: 1.0, DeadTimeReason.DISK: 4.0}
 
 
-def test_a_loop_that_stands_still_counts_in_full() -> None:
+def test_the_whole_time_of_a_blocked_loop_counts() -> None:
     seconds = counted()
     clock = DeadTimeClock(seconds)
     clock.note(0, DeadTimeReason.COMPUTING)

@@ -1,4 +1,4 @@
-"""Two processes that feed under one name: the first one keeps its place as long as it is there."""
+"""Two processes that feed under one name: the first process keeps its place while it is connected."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from tests.daemon.fakes import (
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
-FIRST, SECOND = 1, 2  # seeds of what they feed: the same MEP ids with other content
+FIRST, SECOND = 1, 2  # seeds of their events: the same MEP ids with other content
 
 
 @asynccontextmanager
@@ -91,7 +91,7 @@ async def test_a_process_that_is_restarted_takes_its_place(tmp_path: Path) -> No
     assert len(kept(tmp_path)) == 20 * 8 // 2
 
 
-async def test_a_process_that_was_away_too_long_and_comes_back_stops_sending(
+async def test_a_process_that_returns_after_too_long_a_pause_stops_sending(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.readout.run_feeders.SILENT_NS", 400_000_000)

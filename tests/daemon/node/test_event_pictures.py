@@ -58,13 +58,13 @@ class Bench:
         self.pictures.stop(10)
 
 
-def test_nothing_is_made_before_somebody_looks() -> None:
+def test_no_picture_is_drawn_before_the_page_is_requested() -> None:
     bench = Bench()
     assert not bench.pictures.wanted
     assert bench.loads == 0
 
 
-def test_a_look_asks_for_an_event_and_the_next_one_shows_it() -> None:
+def test_a_request_orders_a_picture_and_the_next_request_shows_it() -> None:
     bench = Bench()
     assert bench.pictures.look().note == "Waiting for an accepted event."
     assert bench.pictures.wanted
@@ -81,7 +81,7 @@ def test_a_look_asks_for_an_event_and_the_next_one_shows_it() -> None:
     assert not bench.pictures.wanted
 
 
-def test_the_next_event_is_taken_after_the_period_and_what_draws_is_made_once() -> None:
+def test_the_next_event_is_drawn_after_the_period_with_the_same_picture_maker() -> None:
     bench = Bench()
     for _ in range(3):
         bench.pictures.look()
@@ -94,7 +94,7 @@ def test_the_next_event_is_taken_after_the_period_and_what_draws_is_made_once() 
     assert bench.loads == 1
 
 
-def test_a_batch_without_accepted_events_is_passed_over() -> None:
+def test_a_batch_without_accepted_events_is_skipped() -> None:
     bench = Bench()
     bench.pictures.look()
     bench.pictures.offer(cast(GatheredBatch, SimpleNamespace(events={})))
@@ -105,7 +105,7 @@ def test_a_batch_without_accepted_events_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("record", [b"", b"\xff" * 4096, RECORD[:-5], RECORD[:60] + b"\xff" * (len(RECORD) - 60)])
-def test_a_record_that_cannot_be_read_costs_the_picture_alone(record: bytes) -> None:
+def test_an_unreadable_record_costs_only_its_picture(record: bytes) -> None:
     bench = Bench()
     bench.pictures.look()
     bench.offer(record)
@@ -116,7 +116,7 @@ def test_a_record_that_cannot_be_read_costs_the_picture_alone(record: bytes) -> 
     assert bench.pictures.look().note == ""
 
 
-def test_a_drawing_that_fails_or_hangs_is_not_waited_for() -> None:
+def test_a_failed_or_hung_drawing_delays_nothing() -> None:
     released = threading.Event()
 
     def hang(_: Sequence[RawBank]) -> str:
@@ -142,7 +142,7 @@ def status_page_of(port: int) -> str:
 
 @pytest.mark.loopback
 @pytest.mark.usefixtures("nothing_is_left_behind")
-async def test_the_page_of_a_node_shows_what_it_does_and_an_event_that_it_has_accepted(tmp_path: Path) -> None:
+async def test_the_page_of_a_node_shows_its_state_and_an_accepted_event(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     drawn: list[int] = []
 
@@ -167,7 +167,7 @@ async def test_the_page_of_a_node_shows_what_it_does_and_an_event_that_it_has_ac
 
 
 @pytest.mark.loopback
-async def test_a_node_that_is_told_to_draw_nothing_draws_nothing(tmp_path: Path) -> None:
+async def test_a_node_with_pictures_off_draws_nothing(tmp_path: Path) -> None:
     config = make_config(tmp_path, http={"event_picture_s": 0})
 
     def load() -> Any:
@@ -183,7 +183,7 @@ async def test_a_node_that_is_told_to_draw_nothing_draws_nothing(tmp_path: Path)
 
 
 @pytest.mark.loopback
-async def test_a_page_is_made_once_a_second_however_many_look(tmp_path: Path) -> None:
+async def test_a_page_is_created_once_per_second_for_any_number_of_clients(tmp_path: Path) -> None:
     config = make_config(tmp_path)
     async with node_of_engine(config, FakeEngine(batch_limits(config)), "fake") as node:
         begin = time.monotonic()

@@ -76,7 +76,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
     async with running_node(make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})) as (node, _):
         report = await feed(context, node, plan)
         assert report.unacknowledged == 0
-        # Only a fragment whose MEP was closed before it came is not accepted.
+        # Only a fragment that arrives after the close of its MEP is not accepted.
         loses = plan.drop or plan.delay or plan.corrupt
         assert report.refused.keys() <= ({RejectReason.LATE} if loses else set())
         counters = node.counters
@@ -101,7 +101,7 @@ async def test_under_faults_every_event_is_kept_once_and_every_fragment_has_its_
         assert rejected[RejectReason.DUPLICATE] == report.injected[Fault.DUPLICATE]
     elif plan.delay == plan.corrupt == plan.duplicate == 0:
         missing = sum(source.missing for _, source in counters.sources.items())
-        # A MEP that is lost as a whole is sent again, and then it is not missing any more.
+        # A MEP that is lost as a whole is sent again, and then it is not missing.
         assert missing <= report.injected[Fault.DROP] <= missing + report.resent
 
 
@@ -109,7 +109,7 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, engine), make_feeder(context, node) as feeder:
-        # The first batches last until every slot is full, the others as long as they would.
+        # The first batches last until every slot is full; the others take their normal time.
         engine.behaviour.hang.set()
         feeding = asyncio.create_task(feed_meps(synthetic_meps(200), [feeder]))
         await eventually(lambda: node.counters.dead_time[DeadTimeReason.COMPUTING] > 0)
@@ -122,7 +122,7 @@ async def test_a_node_slower_than_its_feeders_gets_everything_in_its_own_time(
 
 
 @pytest.mark.parametrize("jump", [1, 7, 10**6, 2**63, -5])
-async def test_a_jump_of_mep_ids_is_refused_or_built_and_the_run_goes_on(
+async def test_a_jump_of_mep_ids_is_refused_or_built_and_the_run_continues(
     tmp_path: Path, context: zmq.asyncio.Context, jump: int
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:

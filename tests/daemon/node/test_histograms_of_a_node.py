@@ -73,7 +73,7 @@ def page(port: int, name: str) -> str:
     return text
 
 
-async def test_each_event_is_counted_once_on_every_way_out(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+async def test_each_event_is_counted_once_for_every_output(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     config = make_config(tmp_path)
     engine = CountingEngine(batch_limits(config))
     async with node_of_engine(config, engine, "fake") as node:
@@ -102,10 +102,10 @@ async def test_a_node_without_histograms_writes_no_file(tmp_path: Path, context:
     assert list((tmp_path / "out").glob("*histograms*")) == []
 
 
-def test_a_name_that_is_none_and_a_node_that_is_none_are_said(tmp_path: Path) -> None:
+def test_an_unknown_histogram_and_an_unreachable_node_are_reported(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(app, ["histograms", "http://127.0.0.1:9"])
     assert wrong.exit_code == 2
-    assert "127.0.0.1:9/histograms: no histograms can be read" in " ".join(wrong.output.split())
+    assert "127.0.0.1:9/histograms: cannot read histograms" in " ".join(wrong.output.split())
     wrong = CliRunner().invoke(app, ["histograms", str(tmp_path / "none.root")])
     assert (
         wrong.exit_code,

@@ -1,4 +1,4 @@
-"""Garbage of every kind on the data, control and HTTP sockets: rejected, counted by reason, and the service goes on."""
+"""Garbage of every kind on the data, control and HTTP sockets is rejected and counted by reason; the node continues."""
 
 import asyncio
 import random
@@ -159,7 +159,7 @@ async def test_random_damage_is_refused_for_some_reason_and_never_taken(
                 frame[0] ^= 1
             await data.send(bytes(frame[: rng.randint(0, len(frame))] if rng.random() < 0.3 else frame))
         # Sent after the garbage on the same connection: when its answer is there, all of that has been digested.
-        # It names a MEP that the feeder does not have, which is told of the refusal too.
+        # It names a MEP that the feeder does not have; the feeder also learns of this refusal.
         await data.send(encode_frame(MFP, run=RUN + 1, mep_id=77, source_id=SOURCES[0]))
         await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_RUN] == 1)
         assert sum(node.counters.fragments_rejected.values()) == node.counters.fragments_received == 501
@@ -192,7 +192,7 @@ async def test_a_flood_of_garbage_does_not_make_the_memory_grow(
         assert (await feed_meps(synthetic_meps(3), [feeder])).complete
 
 
-async def test_strangers_that_speak_no_zeromq_are_cut_off_and_feeding_goes_on(
+async def test_clients_without_zeromq_are_disconnected_and_feeding_continues(
     node: Node, context: zmq.asyncio.Context
 ) -> None:
     greetings = (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\x00" * 5000, b"")
@@ -243,7 +243,7 @@ async def http_status(node: Node, request: bytes) -> int:
     return int(line.split()[1])
 
 
-async def test_clients_that_never_read_or_never_ask_do_not_hold_up_the_data(
+async def test_clients_that_never_read_or_never_ask_do_not_delay_the_data(
     node: Node, context: zmq.asyncio.Context
 ) -> None:
     writers = []
@@ -305,7 +305,7 @@ async def test_messages_that_only_a_node_sends_and_strangers_are_refused(
     assert node.builder.run is None
 
 
-async def test_a_second_feeder_cannot_take_the_sources_of_one_that_lives(
+async def test_a_second_feeder_cannot_take_the_sources_of_a_connected_feeder(
     node: Node, context: zmq.asyncio.Context, control: zmq.asyncio.Socket
 ) -> None:
     async with make_feeder(context, node) as feeder:

@@ -10,12 +10,12 @@ from hltnode.processing.selection.configuration.tck import TckDocument
 from tests.daemon.fakes import FakeEngine, make_config, node_of_engine
 
 
-def test_nothing_changed_is_nothing(tmp_path: Path) -> None:
+def test_a_reload_without_changes_has_no_effect(tmp_path: Path) -> None:
     change = compare(make_config(tmp_path), make_config(tmp_path))
     assert (change.hot, change.cold) == ({}, ())
 
 
-def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: Path) -> None:
+def test_hot_keys_are_applied_and_changed_cold_keys_are_named_and_ignored(tmp_path: Path) -> None:
     old = make_config(tmp_path)
     new = make_config(
         tmp_path,
@@ -37,7 +37,7 @@ def test_hot_keys_are_taken_and_cold_ones_named_and_left_as_they_were(tmp_path: 
 
 
 def test_the_trigger_configuration_changes_only_with_a_new_session(tmp_path: Path) -> None:
-    """Decisions of a session have one TCK: a reload names the key and leaves the lines as they are."""
+    """Decisions of a session have one TCK: a reload reports the key and does not change the lines."""
     old = make_config(tmp_path)
     (tmp_path / "trigger.toml").write_text("")
     change = compare(old, make_config(tmp_path, trigger={"file": str(tmp_path / "trigger.toml")}))
@@ -46,7 +46,7 @@ def test_the_trigger_configuration_changes_only_with_a_new_session(tmp_path: Pat
 
 
 @pytest.mark.loopback
-async def test_a_node_puts_its_trigger_configuration_beside_its_events(tmp_path: Path) -> None:
+async def test_a_node_writes_its_trigger_configuration_beside_its_events(tmp_path: Path) -> None:
     document = TckDocument("toy", "short", (), {"lines": [{"name": "every_second"}], "sequence": []})
     config = make_config(tmp_path)
     async with node_of_engine(config, FakeEngine(batch_limits(config)), "fake", document):

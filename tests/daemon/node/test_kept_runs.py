@@ -75,7 +75,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Peer:
-    """A peer of the control socket that says what the test says."""
+    """A peer of the control socket that sends the messages of the test."""
 
     def __init__(self, context: zmq.asyncio.Context, node: Node, identity: bytes | None = None) -> None:
         self.socket = context.socket(zmq.DEALER)
@@ -137,7 +137,7 @@ async def feed_and_vanish(context: zmq.asyncio.Context, node: Node, *, run: int 
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("away_s", [0.0, 0.4, 1.0])
-async def test_a_feeder_that_vanished_at_its_end_and_is_started_again_doubles_nothing(
+async def test_a_feeder_that_vanished_at_its_end_and_restarts_duplicates_nothing(
     tmp_path: Path, context: zmq.asyncio.Context, away_s: float
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
@@ -165,7 +165,7 @@ async def test_runs_that_take_turns_are_each_kept_once(tmp_path: Path, context: 
     assert is_each_event_kept_once(tmp_path, {RUN: MEPS, RUN + 1: MEPS})
 
 
-async def test_a_feeder_of_a_run_of_an_earlier_session_of_the_node_ends_before_the_others_have_come(
+async def test_a_feeder_of_a_run_of_an_earlier_session_can_end_before_the_others_connect(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     halves = {"a": SOURCES[:2], "b": SOURCES[2:]}
@@ -190,7 +190,7 @@ async def test_a_feeder_of_a_run_of_an_earlier_session_of_the_node_ends_before_t
     assert is_each_event_kept_once(tmp_path, {RUN: MEPS})
 
 
-async def test_an_operator_closes_a_run_whose_feeders_wait_for_one_that_never_comes(
+async def test_an_operator_closes_a_run_whose_feeders_wait_for_a_missing_one(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     config = make_config(tmp_path, builder={"min_feeders": 2, "max_feeders": 2})
@@ -205,7 +205,7 @@ async def test_an_operator_closes_a_run_whose_feeders_wait_for_one_that_never_co
         assert node.builder_control.registry.current is None
 
 
-async def test_a_run_that_is_closed_has_its_files_and_what_is_there_of_open_meps(
+async def test_a_closed_run_has_its_files_and_the_received_part_of_open_meps(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     config = make_config(tmp_path, builder={"mep_timeout_ms": 60_000})
@@ -266,7 +266,7 @@ async def test_a_mep_revoked_between_its_write_and_its_free_slot_can_be_sent_aga
     assert is_each_event_kept_once(tmp_path, {RUN: 1})
 
 
-async def test_a_stranger_with_the_identity_of_a_feeder_is_not_heard_while_the_feeder_is_connected(
+async def test_a_stranger_with_the_identity_of_a_connected_feeder_is_ignored(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
@@ -285,7 +285,7 @@ async def test_a_stranger_with_the_identity_of_a_feeder_is_not_heard_while_the_f
         await eventually(lambda: node.counters.control_messages_received > before)
 
 
-async def test_a_name_of_thousands_of_letters_is_refused_and_the_node_goes_on(
+async def test_a_name_of_thousands_of_letters_is_refused_and_the_node_continues(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):

@@ -1,4 +1,4 @@
-"""From the first fragment of a MEP to its decision: what the metrics say, and that no hand-over waits for a clock."""
+"""Latency from the first fragment of a MEP to its decision: the metrics, and no hand-over that waits for a timer."""
 
 import asyncio
 from pathlib import Path

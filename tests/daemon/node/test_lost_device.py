@@ -99,7 +99,7 @@ async def lose_the_device(node: Node, sessions: Sessions, feeder: Feeder, meps: 
     assert node.counters.backend_errors == 1
 
 
-async def test_the_next_session_computes_what_a_lost_device_had(
+async def test_the_next_session_computes_the_batches_of_a_lost_device(
     tiny: ModuleType, context: zmq.asyncio.Context, sessions: Sessions
 ) -> None:
     async with node_of_engine(*sessions.begin(), "cuda") as first:
@@ -120,7 +120,7 @@ async def test_the_next_session_computes_what_a_lost_device_had(
     assert len(sessions.written()) == EVENTS * (BEFORE + 3 + 10)
 
 
-async def test_a_mep_on_which_two_devices_are_lost_is_left_out(
+async def test_a_mep_that_loses_two_devices_is_skipped(
     tiny: ModuleType, context: zmq.asyncio.Context, sessions: Sessions
 ) -> None:
     async with node_of_engine(*sessions.begin(), "cuda") as first:

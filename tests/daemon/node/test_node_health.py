@@ -1,4 +1,4 @@
-"""What /healthz says of a node whose events do not leave, and how much space it has for them."""
+"""/healthz of a node whose events do not leave, and the free space for events."""
 
 import asyncio
 import errno
@@ -36,7 +36,7 @@ async def healthz_of(node: Node) -> tuple[int, dict[str, str]]:
     return await asyncio.to_thread(healthz, node.http_port)
 
 
-async def test_a_node_whose_consumer_does_not_come_is_unhealthy_and_goes_on(tmp_path: Path) -> None:
+async def test_a_node_without_its_consumer_is_unhealthy_and_continues(tmp_path: Path) -> None:
     sections: dict[str, Mapping[str, object]] = {
         "node": {"unhealthy_after_ms": 1500},
         "events": {"endpoint": "tcp://127.0.0.1:*", "queue": 1, "policy": "wait"},

@@ -50,7 +50,7 @@ def context() -> Iterator[zmq.asyncio.Context]:
 async def feed_and_listen(
     context: zmq.asyncio.Context, node: Node, feeder: Feeder, n_meps: int, meps: Iterator[FeedMep] | None = None
 ) -> tuple[FeedReport, list[MepDecision]]:
-    """Feed some MEPs, and what a subscriber hears of them."""
+    """Feed some MEPs; returns the decisions that a subscriber receives."""
     with context.socket(zmq.SUB) as subscriber:
         subscriber.subscribe(b"")
         subscriber.connect(node.publisher.endpoint)
@@ -296,7 +296,7 @@ async def test_a_broken_identity_is_counted_and_named(tmp_path: Path, context: z
     assert summary["fragments"]["unaccounted"] == 1
 
 
-async def test_a_feeder_of_another_run_is_refused_while_a_run_is_on(
+async def test_a_feeder_of_another_run_is_refused_while_a_run_is_active(
     tmp_path: Path, context: zmq.asyncio.Context
 ) -> None:
     async with (
@@ -320,7 +320,7 @@ async def test_a_fragment_that_the_node_cannot_take_ends_the_feed_with_a_reason(
             await feed_meps(synthetic_meps(1, events=100), [feeder])
 
 
-async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
+async def test_stopping_drains_sent_meps_and_closes_open_ones(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.run_control.controller.DRAIN_SECONDS", 0.5)
@@ -336,7 +336,7 @@ async def test_stopping_drains_what_was_sent_and_closes_what_is_open(
     check_accounts(node)
 
 
-async def test_a_new_session_of_the_node_gets_what_the_old_one_did_not_acknowledge(
+async def test_a_new_session_of_the_node_gets_the_unacknowledged_meps_of_the_old_one(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(make_config(tmp_path)) as (first, engine):
@@ -455,5 +455,5 @@ async def test_memory_stays_flat_over_thousands_of_meps(
         grown = process.memory_info().rss - resident[0]
         assert [workspace.input_data.ctypes.data for workspace in engine.workspaces] == slots
     assert report.complete
-    # Less than a kilobyte for each MEP, and what allocators keep.
+    # Less than a kilobyte per MEP, plus memory kept by allocators.
     assert grown < min(1024 * (last - begin), 8 * 1024 * 1024)

@@ -1,4 +1,4 @@
-"""Without polling: what wakes the node, and when, with a clock and an alarm that the test sets by hand."""
+"""The wake-ups of a node without polling, with a clock and an alarm that the test sets."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ class Node:
         self.notifier = SimpleNamespace(watchdog_interval=None, watchdog=lambda: self.pings.append(bench.now))
         self.failures: list[str] = []
         self.inbox: list[Callable[[], None]] = []
-        """What came while the process was stopped."""
+        """Input that arrived while the process was stopped."""
         self.wake_ups = 0
         self.alarm: ManualAlarm
         # Time of the bench is that of the clock by which deadlines are judged.
@@ -90,7 +90,7 @@ class Node:
         return self.alarm
 
     def read(self) -> bool:
-        """Take what lies in the sockets."""
+        """Read all input of the sockets."""
         self.clock.read()
         inbox, self.inbox = self.inbox, []
         for arrives in inbox:
@@ -218,7 +218,7 @@ def test_a_stop_of_thirty_seconds_closes_nothing_that_its_feeders_have_sent(node
     assert node.health.feeders_connected == 2
 
 
-def test_what_a_feeder_sends_late_after_a_stop_has_time_to_come(node: Node) -> None:
+def test_late_fragments_of_a_feeder_after_a_stop_have_time_to_arrive(node: Node) -> None:
     node.fragment(0, 1)
     node.sleep_until(node.bench.now + 10 * MS)
     node.bench.now += 30 * SECOND
@@ -240,7 +240,7 @@ def test_small_grants_are_sent_soon_without_a_heartbeat(node: Node) -> None:
     assert any(isinstance(message, Credit) for message in node.bench.connections.take())
 
 
-def test_what_comes_after_a_sleep_without_a_socket_is_looked_at_soon_and_not_at_once(node: Node) -> None:
+def test_input_after_a_sleep_without_a_socket_is_processed_soon_and_not_at_once(node: Node) -> None:
     node.sleep_until(node.bench.now + SECOND)
     assert node.alarm.due_ns is not None
     node.bench.now = node.alarm.due_ns - 100 * MS
@@ -260,7 +260,7 @@ def test_dead_time_is_counted_while_no_feeder_may_send(node: Node) -> None:
     for _ in range(2):
         while node.bench.builder.window.outstanding > 0:
             node.fragment(node.bench.counters.meps_opened, 1)
-        # What a tick grants beyond that is used, too.
+        # The feeders also use credits granted by a tick.
         node.sleep_until(node.bench.now + SOON_NS)
     begin = node.bench.now
     node.sleep_until(begin + 60 * MS)

@@ -1,4 +1,4 @@
-"""What /metrics shows of a run begins and ends with it: its sources, and the feeders that it has lost."""
+"""Metrics of sources and lost feeders start and end with their run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sources_of(metrics: dict[str, float]) -> set[int]:
     return {int(series.split('"')[1]) for series in metrics if series.startswith("hltnode_source_")}
 
 
-async def test_series_of_sources_are_there_while_their_run_is(tmp_path: Path) -> None:
+async def test_sources_have_series_while_their_run_is_active(tmp_path: Path) -> None:
     with zmq.asyncio.Context() as context:
         async with running_node(make_config(tmp_path)) as (node, _):
             before = await metrics_of(node)

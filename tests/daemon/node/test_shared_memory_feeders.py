@@ -97,7 +97,7 @@ async def test_decisions_and_files_are_those_of_the_same_meps_over_tcp(
     assert kept[0] == kept[1]
 
 
-async def test_each_fault_on_the_way_is_made_good_as_over_tcp(
+async def test_each_transport_fault_is_recovered_as_over_tcp(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
     async with running_node(config_of(tmp_path)) as (node, _):
@@ -139,7 +139,7 @@ async def test_meps_wait_for_room_in_a_small_memory(tmp_path: Path, context: zmq
     memory.close()
 
 
-async def test_a_mep_that_is_too_large_for_the_memory_is_named(tmp_path: Path, context: zmq.asyncio.Context) -> None:
+async def test_a_mep_too_large_for_the_memory_is_reported(tmp_path: Path, context: zmq.asyncio.Context) -> None:
     memory = SharedMemory(8 * 1024)
     async with running_node(config_of(tmp_path)) as (node, _):
         feeder = make_feeder(context, node, connection=connection(context, node, memory))
@@ -177,7 +177,7 @@ async def test_a_plain_program_feeds_over_shared_memory(tmp_path: Path) -> None:
 async def test_a_node_that_was_killed_gets_everything_again_that_it_had_not_acknowledged(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
-    """The end of the connections is that of a process that is killed; the journal knows what was acknowledged."""
+    """The connections end like those of a killed process; the journal knows the acknowledged MEPs."""
     port = 0
     meps = list(synthetic_meps(60))
     async with running_node(config_of(tmp_path)) as (first, _):
@@ -203,7 +203,7 @@ async def test_a_node_that_was_killed_gets_everything_again_that_it_had_not_ackn
         await feeder.__aexit__(None, None, None)
 
 
-async def test_a_connection_that_the_node_has_ended_is_made_anew_and_nothing_is_lost(
+async def test_a_connection_ended_by_the_node_is_reopened_without_loss(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
     async with running_node(config_of(tmp_path)) as (node, _):
@@ -221,7 +221,7 @@ async def test_a_connection_that_the_node_has_ended_is_made_anew_and_nothing_is_
         check_accounts(node)
 
 
-async def test_a_killed_feeder_leaves_memory_that_is_counted_and_released_and_its_successor_goes_on(
+async def test_the_memory_of_a_killed_feeder_is_counted_and_released_and_its_successor_continues(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
     async with running_node(config_of(tmp_path)) as (node, _):
@@ -256,7 +256,7 @@ async def test_a_node_that_offers_no_shared_memory_is_named_as_the_reason(
                 await feed_meps(synthetic_meps(10), [feeder])
 
 
-async def test_a_feeder_whose_memory_is_larger_than_the_node_takes_says_so(
+async def test_a_feeder_with_memory_above_the_limit_of_the_node_reports_it(
     tmp_path: Path, context: zmq.asyncio.Context, memory: SharedMemory
 ) -> None:
     config = make_config(

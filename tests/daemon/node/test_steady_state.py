@@ -1,4 +1,4 @@
-"""A node that takes MEP after MEP keeps nothing of those that have passed: its memory stays as it is."""
+"""The memory of a node does not grow with the number of built MEPs."""
 
 import gc
 import sys
@@ -15,7 +15,7 @@ from tests.daemon.fakes import make_config, make_feeder, running_node, synthetic
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
-# What a node keeps of the last MEPs is complete before the measurement: ids that are told apart, rows of an open file.
+# Data that a node keeps of the last MEPs have their full size before the measurement: known ids, rows of an open file.
 WARM_UP = 700
 LIMITS = {"builder": {"closed_ring": 512}, "output": {"max_file_bytes": 512 << 10}}
 # Of an event in one source, at most: a MEP has some 24 kB, so that one fragment kept of each would be seen.
@@ -63,7 +63,7 @@ async def test_the_memory_of_a_node_does_not_grow_with_the_meps_that_it_has_buil
     print(f"resident bytes and blocks of Python: {begin} to {end}")
     assert report.complete
     assert node.counters.meps_acknowledged == WARM_UP + meps
-    # The least of some samples: what is on its way comes and goes.
+    # The minimum of some samples, because data in flight vary.
     resident, blocks = (min(each) for each in zip(*begin, strict=True))
     resident_after, blocks_after = (min(each) for each in zip(*end, strict=True))
     assert resident_after - resident < GROWTH_BYTES

@@ -94,7 +94,7 @@ async def test_a_source_that_falls_silent_is_named_and_the_node_stays_ready(
         assert node.status.full()["silent_sources"] == []
 
 
-async def test_a_loop_that_stands_still_is_counted_and_the_watchdog_is_not_served(
+async def test_a_blocked_loop_is_counted_and_does_not_serve_the_watchdog(
     tmp_path: Path, context: zmq.asyncio.Context, pings: Callable[[], int]
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:

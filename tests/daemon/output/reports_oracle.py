@@ -1,4 +1,4 @@
-"""The trigger's banks of one event, slowly: what the compiled encoder of kept events is compared with."""
+"""A slow reference for the trigger banks of one event, to compare with the compiled encoder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CROSSINGS_PER_MS = 40078
 
 @dataclass(frozen=True)
 class SelectedEvent:
-    """What lines selected in an event: objects, and (line, object) by ascending line."""
+    """The selection of an event: objects, and (line, object) by ascending line."""
 
     objects: tuple[ReportedObject, ...] = ()
     candidates: tuple[tuple[int, int], ...] = ()
@@ -39,7 +39,7 @@ class Report:
 
 
 def _needed(objects: Sequence[ReportedObject], root: int, known: Sequence[int]) -> list[int]:
-    """An object and what it is made of, depth first, without what is known."""
+    """An object and its constituents, depth first, without known ones."""
     met: list[int] = []
     stack = [root]
     while stack:
@@ -66,7 +66,7 @@ def _bank(event: SelectedEvent, pointers: Mapping[int, Sequence[int]], included:
 
 
 def sel_report(event: SelectedEvent, fired: Sequence[int]) -> Report:
-    """Candidates of the lines that fired, one after the other, as long as they fit."""
+    """Candidates of the accepting lines in order, as long as they fit."""
     report = Report()
     pointers: dict[int, list[int]] = {}
     for line in fired:
@@ -133,7 +133,7 @@ def trigger_banks(
     counts: Mapping[str, int],
     schema: LumiSchema,
 ) -> tuple[list[RawBank], tuple[int, int, int], int]:
-    """All banks of the trigger, the routing words, and how many candidates are left out."""
+    """All banks of the trigger, the routing words, and the number of skipped candidates."""
     words = [0, 0, 0]
     for line in fired:
         for i, word in enumerate(routing_of_line[line]):

@@ -138,7 +138,7 @@ def encode(
 
 
 def one(of_event: Event, routing: Sequence[tuple[int, int, int]] = (PHYSICS,) * 3) -> list[RawBank]:
-    """The banks of an event that is kept."""
+    """The banks of a kept event."""
     (record,) = iter_records(encode([of_event], routing).data)
     return record.banks()
 
@@ -149,7 +149,7 @@ def bank_of(banks: Sequence[RawBank], bank_type: int) -> RawBank:
 
 
 def check(events: Sequence[Event], routing: Sequence[tuple[int, int, int]], kept: Sequence[int]) -> None:
-    """The records of the kept events are what the oracle says, whichever way their banks are given."""
+    """The records of kept events equal those of the oracle, for each form of their banks."""
     encoded = encode(events, routing, kept)
     records = list(iter_records(encoded.data))
     assert [len(record) for record in encoded.records()] == [record.header.record_size for record in records]
@@ -258,7 +258,7 @@ def test_lines_that_were_not_run_have_no_stage() -> None:
 
 
 def test_reports_look_like_those_of_2025(run3_reports: Sequence[RawBank]) -> None:
-    """27 lines of which 18 (luminosity) and 21 select the event, as whole; only key, TCK and counters are others."""
+    """27 lines; 18 (luminosity) and 21 select the whole event; only key, TCK and counters differ."""
     routing = [LUMI if line == 17 else (0, 0, 0) for line in range(27)]
     kept = one(event(fired=(17, 20)), routing)
     mine = [bank for bank in kept if bank.type in TRIGGER_BANKS]
@@ -320,7 +320,7 @@ def test_an_object_that_two_lines_select_is_written_once() -> None:
     assert report.objects[3].parts == (4, 5)
 
 
-def test_where_nothing_is_known_of_candidates_lines_select_whole_events() -> None:
+def test_without_candidates_lines_select_whole_events() -> None:
     (record,) = iter_records(encode([event(fired=(0, 2))], [PHYSICS] * 3, with_candidates=False).data)
     assert decode_sel_reports(bank_of(record.banks(), BankType.HLT_SEL_REPORTS)).selections == {1: (), 3: ()}
 
@@ -387,7 +387,7 @@ def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
 
 @settings(max_examples=300)
 @given(st.data())
-def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
+def test_wrong_words_never_read_out_of_bounds(data: st.DataObject) -> None:
     """One word is overwritten by any number: the encoder refuses, or writes a readable report and all other banks as
     they are without it."""
     of_event = event(fired=(0, 1, 2), selected=data.draw(selected_events(3)))
@@ -408,7 +408,7 @@ def test_wrong_words_never_reach_beyond_themselves(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("kept", [[1, 0], [0, 0], [2], [-1]])
-def test_events_that_do_not_ascend_or_are_not_there_are_refused(kept: list[int]) -> None:
+def test_unsorted_or_missing_events_are_refused(kept: list[int]) -> None:
     with pytest.raises(ValueError, match="kept events"):
         encode([event(), event()], [PHYSICS], kept)
 

@@ -1,4 +1,4 @@
-"""A disk that hangs: what is kept waits in memory up to a bound, and holds slots only beyond it."""
+"""A hung disk: kept events wait in memory up to a bound, and occupy slots only above it."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""The bound on what lies between the gathering and the acknowledgement."""
+"""The bound on the data between gathering and acknowledgement."""
 
 import threading
 

@@ -57,7 +57,7 @@ def context() -> Iterator[zmq.Context[zmq.Socket[bytes]]]:
 
 
 @pytest.mark.parametrize("begin_s", [0.0, 0.3])
-async def test_every_message_comes_through_to_a_consumer_that_pauses_or_comes_late(
+async def test_a_consumer_that_pauses_or_connects_late_gets_every_message(
     context: zmq.Context[zmq.Socket[bytes]], begin_s: float
 ) -> None:
     socket = OutputSocket(context, "tcp://127.0.0.1:*", EventSocketKind.PUSH, high_water_mark=1)
@@ -70,12 +70,12 @@ async def test_every_message_comes_through_to_a_consumer_that_pauses_or_comes_la
         await output.sender.put_all(range(MESSAGES), numbered)
     await asyncio.to_thread(consumer.thread.join)
     assert consumer.received == list(range(MESSAGES))
-    # What waited was tried again when there was room, and not all the time.
+    # Waiting messages were tried again when there was room, and not continuously.
     assert counters.blocked < 4 * MESSAGES
     output.close(linger_ms=0)
 
 
-async def test_what_drop_old_keeps_is_sent_when_there_is_room_without_another_message(
+async def test_messages_kept_by_drop_old_are_sent_when_there_is_room_without_a_new_message(
     context: zmq.Context[zmq.Socket[bytes]],
 ) -> None:
     socket = OutputSocket(context, "tcp://127.0.0.1:*", EventSocketKind.PUSH, high_water_mark=1)

@@ -1,4 +1,4 @@
-"""The three slow consumer policies: what is sent, what is dropped, and when the caller waits."""
+"""The three slow consumer policies: sent messages, dropped messages, and waits of the caller."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
 
 
 class Consumer:
-    """Takes as many messages as it has room for."""
+    """Accepts messages while it has room."""
 
     def __init__(self) -> None:
         self.room = 0

@@ -1,4 +1,4 @@
-"""A command with a chain that lies in a folder: python -m tests.daemon.processes.command_of_chain DIR ARGUMENTS."""
+"""A command with a chain from a folder: python -m tests.daemon.processes.command_of_chain DIR ARGUMENTS."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A node with a chain that lies in a folder, as a process: python -m tests.daemon.processes.node_of_chain CONFIG DIR.
+"""A node process with a chain from a folder: python -m tests.daemon.processes.node_of_chain CONFIG DIR.
 
 Its watchdog acts after two seconds.
 """

@@ -1,4 +1,4 @@
-"""A node survives what raw peers do to its ports, and has its memory and descriptors back afterwards.
+"""A node survives attacks of raw peers on its ports, and regains its memory and descriptors.
 
 The attacks at full size, as a table: `python -m tests.attacks`.
 """
@@ -55,12 +55,12 @@ def attack(attacked: AttackedNode, name: str, size: float, seconds: float = 90.0
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_node_survives_and_has_its_memory_and_descriptors_back(attacked: AttackedNode, name: str) -> None:
+def test_a_node_survives_an_attack_and_regains_memory_and_descriptors(attacked: AttackedNode, name: str) -> None:
     attack(attacked, name, SMALL)
 
 
 def test_after_all_attacks_the_same_node_takes_a_run(attacked: AttackedNode, tmp_path: Path) -> None:
-    """It runs after the others, on their node."""
+    """This test runs after the others, on the same node."""
     events = tmp_path / "events.mep"
     events.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in synthetic_meps(50)))
     line = [
@@ -73,7 +73,7 @@ def test_after_all_attacks_the_same_node_takes_a_run(attacked: AttackedNode, tmp
 
 
 @pytest.mark.parametrize("name", ["malformed_handshakes", "mutated_streams", "connections", "unfinished_frames"])
-def test_a_node_with_keys_survives_those_who_have_none(tmp_path: Path, name: str) -> None:
+def test_a_node_with_keys_survives_attackers_without_keys(tmp_path: Path, name: str) -> None:
     attacked = AttackedNode(tmp_path, limits=LIMITS, with_keys=True)
     try:
         attack(attacked, name, SMALL)

@@ -1,4 +1,4 @@
-"""An event on which the kernels crash or hang ends the node twice and is then left out: real processes and kernels."""
+"""An event that crashes or hangs the kernels ends the node twice and is then skipped: real processes and kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ build_chain(TINY)
 
 @pytest.fixture(params=DANGERS)
 def chain(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The folder of a tiny chain whose kernel does not get past a bank with the mark behind the number of its event."""
+    """The folder of a tiny chain whose kernel crashes or hangs at a bank with the mark after its event number."""
     compiler()
     root = tmp_path / "chain"
     package = copy_package(TINY_CHAIN, root, "tiny")

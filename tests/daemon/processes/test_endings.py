@@ -26,7 +26,7 @@ COMMANDS = {
     "replay": ("replay", "--simulate", "--to", "tcp://127.0.0.1:9", "--control", "tcp://127.0.0.1:9"),
 }
 WITH_A_REPORT = {"replay"}
-"""They take the signals themselves, and end with what was done and what not."""
+"""These commands handle the signals themselves and report done and undone work."""
 SECONDS_AFTER_THE_HANDLER = [0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.3, 1.6, 2.0, 2.5, 3.0, 4.0, 6.0]
 COPIES = 50
 SECONDS_OF_HELPERS = 10.0
@@ -62,7 +62,7 @@ def in_session(session: int) -> Iterator[int]:
 
 
 def left_of_session(session: int) -> list[str]:
-    """What still runs when its helpers, which end once their pipe does, have had time to."""
+    """Processes that still run after the helpers, which end with their pipe, had time to end."""
     give_up = time.monotonic() + SECONDS_OF_HELPERS
     while (pids := list(in_session(session))) and time.monotonic() < give_up:
         time.sleep(0.01)
@@ -143,7 +143,7 @@ def test_a_signal_ends_every_command_at_every_moment(
 def test_ctrl_c_ends_without_a_traceback_before_the_handlers_are_imported() -> None:
     watched = """
 import signal, sys
-# As in a terminal, also where what runs the tests ignores the signal.
+# As in a terminal, even if the test runner ignores the signal.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 class Watch:
     def find_spec(self, name, path=None, target=None):

@@ -34,7 +34,7 @@ def stop_and_read(site: Site) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_rehearsal_prints_what_it_did_and_every_event_is_kept_once(site: Site) -> None:
+def test_a_rehearsal_prints_its_faults_and_every_event_is_kept_once(site: Site) -> None:
     site.start_node()
     faults = "drop=0.01,duplicate=0.02,reorder=0.05,corrupt=0.01,delay=0.01"
     feeder = site.start(*feed_with_faults(site, faults, seed=3))
@@ -79,7 +79,7 @@ def test_a_stopped_feeder_costs_timeouts_and_nothing_else(site: Site) -> None:
     site.wait_for(lambda: (status := site.status()) is not None and status["accounting"]["meps"]["timeout"] > 3)
     second.send_signal(signal.SIGCONT)
     assert site.wait(first) == 0, site.logs()
-    # Its fragments came after their MEPs were closed: that is not silent.
+    # Its fragments came after the close of their MEPs, so the source is not silent.
     assert site.wait(second) == 1, site.logs()
     assert "MEPs, late" in site.logs()
     status = site.status()
@@ -92,7 +92,7 @@ def test_a_stopped_feeder_costs_timeouts_and_nothing_else(site: Site) -> None:
 
 
 @pytest.mark.slow
-def test_a_stopped_node_goes_on_where_it_was(site: Site) -> None:
+def test_a_stopped_node_continues_where_it_was(site: Site) -> None:
     node = site.start_node()
     feeder = site.start_feeder(1)
     site.wait_for_events(100)
@@ -106,7 +106,7 @@ def test_a_stopped_node_goes_on_where_it_was(site: Site) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="prlimit is Linux'")
-def test_a_node_without_file_descriptors_goes_on_and_takes_connections_again_later(site: Site) -> None:
+def test_a_node_without_file_descriptors_continues_and_accepts_connections_later(site: Site) -> None:
     node = site.start_node()
     feeder = site.start_feeder(1)
     site.wait_for_events(50)

@@ -1,4 +1,4 @@
-"""Real node and feeder processes over TCP: what a kill, a restart and a SIGTERM leave behind."""
+"""Real node and feeder processes over TCP: kill, restart and SIGTERM."""
 
 import json
 import signal
@@ -164,7 +164,7 @@ def test_killing_the_node_leaves_each_event_exactly_once_in_the_files_of_both_se
 
 @pytest.mark.parametrize("site", [2], indirect=True)
 @pytest.mark.slow
-def test_a_killed_feeder_comes_back_and_every_fragment_is_accounted_for(site: Site) -> None:
+def test_a_killed_feeder_restarts_and_every_fragment_is_accounted_for(site: Site) -> None:
     node = site.start_node()
     first, second = site.start_feeder(1), site.start_feeder(2)
     site.wait_for_events(100)

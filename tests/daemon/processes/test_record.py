@@ -1,4 +1,4 @@
-"""`hltnode record`: what a node has taken is given to a node once more, and decided in the same way."""
+"""`hltnode record`: a replayed recording gets the same decisions."""
 
 import signal
 import subprocess
@@ -57,7 +57,7 @@ def replayed(node: RunningNode, decisions: DecisionSubscriber, *arguments: str) 
     return sorted((decisions.receive(10.0) for _ in range(MEPS)), key=lambda decision: decision.mep)
 
 
-def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
+def test_a_recorded_input_equals_the_original_and_gets_the_same_decisions(
     node: RunningNode, tap: str, sample: Path, tmp_path: Path
 ) -> None:
     recording = tmp_path / "incident"
@@ -86,7 +86,7 @@ def test_a_recorded_input_is_the_one_that_was_taken_and_gets_the_same_decisions(
     assert any(any(decision.accepted) for decision in first)
 
 
-def test_a_port_of_the_node_that_is_no_tap_is_an_error_and_a_tap_without_input_is_none(
+def test_a_port_other_than_the_tap_is_an_error_and_a_silent_tap_is_not(
     node: RunningNode, tap: str, tmp_path: Path
 ) -> None:
     def record(endpoint: str, *options: str) -> tuple[int, str]:
@@ -94,7 +94,7 @@ def test_a_port_of_the_node_that_is_no_tap_is_an_error_and_a_tap_without_input_i
         return result.exit_code, result.output
 
     code, printed = record(node.endpoint(DECISIONS))
-    assert (code, "not the tap of a node (tap.endpoint)" in " ".join(printed.split())) == (2, True), printed
+    assert (code, "expected the tap of a node (tap.endpoint)" in " ".join(printed.split())) == (2, True), printed
     # Longer than a recorder waits for the answer of a tap.
     code, printed = record(tap, "--seconds", "4")
     assert (code, "0 MEPs, 0 events" in printed) == (0, True), printed
@@ -107,7 +107,7 @@ def test_a_recorder_ends_with_whole_files_when_it_is_interrupted(tap: str, tmp_p
     )  # fmt: skip
     with recorder:
         assert recorder.stderr is not None
-        assert recorder.stderr.readline().startswith("records what comes from")
+        assert recorder.stderr.readline().startswith("recording from")
         recorder.send_signal(signal.SIGINT)
         printed, _ = recorder.communicate(timeout=30.0)
     assert recorder.returncode == 0

@@ -1,4 +1,4 @@
-"""`hltnode replay` under an operator's hands: a node that is not there, pause, loop, several processes."""
+"""`hltnode replay` in operation: missing node, pause, loop, several processes."""
 
 import json
 import signal
@@ -35,7 +35,7 @@ def processed(site: Site) -> int:
     return int(status["events"]["processed"])
 
 
-def test_a_node_that_is_not_there_is_named_every_few_seconds_until_it_answers(site: Site) -> None:
+def test_a_missing_node_is_named_every_few_seconds_until_it_answers(site: Site) -> None:
     feeder = replay(site, "--wait")
     log = site.directory / "log0"
     site.wait_for(lambda: f"waiting for the node at {site.control}: no welcome for" in log.read_text())
@@ -45,7 +45,7 @@ def test_a_node_that_is_not_there_is_named_every_few_seconds_until_it_answers(si
     assert report_of(site)["input"]["files"] == [str(site.input)]
 
 
-def test_a_loop_is_paused_goes_on_and_ends_with_everything_acknowledged(site: Site) -> None:
+def test_a_looped_replay_pauses_resumes_and_ends_with_everything_acknowledged(site: Site) -> None:
     node = site.start_node()
     feeder = replay(site, "--loop", "--rate", "2000")
     site.wait_for_events(MEPS * EVENTS + 1)

@@ -1,4 +1,4 @@
-"""`hltnode replay` as a process: its exit codes, what it prints and what its JSON says, however it ends."""
+"""`hltnode replay` as a process: exit codes, output and JSON of every kind of end."""
 
 import json
 import signal
@@ -39,7 +39,7 @@ def printed_by(site: Site) -> str:
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_feeder_that_is_interrupted_says_what_it_has_fed_and_exits_non_zero(
+def test_an_interrupted_feeder_reports_its_result_and_exits_non_zero(
     site: Site, number: signal.Signals, exit_code: int
 ) -> None:
     site.start_node()
@@ -82,7 +82,7 @@ def test_fragments_that_came_too_late_are_not_accepted_and_make_the_exit_code_1(
 
 
 def test_a_node_waits_for_all_connections_of_a_feeder(site: Site) -> None:
-    """Its configuration asks for one: the feeder says that there are more."""
+    """The configuration expects one feeder; the feeder announces more."""
     site.start_node()
     assert site.wait(feed(site, "--sources", "2")) == 0, site.logs()
     status = site.status()
@@ -90,7 +90,7 @@ def test_a_node_waits_for_all_connections_of_a_feeder(site: Site) -> None:
     assert status["accounting"]["meps"]["complete"] == status["accounting"]["meps"]["opened"]
 
 
-def test_more_connections_than_the_node_takes_are_refused_soon_with_what_to_change(
+def test_connections_above_the_limit_of_the_node_are_refused_soon_with_advice(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HLTNODE_BUILDER__MAX_FEEDERS", "1")
@@ -101,9 +101,7 @@ def test_more_connections_than_the_node_takes_are_refused_soon_with_what_to_chan
     assert "--sources" in " ".join(printed_by(site).split())
 
 
-def test_too_many_events_per_mep_are_refused_at_once_with_what_to_change(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_events_per_mep_are_refused_at_once_with_advice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_PIPELINE__MAX_EVENTS", "4")
     site.start_node()
     assert site.wait(feed(site)) == 1, site.logs()
@@ -128,7 +126,7 @@ def test_a_name_that_no_message_can_carry_is_refused_before_anything_is_sent(sit
     assert "--name" in printed_by(site)
 
 
-def test_a_run_that_is_closed_ends_its_feeder_which_names_what_was_not_acknowledged(site: Site) -> None:
+def test_the_feeder_of_a_closed_run_ends_and_names_unacknowledged_meps(site: Site) -> None:
     site.start_node()
     feeder = feed(site, "--rate", "100")
     site.wait_for_events(40)
@@ -143,9 +141,7 @@ def test_a_run_that_is_closed_ends_its_feeder_which_names_what_was_not_acknowled
     assert ("not acknowledged: MEPs" in printed_by(site)) == bool(ranges)
 
 
-def test_a_feeder_that_is_killed_at_its_very_end_and_started_again_comes_to_its_end(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_feeder_killed_at_its_very_end_and_restarted_can_finish(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_SILENT_SECONDS", "40")
     site.start_node()
     # After its last fragment, before any acknowledgement of it.
@@ -159,7 +155,7 @@ def test_a_feeder_that_is_killed_at_its_very_end_and_started_again_comes_to_its_
 
 
 @pytest.mark.slow
-def test_a_feeder_that_is_started_again_ends_although_the_others_have_left(tmp_path: Path) -> None:
+def test_a_restarted_feeder_can_finish_after_the_others_have_left(tmp_path: Path) -> None:
     site = Site(tmp_path, 2)
     try:
         site.start_node()

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.slow, pytes
 EVENTS = 100
 PER_MEP = 5
 RATE = 100
-"""Events per second, of which one node can do all."""
+"""Events per second, low enough for one node."""
 NODES = "abc"
 TRIGGER = """
 [sequence]
@@ -94,9 +94,7 @@ def drain(node: FarmNode, process: subprocess.Popen[bytes], *, pause_first: bool
     return status
 
 
-def test_three_nodes_are_restarted_one_by_one_and_not_one_event_is_lost_or_doubled(
-    farm: list[FarmNode], tmp_path: Path
-) -> None:
+def test_restarts_of_three_nodes_one_by_one_lose_or_duplicate_no_event(farm: list[FarmNode], tmp_path: Path) -> None:
     a = farm[0]
     events = tmp_path / "events.mdf"
     made = a.start("hltnode.daemon", "simulate", "-n", str(EVENTS), "--detectors", "velo", "-o", str(events))
@@ -113,7 +111,7 @@ def test_three_nodes_are_restarted_one_by_one_and_not_one_event_is_lost_or_doubl
         others = [other for other in farm if other is not node]
         before = sum(other.processed() for other in others)
         drain(node, running[place], pause_first=place == 1)
-        # The feeder goes on with the others while this one is away.
+        # The feeder continues with the other nodes while this node is down.
         node.wait_for(lambda: sum(o.processed() for o in others) >= before + 4 * PER_MEP, 180)  # noqa: B023
         assert feeder.poll() is None, a.logs()
         node.config.write_text(node.config.read_text().replace("slots = 3", "slots = 4"))

@@ -1,4 +1,4 @@
-"""A node that is started a second time on the same files, by another name and on other ports."""
+"""A second node on the same files, with another name and other ports."""
 
 import signal
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_a_second_node_in_the_same_directory_is_refused_and_changes_nothing(site
     feeder = site.start_feeder(1)
     site.wait_for_events(100)
     node.send_signal(signal.SIGSTOP)
-    # A thread that is in a write when the signal comes completes it.
+    # A thread inside a write completes it after the signal.
     site.wait_for(lambda: all_threads_are_stopped(node.pid))
     before = content(site.output)
     assert any(path.endswith(".part") for path in before)

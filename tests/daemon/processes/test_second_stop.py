@@ -21,7 +21,7 @@ __all__ = ["site"]
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
 
-# The node takes at most three seconds; the rest is for a machine with other things to do.
+# The node takes at most three seconds; the rest is for a busy machine.
 END_SECONDS = 10.0
 
 
@@ -132,7 +132,7 @@ def test_two_stops_in_a_row(site: Site) -> None:
 
 @pytest.mark.parametrize("milliseconds", [0, 100, 250, 500, 1000, 2000])
 def test_ctrl_c_in_the_first_seconds_of_serve_shows_no_traceback(site: Site, milliseconds: int) -> None:
-    # What the console script does.
+    # The code of the console script.
     code = "from hltnode.daemon.__main__ import main; print('begin', flush=True); main()"
     arguments = [sys.executable, "-c", code, "serve", "--config", str(site.config)]
     node = subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -76,7 +76,7 @@ def test_sigterm_while_draining_lets_the_drain_end(site: Site, monkeypatch: pyte
     stop.kill()
 
 
-def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_sigterm_abandons_and_counts_open_meps(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_BUILDER__EXPECTED_SOURCES", "[0, 4096, 4097, 6144, 7777]")
     monkeypatch.setenv("HLTNODE_BUILDER__MEP_TIMEOUT_MS", "600000")
     node = site.start_node()
@@ -93,7 +93,7 @@ def test_a_second_sigterm_abandons_what_is_open_and_counts_it(site: Site, monkey
     assert closes({"fragments": summary["fragments"], "meps": summary["meps"]})  # type: ignore[dict-item]
 
 
-def test_a_reload_takes_the_hot_keys_says_what_it_did_and_refuses_a_bad_file(site: Site) -> None:
+def test_a_reload_applies_hot_keys_reports_them_and_refuses_a_bad_file(site: Site) -> None:
     node = site.start_node()
     good = site.config.read_text()
     assert metric(site.http, "hltnode_config_version") == 1

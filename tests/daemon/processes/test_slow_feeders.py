@@ -1,4 +1,4 @@
-"""Real feeder processes that are not in step: slow, late, stopped; and a node that is stopped under them."""
+"""Real feeder processes out of step: slow, late, stopped; and a stopped node."""
 
 import signal
 import subprocess

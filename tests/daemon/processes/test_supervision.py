@@ -1,4 +1,4 @@
-"""A node process and its supervisor: what systemd hears from it, and what the log has of a node that it ends."""
+"""A node process and systemd: its notifications, and the log of a node that the watchdog ends."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ class Supervisor:
         self._socket.settimeout(30)
 
     def wait_for(self, wanted: str) -> list[str]:
-        """What came, up to the first message that contains `wanted`; its last element."""
+        """The received messages up to the first one that contains `wanted`."""
         messages = [""]
         while wanted not in messages[-1]:
             messages.append(self._socket.recv(4096).decode())
@@ -44,7 +44,7 @@ def supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supe
     supervisor.close()
 
 
-def test_systemd_hears_of_start_life_reload_and_stop(site: Site, supervisor: Supervisor) -> None:
+def test_systemd_is_notified_of_start_life_reload_and_stop(site: Site, supervisor: Supervisor) -> None:
     node = site.start("tests.daemon.node_process", str(site.config))
     assert supervisor.wait_for("READY=1")[-1] == f"READY=1\nSTATUS=data on {site.data}"
     assert site.status() is not None, "READY=1 comes when the node serves"

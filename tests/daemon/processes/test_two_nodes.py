@@ -60,7 +60,7 @@ def stop(*sites: Site) -> None:
 
 
 @pytest.mark.slow
-def test_of_a_killed_node_that_comes_back_at_once_every_event_is_kept_once(sites: tuple[Site, Site]) -> None:
+def test_every_event_of_a_killed_node_that_restarts_at_once_is_kept_once(sites: tuple[Site, Site]) -> None:
     a, b = sites
     killed = a.start_node()
     b.start_node()
@@ -83,12 +83,12 @@ def test_a_killed_node_loses_its_meps_to_the_other_one_and_no_event_is_kept_twic
     # Slow enough that the node is back before their end, also on a busy machine.
     feeders = start_feeders(a, b, rate=60)
     a.wait_for_events(80)
-    # Stopped before it is killed, so that there are MEPs that it holds and has not acknowledged.
+    # The node is stopped before the kill, so that it holds unacknowledged MEPs.
     killed.send_signal(signal.SIGSTOP)
     b.wait_for_events(processed(b) + 60)
     killed.kill()
     killed.wait()
-    # The feeders go on with the other node, and give it what the dead one had not acknowledged.
+    # The feeders continue with the other node, and send it the unacknowledged MEPs of the dead node.
     a.wait_for(lambda: "node_lost" in a.logs())
     seen = processed(b)
     b.wait_for_events(seen + 40)

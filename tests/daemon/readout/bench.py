@@ -30,7 +30,7 @@ class Bench:
 
     Args:
         feeders: how many feeders a run needs.
-        journal: what earlier sessions of the node have acknowledged.
+        journal: acknowledgements of earlier sessions of the node.
         of_other_tck: runs of it that another trigger configuration decides on, with its key.
     """
 

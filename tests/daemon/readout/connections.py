@@ -1,4 +1,4 @@
-"""Connections to feeders that only record what is sent."""
+"""Connections to feeders that only record messages."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from hltnode.protocol.transport.control_messages import ControlMessage, decode_m
 
 
 class RecordedConnections:
-    """Every message with its receivers, as they read it; `alive` are the identities that `reaches` finds."""
+    """Every decoded message with its receivers; `alive`: identities that `reaches` finds."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[tuple[bytes, ...], ControlMessage]] = []

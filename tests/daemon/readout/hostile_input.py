@@ -196,7 +196,7 @@ class HostileInput:
     # Control messages
 
     def _send_message(self, i: int) -> None:
-        """As the control socket does with what it receives."""
+        """Handle a message like the control socket."""
         rng, bench = self._rng, self._bench
         identity = rng.choice((*map(self._identity, FEEDERS), *map(self._identity, FEEDERS), *STRANGERS))
         raw = any_message(rng, self._hints())
@@ -248,7 +248,7 @@ class HostileInput:
         self._bench.connections.sent.clear()
 
     def _feeders_confirm(self) -> None:
-        """Each feeder repeats its hello, with what is acknowledged to it, and sends again what was lost."""
+        """Each feeder repeats its hello with its acknowledged MEPs, and sends lost fragments again."""
         done = self._bench.acknowledgements.ranges(self._run, self._bench.builder.floor)
         below = done[0][1] + 1 if done and done[0][0] <= self._bench.builder.floor else self._bench.builder.floor
         for name in FEEDERS:
@@ -259,7 +259,7 @@ class HostileInput:
             self._queue.extend((below, source) for source in SOURCES)
 
     def _identity(self, name: str) -> bytes:
-        """The connection of a feeder, a new one each time that a run begins."""
+        """The connection of a feeder; each start of a run makes a new one."""
         return f"{name}{self._life}".encode()
 
     def _files_are_rewritten(self) -> None:
@@ -293,7 +293,7 @@ class HostileInput:
             self._bench.finish_batches()
 
     def _begin_run(self) -> None:
-        """All feeders were away for long, and take up this run or another one."""
+        """All feeders return after a long absence, to this run or another one."""
         bench = self._bench
         bench.state = RunState.RUNNING
         bench.control.resume()

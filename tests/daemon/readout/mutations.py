@@ -78,7 +78,7 @@ class FrameSource:
 
 
 def seal(frame: bytearray) -> None:
-    """Write the CRC that belongs to the frame as it is."""
+    """Write the correct CRC of the frame."""
     if len(frame) >= HEADER_SIZE:
         checked = bytes(memoryview(frame)[:36])
         struct.pack_into("<I", frame, 36, crc32c(memoryview(frame)[HEADER_SIZE:], crc32c(checked)))
@@ -209,14 +209,14 @@ def mutate_frame(rng: Random, frame: bytearray) -> None:
 # Control messages
 
 Hints = Mapping[str, Sequence[object]]
-"""Values of fields, by name, with which a message means something to the node as it is now."""
+"""Values of fields, by name, that are meaningful in the current state of the node."""
 
 _NAMES = ("a", "b", "c", "d", "f1", "f2", "x" * 64, "é", "", "a b", "x" * 65, "-", "\n", "a\n")
 _TEXTS = ("", "text", "x" * 1000, "é" * 1000, "x" * 1001, "\0", "\ud7ff")
 _NESTED: list[object] = []
 for _ in range(60):
     _NESTED = [_NESTED]
-# What no field wants, or only some do.
+# Values that are invalid for all or most fields.
 HOSTILE_VALUES: tuple[object, ...] = (
     *(None, True, False, -1, 1 << 16, 1 << 32, (1 << 32) - 1, 1 << 63, (1 << 64) - 1, -(1 << 63), 1.0, 1e308),
     *(float("nan"), "", "7", "x" * 5000, b"", b"\xff" * 20, [], {}, [[]], [1], [[1, 2]], [[2, 1]], [[1, 2, 3]], [[1]]),
@@ -295,7 +295,7 @@ def _mutated_value(rng: Random, value: object) -> object:
 
 
 def _announce(rng: Random, raw: bytearray) -> None:
-    """A byte of msgpack announces another length or type than what follows."""
+    """A byte of msgpack announces a wrong length or type."""
     at = rng.randrange(len(raw))
     raw[at : at + 1] = rng.choice(
         (b"\xdd\xff\xff\xff\xff", b"\xdc\xff\xff", b"\xdb\x7f\xff\xff\xff", b"\xdf\x00\x01\x00\x00")

@@ -23,7 +23,7 @@ def resealed(mfp: bytes, source: int = SOURCES[0], mep: int = 0) -> bytes:
 
 
 def with_sizes(first: int) -> bytes:
-    """A frame whose first fragment has another size than before; all else is the same."""
+    """A frame that differs only in the size of its first fragment."""
     mfp = bytearray(mfp_of(0, SOURCES[0]))
     struct.pack_into("<H", mfp, SIZES_AT - HEADER_SIZE, first)
     return resealed(bytes(mfp))
@@ -40,7 +40,7 @@ def of_other_source() -> bytes:
 
 
 def take(bench: Bench, memory: bytearray, change: Callable[[], None]) -> list[Effect]:
-    """Handle a frame that is changed between its check and its copy."""
+    """Handle a frame that changes between check and copy."""
     place_for = bench.builder.place_for
 
     def changed_meanwhile(*arguments: int) -> Place | RejectReason:

@@ -141,7 +141,7 @@ def test_the_repeated_end_of_a_run_is_logged_once(bench: Bench) -> None:
 
 
 def without_b(*meps: int) -> Bench:
-    """A bench of two feeders that has acknowledged some MEPs without what feeder b had to send."""
+    """A bench of two feeders that has acknowledged some MEPs without the fragments of feeder b."""
     bench = Bench(feeders=2)
     bench.hello("a")
     bench.hello("b")

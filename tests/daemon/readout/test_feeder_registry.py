@@ -1,4 +1,4 @@
-"""Which connection is which feeder of which run."""
+"""The registry of connections, feeders and runs."""
 
 import pytest
 from msgspec.structs import replace

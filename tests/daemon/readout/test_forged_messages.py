@@ -38,7 +38,7 @@ def bench() -> Bench:
 
 
 def is_unchanged(bench: Bench) -> bool:
-    """The run goes on as before: everything is acknowledged, nothing revoked, the next MEP is built."""
+    """The run continues unchanged: everything is acknowledged, nothing revoked, the next MEP is built."""
     bench.send_mep(4, "a", "b")
     bench.work()
     return (
@@ -86,7 +86,7 @@ def test_a_stranger_that_says_no_hello_changes_nothing(bench: Bench, message: Co
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_what_is_not_for_a_node_or_for_another_run_changes_nothing(bench: Bench, message: ControlMessage) -> None:
+def test_messages_for_others_or_for_another_run_change_nothing(bench: Bench, message: ControlMessage) -> None:
     assert errors(bench.arrive(b"b", message)) == ["unexpected"]
     assert is_unchanged(bench)
 
@@ -154,7 +154,7 @@ def test_the_session_of_a_feeder_is_sent_to_no_other_peer_and_shown_on_no_page(b
     assert "f1" not in repr(bench.control.feeders(bench.now))
 
 
-def test_a_hello_under_the_name_of_a_feeder_that_is_there_is_refused_and_does_not_disturb_it(bench: Bench) -> None:
+def test_a_hello_with_the_name_of_a_connected_feeder_is_refused_without_disturbing_it(bench: Bench) -> None:
     answers = bench.hello("b", session="thief", identity=b"thief", first_mep=1000)
     assert errors(answers) == ["name_taken"]
     assert bench.counters.hellos_refused[HelloRefusal.NAME_TAKEN] == 1
@@ -187,7 +187,7 @@ def test_hellos_of_new_runs_after_a_silence_keep_the_run_and_its_acknowledgement
     assert acked(bench.hello("a")) == ((0, 3),)
 
 
-def test_a_feeder_that_confirms_what_it_does_not_have_cannot_end_the_run_for_others(bench: Bench) -> None:
+def test_a_feeder_with_false_confirmations_cannot_end_the_run_for_others(bench: Bench) -> None:
     bench.hello("b", first_mep=(1 << 64) - 1)
     bench.end("b", last_mep=0)
     bench.leave("b")

@@ -142,7 +142,7 @@ def in_python(readout: Readout, frames: Sequence[bytes]) -> None:
 
 
 def from_memory(readout: Readout, frames: Sequence[bytes], *, is_on: bool = True) -> None:
-    """Frames one behind the other in a range of shared memory; what they say of their lengths is believed."""
+    """Adjacent frames in a range of shared memory, located by their own length fields."""
     padded = b"".join(frame.ljust(-(-len(frame) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT, b"\0") for frame in frames)
     readout.handler.begin_turn()
     readout.handler.intake.is_on = is_on
@@ -186,7 +186,7 @@ class Input:
         rng = self.rng
         if rng.randrange(4) and (self.queue or self.builder.window.outstanding > 1):
             if not self.queue:
-                # Two MEPs whose fragments come mixed.
+                # Two MEPs with interleaved fragments.
                 meps = self.next_mep, self.next_mep + 1
                 fragments = [(mep, source) for mep in meps for source in SOURCES]
                 rng.shuffle(fragments)

@@ -1,4 +1,4 @@
-"""The tap of the input beside a recorder that does not read."""
+"""The tap of the input with a recorder that does not read."""
 
 import time
 

@@ -22,7 +22,7 @@ LATE_SECONDS = 60
 
 
 class FedBench(Bench):
-    """A bench of two feeders, of which a is a real one and is connected; b sends when the test says so."""
+    """A bench of two feeders: a is a real, connected feeder; the test sends for b."""
 
     def __init__(self) -> None:
         super().__init__(feeders=2)
@@ -35,7 +35,7 @@ class FedBench(Bench):
             self.feeder.window.add(mep.mep, mep.frames(RUN, 0, (1,)))
 
     def second(self, arrives: Callable[[int], bool] = lambda _mep: True) -> None:
-        """A second passes, in which both feeders say hello, and a sends what it may; `arrives` by MEP."""
+        """Advance by one second: both feeders send hellos, and a sends MEPs with credit; `arrives`: by MEP."""
         self.clock.now_ns += SECOND
         self.pass_time(SECOND)
         self.hello("b")

@@ -33,7 +33,7 @@ hellos = st.builds(
 
 
 class HostilePeers(RuleBasedStateMachine):
-    """Peers that say anything in any order to a node that needs two feeders, and one that is busy with its batches."""
+    """Peers that send any messages in any order to a node with two feeders, and to a busy node."""
 
     @initialize(journal=st.booleans(), run=st.sampled_from([0, 8]))
     def start(self, journal: bool, run: int) -> None:

@@ -10,7 +10,7 @@ from tests.daemon.fakes import RUN, SOURCES, synthetic_meps
 
 
 def messages(n_meps: int, first: int = 0, sequence: int = 0) -> list[list[bytes]]:
-    """What the tap says of some MEPs, source after source."""
+    """The messages of the tap for some MEPs, by source."""
     found: list[list[bytes]] = []
     for mep in synthetic_meps(n_meps, first=first):
         for frame in mep.frames(RUN, 0).values():
@@ -21,7 +21,7 @@ def messages(n_meps: int, first: int = 0, sequence: int = 0) -> list[list[bytes]
     return found
 
 
-def test_a_mep_is_there_when_it_is_closed_with_the_bytes_of_its_fragments() -> None:
+def test_a_closed_mep_has_the_bytes_of_its_fragments() -> None:
     assembly = MepAssembly()
     [sent] = synthetic_meps(1)
     *before, last = [assembly.take(parts) for parts in messages(1)]
@@ -33,7 +33,7 @@ def test_a_mep_is_there_when_it_is_closed_with_the_bytes_of_its_fragments() -> N
     assert (assembly.counts.meps, assembly.counts.events) == (1, sent.n_events)
 
 
-def test_a_mep_of_which_a_message_is_missing_is_counted_and_not_recorded() -> None:
+def test_a_mep_with_a_missing_message_is_counted_and_not_recorded() -> None:
     assembly = MepAssembly()
     found = messages(3)
     of_a_mep = len(SOURCES) + 1
@@ -43,7 +43,7 @@ def test_a_mep_of_which_a_message_is_missing_is_counted_and_not_recorded() -> No
     assert (assembly.counts.cut_meps, assembly.counts.missed_messages) == (1, 1)
 
 
-def test_what_came_before_the_begin_and_what_is_open_at_the_end_is_counted() -> None:
+def test_meps_cut_by_start_or_end_of_the_recording_are_counted() -> None:
     assembly = MepAssembly()
     for parts in messages(2)[2:-1]:
         assert assembly.take(parts) is None
@@ -70,6 +70,6 @@ def test_a_mep_without_odin_is_counted() -> None:
 
 
 @pytest.mark.parametrize("header", [b"", b"F" * 22, b"X" + bytes(22)])
-def test_what_is_no_message_of_a_tap_is_refused(header: bytes) -> None:
+def test_messages_that_are_not_from_a_tap_are_refused(header: bytes) -> None:
     with pytest.raises(MessageError):
         MepAssembly().take([header])

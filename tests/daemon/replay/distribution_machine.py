@@ -73,7 +73,7 @@ NODES = range(2)
 
 @dataclass
 class ModelNode:
-    """A node without sockets: its builder dies with it, its journal (what is written) stays."""
+    """A node without sockets: a kill deletes its builder; its journal (the written MEPs) stays."""
 
     session: int = 0
     written: MepRanges = field(default_factory=MepRanges)
@@ -81,7 +81,7 @@ class ModelNode:
     builder: EventBuilder | None = None
     sealed: list[int] = field(default_factory=list)
     confirmed: list[int] = field(default_factory=lambda: [0, 0, 0])
-    """What each connection has confirmed."""
+    """The confirmations of each connection."""
     floor: int = 0
     revoked_in_slots: set[int] = field(default_factory=set)
     """Revoked MEPs that are dropped when they come out of their slots."""
@@ -104,7 +104,7 @@ class ModelNode:
             Counters(),
         )
         self.sealed = []
-        # What was confirmed is not in the journal.
+        # Confirmed MEPs are not in the journal.
         self.confirmed, self.floor = [0, 0, 0], 0
         self.revoked_in_slots = set()
         self.in_flight = []
@@ -112,7 +112,7 @@ class ModelNode:
 
 
 class DistributionMachine(RuleBasedStateMachine):
-    """Steps of all parts mix at random; what is sent arrives at once or, where a rule says so, never."""
+    """Steps of all parts mix at random; a message arrives at once or, if a rule drops it, never."""
 
     @initialize()
     def begin(self) -> None:
@@ -131,7 +131,7 @@ class DistributionMachine(RuleBasedStateMachine):
         return AssignmentMemory(Path(self.folder.name, "memory"), run=RUN, nodes=["0", "1"])
 
     def the_supervisor_starts(self) -> None:
-        """What it knew is gone, but for what it remembers."""
+        """Restart: only the stored memory remains."""
         self.memory.close()
         self.memory = self.open_memory()
         for node in NODES:
@@ -311,7 +311,7 @@ class DistributionMachine(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES))
     def cut(self, node: int) -> None:
-        """No connection: the node goes on with what it has."""
+        """No connection: the node continues with its MEPs."""
         for feeder in self.feeders[node]:
             feeder.take(Goodbye("lost"))
 
@@ -391,7 +391,7 @@ class DistributionMachine(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def work(self, rounds: int = 20 * MEPS) -> None:
-        """All goes well from now on, to the end if there are enough rounds."""
+        """No more faults; the run ends if there are enough rounds."""
         for _ in range(rounds):
             self.the_supervisor_assigns_a_mep()
             self.the_follower_asks()

@@ -1,4 +1,4 @@
-"""What a supervisor remembers over its end."""
+"""The stored memory of a supervisor."""
 
 import resource
 import signal
@@ -66,7 +66,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     memory.close()
 
 
-def test_a_feed_that_has_ended_leaves_nothing_and_the_next_one_begins_anew(path: Path) -> None:
+def test_a_finished_feed_leaves_no_memory_and_the_next_one_starts_from_zero(path: Path) -> None:
     memory = opened(path)
     memory.assign(0, 1)
     memory.finish()
@@ -76,7 +76,7 @@ def test_a_feed_that_has_ended_leaves_nothing_and_the_next_one_begins_anew(path:
     memory.close()
 
 
-def test_a_file_in_use_or_of_another_feed_is_refused_and_stays_as_it_is(path: Path) -> None:
+def test_a_file_in_use_or_of_another_feed_is_refused_and_stays_unchanged(path: Path) -> None:
     memory = opened(path)
     memory.assign(0, 1)
     with pytest.raises(AssignmentMemoryError, match="another replay process uses this file"):
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_moved_aside(path: Path, first_damaged: int) -> None:
     memory.close()
 
 
-def test_a_file_that_is_not_one_of_these_is_refused_and_stays_as_it_is(path: Path) -> None:
+def test_a_foreign_file_is_refused_and_stays_unchanged(path: Path) -> None:
     for content in (b"x", b"events" * 10_000):
         path.write_bytes(content)
         with pytest.raises(AssignmentMemoryError, match="this file was not written by hltnode replay"):

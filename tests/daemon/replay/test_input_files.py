@@ -79,7 +79,7 @@ def test_kinds_that_cannot_be_mixed_are_counted_and_named(tmp_path: Path) -> Non
     assert find_inputs([tmp_path / "b.mep"]).kind is FileKind.MEP
 
 
-def test_a_gzip_file_that_is_cut_off_is_named_with_the_events_before_the_cut(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_reported_with_the_events_before_the_cut(tmp_path: Path) -> None:
     path = tmp_path / "cut.mdf.gz"
     noise = np.random.default_rng(1)
     banks = [RawBank(LhcbBankType.VP_RETINA_CLUSTER, 4, VELO, memoryview(noise.bytes(6000))) for _ in range(20)]
@@ -90,7 +90,7 @@ def test_a_gzip_file_that_is_cut_off_is_named_with_the_events_before_the_cut(tmp
         stream_of(path)
 
 
-def test_a_packed_mep_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_packed_mep_is_refused_with_advice(tmp_path: Path) -> None:
     path = tmp_path / "x.mep.gz"
     path.write_bytes(gzip.compress(encode_mep(list(next(iter(synthetic_meps(1))).mfps.values()))))
     with pytest.raises(FeedError, match=r"x\.mep\.gz: is a Run-3 MEP in a gzip file: unpack it"):
@@ -101,7 +101,7 @@ def test_a_packed_mep_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_a_file_that_changes_while_it_is_replayed_ends_the_replay_and_is_named(tmp_path: Path, change: str) -> None:
     path = tmp_path / "growing.mdf"
     path.write_bytes(b"".join(map(record, range(100))))
-    # Each pass reads the file anew.
+    # Each pass reads the file again.
     meps = iter(stream_of(path, events_per_mep=100, repeat=3))
     next(meps)
     if change == "appended":
@@ -118,7 +118,7 @@ def test_a_file_that_changes_while_it_is_replayed_ends_the_replay_and_is_named(t
         list(meps)
 
 
-def test_a_mep_file_that_is_cut_while_it_is_replayed_kills_nothing_and_is_named(tmp_path: Path) -> None:
+def test_a_mep_file_truncated_during_its_replay_is_reported_without_a_crash(tmp_path: Path) -> None:
     path = tmp_path / "x.mep"
     path.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(200)))
     meps = iter(stream_of(path, run=5))
@@ -158,7 +158,7 @@ def test_a_board_with_a_source_of_the_test_detector_is_sent_and_truth_is_not(tmp
     assert stream_of(path, with_truth=True).sources == (0, TDET)
 
 
-def test_banks_whose_source_is_not_known_are_named_and_those_that_no_readout_sends_are_not(
+def test_banks_of_unknown_sources_are_reported_and_banks_outside_the_readout_are_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     unknown = RawBank(200, 1, 3, memoryview(b"whose"))
@@ -202,7 +202,7 @@ def test_events_of_two_encodings_in_one_file_are_refused_with_their_numbers(tmp_
         stream_of(path)
 
 
-def test_files_in_which_a_source_has_two_bank_versions_are_refused_and_both_are_named(tmp_path: Path) -> None:
+def test_files_with_two_bank_versions_of_a_source_are_refused_and_both_are_named(tmp_path: Path) -> None:
     one, two = tmp_path / "one.mdf", tmp_path / "two.mdf"
     one.write_bytes(encoded(0, PIXELS))
     two.write_bytes(encoded(1, PIXELS, version=1))
@@ -250,7 +250,7 @@ def test_another_run_number_is_written_into_the_odin_banks(tmp_path: Path) -> No
         assert stream_of(path).run == 5
 
 
-def test_a_process_of_several_makes_the_frames_of_its_own_sources_and_the_same_meps(tmp_path: Path) -> None:
+def test_each_of_several_processes_sends_its_own_sources_of_the_same_meps(tmp_path: Path) -> None:
     path = tmp_path / "x.mdf"
     path.write_bytes(b"".join(map(record, range(60))))
     # Only the VELO source has fragments for which the MEPs have to be divided.
@@ -265,7 +265,7 @@ def test_a_process_of_several_makes_the_frames_of_its_own_sources_and_the_same_m
     assert n_meps > 1
 
 
-def test_an_endless_replay_begins_again_and_numbers_on(tmp_path: Path) -> None:
+def test_an_endless_replay_starts_again_with_continued_numbers(tmp_path: Path) -> None:
     path = tmp_path / "x.mdf"
     path.write_bytes(record(0) + record(1))
     stream = stream_of(path, events_per_mep=2, repeat=None)

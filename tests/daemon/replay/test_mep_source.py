@@ -49,7 +49,7 @@ def payloads(mfps: Mapping[int, Buffer]) -> list[list[bytes]]:
     return [[bytes(b.payload) for b in banks] for banks in events_of_mfps([Mfp.parse(m) for m in mfps.values()])]
 
 
-def test_events_of_mdf_files_are_packed_and_numbered_on(tmp_path: Path) -> None:
+def test_events_of_mdf_files_are_packed_with_consecutive_numbers(tmp_path: Path) -> None:
     one = write_mdf(tmp_path / "one.mdf", [event(i) for i in range(3)])
     two = write_mdf(tmp_path / "two.mdf", [event(i) for i in range(3, 5)])
     stream = meps_of_files([one, two], LHCB_READOUT, packing(2, repeat=2))
@@ -93,7 +93,7 @@ def test_files_of_different_kinds_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage that is no event file at all, in no known format"])
-def test_a_file_that_is_no_event_file_is_named(tmp_path: Path, content: bytes) -> None:
+def test_a_foreign_file_is_reported_by_name(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.mdf"
     path.write_bytes(content)
     with pytest.raises((FeedError, EventFileError), match=r"bad\.mdf"):

@@ -228,7 +228,7 @@ async def test_a_node_lost_for_three_seconds_loses_its_meps_to_the_other_and_rev
         await asyncio.gather(working, return_exceptions=True)
 
 
-async def test_a_supervisor_looks_only_when_something_has_come_or_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_supervisor_runs_only_for_input_or_a_due_time(monkeypatch: pytest.MonkeyPatch) -> None:
     a = Bench()
     async with a.feeder:
         nodes = Nodes([NodeGroup("a", [a.feeder])], clock=a.clock)
@@ -315,7 +315,7 @@ async def test_a_feeder_with_other_nodes_than_the_supervisor_is_refused(
 
 
 @pytest.mark.loopback
-async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it_had_written(
+async def test_a_hung_node_loses_its_meps_to_the_other_and_revokes_its_written_events(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.daemon.replay.supervisor.REASSIGN_SECONDS", 0.3)
@@ -349,7 +349,7 @@ async def test_a_node_that_hangs_loses_its_meps_to_the_other_and_revokes_what_it
 
 @pytest.mark.parametrize("rightly", [False, True])
 @pytest.mark.loopback
-async def test_a_stranger_who_asks_the_supervisor_puts_off_its_end_for_some_seconds_at_most(
+async def test_a_stranger_delays_the_end_of_the_supervisor_by_a_few_seconds_at_most(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch, rightly: bool
 ) -> None:
     if rightly:

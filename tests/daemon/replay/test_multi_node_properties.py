@@ -35,7 +35,7 @@ def test_a_restarted_follower_has_fragments_of_a_mep_acknowledged_to_it_alone() 
     machine.the_follower_starts()
     machine.a_feeder_says_hello(0, 2)
     for _ in range(4):
-        # What a node has acknowledged to it says nothing: the supervisor decides.
+        # Its own acknowledgements from a node do not count: the supervisor decides.
         machine.the_follower_produces_a_mep()
     machine.both_processes_feed(4)
     machine.cut(0)
@@ -45,7 +45,7 @@ def test_a_restarted_follower_has_fragments_of_a_mep_acknowledged_to_it_alone() 
     machine.teardown()
 
 
-def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> None:
+def test_late_fragments_of_a_mep_moved_to_another_node_open_no_mep() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(4)
@@ -66,9 +66,7 @@ def test_late_fragments_of_a_mep_that_went_to_another_node_open_nothing() -> Non
 
 @pytest.mark.parametrize("follower", [True, False])
 @pytest.mark.parametrize("written", [True, False])
-def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothing(
-    follower: bool, written: bool
-) -> None:
+def test_a_process_restarted_while_meps_are_moved_duplicates_nothing(follower: bool, written: bool) -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(6)
@@ -85,7 +83,7 @@ def test_a_process_that_is_killed_and_started_while_meps_are_moved_doubles_nothi
     machine.teardown()
 
 
-def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_what_was_moved() -> None:
+def test_a_supervisor_killed_twice_during_the_absence_of_a_node_revokes_moved_meps() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(6)
@@ -126,7 +124,7 @@ def test_a_supervisor_killed_before_the_node_hears_of_a_returned_mep_returns_it_
 @pytest.mark.parametrize("moved", [False, True])
 @pytest.mark.parametrize("away", [0, 1])
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5, 8])
-def test_an_older_copy_of_what_a_supervisor_remembers_may_double_meps_and_loses_none(
+def test_an_older_copy_of_the_supervisor_memory_may_duplicate_meps_and_loses_none(
     rounds: int, away: int, moved: bool
 ) -> None:
     machine = DistributionMachine()

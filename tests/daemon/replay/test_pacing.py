@@ -44,12 +44,12 @@ async def test_recorded_times_set_the_pace_and_a_step_back_costs_none(tmp_path: 
     assert admitted == [0, 250, 750, 750, 850]
 
 
-async def test_recorded_times_that_are_not_there_are_an_error(tmp_path: Path) -> None:
+async def test_missing_recorded_times_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(FeedError, match="MEP 0 has no ODIN bank with a time"):
         await Pacer(Pace.RECORDED).admit(meps_at(tmp_path, 0)[0])
 
 
-async def test_nothing_is_admitted_in_a_pause_which_is_not_caught_up_with(tmp_path: Path) -> None:
+async def test_a_pause_admits_nothing_and_is_not_made_up_for(tmp_path: Path) -> None:
     [mep] = meps_at(tmp_path, 1)
     clock = ManualClock()
     pacer = Pacer(1.0, clock)

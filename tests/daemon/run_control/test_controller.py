@@ -15,7 +15,7 @@ TURNS = 20
 
 
 class DrainingNode:
-    """A controller that drains, and what it waits for."""
+    """A controller that drains, and the state that it waits for."""
 
     def __init__(self) -> None:
         self.builder = SimpleNamespace(open={1: "a MEP"}, is_idle=False)
@@ -63,7 +63,7 @@ class DrainingNode:
         await self.turns()
 
 
-async def test_a_drain_goes_on_with_the_tick_that_follows_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_drain_continues_with_the_tick_after_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 1000.0)
     node = DrainingNode()
     await node.start()
@@ -84,7 +84,7 @@ async def test_a_drain_goes_on_with_the_tick_that_follows_a_change(monkeypatch: 
     assert not node.failures
 
 
-async def test_a_drain_closes_what_is_there_when_nothing_has_come_for_some_time(
+async def test_a_drain_closes_open_meps_after_some_time_without_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "DRAIN_QUIET_SECONDS", 0.01)

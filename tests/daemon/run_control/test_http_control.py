@@ -1,4 +1,4 @@
-"""Commands over HTTP: who may, what may be asked, and that refusals are counted."""
+"""Commands over HTTP: authentication, allowed commands, and counted refusals."""
 
 from collections.abc import Callable
 from http import HTTPStatus
@@ -15,7 +15,7 @@ TOKEN = b"0123456789abcdef0123"
 
 
 class Desk:
-    """Records what would be obeyed, and who was turned away."""
+    """Records accepted commands and refused clients."""
 
     def __init__(self, token: bytes | None = TOKEN) -> None:
         self.commands: list[tuple[CommandName, int | None]] = []
@@ -46,7 +46,7 @@ def test_with_the_token_each_command_is_obeyed() -> None:
     assert not desk.failures
 
 
-def test_what_the_node_refuses_is_409() -> None:
+def test_a_command_refused_by_the_node_is_409() -> None:
     desk = Desk()
     desk.ok = False
     assert desk.post() == 409

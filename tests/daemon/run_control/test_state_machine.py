@@ -47,7 +47,7 @@ def test_nothing_leads_out_of_error() -> None:
     assert {TRANSITIONS[S.ERROR, trigger] for state, trigger in TRANSITIONS if state is S.ERROR} == {S.ERROR}
 
 
-def test_what_is_legal_is_named() -> None:
+def test_legal_commands_are_named() -> None:
     assert legal_commands(S.READY) == [C.START, C.CLOSE, C.STATUS, C.RELOAD]
 
 

@@ -101,7 +101,7 @@ def test_frames_that_come_after_a_long_silence_may_wait_for_a_busy_node(mib: int
     assert not wire.look()
     wire.delivered(7, mib * MIB)
     assert not wire.looks(300)
-    # A frame that is never finished still ends its connection.
+    # An unfinished frame still ends its connection.
     wire.read[7] += mib * MIB
     assert wire.looks(120) == [(7, ConnectionRefusal.STALLED if mib == 1 else ConnectionRefusal.UNFINISHED)]
 

@@ -35,7 +35,7 @@ def inputs(*sockets: FakeInputs) -> list[InputWatch]:
 
 
 class Process:
-    """A process whose size the test sets."""
+    """A process with a size set by the test."""
 
     def __init__(self) -> None:
         self.nbytes: int | None = 100 << 20

@@ -10,7 +10,7 @@ from hltnode.protocol.transport.shared_memory import SEALS
 
 @contextmanager
 def memory_file(nbytes: int, *, seals: int = SEALS, content: bytes = b"", allocate: bool = True) -> Iterator[int]:
-    """Descriptor of a memory file with these bytes at its begin."""
+    """Descriptor of a memory file that starts with these bytes."""
     file = os.memfd_create("test", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         if allocate:

@@ -1,4 +1,4 @@
-"""The memory socket: feeders of all kinds, and a node that reads what is sound and ends the other connections."""
+"""The memory socket: the node reads valid ranges of all kinds of feeders and ends other connections."""
 
 import array
 import asyncio
@@ -53,7 +53,7 @@ def one_behind_the_other(frames: list[bytes]) -> bytes:
 
 
 class Bench:
-    """A memory socket, whose node knows the feeders a, b, ... of the session s; and what it has read."""
+    """A memory socket whose node knows the feeders a, b, ... of session s, and the frames that it has read."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.path = directory / "memory.sock"
@@ -139,7 +139,7 @@ def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[.
         each.receiver.close()
 
 
-async def test_frames_are_read_where_they_lie_one_behind_the_other_or_apart(bench: Callable[..., Bench]) -> None:
+async def test_adjacent_and_separate_frames_are_read_in_place(bench: Callable[..., Bench]) -> None:
     node = bench()
     frames = [frame_of(source, size=10 * source) for source in range(1, 40)]
     packed = one_behind_the_other(frames[:20])
@@ -163,7 +163,7 @@ async def test_frames_are_read_where_they_lie_one_behind_the_other_or_apart(benc
     assert node.counters == SharedMemoryCounters(range_messages=1)
 
 
-async def test_a_feeder_that_ends_without_a_word_is_counted_and_its_memory_is_released(
+async def test_a_feeder_that_ends_without_goodbye_is_counted_and_its_memory_is_released(
     bench: Callable[..., Bench], capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = bench()
@@ -175,7 +175,7 @@ async def test_a_feeder_that_ends_without_a_word_is_counted_and_its_memory_is_re
         assert "memfd:test" in Path("/proc/self/maps").read_text()
         peer.send(encode_ranges([(0, len(frame))]))
         peer.socket.close()
-    # What it had said before is read, although its own descriptor of the memory is closed.
+    # Its earlier messages are read, although its own descriptor of the memory is closed.
     await eventually(lambda: node.counters.left == 1)
     assert node.read == [frame]
     assert (node.counters.segments, node.counters.bytes) == (0, 0)
@@ -184,7 +184,7 @@ async def test_a_feeder_that_ends_without_a_word_is_counted_and_its_memory_is_re
     assert "shared_memory_left" in out.out + out.err
 
 
-async def test_a_feeder_that_says_nothing_for_half_a_minute_goes_on_where_it_was(bench: Callable[..., Bench]) -> None:
+async def test_a_feeder_that_is_silent_for_half_a_minute_continues_where_it_was(bench: Callable[..., Bench]) -> None:
     node = bench()
     frame = frame_of(1)
     with memory_file(NBYTES, content=frame) as file:
@@ -199,7 +199,7 @@ async def test_a_feeder_that_says_nothing_for_half_a_minute_goes_on_where_it_was
         peer.socket.close()
 
 
-async def test_a_feeder_that_connects_anew_takes_the_place_of_its_old_connection(bench: Callable[..., Bench]) -> None:
+async def test_a_new_connection_of_a_feeder_replaces_its_old_one(bench: Callable[..., Bench]) -> None:
     node = bench(max_segments=1)
     with memory_file(NBYTES) as file:
         old, new = Peer(node), Peer(node)
@@ -227,7 +227,7 @@ async def test_a_feeder_that_has_not_said_hello_or_has_another_session_is_refuse
     assert node.refused() == {MemoryRefusal.UNKNOWN_FEEDER: 2}
 
 
-async def test_more_segments_than_configured_are_refused_whoever_brings_them(bench: Callable[..., Bench]) -> None:
+async def test_segments_above_the_limit_are_refused_from_any_feeder(bench: Callable[..., Bench]) -> None:
     node = bench(max_segments=3)
     files = len(os.listdir("/proc/self/fd"))
     with memory_file(NBYTES) as file:
@@ -247,7 +247,7 @@ async def test_more_segments_than_configured_are_refused_whoever_brings_them(ben
     assert len(os.listdir("/proc/self/fd")) == files
 
 
-async def test_connections_that_hand_nothing_over_are_few_and_end(
+async def test_connections_without_a_segment_are_limited_and_end(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receiver_module, "ATTACH_SECONDS", 0.2)
@@ -281,7 +281,7 @@ async def test_a_range_outside_its_own_memory_ends_the_connection_of_the_feeder(
     assert node.counters.left == 0
 
 
-async def test_ranges_that_overlap_are_read_as_often_as_they_are_named(bench: Callable[..., Bench]) -> None:
+async def test_overlapping_ranges_are_each_read(bench: Callable[..., Bench]) -> None:
     node = bench()
     frames = [frame_of(source) for source in range(3)]
     packed = one_behind_the_other(frames)
@@ -308,7 +308,7 @@ async def test_frames_whose_length_leads_out_of_their_range_end_with_it(bench: C
         peer.socket.close()
 
 
-async def test_a_range_of_nothing_but_empty_frames_does_not_hold_the_node_up(bench: Callable[..., Bench]) -> None:
+async def test_a_range_of_only_empty_frames_does_not_block_the_node(bench: Callable[..., Bench]) -> None:
     node = bench()
     with memory_file(4 << 20) as file:
         peer = Peer(node)
@@ -324,7 +324,7 @@ async def test_a_range_of_nothing_but_empty_frames_does_not_hold_the_node_up(ben
         peer.socket.close()
 
 
-async def test_what_is_no_message_of_a_feeder_ends_the_connection(bench: Callable[..., Bench]) -> None:
+async def test_an_invalid_message_ends_the_connection(bench: Callable[..., Bench]) -> None:
     node = bench()
     good = encode_ranges([(0, 64)])
     with memory_file(NBYTES) as file:
@@ -378,7 +378,7 @@ async def test_another_version_is_refused_by_name(bench: Callable[..., Bench]) -
         assert await peer.refusal() is MemoryRefusal.BAD_VERSION
 
 
-async def test_descriptors_that_nobody_asked_for_are_closed(bench: Callable[..., Bench]) -> None:
+async def test_unexpected_descriptors_are_closed(bench: Callable[..., Bench]) -> None:
     node = bench()
     with memory_file(NBYTES) as file:
         before = len(os.listdir("/proc/self/fd"))
@@ -393,14 +393,14 @@ async def test_descriptors_that_nobody_asked_for_are_closed(bench: Callable[...,
 # The socket itself
 
 
-async def test_the_socket_is_for_the_user_of_the_node_alone(bench: Callable[..., Bench]) -> None:
+async def test_only_the_user_of_the_node_may_use_the_socket(bench: Callable[..., Bench]) -> None:
     node = bench()
     assert stat.S_IMODE(node.path.stat().st_mode) == 0o600
     node.receiver.close()
     assert not node.path.exists()
 
 
-async def test_a_socket_that_a_killed_node_has_left_is_replaced(bench: Callable[..., Bench], tmp_path: Path) -> None:
+async def test_the_socket_of_a_killed_node_is_replaced(bench: Callable[..., Bench], tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as left:
         left.bind(str(tmp_path / "memory.sock"))
     node = bench()
@@ -411,7 +411,7 @@ async def test_a_socket_that_a_killed_node_has_left_is_replaced(bench: Callable[
         peer.socket.close()
 
 
-async def test_the_socket_of_another_node_and_what_is_no_socket_stay(
+async def test_the_socket_of_another_node_and_other_files_are_not_replaced(
     bench: Callable[..., Bench], tmp_path: Path
 ) -> None:
     node = bench()

@@ -1,4 +1,4 @@
-"""What a feeder may hand over as its memory: a file that could end the node when it is read never gets in."""
+"""Accepted memory files of feeders: a file that could crash the reading node is refused."""
 
 import fcntl
 import mmap
@@ -77,7 +77,7 @@ OTHERS: dict[str, Callable[[Path], int]] = {
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_what_is_no_memory_file_is_refused(kind: str, tmp_path: Path) -> None:
+def test_descriptors_other_than_memory_files_are_refused(kind: str, tmp_path: Path) -> None:
     file = OTHERS[kind](tmp_path)
     try:
         assert reason_of(file) is MemoryRefusal.NOT_SEALED

@@ -1,4 +1,4 @@
-"""What a program does to a directory, recorded call by call, and what a disk may hold after a power cut in between.
+"""Records the calls of a program on a directory, and gives the possible states of the disk after a power cut.
 
 The model: what was forced is there. Of everything since, a disk may have written any part: of a file any pages, each as
 it was at any time since it was forced, and any size in between; of names (creation, renaming, removal) any, each whole.
@@ -68,7 +68,7 @@ class RecordedFileSystem:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record what happens inside."""
+        """Record the calls inside the context."""
         with pytest.MonkeyPatch.context() as patch:
             real = {name: getattr(os, name) for name in _RECORDED}
             for name in _RECORDED:
@@ -145,7 +145,7 @@ _RECORDED = ("open", "write", "ftruncate", "fsync", "fdatasync", "rename", "unli
 
 
 class Disk:
-    """What is on the disk when the first `n` calls have been made."""
+    """The content of the disk after the first `n` calls."""
 
     def __init__(self, calls: Sequence[Call], n: int) -> None:
         self.marks = [call.mark for call in calls[:n] if call.kind is Kind.MARK]
@@ -167,7 +167,7 @@ class Disk:
         elif call.kind is Kind.FORCE_NAMES:
             for _, directories in self._unforced:
                 directories.discard(call.place[0])
-            # In order: a name that is forced by a later call is as if the earlier ones had been forced.
+            # In order: forcing a later change of names also forces the earlier ones.
             while self._unforced and not self._unforced[0][1]:
                 _rename(self._names, self._unforced.pop(0)[0])
             for change, directories in self._unforced.copy():
@@ -229,7 +229,7 @@ def _changed(content: bytes, call: Call) -> bytes:
 
 
 def _rename(names: dict[Place, int], call: Call) -> None:
-    """Carry out a change of names, unless what it begins with is not there."""
+    """Apply a change of names, unless its source is missing."""
     if call.kind is Kind.CREATE:
         names[call.place] = call.file
     elif call.kind is Kind.MKDIR:

@@ -1,4 +1,4 @@
-"""Sessions of a node without the node: events whose number says which MEP they are of, in files of a real store."""
+"""Sessions of a node without the node: events numbered by their MEP, in files of a real store."""
 
 import os
 from collections import Counter
@@ -76,7 +76,7 @@ class Session:
         self.store = take_over(directory, NODE, name, self.counters, settings, boot=boot)
 
     def done(self, run: int = RUN) -> list[tuple[int, int]]:
-        """Finished MEPs, as the journal says."""
+        """Finished MEPs according to the journal."""
         return list(self.store.journal.content.done().get(run, ()))
 
     def append(self, *meps: int, run: int = RUN, payload: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""When files get their final names, and what revocations do: in this session and to files of earlier ones."""
+"""Final names of files, and revocations in this session and in files of earlier sessions."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_in_a_supervised_run_a_full_file_waits_until_its_meps_are_confirmed(tmp_
     assert session.end() == events_of([1, 2, 4, 5])
 
 
-def test_the_next_session_confirms_and_revokes_what_an_earlier_one_has_written(tmp_path: Path) -> None:
+def test_a_session_confirms_and_revokes_events_of_an_earlier_session(tmp_path: Path) -> None:
     first = supervised(tmp_path, "a")
     first.batch(1, 2)
     first.batch(4, 5)
@@ -86,7 +86,7 @@ def test_revoked_events_do_not_stay_in_the_files_of_this_and_of_killed_sessions(
     assert third.counters.out_of_reach_meps == 0
 
 
-def test_a_file_of_which_all_events_are_revoked_goes_to_quarantine_whole(tmp_path: Path) -> None:
+def test_a_file_with_only_revoked_events_goes_to_quarantine_as_a_whole(tmp_path: Path) -> None:
     session = supervised(tmp_path, "a")
     session.batch(1)
     session.store.revoke(RUN, [(0, 5)])
@@ -173,7 +173,7 @@ def test_a_quarantined_file_never_replaces_another_one(tmp_path: Path) -> None:
     assert events_in(taken.with_name(f"{taken.stem}.2.mdf").read_bytes()) == events_of([2])
 
 
-def test_an_operator_ends_a_run_that_is_not_the_present_one(tmp_path: Path) -> None:
+def test_an_operator_ends_a_run_other_than_the_current_one(tmp_path: Path) -> None:
     session = supervised(tmp_path, "a")
     session.batch(1, 2)
     session.batch(8, run=8)

@@ -32,7 +32,7 @@ SIZE = len(record(0))
 
 
 class Output:
-    """A store whose events are of MEPs that have their number."""
+    """A store whose events have the number of their MEP."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ def test_counters_have_events_bytes_files_and_pending_bytes(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("policy", FsyncPolicy)
-def test_data_and_journal_are_forced_as_the_fsync_policy_says(
+def test_data_and_journal_are_forced_according_to_the_fsync_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: FsyncPolicy
 ) -> None:
     forced: list[str] = []
@@ -270,7 +270,7 @@ def failing_sync(monkeypatch: pytest.MonkeyPatch, *, error: int = errno.EIO) -> 
 
 
 @pytest.mark.parametrize("fsync", [FsyncPolicy.FLUSH, FsyncPolicy.FILE])
-def test_a_file_that_cannot_be_forced_is_copied_to_a_new_one_and_writing_goes_on(
+def test_a_file_that_cannot_be_forced_is_copied_to_a_new_one_and_writing_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: FsyncPolicy
 ) -> None:
     refused = failing_sync(monkeypatch)
@@ -286,9 +286,7 @@ def test_a_file_that_cannot_be_forced_is_copied_to_a_new_one_and_writing_goes_on
     assert names(tmp_path / "quarantine") == ["node_s1_0000000042_accepted_00001_damaged.mdf"]
 
 
-def test_the_copy_of_a_file_survives_a_kill_and_nothing_is_there_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_copy_of_a_file_survives_a_kill_without_duplicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = failing_sync(monkeypatch)
     writer = Output(tmp_path, fsync=FsyncPolicy.FLUSH)
     writer.append(1)
@@ -338,9 +336,7 @@ def test_a_journal_that_cannot_be_forced_is_written_anew(tmp_path: Path, monkeyp
     assert numbers(list(tmp_path.glob("*.mdf"))) == [1]
 
 
-def test_descriptors_that_are_exhausted_delay_a_file_and_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exhausted_descriptors_only_delay_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = Output(tmp_path, max_file_events=2, fsync=FsyncPolicy.FLUSH)
     writer.append(0)
     writer.flush()

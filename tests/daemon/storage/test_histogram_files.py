@@ -1,4 +1,4 @@
-"""Histograms in ROOT files: what hist and uproot read, when a node writes them, and what becomes of earlier ones."""
+"""Histograms in ROOT files: read by hist and uproot, times of writing, and earlier files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_hist_and_uproot_read_the_file(tmp_path: Path) -> None:
     assert (again.shape, again.counts.tolist()) == (SHAPE, COUNTS.tolist())
 
 
-def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
+def test_a_foreign_file_is_reported_by_name(tmp_path: Path) -> None:
     for name, data in (("text.root", b"not ROOT, but text that is long enough to be read as a header" * 9),):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(ValueError, match=f"{name}: cannot read histograms written by hltnode"):
@@ -50,7 +50,7 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
         read_root(tmp_path / "none.root")
 
 
-def test_a_file_that_is_there_is_moved_aside(tmp_path: Path) -> None:
+def test_an_existing_file_is_moved_aside(tmp_path: Path) -> None:
     path = tmp_path / "h.root"
     assert write_beside(path, b"first") is None
     assert write_beside(path, b"second") == tmp_path / "h.root.1"
@@ -95,7 +95,7 @@ class Files:
 ENTRIES = int(COUNTS[:-1].sum())
 
 
-def test_each_run_has_a_file_at_its_end_and_what_comes_later_another_one(tmp_path: Path) -> None:
+def test_each_run_has_a_file_at_its_end_and_later_events_another_one(tmp_path: Path) -> None:
     node = Files(tmp_path)
     node.files.start()
     node.counts.contents = {7: content(), 8: content(2)}
@@ -112,7 +112,7 @@ def test_each_run_has_a_file_at_its_end_and_what_comes_later_another_one(tmp_pat
     assert node.counters.histogram_files == {HistogramFileOutcome.WRITTEN: 3, HistogramFileOutcome.FAILED: 0}
 
 
-def test_while_a_run_goes_on_its_file_is_replaced_and_a_later_session_finishes_it(tmp_path: Path) -> None:
+def test_the_file_of_an_active_run_is_replaced_and_a_later_session_finishes_it(tmp_path: Path) -> None:
     node = Files(tmp_path, period_s=0.01, session="s1")
     node.counts.contents = {7: content()}
     node.files.start()

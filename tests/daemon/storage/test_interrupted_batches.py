@@ -1,4 +1,4 @@
-"""What the journal says of batches that were being computed when their session ended."""
+"""The journal on batches that were in computation at the end of their session."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_mep_that_a_session_was_computing_at_its_end_is_counted_each_time(tmp_
         session.kill()
 
 
-def test_what_was_computed_before_the_session_ended_is_not_counted(tmp_path: Path) -> None:
+def test_meps_computed_before_the_end_of_the_session_are_not_counted(tmp_path: Path) -> None:
     first = Session(tmp_path, "a")
     first.store.journal.begin_batch(RUN, [(3, 4)])
     first.store.journal.begin_batch(RUN, [(5, 6)])

@@ -1,4 +1,4 @@
-"""The open journal: what it says after a kill, how it is rewritten, and the batches that it sees begin."""
+"""The open journal: content after a kill, rewriting, and started batches."""
 
 import errno
 import json
@@ -16,7 +16,7 @@ from tests.daemon.storage.sessions import JOURNAL, RUN, Session, events_of
 
 
 def content_of(directory: Path) -> JournalContent:
-    """What a reader makes of the journal."""
+    """The journal as a reader decodes it."""
     content = JournalContent()
     scan = scan_records((directory / JOURNAL).read_bytes())
     assert not scan.damage
@@ -29,7 +29,7 @@ def state_of(content: JournalContent) -> str:
     return json.dumps(list(content.records("node_a")))
 
 
-def test_the_journal_read_again_says_what_the_journal_in_memory_says(tmp_path: Path) -> None:
+def test_a_journal_read_from_disk_equals_the_journal_in_memory(tmp_path: Path) -> None:
     session = Session(tmp_path, "a", max_file_events=4)
     session.store.supervise(8)
     session.store.journal.begin_batch(RUN, [(0, 9)])

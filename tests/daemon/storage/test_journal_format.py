@@ -16,7 +16,7 @@ ENCODED = [encode_record(record) for record in RECORDS]
 RAW = b"".join(ENCODED)
 
 
-def test_what_was_encoded_is_read_again() -> None:
+def test_encoded_records_are_decoded_unchanged() -> None:
     scan = scan_records(RAW)
     assert (scan.records, scan.damage) == (RECORDS, [])
 
@@ -30,7 +30,7 @@ def test_a_journal_cut_at_any_byte_gives_all_whole_records() -> None:
     for cut in range(len(RAW)):
         whole, begin = 0, 0
         for encoded in ENCODED:
-            # The newline is not part of what is checked.
+            # The checksum does not cover the newline.
             if begin + len(encoded) - 1 > cut:
                 break
             begin += len(encoded)
@@ -40,7 +40,7 @@ def test_a_journal_cut_at_any_byte_gives_all_whole_records() -> None:
         assert bool(scan.damage) is (begin < cut), cut
 
 
-def test_a_flipped_bit_costs_the_record_that_it_is_in_and_is_reported() -> None:
+def test_a_flipped_bit_costs_only_its_record_and_is_reported() -> None:
     for at in range(len(RAW)):
         for bit in range(8):
             damaged = bytearray(RAW)
@@ -54,7 +54,7 @@ def test_a_flipped_bit_costs_the_record_that_it_is_in_and_is_reported() -> None:
 
 
 @given(st.integers(0, len(RAW)), st.binary(max_size=200), st.integers(0, 300))
-def test_anything_in_the_middle_leaves_the_records_around_it(at: int, junk: bytes, removed: int) -> None:
+def test_foreign_bytes_in_the_middle_leave_the_records_around_them(at: int, junk: bytes, removed: int) -> None:
     scan = scan_records(RAW[:at] + junk + RAW[at + removed :])
     begin = 0
     for record, encoded in zip(RECORDS, ENCODED, strict=True):
@@ -71,7 +71,7 @@ def test_random_bytes_are_damage_and_nothing_else(raw: bytes) -> None:
     assert scan.damage == ([(0, len(raw))] if raw else [])
 
 
-def test_pages_of_zeros_cost_what_they_cover() -> None:
+def test_pages_of_zeros_cost_only_the_records_that_they_cover() -> None:
     rng = random.Random(3)
     for _ in range(300):
         at, size = rng.randrange(len(RAW)), rng.choice((16, 64, 128))

@@ -1,4 +1,4 @@
-"""A writing process is killed again and again while another one takes the finished files away."""
+"""A writing process is killed repeatedly while another process collects the finished files."""
 
 import multiprocessing
 import random
@@ -19,7 +19,7 @@ KILLS = 12
 
 
 class Collector(threading.Thread):
-    """Takes finished files away as soon as it sees them."""
+    """Collects finished files as soon as it sees them."""
 
     def __init__(self, directory: Path, taken: Path) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Collector(threading.Thread):
 
 @pytest.mark.parametrize("supervised", [False, True], ids=["", "supervised"])
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
-def test_files_are_collected_and_the_writer_killed_and_each_event_is_there_once(
+def test_with_collected_files_and_killed_writers_each_event_exists_once(
     tmp_path: Path, seed: int, supervised: bool
 ) -> None:
     directory, taken = tmp_path / "out", tmp_path / "taken"

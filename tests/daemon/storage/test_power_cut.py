@@ -57,7 +57,7 @@ class Feeder:
 
 @dataclass
 class Recording:
-    """The calls of a workload, and which files a collector took away as soon as they had their names."""
+    """The calls of a workload, and the files that a collector took as soon as they had their final names."""
 
     calls: list[Call]
     collected: dict[str, tuple[int, bytes]]
@@ -170,12 +170,12 @@ class Finished:
 
 
 def finish(crash: Crash, fsync: FsyncPolicy, boot: str) -> Finished:
-    """The next session: it gets what was not acknowledged, and the run ends."""
+    """The next session gets the unacknowledged MEPs, and the run ends."""
     feeder = crash.feeder
     session = Session(crash.directory, "next", max_file_events=FILE_EVENTS, fsync=fsync, boot=boot)
     done = {mep for first, last in session.done() for mep in range(first, last + 1)}
     if feeder.asked_to_revoke - feeder.revoked:
-        # It repeats what was not confirmed to it.
+        # The feeder repeats unconfirmed MEPs.
         session.store.revoke(RUN, [(mep, mep) for mep in feeder.asked_to_revoke])
     sent = [] if feeder.over else sorted(set(range(MEPS)) - feeder.known - feeder.asked_to_revoke - done)
     for mep in sent:
@@ -203,7 +203,7 @@ THOROUGHLY = pytest.mark.parametrize(
 @pytest.mark.parametrize("supervised", [False, True], ids=["", "supervised"])
 @pytest.mark.parametrize("fsync", FsyncPolicy)
 @THOROUGHLY
-def test_a_kill_at_any_call_neither_loses_nor_doubles_an_event(
+def test_a_kill_at_any_call_neither_loses_nor_duplicates_an_event(
     tmp_path: Path, step: int, fsync: FsyncPolicy, supervised: bool, collect: bool
 ) -> None:
     recording = workload(tmp_path / "recorded", fsync, supervised=supervised, collect=collect)
@@ -223,7 +223,7 @@ def test_a_kill_at_any_call_neither_loses_nor_doubles_an_event(
 @pytest.mark.parametrize("supervised", [False, True], ids=["", "supervised"])
 @pytest.mark.parametrize("fsync", [FsyncPolicy.FLUSH, FsyncPolicy.FILE])
 @THOROUGHLY
-def test_a_power_cut_at_any_call_costs_what_the_fsync_policy_says_and_nothing_else(
+def test_a_power_cut_at_any_call_costs_only_events_that_the_fsync_policy_allows(
     tmp_path: Path, step: int, fsync: FsyncPolicy, supervised: bool
 ) -> None:
     recording = workload(tmp_path / "recorded", fsync, supervised=supervised, collect=False)

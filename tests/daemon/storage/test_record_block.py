@@ -1,4 +1,4 @@
-"""Records back to back: which fit, whose they are, and what is left without some MEPs."""
+"""Adjacent records: those that fit, their MEPs, and the rest without some MEPs."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ def test_rows_and_bytes_are_those_of_the_records(drawn: list[tuple[int, bytes]],
 
 
 @given(records, st.integers(0, 11), st.integers(-1, 100))
-def test_as_many_records_fit_as_their_bytes_allow(drawn: list[tuple[int, bytes]], first: int, room: int) -> None:
+def test_records_fit_up_to_the_limit_of_bytes(drawn: list[tuple[int, bytes]], first: int, room: int) -> None:
     first = min(first, len(drawn) - 1)
     sizes = [len(record) for _, record in drawn[first:]]
     fitting = sum(sum(sizes[: n + 1]) <= room for n in range(len(sizes)))
@@ -35,7 +35,7 @@ def test_as_many_records_fit_as_their_bytes_allow(drawn: list[tuple[int, bytes]]
 
 
 @given(records, st.sets(st.integers(0, 6)))
-def test_the_records_of_revoked_meps_are_left_out(drawn: list[tuple[int, bytes]], revoked: set[int]) -> None:
+def test_the_records_of_revoked_meps_are_skipped(drawn: list[tuple[int, bytes]], revoked: set[int]) -> None:
     left = list(block_of(7, drawn).without(revoked))
     found = [
         (mep, bytes(record)) for block in left for mep, record in zip(block.meps.tolist(), block.records(), strict=True)

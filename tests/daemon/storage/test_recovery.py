@@ -1,4 +1,4 @@
-"""What the next session makes of the files of an earlier one."""
+"""Recovery of the files of an earlier session."""
 
 import random
 from pathlib import Path
@@ -97,7 +97,7 @@ def test_a_damaged_record_costs_its_own_batch_and_none_of_the_later_ones(tmp_pat
     second.kill()
 
 
-def test_a_journal_that_is_unreadable_as_a_whole_is_kept_in_quarantine(tmp_path: Path) -> None:
+def test_a_wholly_unreadable_journal_is_kept_in_quarantine(tmp_path: Path) -> None:
     first = Session(tmp_path, "a", max_file_events=4)
     for mep in range(4):
         first.batch(mep)
@@ -181,7 +181,7 @@ def test_a_file_shorter_than_its_journal_is_reported_and_its_meps_are_accepted_a
     assert second.end() == events_of([1, 2, 4, 5])
 
 
-def test_bytes_that_are_not_what_was_written_go_to_quarantine_with_the_rest_of_their_meps(tmp_path: Path) -> None:
+def test_damaged_bytes_go_to_quarantine_with_the_rest_of_their_meps(tmp_path: Path) -> None:
     first = Session(tmp_path, "a")
     first.batch(3)
     first.batch(4)
@@ -200,7 +200,7 @@ def test_bytes_that_are_not_what_was_written_go_to_quarantine_with_the_rest_of_t
     assert second.end() == events_of([3, 4])
 
 
-def test_a_part_file_that_is_gone_is_missing_and_a_finished_file_that_is_gone_was_collected(tmp_path: Path) -> None:
+def test_an_absent_part_file_is_missing_and_an_absent_finished_file_was_collected(tmp_path: Path) -> None:
     first = Session(tmp_path, "a", max_file_events=6)
     first.batch(1, 2)
     first.batch(4, 5)
@@ -215,7 +215,7 @@ def test_a_part_file_that_is_gone_is_missing_and_a_finished_file_that_is_gone_wa
 
 
 @pytest.mark.parametrize(("boot", "done"), [("boot", [(0, 5)]), ("another", [(0, 3)])])
-def test_a_file_that_is_gone_with_a_damaged_journal_was_collected_unless_the_machine_was_down(
+def test_an_absent_file_of_a_damaged_journal_was_collected_unless_the_machine_was_down(
     tmp_path: Path, boot: str, done: list[tuple[int, int]]
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=4)
@@ -274,7 +274,7 @@ def test_twenty_runs_that_did_not_end_are_all_kept(tmp_path: Path) -> None:
     second.kill()
 
 
-def test_files_of_a_node_whose_name_begins_alike_are_left_alone(tmp_path: Path) -> None:
+def test_files_of_a_node_with_a_similar_name_are_not_touched(tmp_path: Path) -> None:
     other = tmp_path / "node_b_s1_0000000007_accepted_00001.mdf.part"
     other.write_bytes(b"not ours")
     Session(tmp_path, "a").kill()

@@ -10,7 +10,7 @@ from tests.daemon.storage.sessions import RUN, Session
 def write_meps(directory: Path, name: str, meps: int, ready: Event, *, supervised: bool) -> None:
     """Write all MEPs that no session has acknowledged, then end the run.
 
-    What is acknowledged is appended to `directory`.acknowledged, one id per line.
+    Acknowledged ids are appended to `directory`.acknowledged, one per line.
     """
     log = os.open(f"{directory}.acknowledged", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     acknowledged = {int(line) for line in Path(f"{directory}.acknowledged").read_text().split()}

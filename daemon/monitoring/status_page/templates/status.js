@@ -1,5 +1,5 @@
 "use strict";
-// Puts the newest page in the place of the old one, as long as the page is visible; without it the page is the same.
+// Replaces the page by the newest one while the page is visible. Without the script, the browser reloads the page.
 const SECONDS = 2;
 async function refresh() {
   try {

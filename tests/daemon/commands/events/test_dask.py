@@ -114,7 +114,7 @@ def cluster(n_workers: int) -> Iterator[tuple[str, Client]]:
 
 @contextmanager
 def started(arguments: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A command as a group of processes, of which none is left."""
+    """Run a command as a process group, and check that no process is left."""
     with log.open("wb") as file:
         command = [sys.executable, "-m", "hltnode.daemon", *arguments]
         process = subprocess.Popen(command, start_new_session=True, stdout=file, stderr=file)
@@ -140,11 +140,11 @@ def test_the_results_of_several_workers_are_those_of_one_machine(
 
 
 @pytest.mark.slow
-def test_the_ranges_of_a_killed_worker_are_done_again(
+def test_the_ranges_of_a_killed_worker_are_processed_again(
     files: list[Path], of_one_machine: dict[str, Any], tmp_path: Path
 ) -> None:
     with cluster(3) as (address, client):
-        # It takes ranges and does nothing with them, until it is killed.
+        # The worker accepts ranges without processing them until it is killed.
         address_of_killed, killed = next(iter(client.run(os.getpid).items()))
         os.kill(killed, signal.SIGSTOP)
         with started(arguments_of(files, tmp_path / "o", "--dask", address), tmp_path / "log") as process:
@@ -178,13 +178,13 @@ def test_ctrl_c_ends_the_work_and_leaves_neither_processes_nor_unfinished_files(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tck": 1}, r"worker tcp://w:1 on .* has another TCK, 0x\w{8} instead of 0x00000001"),
-        ({"geometry": "0"}, "has another geometry"),
-        ({"version": "9.9"}, r"has another hltnode, .* instead of 9\.9"),
-        ({"histograms": ()}, "has another histograms"),
+        ({"tck": 1}, r"worker tcp://w:1 on .*: different TCK, 0x\w{8} instead of 0x00000001"),
+        ({"geometry": "0"}, "different geometry"),
+        ({"version": "9.9"}, r"different hltnode, .* instead of 9\.9"),
+        ({"histograms": ()}, "different histograms"),
     ],
 )
-def test_a_worker_that_has_something_else_than_this_machine_is_named(change: dict[str, Any], message: str) -> None:
+def test_a_worker_that_differs_from_this_machine_is_reported_by_name(change: dict[str, Any], message: str) -> None:
     expected = expected_of(SETUP)
     checked_processor(expected, SETUP, "tcp://w:1").close()
     with pytest.raises(ValueError, match=message):
@@ -214,14 +214,14 @@ def test_parts_of_different_back_ends_are_not_merged() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--dask", "local:0"), "local:N needs the number of worker processes"),
-        (("--dask", "local:many"), "local:N needs the number of worker processes"),
-        (("--dask", "local:2", "--repeat", "2"), "--repeat measures this process"),
-        (("--dask", "tcp://127.0.0.1:1"), "no Dask scheduler answers there"),
-        (("--dask", "nonsense://x"), "no Dask scheduler answers there"),
+        (("--dask", "local:0"), "expected local:N with the number of worker processes"),
+        (("--dask", "local:many"), "expected local:N with the number of worker processes"),
+        (("--dask", "local:2", "--repeat", "2"), "expected only one of --repeat"),
+        (("--dask", "tcp://127.0.0.1:1"), "no Dask scheduler answers"),
+        (("--dask", "nonsense://x"), "no Dask scheduler answers"),
     ],
 )
-def test_what_is_no_scheduler_is_refused(
+def test_an_address_without_a_scheduler_is_refused(
     files: list[Path], options: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_workers, "CONNECT_SECONDS", 0.5)

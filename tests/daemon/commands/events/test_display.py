@@ -35,7 +35,7 @@ def test_an_event_is_found_by_its_place_and_by_its_number(sample: Path, tmp_path
     assert by_number.splitlines()[:2] == by_place.splitlines()[:2]
 
 
-def test_an_event_of_a_file_that_is_cut_short_is_drawn_with_a_warning(sample: Path, tmp_path: Path) -> None:
+def test_an_event_of_a_truncated_file_is_drawn_with_a_warning(sample: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.mdf"
     cut.write_bytes(sample.read_bytes()[:-100])
     for event in (0, 1):
@@ -47,7 +47,7 @@ def test_an_event_of_a_file_that_is_cut_short_is_drawn_with_a_warning(sample: Pa
     assert "are left" in run(cut, "--event", 2, "-o", tmp_path / "event.html", code=2)
 
 
-def test_what_is_said_fits_into_80_columns(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_fits_into_80_columns(sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "all.mdf").symlink_to(sample)
     for command in (["display", "all.mdf", "-o", "event.html"], ["process", "all.mdf", "--threads", "1"]):
@@ -56,7 +56,7 @@ def test_what_is_said_fits_into_80_columns(sample: Path, tmp_path: Path, monkeyp
         assert [line for line in result.output.splitlines() if len(line) > 80] == []
 
 
-def test_a_png_is_one(sample: Path, tmp_path: Path) -> None:
+def test_a_png_file_has_the_png_signature(sample: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     run(sample, "-o", tmp_path / "event.png")
     assert (tmp_path / "event.png").read_bytes().startswith(b"\x89PNG")
@@ -65,16 +65,14 @@ def test_a_png_is_one(sample: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--event", 3], "no event 3: it has 3, counted from 0"),
+        (["--event", 3], "no event 3: the file has 3 events, counted from 0"),
         (["--event-number", 77], "none of its 3 events has number 77"),
         (["--event-number", 2, "--run", 8], "none of its 3 events has number 2 of run 8"),
-        (["--run", 1], "--run belongs to --event-number"),
-        (["--event", 1, "--event-number", 1], "give one of them"),
+        (["--run", 1], "expected --event-number with --run"),
+        (["--event", 1, "--event-number", 1], "expected only one of --event"),
     ],
 )
-def test_an_event_that_is_not_there_is_an_error(
-    sample: Path, tmp_path: Path, options: list[object], message: str
-) -> None:
+def test_a_missing_event_is_an_error(sample: Path, tmp_path: Path, options: list[object], message: str) -> None:
     assert message in run(sample, *options, "-o", tmp_path / "event.html", code=2).replace("\n", " ")
     assert not (tmp_path / "event.html").exists()
 

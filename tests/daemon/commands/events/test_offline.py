@@ -47,7 +47,7 @@ def test_process_lists_each_event_once_however_often_it_repeats(sample: Path, tm
     assert all(bool(event["lines"]) == event["accepted"] for event in found["per_event"])
 
 
-def test_no_output_replaces_what_is_read_and_what_is_not_complete_has_no_name(sample: Path, tmp_path: Path) -> None:
+def test_no_output_replaces_an_input_and_an_incomplete_output_gets_no_name(sample: Path, tmp_path: Path) -> None:
     before = sample.read_bytes()
     link = tmp_path / "link.mdf"
     link.symlink_to(sample)
@@ -69,7 +69,9 @@ def test_no_output_replaces_what_is_read_and_what_is_not_complete_has_no_name(sa
     assert sorted(file.name for file in tmp_path.iterdir()) == ["cut.mdf", "link.mdf"]
 
 
-def test_a_gzip_file_gives_what_the_file_in_it_gives_and_a_damaged_one_is_named(sample: Path, tmp_path: Path) -> None:
+def test_a_gzip_file_gives_the_results_of_its_content_and_a_damaged_one_is_reported(
+    sample: Path, tmp_path: Path
+) -> None:
     packed = tmp_path / "minbias.mdf.gz"
     packed.write_bytes(gzip.compress(sample.read_bytes()))
     found = [inspected(path, tmp_path / "out.json") for path in (sample, packed)]
@@ -81,7 +83,7 @@ def test_a_gzip_file_gives_what_the_file_in_it_gives_and_a_damaged_one_is_named(
 
 
 def inspected(path: Path, out: Path) -> Any:
-    """What `inspect` says of the events of a file."""
+    """The result of `inspect` for a file."""
     result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())
@@ -119,7 +121,7 @@ def test_process_takes_events_of_any_density(tmp_path: Path, repeat: int) -> Non
     assert (found["events"], len(found["per_event"])) == (12 * repeat, 12)
 
 
-def test_a_gpu_that_is_not_there_is_refused(
+def test_a_missing_gpu_is_refused(
     sample: Path, tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch, SimulatedGpu(tiny.TINY.kernels, name="Only GPU"))
@@ -173,7 +175,7 @@ def test_inspect_plans_the_memory_of_a_node_with_defaults(tmp_path: Path) -> Non
     assert peak["bytes_in_use"] == max(item["bytes_in_use"] for item in found["algorithms"])
 
 
-def test_inspect_plans_for_the_limits_that_are_given(tmp_path: Path) -> None:
+def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
     out, config = tmp_path / "plan.json", tmp_path / "node.toml"
     config.write_text(
         "[builder]\nmax_mep_bytes = 1048576\n[network]\nmax_frame_bytes = 1048576\n"
@@ -191,9 +193,9 @@ def test_inspect_plans_for_the_limits_that_are_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give a FILE, or --plan"),
-        (["events.mdf", "--plan"], "--plan takes no FILE"),
-        (["events.mdf", "--max-events", "5"], "--slot-bytes, --max-events and --config belong to --plan"),
+        ([], "expected a FILE, or --plan"),
+        (["events.mdf", "--plan"], "expected no FILE with --plan"),
+        (["events.mdf", "--max-events", "5"], "expected --plan with --slot-bytes, --max-events and --config"),
     ],
 )
 def test_inspect_refuses_options_that_contradict_one_another(arguments: list[str], message: str) -> None:
@@ -205,7 +207,7 @@ def test_inspect_refuses_options_that_contradict_one_another(arguments: list[str
 @pytest.mark.parametrize(
     ("command", "slots"), [(["serve", "--config"], 2), (["process", "--backend", "cpu"], 3)], ids=["serve", "process"]
 )
-def test_slots_for_which_there_is_no_memory_are_refused_with_what_would_fit(
+def test_slots_without_enough_memory_are_refused_with_the_largest_fitting_size(
     command: list[str], slots: int, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(CpuBackend, "free_bytes", lambda _: 32 << 20)
@@ -228,7 +230,9 @@ def test_slots_for_which_there_is_no_memory_are_refused_with_what_would_fit(
         (b"garbage", "less than any header"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None, message: str, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_by_name(
+    command: str, content: bytes | None, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "bad.mdf"
     if content is not None:
         path.write_bytes(content)
@@ -240,7 +244,7 @@ def test_a_file_that_cannot_be_read_is_named(command: str, content: bytes | None
 
 
 @pytest.mark.parametrize("command", ["process", "inspect", "validate", "rates", "replay-check"])
-def test_a_pipe_is_refused_and_not_waited_for(command: str, tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting(command: str, tmp_path: Path) -> None:
     path = tmp_path / "pipe.mdf"
     os.mkfifo(path)
     result = runner.invoke(app, [command, str(path)])
@@ -287,7 +291,7 @@ def test_simulate_refuses_an_impossible_number_of_collisions(tmp_path: Path) -> 
         ("demo",),
     ],
 )
-def test_a_result_that_could_not_be_written_is_refused_before_the_work_begins(
+def test_an_unwritable_result_is_refused_before_the_work_starts(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

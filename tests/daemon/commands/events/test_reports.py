@@ -1,4 +1,4 @@
-"""What a file says of the trigger: process writes accepted events, inspect reads them, tck names their lines."""
+"""Trigger banks of files: process writes accepted events, inspect reads them, tck names their lines."""
 
 import json
 from dataclasses import replace
@@ -90,7 +90,7 @@ def test_process_writes_the_accepted_events_with_all_banks_and_reports(folder: P
         assert fired == [name in per_event[index]["lines"] for name in ("Hlt1Some", "Hlt1MyLumi")]
 
 
-def test_what_is_processed_again_has_the_same_decisions_and_one_set_of_reports(folder: Path) -> None:
+def test_events_processed_again_have_the_same_decisions_and_one_set_of_reports(folder: Path) -> None:
     """Prescales are of the event, so the same events pass again."""
     again = process(folder, folder / "accepted.mdf", "again")
     assert all(event["accepted"] for event in again["per_event"])
@@ -133,7 +133,7 @@ def test_the_document_beside_a_file_names_its_lines_and_replays_it(folder: Path,
 
 
 def test_process_says_which_lines_run(folder: Path, tmp_path: Path) -> None:
-    """A trigger file that names none runs the built-in menu."""
+    """A trigger file without lines runs the built-in menu."""
     (tmp_path / "empty.toml").write_text("")
     arguments = ("process", folder / "all.mdf", "--backend", "cpu", "--threads", 1, "--trigger")
     n = len(HLT1_MENU.of(None))
@@ -164,7 +164,7 @@ def test_inspect_reads_data_of_2025(shared: Path, tmp_path: Path) -> None:
     assert found["lumi_summaries"] == [{"key": "0x76BF3005", "events": 1, "means": {}}]
 
 
-def test_a_damaged_report_is_named_and_another_version_is_passed_over(tmp_path: Path) -> None:
+def test_a_damaged_report_is_reported_and_an_unknown_version_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "events.mdf"
     for version, code in ((12, 2), (10, 0)):
         bank = RawBank(BankType.HLT_SEL_REPORTS, version, 0, memoryview(bytes(44)))
@@ -179,7 +179,7 @@ def replay(folder: Path, path: Path, *options: object, code: int = 0) -> Any:
     return json.loads(out.read_text())
 
 
-def test_recorded_decisions_come_out_again_with_any_number_of_threads(folder: Path) -> None:
+def test_recorded_decisions_are_reproduced_with_any_number_of_threads(folder: Path) -> None:
     result = replay(folder, folder / "accepted.mdf", "--trigger", folder / "trigger.json")
     n_events = len(list(read_events(folder / "accepted.mdf")))
     assert (result["identical"], result["events"], result["not_computed"]) == (True, n_events, 0)
@@ -222,7 +222,7 @@ def test_an_event_that_was_not_computed_is_not_compared(folder: Path) -> None:
     assert (result["identical"], result["not_computed"]) == (True, 1)
 
 
-def test_what_cannot_be_replayed_is_refused(folder: Path) -> None:
+def test_files_that_cannot_be_replayed_are_refused(folder: Path) -> None:
     def refusal(path: Path, *options: object) -> str:
         return " ".join(run("replay-check", path, *options, code=2).split())
 
@@ -285,4 +285,4 @@ def test_a_built_in_configuration_is_found_by_its_key(folder: Path, monkeypatch:
     assert run("tck", "diff", tck, f"{tck}.json") == ""
     assert "no such folder" in " ".join(run("tck", "list", folder / "none", code=2).split())
     assert "no built-in configuration" in " ".join(run("tck", "show", "0x12345678", code=2).split())
-    assert "neither a key" in " ".join(run("tck", "show", "what", code=2).split())
+    assert "expected a key" in " ".join(run("tck", "show", "what", code=2).split())

@@ -196,7 +196,7 @@ def test_objects_have_the_classes_and_numbers_of_lhcb(
                 assert len(one.parts) == 2
 
 
-def test_inspect_says_what_each_line_selected(accepted: Path, trigger: Path) -> None:
+def test_inspect_shows_the_selected_objects_of_each_line(accepted: Path, trigger: Path) -> None:
     document = trigger.parent / "trigger.json"
     run("tck", "export", "--trigger", trigger, "-o", document)
     out = trigger.parent / "inspected.json"

@@ -76,7 +76,7 @@ def test_the_velo_alone_can_be_simulated(tmp_path: Path) -> None:
     [
         (("--nu", "-1", "-o", "x.mdf"), "nu = -1.0"),
         (("--sample", "bs2mumu", "-o", "x.mdf"), "bs2mumu"),
-        (("-o", "x.root"), "must end in .mdf or .mep"),
+        (("-o", "x.root"), "expected a name that ends in .mdf or .mep"),
         (("--geometry", "nowhere", "-o", "x.mdf"), "velo_geometry.bin"),
         (("--input-hepmc", "nowhere.hepmc", "-o", "x.mdf"), "nowhere.hepmc"),
         (("--detectors", "velo", "--sample", "z", "-o", "x.mdf"), "the VELO alone simulates minimum-bias"),

@@ -54,7 +54,7 @@ def test_exactly_one_kind_of_input_is_needed(arguments: list[str]) -> None:
     assert "--simulate" in result.stderr
 
 
-def test_an_endless_replay_of_one_part_is_refused_with_what_to_do() -> None:
+def test_an_endless_replay_of_one_part_is_refused_with_advice() -> None:
     arguments = ["x.mdf", "--loop", "--part", "1/2"]
     result = CliRunner().invoke(app, ["replay", "--to", "tcp://127.0.0.1:5555", *arguments])
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""What a replay shows: the state while it goes on, and its report."""
+"""The output of a replay: its state while it runs, and its report."""
 
 import io
 
@@ -15,7 +15,7 @@ COLUMNS = 80
 
 
 def lines_of(*states: ReplayState) -> list[str]:
-    """What is printed for states that come one second after the other, with a line for each."""
+    """The output for states at intervals of one second, one line each."""
     printed = io.StringIO()
     times = iter(range(0, 10_000, 100))
     screen = ReplayScreen(Console(file=printed, width=COLUMNS), None, clock=lambda: float(next(times)))
@@ -25,7 +25,7 @@ def lines_of(*states: ReplayState) -> list[str]:
     return [line for line in printed.getvalue().splitlines() if line.strip()]
 
 
-def test_a_pause_is_said_and_that_it_is_over() -> None:
+def test_the_start_and_the_end_of_a_pause_are_shown() -> None:
     sends = ReplayState(meps=1, events=1, backlog=1, credits=1)
     paused = ReplayState(meps=1, events=1, backlog=1, credits=1, is_paused=True)
     said = lines_of(sends, paused, sends)

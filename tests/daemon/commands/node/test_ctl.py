@@ -1,4 +1,4 @@
-"""hltnode ctl where something is wrong with the node: it says so at once instead of waiting for an answer."""
+"""hltnode ctl and a faulty node: an error at once instead of waiting for an answer."""
 
 import itertools
 import socket
@@ -28,7 +28,7 @@ def ctl(*arguments: str) -> tuple[int, str, float]:
 
 @contextmanager
 def listener(*, closes: bool) -> Iterator[str]:
-    """The endpoint of a TCP server that is no node: it closes each connection, or says nothing."""
+    """The endpoint of a TCP server that is not a node: it closes each connection, or sends nothing."""
     accepted: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -55,22 +55,24 @@ def listener(*, closes: bool) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("where", [["--to", "tcp://127.0.0.1:1"], ["--http", "http://127.0.0.1:1"]])
-def test_where_nothing_listens_it_says_so_at_once(where: list[str]) -> None:
+def test_an_endpoint_without_a_listener_is_an_error_at_once(where: list[str]) -> None:
     code, output, seconds = ctl("status", *where)
     assert code == 2
     assert "refused" in output
     assert seconds < 10
 
 
-def test_where_the_connection_is_closed_it_says_so_at_once() -> None:
+def test_a_closed_connection_is_an_error_at_once() -> None:
     with listener(closes=True) as endpoint:
         code, output, seconds = ctl("status", "--to", endpoint)
     assert code == 2
-    assert "is the node running?" in output or "CURVE on one side alone" in output or "was lost" in output
+    assert "is the node running?" in output or "CURVE on one side only" in output or "was lost" in output
     assert seconds < 10
 
 
-def test_where_nothing_answers_it_gives_up_after_the_time_of_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_without_an_answer_is_an_error_after_the_connection_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.node.ctl.CONNECT_SECONDS", 0.3)
     with listener(closes=False) as endpoint:
         code, output, seconds = ctl("status", "--to", endpoint)
@@ -80,7 +82,7 @@ def test_where_nothing_answers_it_gives_up_after_the_time_of_a_connection(monkey
     assert seconds < 10
 
 
-def test_an_endpoint_that_is_not_there_is_told_from_one_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_endpoint_and_a_silent_endpoint_have_different_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hltnode.daemon.commands.node.ctl.CONNECT_SECONDS", 0.3)
     # An address for documentation (RFC 5737), to which nothing leads.
     code, output, seconds = ctl("status", "--to", "tcp://192.0.2.1:5556")
@@ -97,7 +99,7 @@ class StalledPoller(zmq.Poller):
         return super().poll(30_000)
 
 
-def test_what_has_come_while_the_command_did_not_run_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_arrived_while_the_command_was_stopped_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     # The start of the command, of its request, and the first poll.
     times = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
     monkeypatch.setattr("hltnode.daemon.commands.node.ctl.time", SimpleNamespace(monotonic=lambda: next(times)))
@@ -108,7 +110,7 @@ def test_what_has_come_while_the_command_did_not_run_is_read(monkeypatch: pytest
     assert "the handshake failed" in output or "was lost" in output or "is refused" in output
 
 
-def test_without_keys_it_says_that_a_node_with_curve_does_not_take_it() -> None:
+def test_without_keys_the_error_mentions_that_the_node_may_use_curve() -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     node = context.socket(zmq.ROUTER)
     try:
@@ -124,7 +126,7 @@ def test_without_keys_it_says_that_a_node_with_curve_does_not_take_it() -> None:
     assert seconds < 10
 
 
-def test_a_close_is_waited_for_until_the_node_is_done_with_the_run() -> None:
+def test_close_waits_until_the_node_has_closed_the_run() -> None:
     answers = iter(['{"closing": 7}', '{"closing": 7}', '{"closing": null}'])
     asked = []
 
@@ -139,7 +141,7 @@ def test_a_close_is_waited_for_until_the_node_is_done_with_the_run() -> None:
     assert asked == [(CommandName.CLOSE, 7)] + [(CommandName.STATUS, None)] * 3
 
 
-def test_a_stop_that_was_waited_for_says_what_is_done_and_not_what_was_begun() -> None:
+def test_a_completed_stop_reports_its_result_and_not_its_start() -> None:
     states = iter([RunState.DRAINING, RunState.READY])
 
     def request(name: CommandName, _run: int | None) -> Reply:

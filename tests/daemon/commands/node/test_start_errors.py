@@ -47,7 +47,7 @@ def last_line(config: Path, error: Exception) -> tuple[int, dict[str, Any]]:
     return exit_.value.exit_code, json.loads(line)
 
 
-def test_what_a_user_can_correct_is_one_line_with_exit_code_2(tmp_path: Path) -> None:
+def test_an_error_that_a_user_can_correct_is_one_line_with_exit_code_2(tmp_path: Path) -> None:
     code, line = last_line(written(tmp_path, JSON), ConfigError("node.toml: http.port: expected a number"))
     assert (code, line["level"], line["event"]) == (2, "critical", "not_started")
     assert line["error"] == "node.toml: http.port: expected a number"
@@ -59,7 +59,7 @@ def test_a_crash_is_one_line_with_its_traceback_and_exit_code_1(tmp_path: Path) 
     assert "Traceback" in line["exception"]
 
 
-def test_text_is_left_to_the_commands(tmp_path: Path) -> None:
+def test_without_json_lines_the_commands_print_the_error(tmp_path: Path) -> None:
     with pytest.raises(KeyError), json_errors(written(tmp_path, CONSOLE)):
         raise KeyError("lost")
 
@@ -79,7 +79,7 @@ def test_text_is_left_to_the_commands(tmp_path: Path) -> None:
         (JSON, {FORMAT_VARIABLE: "console"}, False),
     ],
 )
-def test_the_format_is_that_of_the_environment_the_file_or_the_journal(
+def test_environment_file_or_journal_decide_the_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, environment: dict[str, str], expected: bool
 ) -> None:
     for name, value in environment.items():
@@ -87,13 +87,13 @@ def test_the_format_is_that_of_the_environment_the_file_or_the_journal(
     assert logs_json(written(tmp_path, text)) is expected
 
 
-def test_a_file_that_is_not_there_is_told_to_the_journal_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_file_is_a_json_line_in_the_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(JOURNAL_VARIABLE, "8:1")
     assert logs_json(Path("nowhere/node.toml"))
 
 
 def lines_of_serve(config: Path) -> list[dict[str, Any]]:
-    """Every line that a node writes that does not start, each of which has to be JSON."""
+    """All log lines of a node that fails to start, each decoded from JSON."""
     ended = subprocess.run(
         [sys.executable, "-m", "hltnode.daemon", "serve", "--config", str(config)],
         capture_output=True,
@@ -108,7 +108,7 @@ def lines_of_serve(config: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.process
 @pytest.mark.timeout(120)
-def test_a_key_that_does_not_exist_is_the_only_line_of_the_node(tmp_path: Path) -> None:
+def test_an_unknown_key_is_the_only_log_line_of_the_node(tmp_path: Path) -> None:
     [line] = lines_of_serve(written(tmp_path, JSON + "[http]\nprot = 9105\n"))
     assert line["event"] == "not_started"
     assert "http.prot: unknown key" in line["error"]
@@ -117,7 +117,7 @@ def test_a_key_that_does_not_exist_is_the_only_line_of_the_node(tmp_path: Path) 
 @pytest.mark.process
 @pytest.mark.loopback
 @pytest.mark.timeout(120)
-def test_a_port_that_is_in_use_is_the_last_line_of_the_node(tmp_path: Path) -> None:
+def test_a_port_in_use_is_the_last_log_line_of_the_node(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = f'data = "tcp://127.0.0.1:{taken.getsockname()[1]}"\ncontrol = "tcp://127.0.0.1:*"\n'
         small = '[pipeline]\nslot_bytes = 33554432\nbackend = "cpu"\n[trigger]\nfile = "trigger.toml"\n'

@@ -71,7 +71,7 @@ def test_no_sample_is_called_real_or_simulated(tmp_path: Path) -> None:
     assert "<th>a.mdf" in text
 
 
-def test_a_bank_that_cannot_be_read_is_named_with_its_file_and_event(tmp_path: Path) -> None:
+def test_an_unreadable_bank_is_reported_with_file_and_event(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     (banks,) = simulate_events(1, 1, geometry=VeloGeometry.builtin(), nu=1.0, first_event=17)
     broken = [*banks, RawBank(LhcbBankType.UT, 3, 5, memoryview(b"\xff\xff\0\0"))]

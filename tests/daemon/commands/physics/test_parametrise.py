@@ -28,7 +28,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, ["parametrise", *map(str, arguments)])
 
 
-def test_a_written_file_passes_its_check_and_another_one_does_not(tmp_path: Path) -> None:
+def test_a_written_file_passes_the_check_and_a_changed_one_fails(tmp_path: Path) -> None:
     found = run("-o", tmp_path)
     assert found.exit_code == 0, found.output
     assert "behind_velo" in found.output
@@ -47,14 +47,14 @@ def test_the_polarity_is_that_of_the_geometry_files(shared: Path, tmp_path: Path
     assert LongTrackParameters.load(tmp_path).polarity == -1.0
 
 
-def test_a_folder_that_is_not_there_is_named_before_the_work_begins(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported_before_the_work_starts(tmp_path: Path) -> None:
     for arguments in (("-o", tmp_path / "none"), ("--check", tmp_path / "none"), ("--geometry", tmp_path / "none")):
         found = run(*arguments)
         assert found.exit_code == 2
         assert "none" in found.output
 
 
-def test_a_map_of_the_field_gives_the_parameters_of_the_field(tmp_path: Path) -> None:
+def test_a_field_map_gives_the_parameters_of_its_field(tmp_path: Path) -> None:
     """Written from the built-in field: in 100 mm steps interpolation changes the bending power by some 1e-4."""
     field = tmp_path / "field_map.txt"
     step = 100.0
@@ -79,7 +79,7 @@ def test_a_map_of_the_field_gives_the_parameters_of_the_field(tmp_path: Path) ->
     assert np.abs(curves[0].y - curves[1].y)[fast].max() < 1.0
 
 
-def test_the_polarity_of_the_geometry_goes_before_that_of_the_map(shared: Path, tmp_path: Path) -> None:
+def test_the_polarity_of_the_geometry_overrides_that_of_the_map(shared: Path, tmp_path: Path) -> None:
     field = tmp_path / "field_map.txt"
     ranges = ((0.0, 3600.0, 300.0), (0.0, 2500.0, 250.0), (0.0, 9500.0, 250.0))
     field.write_text(text_of(points_of(field_map_of(Magnet(UP), *ranges))))
@@ -88,7 +88,7 @@ def test_the_polarity_of_the_geometry_goes_before_that_of_the_map(shared: Path, 
     assert LongTrackParameters.load(tmp_path).polarity == -1.0
 
 
-def test_a_map_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_map_is_reported_by_name(tmp_path: Path) -> None:
     field = tmp_path / "field_map.txt"
     field.write_text("1 2 3\n")
     done = run("--field", field)

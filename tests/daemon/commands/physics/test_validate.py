@@ -57,7 +57,7 @@ def test_the_json_keeps_its_contract_and_has_all_data_of_the_plots(events: Event
     assert "02_long" in found.output
 
 
-def test_truth_of_another_event_is_named_and_left_out(events: Events, tmp_path: Path) -> None:
+def test_truth_of_another_event_is_reported_and_skipped(events: Events, tmp_path: Path) -> None:
     first, second, *others = events
     mixed = [bank for bank in first if bank.type not in TRUTH] + [bank for bank in second if bank.type in TRUTH]
     sample = write(tmp_path / "mixed.mdf", [mixed, second, *others])

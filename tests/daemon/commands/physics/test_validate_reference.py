@@ -52,7 +52,7 @@ def validate(sample: Path, *more: object, sequence: str = "forward_then_matching
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def test_the_dumps_of_an_event_are_found_in_it(sample: Path, reference: Path, tmp_path: Path) -> None:
+def test_the_hits_of_the_dumps_are_found_in_their_event(sample: Path, reference: Path, tmp_path: Path) -> None:
     run = validate(sample, "--reference", reference, "--json", tmp_path / "out.json")
     assert run.exit_code == 0, run.output
     found = json.loads((tmp_path / "out.json").read_text())["reference"]
@@ -108,7 +108,7 @@ def test_a_folder_without_dumps_is_refused_by_name(sample: Path, tmp_path: Path)
 
 
 @pytest.mark.physics
-def test_the_real_events_have_what_the_dumps_of_them_have(shared: Path, tmp_path: Path) -> None:
+def test_the_real_events_agree_with_their_dumps(shared: Path, tmp_path: Path) -> None:
     data = shared / "data"
     run = validate(
         data / "lhcb-minbias-mdf" / "minbias_1f258735_retina3_mc2_ev6001_6007.mdf",

@@ -89,7 +89,7 @@ def test_samples_of_different_decays_have_no_efficiency_together(trigger: Path, 
     assert "need a sample of one decay" in " ".join(mixed.output.split())
 
 
-def test_events_whose_truth_does_not_match_are_left_out_and_named(trigger: Path, tmp_path: Path) -> None:
+def test_events_with_wrong_truth_are_skipped_and_reported(trigger: Path, tmp_path: Path) -> None:
     events = list(full_events(16, 3, sample="bsphiphi", nu=1.0)[:4])
     events[1] = [bank for bank in events[1] if bank.type != LhcbBankType.MC_TRACKS]
     found = run(write(tmp_path / "mixed.mdf", events), "--trigger", trigger, "--json", tmp_path / "out.json")

@@ -52,7 +52,7 @@ def error_of(result: Result) -> str:
     return " ".join(result.output.split())
 
 
-def test_every_event_of_all_files_is_a_crossing_also_one_without_collision(folder: Path, tmp_path: Path) -> None:
+def test_every_event_of_all_files_is_a_crossing_even_without_collision(folder: Path, tmp_path: Path) -> None:
     files = (folder / "first.mdf", folder / "second.mdf")
     found = run(*files, "--trigger", folder / "one.toml", "--json", tmp_path / "out.json", "--crossing-rate", 4e4)
     assert found.exit_code == 0, found.output
@@ -70,7 +70,7 @@ def test_every_event_of_all_files_is_a_crossing_also_one_without_collision(folde
     assert np.shape(result["overlap"]["events"]) == (2, 2)
 
 
-def test_a_scan_and_a_second_configuration_stand_in_json_table_and_report(folder: Path, tmp_path: Path) -> None:
+def test_json_table_and_report_contain_a_scan_and_a_second_configuration(folder: Path, tmp_path: Path) -> None:
     out, page = tmp_path / "out.json", tmp_path / "page.html"
     found = run(
         *(folder / "second.mdf", "--trigger", folder / "one.toml", "--compare", folder / "other.toml"),
@@ -91,7 +91,7 @@ def test_a_scan_and_a_second_configuration_stand_in_json_table_and_report(folder
     assert "one.toml against other.toml" in text
 
 
-def test_what_cannot_be_read_is_one_line_and_exit_code_2(folder: Path, tmp_path: Path) -> None:
+def test_unreadable_input_is_one_line_with_exit_code_2(folder: Path, tmp_path: Path) -> None:
     sample, trigger = folder / "first.mdf", folder / "one.toml"
     empty, broken = tmp_path / "empty.mdf", tmp_path / "broken.toml"
     empty.write_bytes(b"")
@@ -106,9 +106,9 @@ def test_what_cannot_be_read_is_one_line_and_exit_code_2(folder: Path, tmp_path:
     assert "Hlt1MicroBios: no line has this name; the nearest are Hlt1MicroBias" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBios.min_tracks=1,2")
     )
-    assert "is given twice" in error_of(run(sample, sample, "--trigger", trigger))
+    assert "given twice" in error_of(run(sample, sample, "--trigger", trigger))
     assert "2 to 1000 finite values" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias.min_tracks=1:2:1")
     )
-    assert "a rate above 0 is expected" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
+    assert "expected a rate above 0" in error_of(run(sample, "--trigger", trigger, "--crossing-rate", 0))
     assert "there is no folder" in error_of(run(sample, "--trigger", trigger, "--json", tmp_path / "no" / "out.json"))
