@@ -8,7 +8,7 @@ namespace hlt {
 
 using float4 = float __attribute__((vector_size(16)));
 
-/// Where the decoders write.
+/// Destination of the decoders.
 struct decoded_hits {
     float* __restrict__ x;
     float* __restrict__ y;
@@ -32,7 +32,8 @@ struct decoded_hits {
         std::memcpy(z + at, &of_z, sizeof of_z);
     }
 
-    /// Angles of the hits in these places. All sensors together, so that vectors are full: a sensor has few hits.
+    /// Compute the angles of the hits in these places, for all sensors together: a sensor has too few hits to fill
+    /// vectors.
     void find_phi(uint32_t begin, uint32_t end) const
     {
         for (uint32_t i = begin; i < end; ++i) phi[i] = velo_phi(x[i], y[i]);
