@@ -11,8 +11,8 @@
 //
 // In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset, velo_hits.phi_bin_offset, velo_geometry.
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
-// tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the result for the seed,
-//      velo_seeds.count [event]; velo_hits.used [hit].
+//      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the result for the
+//      seed, velo_seeds.count [event]; velo_hits.used [hit].
 // Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. points
 //      holds all hits once more, so that one access loads a hit. The form for the CPU keeps x, y, z and phi of the
 //      unused hits downstream there.
