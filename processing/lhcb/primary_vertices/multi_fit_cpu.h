@@ -136,8 +136,8 @@ inline void pv_add_turn(const pv_turn& turn, const pv_fit_columns& columns, uint
     }
 }
 
-/// Sums over the tracks. The residuals with their long dependency chains, the nearness, and the sums have separate
-/// loops: a core then processes more tracks at once.
+/// Sums over the tracks. The nearness, with its long dependency chains, and the additions have separate loops: a core
+/// then processes more tracks at once.
 inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__ rest, const float* __restrict__ slope2,
                           const pv_fit& fit, float* sum)
 {
