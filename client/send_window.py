@@ -10,7 +10,7 @@ credit. Something is sent again for one of three reasons:
 - it is lost on a connection that stands: what was sent later has arrived, and the node does not say that it holds it
   (`silent_meps`).
 
-No I/O and no clock; times are monotonic nanoseconds. Nothing here looks at all MEPs that are kept, except a restart.
+No I/O and no clock; times are monotonic nanoseconds. No code here scans all kept MEPs, except a restart.
 """
 
 from bisect import bisect_left, bisect_right, insort

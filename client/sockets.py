@@ -46,7 +46,7 @@ HOPELESS = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.feeders",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
 }
-# One that may succeed the next time (a node that is killed meanwhile), and what to look at if it does not.
+# One that may succeed the next time (a node that is killed meanwhile), and what to check if it does not.
 UNEXPLAINED = {
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "do both sides use CURVE, or none, and is the server key that of this node?",
 }

@@ -1,7 +1,7 @@
 """`python -m hltnode.daemon` is `hltnode`."""
 
 # From the start of Python until a handler is set Ctrl-C ends in a traceback. So this comes first, and needs the least:
-# the module of the handlers takes longer to import. Whoever ignores the signal (nohup) goes on ignoring it till then.
+# the module of the handlers takes longer to import. A process under nohup keeps ignoring the signal until then.
 import signal
 
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:

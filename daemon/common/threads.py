@@ -59,7 +59,7 @@ async def in_daemon_thread(work: Callable[[], T]) -> T:
             result = work()
         except BaseException as raised:
             error = raised
-        # The loop is closed when nobody has waited for this.
+        # The loop is closed if no caller waited for this.
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, result, error)
 

@@ -47,8 +47,8 @@ def make_routing_ids_unpredictable() -> None:
     """To be called before a ROUTER socket is made.
 
     libzmq numbers the peers without a routing id of their own, from a random start; and it aborts the process if a
-    peer has already claimed the number that is next. The start comes from the C library's `rand`, which nobody seeds:
-    without this it is the same in every process.
+    peer has already claimed the number that is next. The start comes from the C library's `rand`, which is not seeded:
+    without this call it is the same in every process.
     """
     ctypes.CDLL(None).srand(secrets.randbits(32))
 
@@ -98,8 +98,8 @@ def bind_socket(
 class SocketWatch:
     """Calls `changed` when something may have come on a socket, or when it may take messages again.
 
-    A call on the socket may take note of such a change instead of the event loop: `changed` has to read and send all
-    that it can, and whoever sends has to do so too afterwards.
+    A call on the socket may take note of such a change instead of the event loop: `changed` must read and send all
+    that it can, and a sender must do so too afterwards.
     """
 
     def __init__(self, socket: zmq.Socket[bytes], changed: Callable[[], None]) -> None:
@@ -139,7 +139,7 @@ class SocketDrain:
     """Has a socket read when something may have come, and again while something is left.
 
     ZMQ_FD is edge-triggered: it is readable only when the state changes. So the drain reads until the socket is empty
-    or schedules itself again, and whoever *sends* on the same socket must call `kick` afterwards.
+    or schedules itself again, and a *sender* on the same socket must call `kick` afterwards.
 
     Args:
         read_until: reads until the socket is empty (True), or until about this time of the monotonic clock in ns.

@@ -62,14 +62,14 @@ class Interruptions:
         if not times:
             return [Part(batch, batch.meps)], ()
         together = tuple(mep for mep in batch.meps if mep.mep not in times)
-        suspects = [mep for mep in batch.meps if 0 < times.get(mep.mep, 0) < MAX_INTERRUPTIONS]
+        interrupted_meps = [mep for mep in batch.meps if 0 < times.get(mep.mep, 0) < MAX_INTERRUPTIONS]
         left_out = tuple(mep for mep in batch.meps if times.get(mep.mep, 0) >= MAX_INTERRUPTIONS)
-        if suspects:
-            log.warning("meps_computed_alone", run=batch.run, meps=as_ranges(mep.mep for mep in suspects))
+        if interrupted_meps:
+            log.warning("meps_computed_alone", run=batch.run, meps=as_ranges(mep.mep for mep in interrupted_meps))
         for mep in left_out:
             log.critical("mep_not_processed", run=batch.run, mep=mep.mep, events=mep.n_events, sessions=times[mep.mep])
         parts = [Part(batch, together)] if together else []
-        return [*parts, *(Part(batch, (mep,), alone=True) for mep in suspects)], left_out
+        return [*parts, *(Part(batch, (mep,), alone=True) for mep in interrupted_meps)], left_out
 
     def begin(self, part: Part) -> None:
         """Called before the back end gets a part."""

@@ -139,7 +139,7 @@ def _is_json_object(value: str) -> bool:
 
 
 def _meant(name: str, value: str) -> list[str]:
-    """The variables that somebody may have meant who wrote one without a section, or with one underscore behind it.
+    """The probable variables for one that lacks its section, or has one underscore behind it.
 
     Other programs' variables may begin with the prefix as well; those that Kubernetes sets for a service named hltnode
     look like http.port (HLTNODE_PORT=tcp://10.0.0.1:5555).

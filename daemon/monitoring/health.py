@@ -11,7 +11,7 @@ from enum import StrEnum, unique
 
 # The loop sets its tick every second; five missed ticks are a stall and no longer jitter.
 LOOP_STALL_NS = 5_000_000_000
-# The pipeline ticks while the oldest batch in the back end gets on, by one event or block on a CPU and by one copy or
+# The pipeline ticks while the oldest batch makes progress, by one event or block on a CPU and by one copy or
 # all kernels of a batch on a GPU. The densest event takes 0.03 s of a slow core, the densest batch a second of a GPU.
 PIPELINE_STALL_NS = 30_000_000_000
 
@@ -45,7 +45,7 @@ class Health:
     warmed_up: bool = False
     feeders_connected: int = 0
     unacknowledged_since_ns: int | None = None
-    """Since when MEPs are built, none is acknowledged and the back end does not get on with any."""
+    """Since when MEPs are built, none is acknowledged and the back end makes no progress."""
     disk_problem: str | None = None
     disk_problem_since_ns: int = 0
     output_problem: str | None = None
@@ -59,7 +59,7 @@ class Health:
         if (age := now_ns - self.loop_tick_ns) > LOOP_STALL_NS:
             problems[Condition.LOOP] = f"event loop has not ticked for {age / 1e9:.1f} s"
         if self.warmed_up and (age := now_ns - self.pipeline_tick_ns) > PIPELINE_STALL_NS:
-            problems[Condition.PIPELINE] = f"the back end has not got on with its oldest batch for {age / 1e9:.1f} s"
+            problems[Condition.PIPELINE] = f"the back end made no progress with its oldest batch for {age / 1e9:.1f} s"
         return problems
 
     def health_problems(self, now_ns: int) -> dict[Condition, str]:

@@ -1,8 +1,8 @@
 """By which names the pages may be asked for: the Host field of a request.
 
-A page of the web cannot read the pages of another host, but whoever owns the name of its host can let that name point
+A page of the web cannot read the pages of another host, but the owner of its host name can let that name point
 to 127.0.0.1 a moment later (DNS rebinding): the browser then asks the node, and says that name. So a node that listens
-on the loopback only answers to names that nobody else can own.
+on the loopback only answers to names that no other host can own.
 """
 
 import socket
@@ -27,7 +27,7 @@ class HostNames:
     def accept(self, field: str) -> bool:
         """Whether a request with this Host field is answered; its port may be any, as that of a tunnel is.
 
-        Nobody can let an address point to another one, so each address is accepted.
+        An address cannot point to another one, so each address is accepted.
         """
         name = _name(field)
         return self._any or name in self._names or name.endswith(f".{LOCALHOST}") or _is_address(name)

@@ -166,7 +166,7 @@ class Supervisor:
             self.reassign_lost()
             self._forget_confirmed()
             gone_ns = self._nodes.clock.monotonic_ns() - FOLLOWER_GONE_NS
-            for identity in [who for who, (came_ns, _) in self._requests.items() if came_ns <= gone_ns]:
+            for identity in [asking for asking, (came_ns, _) in self._requests.items() if came_ns <= gone_ns]:
                 del self._requests[identity]
                 self._unanswered.discard(identity)
             # Senders may wait for these decisions, or only for the time.

@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Ask for the header of an MFP; what lies beyond these lines a processor asks for by itself.
+/// Ask for the header of an MFP; the processor prefetches the lines behind it.
 inline __attribute__((always_inline)) void prefetch_mfp_header(const uint8_t* mfp, const mfp_row& row)
 {
     constexpr uint32_t line = 64, most = 8 * line;

@@ -109,7 +109,7 @@ class GeneratedKernel:
 
     includes, body: the source, which follows the struct of parameters. evaluate: does the same with NumPy, for a back
     end without compiler: it gets the content of every column, and the number of events; it yields while it computes,
-    so that one knows that it gets on, and is done when it ends.
+    which shows its progress, and is done when it ends.
     """
 
     includes: tuple[str, ...]

@@ -64,7 +64,7 @@ def event_counts(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise EventFileError for what can be opened and is no file: to open a pipe waits for somebody who writes to it,
+    """Raise EventFileError for a path that can be opened and is no file: to open a pipe waits for its writer,
     and files are mapped or read more than once."""
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise EventFileError(f"{path}: is neither a file nor a folder: write its events to a file first")

@@ -390,7 +390,7 @@ async def test_a_revocation_of_many_meps_goes_in_messages_that_a_node_reads(benc
     assert not bench.feeder.window.to_revoke
 
 
-async def test_a_new_session_of_a_node_is_told_again_what_was_revoked_and_what_was_returned_is_said_until_confirmed(
+async def test_a_new_session_hears_revocations_again_and_returns_until_they_are_confirmed(
     bench: Bench,
 ) -> None:
     bench.feeder.supervising = True
@@ -413,7 +413,7 @@ async def test_a_new_session_of_a_node_is_told_again_what_was_revoked_and_what_w
     assert not [message for message in bench.connection.messages if isinstance(message, Returned)]
 
 
-async def test_a_feeder_that_gets_the_acknowledgement_before_it_could_send_reports_what_is_in_no_event(
+async def test_a_feeder_acknowledged_before_it_could_send_reports_its_missing_fragments(
     bench: Bench,
 ) -> None:
     await bench.welcome(5)

@@ -197,7 +197,7 @@ HUGE = 2**63 - 10
 SECOND = 10**9
 
 
-def test_what_is_not_in_the_node_although_something_that_was_sent_later_is_goes_again_whatever_its_id_is() -> None:
+def test_a_fragment_that_a_later_one_overtook_is_sent_again_for_any_id() -> None:
     window = window_with(HUGE, HUGE + 1, HUGE + 2, limit=3)
     frames = drain(window)
     window.acknowledge(HUGE + 1, HUGE + 1)
@@ -209,7 +209,7 @@ def test_what_is_not_in_the_node_although_something_that_was_sent_later_is_goes_
     assert window.resent == 2
 
 
-def test_when_every_mep_that_has_a_credit_is_lost_one_goes_again_and_its_arrival_shows_that_the_others_are() -> None:
+def test_when_all_meps_with_credit_are_lost_one_is_resent_and_its_arrival_reveals_the_others() -> None:
     meps = range(1000, 1100)
     window = window_with(*meps, limit=100)
     frames = drain(window)
@@ -253,7 +253,7 @@ def test_what_the_node_says_to_hold_does_not_go_although_it_was_about_to() -> No
     assert drain(window) == []
 
 
-def test_after_a_lost_connection_what_the_same_session_of_the_node_holds_stays_there_and_counts() -> None:
+def test_after_a_lost_connection_fragments_held_by_the_same_session_still_count() -> None:
     window = window_with(0, 1, 2, limit=2)
     frames = drain(window)
     window.hold(0, 0)
@@ -305,7 +305,7 @@ def test_a_late_fragment_of_an_earlier_session_of_the_node_may_have_been_accepte
     assert not window.refused
 
 
-def test_a_fragment_that_was_refused_and_could_not_be_sent_again_before_its_mep_was_closed_counts() -> None:
+def test_a_refused_fragment_whose_mep_was_closed_before_its_retry_counts() -> None:
     window = window_with(0)
     drain(window)
     window.refuse(0, nack(0, 2, RejectReason.NO_CREDIT, resend=True))
@@ -336,9 +336,7 @@ def test_an_acknowledged_mep_can_go_to_another_node_until_it_is_released() -> No
     assert not window.retained
 
 
-def test_a_mep_that_another_connection_was_not_told_of_is_kept_with_its_frames_although_it_is_acknowledged_here() -> (
-    None
-):
+def test_a_mep_acknowledged_here_is_kept_until_the_other_connection_hears_of_it() -> None:
     window = window_with()
     window.retains = True
     window.acknowledge(0, 5)
@@ -348,7 +346,7 @@ def test_a_mep_that_another_connection_was_not_told_of_is_kept_with_its_frames_a
     assert window.revoke(3) == {1: b"3-1"}
 
 
-def test_a_fragment_of_a_revoked_mep_is_sent_again_until_the_feeder_knows_that_another_node_gets_it() -> None:
+def test_a_fragment_of_a_revoked_mep_is_resent_until_the_feeder_knows_its_new_node() -> None:
     window = window_with(0)
     drain(window)
     for now_ns in (0, 10**9):
@@ -378,7 +376,7 @@ def test_thousands_of_kept_meps_cost_no_time_per_acknowledgement() -> None:
     assert min(seconds(64_000) for _ in range(3)) < 8 * few + 0.01
 
 
-def test_what_the_node_has_closed_without_a_fragment_counts_once_also_if_it_is_acknowledged_before_it_is_sent() -> None:
+def test_a_fragment_missing_in_a_closed_mep_counts_once_even_if_acknowledged_before() -> None:
     window = window_with(0, 1)
     window.miss(1, 1, 1)
     window.miss(1, 1, 1)
@@ -395,7 +393,7 @@ def test_a_fragment_that_was_refused_for_another_reason_before_counts_for_that_o
     assert RefusedFragments.count([window.refused]) == {"oversized": RefusedCount(fragments=1, meps=1)}
 
 
-def test_a_mep_that_the_node_closes_before_it_is_made_here_counts_when_it_is_made_and_not_if_it_never_is() -> None:
+def test_a_mep_closed_before_it_is_made_here_counts_only_when_it_is_made() -> None:
     window = window_with(0)
     window.miss(1, 1, 10**18)
     window.acknowledge(0, 10**18)
@@ -405,7 +403,7 @@ def test_a_mep_that_the_node_closes_before_it_is_made_here_counts_when_it_is_mad
     assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
 
 
-def test_what_one_node_has_closed_without_a_fragment_does_not_count_when_another_node_gets_the_mep() -> None:
+def test_a_fragment_missing_at_one_node_does_not_count_when_another_node_gets_the_mep() -> None:
     window = window_with(0, 1)
     drain(window)
     window.miss(1, 0, 1)

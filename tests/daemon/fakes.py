@@ -58,7 +58,7 @@ class Behaviour:
     lost_in: str = ""  # `submit` or `poll`: there the device is lost
     hang: threading.Event = field(default_factory=threading.Event)
     hanging_slots: set[int] = field(default_factory=set)
-    crawl: bool = False  # batches that hang get on all the same, a step with each poll
+    crawl: bool = False  # batches that hang still make progress, a step with each poll
 
 
 def lines_of_event(event: int, n_lines: int) -> list[int]:
@@ -225,7 +225,7 @@ async def node_of_engine(
 def synthetic_meps(
     n: int, *, sources: Sequence[int] = SOURCES, events: int = 8, seed: int = 1, first: int = 0, size: int = 40
 ) -> Iterator[FeedMep]:
-    """MEPs of random banks, of a type that nobody decodes; each starts with the number of its event (u64)."""
+    """MEPs of random banks, of a type that no kernel decodes; each starts with the number of its event (u64)."""
     rng = np.random.default_rng(seed)
     for mep in range(first, first + n):
         mfps = {

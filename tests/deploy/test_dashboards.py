@@ -138,7 +138,7 @@ class GpuNode:
 def test_every_expression_of_every_panel_gives_data_of_a_real_run(tmp_path: Path, prometheus_programs: Path) -> None:
     from tests.alerts.monitoring import Monitoring
 
-    data, control, decisions, http, nobody = free_ports(5)
+    data, control, decisions, http, unused = free_ports(5)
     config = tmp_path / "node.toml"
     config.write_text(
         f"""
@@ -179,7 +179,7 @@ port = {http}
             subprocess.Popen([*replay, "--sources", "1", "--loop", "--rate", "200", "--events-per-mep", "20"], cwd=ROOT)
         )
         # One target does not answer, so that an alert fires.
-        for instance in (f"127.0.0.1:{http}", f"127.0.0.1:{gpu.server.server_port}", f"127.0.0.1:{nobody}"):
+        for instance in (f"127.0.0.1:{http}", f"127.0.0.1:{gpu.server.server_port}", f"127.0.0.1:{unused}"):
             monitoring.scrape(instance)
         end = time.monotonic() + 200
         while (status := status_page(http)) is None or status["events"]["processed"] < 2000:

@@ -116,7 +116,7 @@ def test_the_environment_and_the_configuration_of_a_pod_are_a_valid_configuratio
     assert ports["http"] == 9200
 
 
-def test_output_and_journal_are_on_a_claim_and_everything_else_that_is_written_on_empty_folders(helm: str) -> None:
+def test_output_and_journal_are_on_a_claim_and_all_other_files_on_empty_folders(helm: str) -> None:
     documents = rendered(helm, {})
     (container,) = pod(documents)["containers"]
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}

@@ -53,7 +53,7 @@ def _findings(file: Path | None) -> list[Finding]:
     try:
         config = load_config(file)
     except ConfigError:
-        # The machine is looked at all the same, for a node with the defaults.
+        # The machine is checked anyway, for a node with the defaults.
         config = NodeConfig.model_construct()
     return [*found, *examine(config)]
 

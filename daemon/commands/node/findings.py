@@ -1,4 +1,4 @@
-"""What `hltnode doctor` and `hltnode config check` look at: one finding for each thing, with what to do about it."""
+"""The checks of `hltnode doctor` and `hltnode config check`: one finding each, with its remedy."""
 
 import ctypes
 import os
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: what was looked at, what was found, and what to do about it unless it is right."""
+    """One line: the subject, the finding, and the remedy unless it is right."""
 
     what: str
     level: Level
@@ -149,9 +149,7 @@ def _sockets(config: NodeConfig) -> Iterator[Finding]:
         try:
             value = int(Path(path).read_text())
         except OSError as error:
-            yield Finding(
-                what, Level.WARNING, f"cannot be read: {error.strerror}", "look at it outside of the container"
-            )
+            yield Finding(what, Level.WARNING, f"cannot be read: {error.strerror}", "read it outside of the container")
             continue
         if value >= least:
             yield Finding(what, Level.OK, f"{value}")

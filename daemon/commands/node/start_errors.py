@@ -44,7 +44,7 @@ def json_errors(config: Path) -> Iterator[None]:
 def logs_json(config: Path) -> bool:
     """Whether a node with this file writes JSON, as far as that can be read of a file that may be wrong.
 
-    Without a word of the file or the environment JSON is for the journal, and text for who has typed the command.
+    By default JSON is for the journal, and text for the user who typed the command.
     """
     wanted: object = os.environ.get(FORMAT_VARIABLE)
     if wanted is None:

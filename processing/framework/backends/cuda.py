@@ -60,7 +60,7 @@ class EndWatch:
 
     def _run(self) -> None:
         while (ended := self._batches.get()) is not None:
-            # What went wrong is for who polls.
+            # The poller gets the error.
             with suppress(BackendError), self._device.calls("wait for a batch"):
                 self._event.synchronize()
             ended()

@@ -57,7 +57,7 @@ class EventPlacement:
 @dataclass(frozen=True, slots=True)
 class ThreadPointer:
     """A pointer among the parameters, `position` bytes behind their begin, that leads into the memory of the worker
-    thread: the part of any event begins `offset` bytes behind the begin of that memory, its elements have `stride`
+    thread: the part of any event begins `offset` bytes behind the start of that memory, its elements have `stride`
     bytes."""
 
     position: int

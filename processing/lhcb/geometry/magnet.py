@@ -16,7 +16,7 @@ LHCb's field, along particles flown through this one (|tx| < 0.28, |ty| < 0.22, 
   the curvature (3 %).
 
 Found: 1.13 T at most, 4.167 Tm from the collisions to the end of the SciFi, 0.095 Tm between VELO and UT. The formula
-is flat within 0.5 % for |tx| < 0.2; beyond, it wavers by itself (tests/processing/lhcb/geometry).
+is flat within 0.5 % for |tx| < 0.2; beyond, the formula itself varies (tests/processing/lhcb/geometry).
 """
 
 from collections.abc import Callable

@@ -87,7 +87,7 @@ class InUt(Functions):
 
 
 class Seeds(Functions):
-    """What a SciFi track from the collisions says by itself (SEED_MOMENTUM, SEED_CURVATURE, SEED_REACH)."""
+    """The measurement of a SciFi track from the collisions alone (SEED_MOMENTUM, SEED_CURVATURE, SEED_REACH)."""
 
     __slots__ = ()
 

@@ -1,8 +1,8 @@
 // Global event cut: an event whose UT and SciFi banks announce more clusters than the limits is not reconstructed
 // (docs/physics/scifi.md).
 //
-// The first kernel that looks at events: what it flags, the kernels that size the buffers of each detector give no
-// places to, so that nothing is decoded. The event is kept.
+// The first kernel over events. The kernels that size the buffers of each detector give flagged events no places, so
+// nothing of them is decoded. The event is kept.
 // In:  the fragments of the rows of UT and SciFi: their sizes, and the counts in the headers of UT banks.
 // Out: events.{ut_clusters, scifi_clusters, flags}. One block per event, threads stride over the rows.
 // Bounds: a fragment has less than 2^15 clusters and a MEP at most 2^13 such rows, so the sums fit in 32 bits.

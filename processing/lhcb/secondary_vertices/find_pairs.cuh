@@ -1,6 +1,6 @@
 // Pairs of tracks that come close enough to each other to make a vertex (docs/physics/secondary-vertices.md).
 //
-// One block per event, one thread per track, which looks at all later ones; a prefix sum over the tracks gives the
+// One block per event, one thread per track, which tests all later ones; a prefix sum over the tracks gives the
 // pairs their places, so that they ascend by the first, then by the second track. On the CPU, where a block has one
 // thread, the loop over the later tracks runs in vector registers and leaves its answers in an array; a GPU, for which
 // that array would lie in local memory, counts first and asks again for the tracks that have any partner.

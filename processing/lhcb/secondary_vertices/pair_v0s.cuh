@@ -1,6 +1,6 @@
 // Composite candidates of two V0, for lines on a hadron that decays into both (docs/physics/secondary-vertices.md).
 //
-// One block per event, one thread per vertex, which looks at all later ones, first to count, then to write; a prefix
+// One block per event, one thread per vertex, which tests all later ones, first to count, then to write; a prefix
 // sum over the vertices gives the pairs their places. There are few V0 in an event. Bounds: vertices as
 // two_track_vertices.count; max_v0_pairs, an event with more of them is flagged.
 #pragma once

@@ -1,4 +1,4 @@
-// Candidates that a thread looks at in one step: on the CPU the lanes of a vector register, on a GPU, whose threads are
+// Candidates that a thread handles in one step: on the CPU the lanes of a vector register, on a GPU, whose threads are
 // the lanes, one. Code between loads and stores is the same: arithmetic, comparisons, `condition ? a : b`.
 #pragma once
 

@@ -242,7 +242,7 @@ def test_meps_on_which_a_session_has_ended_are_computed_alone(bench: Bench) -> N
 
 
 @pytest.mark.parametrize("bench", [{6: 1, 7: 2, 9: 3}], indirect=True)
-def test_meps_on_which_two_sessions_have_ended_are_not_computed_and_results_stay_with_their_events(
+def test_meps_on_which_two_sessions_ended_are_left_out_and_results_keep_their_events(
     bench: Bench,
 ) -> None:
     bench.submit(0, 5, 6, 7, 8, 9)

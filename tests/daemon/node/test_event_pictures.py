@@ -1,4 +1,4 @@
-"""The picture of an accepted event: made when somebody looks, one at a time, and never at the cost of the node."""
+"""The picture of an accepted event: made when a browser shows the page, one at a time, at no cost for the node."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ async def test_the_page_of_a_node_shows_what_it_does_and_an_event_that_it_has_ac
             assert "Waiting for an accepted event" in await asyncio.to_thread(status_page_of, node.http_port)
             async with make_feeder(context, node, name="feeder-7") as feeder:
                 await feed_meps(synthetic_meps(20), [feeder])
-                # A page is good for a second, whoever asks.
+                # A page is cached for a second, for all clients.
                 while 'id="drawn"' not in (page := await asyncio.to_thread(status_page_of, node.http_port)):
                     await asyncio.sleep(0.05)
                 assert "feeder-7" in page

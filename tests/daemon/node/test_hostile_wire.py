@@ -217,7 +217,7 @@ REQUESTS: dict[str, tuple[bytes, int]] = {
     "absolute path": (b"GET http://other/ HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),
     "path upwards": (b"GET /../../etc/passwd HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
     "unknown page": (b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404),
-    "method nobody has": (b"DELETE /status HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
+    "unknown method": (b"DELETE /status HTTP/1.1\r\nHost: localhost\r\n\r\n", 405),
     "header without end": (b"GET /status HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000, 431),
     "header without colon": (b"GET /status HTTP/1.1\r\nHost: localhost\r\nnonsense\r\n\r\n", 400),
     "NUL in the path": (b"GET /sta\x00tus HTTP/1.1\r\nHost: localhost\r\n\r\n", 400),

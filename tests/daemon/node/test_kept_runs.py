@@ -230,7 +230,7 @@ async def test_a_run_that_is_closed_has_its_files_and_what_is_there_of_open_meps
         assert await late.hear(RunClosed) == RunClosed(RUN)
 
 
-async def test_a_mep_that_was_revoked_after_it_was_written_and_before_its_slot_was_free_can_come_again(
+async def test_a_mep_revoked_between_its_write_and_its_free_slot_can_be_sent_again(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):

@@ -257,7 +257,7 @@ async def test_a_delivery_that_breaks_stops_the_node_with_an_error(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def publish(written: object) -> None:
-        raise RuntimeError("nobody knows why")
+        raise RuntimeError("an unknown reason")
 
     async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
         monkeypatch.setattr(node.outputs, "publish", publish)

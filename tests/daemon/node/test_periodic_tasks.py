@@ -81,7 +81,7 @@ class Node:
             RateWindow(bench.counters),
             alarm=self.make_alarm,
         )
-        # The bench counts what is computed by itself.
+        # The bench itself counts the computed events.
         self.pipeline = pipeline
         self.tasks.start(cast(asyncio.AbstractEventLoop, None))
 

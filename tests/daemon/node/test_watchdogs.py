@@ -1,4 +1,4 @@
-"""What the node notices by itself: a silent source, a loop that stands still, a back end that hangs."""
+"""Faults that the node detects: a silent source, a loop that stands still, a back end that hangs."""
 
 import asyncio
 import socket

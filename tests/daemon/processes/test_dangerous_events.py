@@ -98,9 +98,7 @@ def kept(site: Site, stream: EventStream) -> list[int]:
     )
 
 
-def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_all_others_are_processed_once(
-    site: Site, chain: Path
-) -> None:
+def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_the_others_do_not(site: Site, chain: Path) -> None:
     feeder = None
     for _ in range(2):
         node = site.start("tests.daemon.processes.node_of_chain", str(site.config), str(chain))

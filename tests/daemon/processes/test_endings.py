@@ -92,7 +92,7 @@ def check_ending(name: str, number: signal.Signals, seconds: float, events: Path
             time.sleep(0.001)
         time.sleep(seconds)
         if process.poll() is not None:
-            pytest.skip("it has ended by itself")
+            pytest.skip("it has already ended")
         if number is signal.SIGINT:
             # As a terminal does: all processes of the foreground get it.
             os.killpg(process.pid, number)

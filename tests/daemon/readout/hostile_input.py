@@ -47,7 +47,7 @@ LOOK_EVERY = 256
 # One of this number of frames is also checked by the Python parsers.
 ORACLE_EVERY = 16
 # Mutations after which the memory of the process is measured first: by then everything has its size.
-SETTLED = 10_000
+WARM_AFTER = 10_000
 MAX_GROWTH = 16 << 20
 
 
@@ -105,10 +105,10 @@ class HostileInput:
 
     def drive(self, mutations: int) -> Outcome:
         """Send this number of mutations; AssertionError names the one after which something was wrong."""
-        settled = 0
+        warm = 0
         for i in range(mutations):
-            if i == SETTLED:
-                settled = _resident()
+            if i == WARM_AFTER:
+                warm = _resident()
             if self._rng.randrange(CONTROL_SHARE):
                 self._send_frame(i)
             else:
@@ -121,7 +121,7 @@ class HostileInput:
                 self._look(i)
         self._look(mutations)
         resident = _resident()
-        assert not settled or resident - settled < MAX_GROWTH, f"memory has grown from {settled} B to {resident} B"
+        assert not warm or resident - warm < MAX_GROWTH, f"memory has grown from {warm} B to {resident} B"
         accounts = accounting(self._bench.counters, self._bench.builder)["fragments"]
         rejected = self._bench.counters.fragments_rejected
         by_reason = {reason.value: count for reason, count in rejected.items() if count}

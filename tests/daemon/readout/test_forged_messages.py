@@ -1,4 +1,4 @@
-"""Lies that a valid control message can tell: each is refused and counted, or costs nobody but its sender."""
+"""Lies that a valid control message can tell: each is refused and counted, or costs only its sender."""
 
 import pytest
 
@@ -129,7 +129,7 @@ def test_a_supervisor_cannot_lower_its_confirmation_to_revoke_more(bench: Bench)
     assert is_unchanged(bench)
 
 
-def test_who_takes_the_place_of_a_silent_supervisor_cannot_revoke_what_was_acknowledged_before(bench: Bench) -> None:
+def test_the_successor_of_a_silent_supervisor_cannot_revoke_earlier_acknowledgements(bench: Bench) -> None:
     bench.pass_time(6 * SECOND)
     bench.hello("a", session="thief", identity=b"thief", supervises=True, first_mep=2)
     bench.hello("b")

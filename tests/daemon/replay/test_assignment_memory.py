@@ -23,7 +23,7 @@ def opened(path: Path | None, run: int = 7, nodes: list[str] = NODES) -> Assignm
     return AssignmentMemory(path, run=run, nodes=nodes)
 
 
-def test_the_next_process_knows_what_was_assigned_moved_and_acknowledged_and_has_the_same_session(path: Path) -> None:
+def test_the_next_process_keeps_assignments_moves_acknowledgements_and_the_session(path: Path) -> None:
     memory = opened(path)
     assert not memory.continues
     session = memory.session

@@ -220,7 +220,7 @@ def test_an_event_that_cannot_be_packed_is_named_by_its_place_in_the_input(tmp_p
 
 
 @pytest.mark.parametrize("in_memory", [True, False])
-def test_a_file_that_lacks_sources_of_another_one_is_named_and_they_say_that_they_have_no_bank(
+def test_a_file_that_lacks_sources_of_another_is_named_and_sends_empty_banks_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: bool
 ) -> None:
     if not in_memory:

@@ -195,7 +195,7 @@ def test_assignment_messages_come_back_as_written_and_others_are_refused() -> No
             decode_assignment_message(raw)
 
 
-async def test_a_node_that_is_lost_for_three_seconds_loses_its_meps_to_the_other_and_has_to_revoke_them() -> None:
+async def test_a_node_lost_for_three_seconds_loses_its_meps_to_the_other_and_revokes_them() -> None:
     a, b = Bench(), Bench()
     b.clock = a.clock
     b.feeder = Feeder(b.connection, b.feeder.identity, clock=a.clock)

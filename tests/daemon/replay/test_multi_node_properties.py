@@ -12,7 +12,7 @@ from tests.daemon.replay.distribution_machine import MEPS, DistributionMachine
 
 @pytest.mark.parametrize("arrives", [[False, False, True], [False, True, False], [True, False, False]])
 @pytest.mark.parametrize("killed", [True, False])
-def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_lost_costs_nothing(
+def test_an_acknowledgement_that_only_some_connections_got_before_a_loss_costs_nothing(
     arrives: list[bool], killed: bool
 ) -> None:
     machine = DistributionMachine()
@@ -23,7 +23,7 @@ def test_an_acknowledgement_that_only_some_connections_got_before_the_node_was_l
     machine.teardown()
 
 
-def test_a_follower_that_was_restarted_has_the_fragments_of_a_mep_of_which_only_it_got_the_acknowledgement() -> None:
+def test_a_restarted_follower_has_fragments_of_a_mep_acknowledged_to_it_alone() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.both_processes_feed(4)
@@ -108,7 +108,7 @@ def test_a_supervisor_that_is_killed_twice_while_a_node_is_away_revokes_there_wh
     machine.teardown()
 
 
-def test_a_supervisor_that_is_killed_before_the_node_knows_that_a_mep_comes_back_gives_it_back_again() -> None:
+def test_a_supervisor_killed_before_the_node_hears_of_a_returned_mep_returns_it_again() -> None:
     machine = DistributionMachine()
     machine.begin()
     machine.the_supervisor_assigns_a_mep()

@@ -108,7 +108,7 @@ def test_finished_files_are_out_of_reach_of_a_revocation_which_is_counted(tmp_pa
     session.kill()
 
 
-def test_a_revocation_above_all_finished_files_takes_back_what_it_names_and_nothing_is_out_of_reach(
+def test_a_revocation_above_all_finished_files_removes_its_meps_and_none_is_out_of_reach(
     tmp_path: Path,
 ) -> None:
     session = supervised(tmp_path, "a", max_file_events=6)

@@ -24,7 +24,7 @@ def finals(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("max_file_events", [1000, 4])
-def test_events_that_the_journal_does_not_know_go_to_quarantine_because_their_meps_are_sent_again(
+def test_events_without_a_journal_entry_go_to_quarantine_and_their_meps_are_resent(
     tmp_path: Path, max_file_events: int
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=max_file_events)
@@ -165,7 +165,7 @@ def test_a_flipped_bit_of_the_journal_costs_no_finished_file_and_no_event(tmp_pa
         assert sorted(everywhere) == wanted, at
 
 
-def test_a_file_that_holds_less_than_the_journal_says_is_reported_and_its_meps_are_taken_again(tmp_path: Path) -> None:
+def test_a_file_shorter_than_its_journal_is_reported_and_its_meps_are_accepted_again(tmp_path: Path) -> None:
     first = Session(tmp_path, "a")
     first.batch(1, 2)
     first.batch(4, 5)
@@ -235,7 +235,7 @@ def test_a_file_that_is_gone_with_a_damaged_journal_was_collected_unless_the_mac
     second.kill()
 
 
-def test_a_mep_of_which_some_events_were_collected_and_the_others_are_missing_is_not_taken_again(
+def test_a_mep_with_collected_and_missing_events_is_not_accepted_again(
     tmp_path: Path,
 ) -> None:
     first = Session(tmp_path, "a", max_file_events=2)

@@ -74,7 +74,7 @@ def simulated() -> dict[str, Any]:
     return checked(simulate_events(400, seed=21, geometry=geometry), geometry)
 
 
-def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_percent_are_false(
+def test_at_least_91_percent_of_simulated_collisions_are_found_and_at_most_1_are_false(
     simulated: dict[str, Any],
 ) -> None:
     pv = simulated["pv"]

@@ -1,5 +1,5 @@
 "use strict";
-// Puts the newest page in the place of the old one, as long as somebody looks; without it the page is the same.
+// Puts the newest page in the place of the old one, as long as the page is visible; without it the page is the same.
 const SECONDS = 2;
 async function refresh() {
   try {

@@ -8,6 +8,9 @@ namespace hlt {
 
 using float4 = float __attribute__((vector_size(16)));
 
+// velo_position loads four numbers at once, also on a GPU, whose compiler does not know __builtin_offsetof.
+static_assert(__builtin_offsetof(velo_geometry, local_to_global) % sizeof(four_of<float>) == 0u);
+
 /// Destination of the decoders.
 struct decoded_hits {
     float* __restrict__ x;

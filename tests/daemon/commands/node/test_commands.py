@@ -175,7 +175,7 @@ async def test_feeders_wait_without_error_until_the_node_is_started(
         assert (await feeding).complete
 
 
-async def test_a_feeder_that_has_sent_everything_also_waits_for_the_start_and_longer_than_a_refused_one(
+async def test_a_feeder_that_has_sent_everything_waits_for_the_start_longer_than_a_refused_one(
     tmp_path: Path, context: zmq.asyncio.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hltnode.client.hello_refusals.PATIENCE_NS", 0)

@@ -100,7 +100,7 @@ def test_flights_of_different_lengths_are_refused() -> None:
         )
 
 
-def test_a_flight_outside_the_field_is_lost_and_one_that_ends_before_the_node_does_not_reach_it() -> None:
+def test_a_flight_outside_the_field_is_lost_and_one_that_ends_earlier_misses_the_node() -> None:
     x, end = np.array([0.0, 0.0, 90.0]), np.array([np.inf, 5.0, np.inf])
     zero = np.zeros(3)
     y, z, ty = zero.copy(), zero.copy(), zero.copy()

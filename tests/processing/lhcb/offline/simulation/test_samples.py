@@ -95,7 +95,7 @@ def test_beauty_and_charm_of_minimum_bias_make_soft_particles_as_their_decays_to
     assert not (particles.from_beauty & particles.from_charm).any()
 
 
-def test_a_beauty_hadron_makes_two_particles_and_a_charmed_one_that_makes_two_more_farther_away() -> None:
+def test_a_beauty_hadron_makes_two_particles_and_a_charmed_one_makes_two_farther_away() -> None:
     random = EventRandom([np.random.default_rng((7, event)) for event in range(300)])
     n_found = 0
     for event in generate(random, 7.6, (0.0, 0.0)):

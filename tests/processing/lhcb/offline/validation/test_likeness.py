@@ -56,7 +56,7 @@ def test_hits_in_one_plane_do_not_determine_a_line() -> None:
     assert np.isnan(fit_curves(np.zeros(5, np.int64), np.full(5, 100.0), np.arange(5.0), 1, 1)).all()
 
 
-def test_truth_hits_are_found_by_id_whatever_their_orientation_and_ids_without_a_hit_are_left_out() -> None:
+def test_truth_hits_are_found_by_id_in_any_orientation_and_ids_without_hits_are_left_out() -> None:
     ids = np.array([0x20000005, 0x20000007, 0x20000009, 0x20000005], dtype=np.uint32)
     hits = np.array([0x20000009, 0x2C000005], dtype=np.uint32)
     found = TruthHits.find(ids, np.array([3, 1]), np.array([True, True]), hits)

@@ -123,7 +123,7 @@ def test_a_curve_of_least_hits_begins_with_the_most_hits() -> None:
     assert curve["categories"]["long"]["efficiency"][-1] == 1.0
 
 
-def test_downstream_particles_have_no_velo_hit_and_their_hits_count_as_used_on_long_tracks_only() -> None:
+def test_downstream_particles_have_no_velo_hit_and_their_hits_count_only_on_long_tracks() -> None:
     down = {"has_velo": False, "velo_ids": (), "is_long": False, "mother_key": 50, "mother_pid": 310}
     particles = [
         long_particle(1),

@@ -101,7 +101,7 @@ def selected(n: int) -> SelectedSignal:
     )
 
 
-def test_efficiencies_are_those_of_decays_all_of_whose_products_can_be_reconstructed_and_of_all_events() -> None:
+def test_efficiencies_are_those_of_fully_reconstructible_decays_and_of_all_events() -> None:
     found = selected(500)
     result = Efficiencies(["A", "B", "C"], [True, True, False], [SCAN], found).result()
     complete = found.reconstructible == 4
@@ -145,7 +145,7 @@ def test_a_sample_without_signal_is_refused() -> None:
         Efficiencies(["A", "B", "C"], [True] * 3, [], none)
 
 
-def test_a_line_triggers_on_signal_where_one_of_its_candidates_is_made_of_tracks_of_the_signal() -> None:
+def test_a_line_triggers_on_signal_if_one_candidate_consists_of_signal_tracks() -> None:
     """On simulated decays, against loops over the candidates of each event."""
     trigger = CHAIN.load_trigger(None, "forward")
     chain = CHAIN.with_sequence("forward")

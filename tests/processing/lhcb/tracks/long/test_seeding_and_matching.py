@@ -116,7 +116,7 @@ def after_forward(event: MatchingEvent, found: MatchedEvent, chosen: NDArray[np.
     return replace(event, used=used, found=rows)
 
 
-def test_tracks_found_before_keep_their_hits_and_stand_among_the_others_in_the_order_of_velo_tracks() -> None:
+def test_tracks_found_before_keep_their_hits_and_their_place_in_the_order_of_velo_tracks() -> None:
     rng = np.random.default_rng(8)
     chosen = [np.flatnonzero(rng.random(len(found.tracks["qop"])) < 0.5) for found in result()]
     events = [after_forward(*all_of_one) for all_of_one in zip(sample(), result(), chosen, strict=True)]
@@ -180,7 +180,7 @@ def assert_possible(event: MatchingEvent, found: MatchedEvent) -> None:
 
 
 @pytest.mark.parametrize("n_hits", [750, 2700])
-def test_an_event_with_more_hits_or_curves_than_fit_is_flagged_and_leaves_its_neighbours_alone(n_hits: int) -> None:
+def test_an_event_with_too_many_hits_or_curves_is_flagged_and_affects_no_neighbour(n_hits: int) -> None:
     rng = np.random.default_rng(2)
     dense = crowded(rng.uniform(-2600.0, 2600.0, n_hits).astype(np.float32), 500)
     toy = sample()[0]
