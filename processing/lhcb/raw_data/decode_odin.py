@@ -1,4 +1,4 @@
-"""decode_odin: run, times and crossing of each event from its ODIN bank."""
+"""decode_odin: run, time and crossing of each event from its ODIN bank."""
 
 import numpy as np
 
@@ -35,7 +35,7 @@ ODIN_DATA = Record(
         "tae_half_window": "crossings on either side",
     },
 )
-"""What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
+"""Fields of an ODIN bank for kernels and lines; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 
 raw_data_types = SharedTypes(
     __file__,
@@ -54,7 +54,7 @@ raw_data_types = SharedTypes(
 )
 
 odin = events.per_event("odin", ODIN_DATA)
-"""Zeros where the event carries EventFlag.ODIN_ERROR."""
+"""Zeros if the event has EventFlag.ODIN_ERROR."""
 
 decode_odin = Algorithm.beside(
     __file__,
