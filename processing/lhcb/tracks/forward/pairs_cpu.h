@@ -1,5 +1,5 @@
 // Pairs of x hits on the CPU (x_hits.cuh), of several tracks in one list. Most first hits have no last hit in their
-// window. Cells of 0.8 mm show this for n_wide hits at once, and give the begin of the window for the others.
+// window. Cells of 0.8 mm show this for n_wide hits at once, and give the start of the window for the others.
 #pragma once
 
 #include "lhcb/tracks/forward/tracks_cpu.h"

@@ -12,7 +12,7 @@ namespace hlt {
 /// by cell; some words are then wrong.
 inline bool fill_ascending_zone(const float* x, uint32_t begin, uint32_t end, uint16_t* bins, uint32_t* cells)
 {
-    // The last hit of a bin gives the begin of the next one; a pass over empty bins copies this value, eight bins at a
+    // The last hit of a bin gives the start of the next one; a pass over empty bins copies this value, eight bins at a
     // time.
     static_assert(scifi_bin_stride > n_scifi_bins && scifi_bin_stride % 8u == 0u);
     static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");

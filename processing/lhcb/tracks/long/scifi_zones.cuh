@@ -61,7 +61,7 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
         }
     }
 #else
-    // The last hit of a bin gives the begin of the next one; a pass over empty bins copies this value, eight bins at a
+    // The last hit of a bin gives the start of the next one; a pass over empty bins copies this value, eight bins at a
     // time.
     static_assert(scifi_bin_stride > n_scifi_bins && scifi_bin_stride % 8u == 0u);
     for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {

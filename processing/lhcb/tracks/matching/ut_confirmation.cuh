@@ -53,7 +53,7 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
         atomicAdd(&hits.bin_begin[ut_bin_of(ut_layer_of(hits.z[i]), hits.x[i])], 1u);
     block_barrier();
-    // The value is now the end of each bin; filling the bin from behind turns it into the begin.
+    // The value is now the end of each bin; filling the bin from behind turns it into the start.
     uint32_t before = 0;
     for (uint32_t base = 0; base < n_all_ut_bins; base += blockDim.x) {
         const uint32_t bin = base + threadIdx.x;

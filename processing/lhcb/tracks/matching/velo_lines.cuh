@@ -44,7 +44,7 @@ struct binned_lines {
         for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x)
             if (takes(i)) atomicAdd(&bin_begin[track_bin_of(y_at_seeds(line_of(i)))], 1u);
         block_barrier();
-        // The value is now the end of each bin; filling the bin from behind turns it into the begin.
+        // The value is now the end of each bin; filling the bin from behind turns it into the start.
         uint32_t n = 0;
         for (uint32_t base = 0; base < n_track_bins; base += blockDim.x) {
             const uint32_t bin = base + threadIdx.x;
