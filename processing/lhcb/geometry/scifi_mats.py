@@ -42,14 +42,14 @@ MAT = np.dtype(
 MAT_COMMENTS = {
     "x_first": "mm, of half-channel 0 at y = 0",
     "z_first": "mm, at y = 0",
-    "y_end_first": "mm, where the fibre of half-channel 0 ends near the beam",
-    "length_y": "mm, from there to the SiPM; negative below the beam",
+    "y_end_first": "mm, end near the beam of the fibre of half-channel 0",
+    "length_y": "mm, from that end to the SiPM; negative below the beam",
     "half_pitch": "mm",
     "die_gap": "mm",
     "sipm_pitch": "mm",
     "place": "in the order of zone and x",
-    "falls": "1 where x falls with the channel",
-    "bank": "that reads it",
+    "falls": "1 if x falls with the channel",
+    "bank": "bank of the mat",
 }
 READ_OUT = np.dtype(
     [
@@ -61,7 +61,7 @@ READ_OUT = np.dtype(
 )
 READ_OUT_COMMENTS = {
     "first_mat": "index of the mat of link 0 of each bank",
-    "n_mats": "that each bank reads, one behind the other",
+    "n_mats": "number of consecutive mats of each bank",
     "mat": "at each place, in the order of zone and x",
     "first_place": "of each zone; from 24 on: the number of mats",
 }

@@ -34,8 +34,7 @@ class GecPassthrough(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class OdinEventType(LineType):
-    """Events whose ODIN event type has at least one bit of `mask` (16 bits); never events without a readable ODIN
-    bank."""
+    """Events with at least one bit of `mask` (16 bits) in the ODIN event type; none without a readable ODIN bank."""
 
     input = event
 

@@ -47,15 +47,15 @@ MUON_CELL = Record(
     np.dtype([("tile", "<u4"), ("rows", "<u4"), ("first_row", "<u4"), ("first_pad", "<u4")]),
     {
         "tile": "id",
-        "rows": "y strips that cross an x strip; of any other cell 0",
-        "first_row": "the first of them, a cell",
-        "first_pad": "place of the pad at the first of them; the others follow",
+        "rows": "number of y strips that cross an x strip; 0 for other cells",
+        "first_row": "cell of the first y strip",
+        "first_pad": "place of the pad at the first y strip; the others follow",
     },
 )
 MUON_PLACE = Record(
     "muon_place",
     np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("dx", "<f4"), ("dy", "<f4")]),
-    {"x": "mm, the middle", "dx": "mm, half a size"},
+    {"x": "mm, the middle", "dx": "mm, half size"},
 )
 MUON_GEOMETRY = Record(
     "muon_geometry",
@@ -73,21 +73,21 @@ MUON_GEOMETRY = Record(
     ),
     {
         "read_out": "version of the banks",
-        "first_channel": "of a bank in cell_of_channel",
-        "n_links": "active ones of a stream",
-        "first_word": "of a station in the bit map of cells",
+        "first_channel": "of each bank in cell_of_channel",
+        "n_links": "active links of each stream",
+        "first_word": "of each station in the bit map of cells",
         "place": "of cells, then of the pads of crossed strips",
-        "cell_of_channel": "no_muon_cell for none",
+        "cell_of_channel": "or no_muon_cell",
     },
 )
-"""The muon stations as kernels see them: MuonCells.to_bytes()."""
+"""The muon stations for kernels: MuonCells.to_bytes()."""
 
 FIELD_OF_INTEREST = Record(
     "muon_field_of_interest",
     np.dtype([(name, "<f4", (N_STATIONS, 2 * N_REGIONS)) for name in "abc"]),
     {"a": "by station: x in each region, then y; a + b exp(-c p) half sizes of a hit", "c": "1/GeV"},
 )
-"""The fields of interest as kernels see them: FieldsOfInterest.to_bytes()."""
+"""The fields of interest for kernels: FieldsOfInterest.to_bytes()."""
 
 muon_types = SharedTypes(
     __file__,

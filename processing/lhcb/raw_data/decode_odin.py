@@ -31,8 +31,8 @@ ODIN_DATA = Record(
         "event_type": "bit mask",
         "gps_time_low": "us",
         "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both",
-        "tae_central": "1: the middle crossing of several that were read out together",
-        "tae_half_window": "crossings on either side",
+        "tae_central": "1: the central one of several crossings read out together",
+        "tae_half_window": "number of crossings on either side",
     },
 )
 """Fields of an ODIN bank for kernels and lines; `crossing_type` as protocol.raw_data.odin.CrossingType."""

@@ -1,4 +1,4 @@
-"""The collection of SciFi hits: bounds, shapes and units; the mats as kernels see them."""
+"""The collection of SciFi hits: bounds, shapes and units; the mats for kernels."""
 
 from hltnode.processing.framework.collections import (
     F32,

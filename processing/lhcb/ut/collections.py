@@ -57,10 +57,10 @@ UT_STRIPS = Record(
     np.dtype([(name, "<f4") for name in ("x", "y", "z", "dx", "dy", "dz", "height", "weight")]),
     {
         "x": "mm, of the first strip at y = 0",
-        "y": "mm, of one end of the first strip",
+        "y": "mm, of the first end of the first strip",
         "z": "mm, of the first strip",
         "dx": "mm, from strip to strip",
-        "height": "mm, from that end to the other one",
+        "height": "mm, from the first end to the other one",
         "weight": "12 / pitch^2, 1/mm^2",
     },
 )
@@ -89,18 +89,18 @@ UT_GEOMETRY = Record(
     {
         "group_x": "mm at y = 0, on all strips",
         "layer_z": "mm, the middle",
-        "layer_depth": "mm, how far sectors are from it at most",
+        "layer_depth": "mm, largest distance of sectors from the middle",
         "dx_dy": "of the strips",
         "channel": "LHCbID of the first strip",
         "numbering": "number of the first strip, ut_backwards, ut_descending",
         "first_group": "of each layer",
-        "first_sector": "of each group, and behind the last one the end",
+        "first_sector": "of each group, then the end of the last one",
         "sector_of_lane": "or no_ut_sector",
-        "group_of_x": "the first one that reaches beyond the lower edge of each bin",
-        "sectors_of_y": "those that reach into each bin, counted in their group",
+        "group_of_x": "first group beyond the lower edge of each bin",
+        "sectors_of_y": "sectors that overlap each bin, counted in their group",
     },
 )
-"""The UT as kernels see it, sectors in the order of hits: UtSectorGroups.to_bytes()."""
+"""The UT for kernels, sectors in the order of hits: UtSectorGroups.to_bytes()."""
 UT_TABLES = Record(
     "ut_tables",
     np.dtype(

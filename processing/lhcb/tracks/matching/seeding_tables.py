@@ -50,7 +50,7 @@ X_STEP = Record(
     {
         "tolerance": "mm",
         "inverse_variance": "1/mm^2",
-        "gain": "on what is followed",
+        "gain": "for the followed numbers",
     },
 )
 """One layer, for a given pattern of earlier steps with hits."""
@@ -73,16 +73,16 @@ X_SEARCH = Record(
         ]
     ),
     {
-        "layers": "in the order in which they are tried",
+        "layers": "in the order of the steps",
         "z": "mm, of the first layer",
         "inverse_step": "1/mm, of the distance in z from the first to the last layer",
-        "scale": "that distance over z",
-        "magnet_scale": "that distance over the one from the magnet to the first layer",
+        "scale": "the distance of the layers over z",
+        "magnet_scale": "the distance of the layers over that from the magnet to the first layer",
         "curvature": "1/mm for each mm of the tangent at z = 0",
-        "by_place": "what is followed, of a curve through a pair, by x in the first layer",
+        "by_place": "derivatives of the followed numbers, for a curve through a pair, by x in the first layer",
         "by_slope": "the same by the slope from first to last hit",
         "by_curvature": "the same by the curvature c",
-        "steps": "[pattern of steps that found a hit][step]",
+        "steps": "[pattern of steps with a hit][step]",
     },
 )
 """One of the two searches for hits in the x layers."""
