@@ -40,7 +40,7 @@ __device__ float pv_cumulative(float u)
     return 0.5f + v * (0.5f + e * (0.25f + 0.1875f * e));
 }
 
-/// The bin at a position (in bins), away from the borders so that each bin has neighbours.
+/// The bin at a position (in bins), limited to bins with two neighbours.
 __device__ uint32_t pv_inner_bin(float position)
 {
     constexpr float last = static_cast<float>(pv_bins) - 2.f;

@@ -74,7 +74,7 @@ struct scifi_bank_set {
     {
         for (uint32_t i = threadIdx.x; i < sizeof bits / sizeof bits[0]; i += blockDim.x) bits[i] = 0;
     }
-    /// Returns whether it was there before.
+    /// Returns true if it was already there.
     __device__ bool add(uint32_t number)
     {
         const uint32_t bit = 1u << number % 32u;

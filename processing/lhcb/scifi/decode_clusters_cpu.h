@@ -34,7 +34,7 @@ struct scifi_event_codes {
     {
         const uint32_t before = n;
         bool broken = bank[bank.n_words - 1u].mat() >= n_mats;
-        uint32_t second = 0;  // whether the first word is a second edge
+        uint32_t second = 0;  // true if the first word is a second edge
         for (uint32_t mat = 0; mat < n_mats; ++mat) end[mat] = static_cast<uint16_t>(before);
         for (uint32_t i = 0; i < bank.n_words && !broken && has_room(); i += scifi_words_at_once)
             broken = write_words(bank, i, second, n_mats, end);

@@ -36,7 +36,7 @@ HLT_KERNEL(velo_estimate_input_size)
         if (threadIdx.x == 0) p.velo_clusters.bound[event] = p.velo_clusters.super_pixel_bound[event] = 0;
         return;
     }
-    __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
+    __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, flag of a broken bank
     __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;
     __syncthreads();

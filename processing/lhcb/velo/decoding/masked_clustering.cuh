@@ -29,7 +29,7 @@ namespace hlt {
 
 /// Places in a stretch of the table. A stretch begins at a multiple of this number. The densest simulated events fill
 /// 19 of 32 places. The order of insertions does not change the set of occupied places, nor whether a stretch is full.
-/// A search that passes as many occupied places as two stretches have has passed a full stretch.
+/// A search that passes 2 table_stretch occupied places has passed a full stretch.
 constexpr uint32_t table_stretch = 32;
 
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
@@ -64,7 +64,7 @@ struct super_pixel_table {
         return false;
     }
 
-    /// Whether every place of the stretch that begins at `begin` is occupied.
+    /// True if every place of the stretch that begins at `begin` is occupied.
     __device__ bool is_full(uint32_t begin) const
     {
         uint32_t at = begin;

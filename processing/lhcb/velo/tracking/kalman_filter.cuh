@@ -79,7 +79,7 @@ __device__ void kalman_fit_line(const Hits& hits, kalman_line<Hits::width>& line
     float sz[width] = {}, szz[width] = {}, sx[width] = {}, sxz[width] = {};
     float sy[width] = {}, syz[width] = {};
 #pragma unroll 2
-    for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 adds nothing
+    for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 contributes 0
         for (uint32_t t = 0; t < width; ++t) {
             const bool there = hits.has(k, t);
             const kalman_hit first = hits.at(0, t), hit = hits.at(k, t);

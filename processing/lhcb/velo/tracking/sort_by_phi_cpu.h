@@ -11,7 +11,7 @@
 
 namespace hlt {
 
-// Words in a register: eight with AVX-512, four with AVX2, else two.
+// Words in a register: eight with AVX-512, four with AVX2, otherwise two.
 #if defined(HLT_AVX512)
 constexpr uint32_t n_sort_lanes = 8;
 #define HLT_SORT_PAIRS 1, 0, 3, 2, 5, 4, 7, 6
@@ -95,7 +95,7 @@ inline __attribute__((always_inline)) sort_lanes moved_up(const sort_lanes& befo
 #undef HLT_SORT_MOVED
 
 /// Exchange each word of even number with the next one if they are out of order, then each of odd number. n_sort_lanes
-/// words behind the last one are not less.
+/// words behind the last one must not be less.
 inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
 {
     sort_lanes before, mine;

@@ -16,7 +16,7 @@ struct alignas(8) open_track {
     uint32_t state;
 };
 
-/// Its state: index of the track or seed, whether it is a track yet, pairs skipped since the last hit.
+/// Its state: index of the track or seed, a bit for a track, pairs skipped since the last hit.
 constexpr uint32_t open_index_mask = 0xffff;
 constexpr uint32_t open_is_track = 1u << 16;
 constexpr uint32_t open_shares = 1u << 17;
@@ -27,7 +27,7 @@ constexpr uint32_t open_skipped_unit = 1u << 18;
 /// phi wraps.
 struct downstream_hits {
     event_column<uint16_t> hit;
-    event_column<hit_point> points;  // of all hits; behind the last one stands a point through which no line goes
+    event_column<hit_point> points;  // of all hits, then a point through which no line goes
     uint32_t no_point;               // its index
 
     __device__ hit_point operator[](uint32_t place) const { return points[hit[place]]; }
@@ -70,7 +70,7 @@ struct triplet_scratch {
     // For the middle hit of each thread:
     uint32_t places[max_block_size];               // place of its first partner; above the hit
     uint32_t best[max_block_size];                 // lowest rank of its lines: bits of the scatter, then the partner
-    uint8_t lines[max_block_size * max_partners];  // of each warp, one behind the other: middle hit and partner
+    uint8_t lines[max_block_size * max_partners];  // consecutive for each warp: middle hit and partner
 };
 
 /// Call `keep(i, hit)` for each of n hits that no track uses, in order, with i counting from 0. Returns their number.
