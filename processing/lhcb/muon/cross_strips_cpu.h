@@ -18,10 +18,10 @@ inline void prefetch_place(const muon_place& place)
 /// The active cells, in order, and the first cell of each word.
 struct muon_cell_list {
     uint16_t cell[32u * muon_cell_words];
-    uint16_t rank[muon_cell_words];  // words with cells
+    uint16_t rank[muon_cell_words];  // only set for words with cells
     uint32_t n = 0;
 
-    /// Also prefetches their entries in the tables.
+    /// List the cells, and prefetch their entries in the tables.
     void fill(const muon_geometry& geometry, const uint32_t* lit, const uint32_t* crossed, uint32_t n_words)
     {
         for (uint32_t base = 0; base < n_words; base += n_wide) {

@@ -8,7 +8,7 @@
 
 namespace hlt {
 
-/// First and last place of the codes of each mat, by mat index.
+/// Start and end of the codes of each mat, by mat index.
 struct scifi_runs {
     uint16_t begin[n_scifi_mat_indices];
     uint16_t end[n_scifi_mat_indices];

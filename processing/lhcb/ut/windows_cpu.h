@@ -114,7 +114,7 @@ class ut_window_filler {
 
     void add_ranges(ut_track_batch& batch, uint32_t begin, uint32_t end, uint32_t i, uint32_t layer)
     {
-        // Two hits at once, without a branch; one or both may be outside.
+        // Two ranges in each turn, without a branch; the first or the second may be empty.
         do {
             if (n_ranges_ + 2u > max_ranges_) take_ranges(batch);
             const uint32_t middle = begin + ut_stride;
