@@ -116,7 +116,7 @@ class MuonCells:
 
 
 def _number(channels: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The tile of each cell (0 where there is none), and the first word of each station."""
+    """The tile of each cell (0 for an unused number), and the first word of each station."""
     tile = np.zeros(MAX_CELLS, np.uint32)
     first_word = np.zeros(N_STATIONS + 1, np.uint32)
     known = np.unique(channels[channels != 0])

@@ -62,7 +62,7 @@ _Grid = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def tiles_of_addresses() -> tuple[NDArray[np.uint32], ...]:
-    """The tile id of each address of each bank, 0 where there is none."""
+    """The tile id of each address of each bank, or 0."""
     banks = []
     for bank, n_addresses in enumerate(ADDRESSES_OF_BANKS):
         boards = np.zeros((n_addresses // BOARD_ADDRESSES, BOARD_ADDRESSES), np.uint32)

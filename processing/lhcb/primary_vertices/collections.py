@@ -54,7 +54,7 @@ seed_z = pv_seeds.column("z", F32)
 """[event][64], mm, ascending."""
 seed_count = pv_seeds.per_event("count", U32)
 fitted = pv_seeds.column("fitted", PRIMARY_VERTEX)
-"""[event][64], one for each seed; n_tracks is 0 where the fit was rejected."""
+"""[event][64], one for each seed; n_tracks is 0 if the fit was rejected."""
 
 pvs = Collection(
     "pvs",

@@ -182,7 +182,7 @@ __device__ void pv_mark_seeds(const uint32_t* histogram, pv_threshold threshold,
     bool marked = false;
     uint32_t content = top;
     for (uint32_t bin = begin; content > threshold.at(bin); content = histogram[++bin]) {
-        const bool split = min_of(content, top) > bottom + min_dip;  // none where the highest bin is the lowest too
+        const bool split = min_of(content, top) > bottom + min_dip;  // none if the highest bin is also the lowest
         if (split) {
             if (first_peak == pv_bins) first_peak = highest;
             if (before_lowest - before_part > min_integral) {

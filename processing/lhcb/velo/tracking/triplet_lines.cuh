@@ -30,7 +30,7 @@ struct velo_hits {
     event_column<const float> x, y, z;
     event_column<const int16_t> phi;
     event_column<uint32_t> used;     // by a track
-    event_column<hit_point> points;  // the same once more
+    event_column<hit_point> points;  // copy of the hits in one column
     event_column<const uint16_t> phi_bin_offset;
     event_column<const uint32_t> module_pair_offset;
 
