@@ -20,7 +20,8 @@ LINT_IMPORTS = PYTHONPATH=build/typecheck:$$($(BIN)/python -c "import sysconfig;
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
-MAKE_TEST = --hypothesis-profile make-test --durations 30
+# The cost by folder is printed at the end.
+MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report
 
 .PHONY: demo install test test-all soak attacks alerts check imports docs format bench gpu headers reference lock deb chart systemd clean
 

@@ -1,10 +1,10 @@
 """`python -m benchmarks [NAME ...] [--json FILE]`: run the benchmarks and print ratios against named baselines.
 
-FILE gets the main figures of those that name some, by the benchmark or what it calls them.
+FILE gets the main figures of the benchmarks that have some, by the name of the benchmark or of the figure.
 
-Three have reports of their own: `python -m benchmarks cpu` compares the CPU back end with that of another revision
-(cpu/), `python -m benchmarks device_code` counts what kernels cost on a GPU, without one (device_code.py), and
-`python -m benchmarks gpu` measures on one (gpu/).
+Three have their own reports. `python -m benchmarks cpu` compares the CPU back end with another revision (cpu/). `python
+-m benchmarks device_code` counts the cost of kernels on a GPU without using one (device_code.py). `python -m benchmarks
+gpu` measures on a GPU (gpu/).
 """
 
 import argparse

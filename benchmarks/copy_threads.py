@@ -1,8 +1,8 @@
-"""What the event loop does for each frame that lies in its socket: with threads that copy, against one that does all.
+"""Cost of a queued frame for the event loop: with copy threads, against one thread that does everything.
 
-The frames of a MEP are queued first, in this process, so that neither a feeder nor TCP is measured: then all are taken,
-checked and copied to their places. The time of the event loop bounds what a node receives, however many processors it
-has. Its processor time says what is left to it even where the threads find no processor.
+The frames of a MEP are queued first, in this process, so neither a feeder nor TCP is measured. Then all frames are
+read, checked and copied to their slots. The time of the event loop limits the rate of a node, with any number of
+processors. Its processor time shows its own work even if the threads find no processor.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ SECOND = 10**9
 
 
 class Readout:
-    """A socket, a handler and a builder whose slots are free again when they are sealed."""
+    """A socket, a handler and a builder that frees slots when they are sealed."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], n_sources: int, copy_threads: int) -> None:
         slots = SlotLimits(input_bytes=MEP_BYTES, events=EVENTS, meps=1, fragments=n_sources, mep_bytes=MEP_BYTES)
@@ -85,9 +85,9 @@ class Readout:
                 self.carry_out(self.builder.handle(now_ns, MepsAcknowledged(built)))
 
     def take(self, frames: Sequence[bytes]) -> tuple[float, float]:
-        """Take a MEP; returns seconds and processor time of this thread for each frame."""
+        """Read a MEP; returns seconds and processor time of this thread per frame."""
         for frame in frames:
-            # A copy, so that the message is released here as one that came over TCP.
+            # A copy: releasing the message then costs as much as for one from TCP.
             self.feeder.send(frame)
         built = self.counters.fragments_built
         began, cpu_began = time.perf_counter(), time.thread_time()
@@ -119,7 +119,7 @@ def frames_of_a_mep(frame_bytes: int, n_sources: int, mep: int) -> list[bytes]:
 
 
 async def measure(frame_bytes: int) -> dict[int, tuple[float, float]]:
-    """Median seconds and processor time for each frame, by the number of threads."""
+    """Median seconds and processor time per frame, by the number of threads."""
     n_sources = N_SOURCES[frame_bytes]
     with zmq.Context() as context:
         readouts = {threads: Readout(context, n_sources, threads) for threads in THREADS}
@@ -135,7 +135,7 @@ async def measure(frame_bytes: int) -> dict[int, tuple[float, float]]:
 
 
 def run(_shared: Path) -> Iterator[Result]:
-    """One thread and several in turn, for frames of each size."""
+    """One thread and several threads in turn, for each frame size."""
     keep_heap()
     for frame_bytes in N_SOURCES:
         found = asyncio.run(measure(frame_bytes))

@@ -1,11 +1,11 @@
-"""What the kernels cost on a GPU, counted without one: `python -m benchmarks device_code [--json FILE]`.
+"""Counts the cost of kernels on a GPU without using one: `python -m benchmarks device_code [--json FILE]`.
 
 The kernels' PTX is executed on the seven real events (tests/ptx), from retina clusters and from super-pixels, with the
-block sizes of production; NVRTC's ptxas says what they take of a multiprocessor. A count is no time: instructions of
-PTX become more or fewer instructions of the machine (a division about ten, a conversion of an address none), which the
-disassembler counts where it is installed. What each kernel must read and write, and how many events per second the
-memory of a GPU allows, is counted too. The dense event has the clusters of all seven; of a sequence with a global
-event cut on them it is the largest of the seven. An estimate of events per second follows (estimate.py).
+block sizes of production; NVRTC's ptxas gives their resources of a multiprocessor. A count is not a time: a PTX
+instruction becomes several or no machine instructions (a division about ten, a conversion of an address none); the
+disassembler counts them if it is installed. The report also gives the bytes that each kernel must read and write, and
+the event rate that the memory of a GPU allows. The dense event has the clusters of all seven; for a sequence with a
+global event cut it is the largest of the seven. An estimate of events per second follows (estimate.py).
 """
 
 import argparse
@@ -35,21 +35,21 @@ from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
 Report = Mapping[str, Any]
-"""Kernels and their total, as they stand in the JSON file."""
+"""Kernels and their total, as in the JSON file."""
 
 COUNTED_FOR = "90"
-"""The architecture whose PTX is executed."""
+"""Architecture of the executed PTX."""
 
 
 class DeviceCode:
-    """The kernels as they are compiled for GPUs."""
+    """The kernels, compiled for GPUs."""
 
     def __init__(self, sequence: str = "velo") -> None:
         self._sequence = sequence
         nvrtc = nvrtc_of(CUDA_VERSION)
         nvdisasm = disassembler()
         self._machine_instructions: Mapping[str, int] = {}
-        """Of each kernel; empty without a disassembler."""
+        """Machine instructions of each kernel; empty without a disassembler."""
         if nvdisasm is not None:
             cubin = compile_kernels(nvrtc, CHAIN.kernels, int(COUNTED_FOR))
             self._machine_instructions = machine_instructions(nvdisasm, cubin)
@@ -59,7 +59,7 @@ class DeviceCode:
         }
 
     def costs(self, mep: EncodedMep, geometry: VeloGeometry | Path) -> dict[str, KernelCost]:
-        """Means over the events of a MEP. Raises RuntimeError where results are not those of the CPU."""
+        """Means over the events of a MEP. Raises RuntimeError if results differ from those of the CPU."""
         machine = machine_of(self._module)
         launcher = PtxLauncher(machine)
         if wrong := reference_of(mep, geometry, self._sequence).differences(
@@ -69,7 +69,7 @@ class DeviceCode:
         return launcher.costs(mep.n_events)
 
     def describe(self, algorithm: Algorithm, cost: KernelCost, dense: KernelCost) -> dict[str, Any]:
-        """One kernel as it stands in the JSON file; what depends on the architecture is that of sm_90."""
+        """One kernel, as in the JSON file; values that depend on the architecture are for sm_90."""
         targets = {}
         for architecture, multiprocessor in MULTIPROCESSORS.items():
             used = self.resources[architecture][algorithm.name]
@@ -167,7 +167,7 @@ def print_report(name: str, report: Mapping[str, Any], console: Console) -> None
 
 
 def print_bytes(name: str, report: Mapping[str, Any], console: Console) -> None:
-    """One table: what each kernel has to move, and what the memory of GPUs allows."""
+    """One table: bytes that each kernel must move, and the limits from the memory of GPUs."""
     table = Table(
         *("kernel", "KiB read", "KiB written", "share", "constants, KiB a batch", "KiB moved by all accesses"),
         "KiB of local memory",
@@ -190,7 +190,10 @@ def print_bytes(name: str, report: Mapping[str, Any], console: Console) -> None:
 
 
 def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
-    """Kernels and their total for each encoding of the seven real events. Raises RuntimeError for what is missing."""
+    """Kernels and their total for each encoding of the seven real events.
+
+    Raises RuntimeError for missing tools or events.
+    """
     try:
         device_code = DeviceCode(sequence)
     except pytest.skip.Exception as missing:
@@ -212,8 +215,8 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
 def main(arguments: Sequence[str], shared: Path) -> None:
     """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="where the figures go")
-    parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="which one; velo if not given")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the figures")
+    parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="the sequence; default: velo")
     options = parser.parse_args(arguments)
     reports = count(shared, options.sequence)
     console = Console(width=220)

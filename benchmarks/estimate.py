@@ -1,13 +1,13 @@
-"""An estimate, no measurement: how many events per second a GPU takes, from the counts of device_code.py.
+"""Estimates, not measures, the events per second of a GPU from the counts of device_code.py.
 
-A kernel is as slow as the slowest of three things. *Issue*: the schedulers start one instruction of a warp per cycle at
-most. *Latency*: a warp starts its next instruction when the one before has gone far enough, and the number of warps is
-limited (occupancy). *Memory*: what is moved, over the bandwidth. Kernels of a batch run one after the other, so that
-their times add up; the copy of the events to the device goes on beside them and is a bound of its own.
+The slowest of three bounds gives the time of a kernel. *Issue*: the schedulers start at most one warp instruction per
+cycle. *Latency*: a warp starts its next instruction after a latency, and the number of warps is limited (occupancy).
+*Memory*: moved bytes over bandwidth. Kernels of a batch run one after the other, so their times add up. The copy of the
+events to the device runs in parallel and is a separate bound.
 
-`SLOW` and `FAST` are two sets of assumptions between which the truth is expected; the section "Estimate" of
-docs/performance/gpu-device-code.md says why. Not in either: starts of kernels (about 2 µs each, in batches of thousands
-of events), blocks that wait for the densest event of a batch, other work on the device.
+`SLOW` and `FAST` are two sets of assumptions that should enclose the truth; the section "Estimate" of
+docs/performance/gpu-device-code.md explains them. Neither includes starts of kernels (about 2 µs each, in batches of
+thousands of events), blocks that wait for the densest event of a batch, or other work on the device.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ SECTOR_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What is known of a GPU."""
+    """Known properties of a GPU."""
 
     name: str
     architecture: str
@@ -30,13 +30,13 @@ class Gpu:
     schedulers: int
     """Of each multiprocessor."""
     warps: int
-    """Most warps of a multiprocessor."""
+    """Maximum number of warps of a multiprocessor."""
     clock_hz: float
     memory_bytes_per_s: float
 
 
 H100 = Gpu("H100 SXM", "sm_90", 132, 4, 64, 1.7e9, 3.35e12)
-"""NVIDIA, "NVIDIA H100 Tensor Core GPU Architecture" (2022), table 3; a clock that is held under load."""
+"""NVIDIA, "NVIDIA H100 Tensor Core GPU Architecture" (2022), table 3; a clock that it sustains under load."""
 
 MEMORY_BYTES_PER_S: Mapping[str, float] = {"H100": H100.memory_bytes_per_s, "A5000": 768e9}
 """NVIDIA, "NVIDIA RTX A5000" (datasheet, 2021): 24 GB of GDDR6."""
@@ -44,26 +44,25 @@ MEMORY_BYTES_PER_S: Mapping[str, float] = {"H100": H100.memory_bytes_per_s, "A50
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What is not known."""
+    """Assumptions."""
 
     name: str
     issue_share: float
-    """Of the cycles of a scheduler that start an instruction, where enough warps are ready."""
+    """Fraction of the cycles in which a scheduler starts an instruction, if enough warps are ready."""
     machine_per_ptx: float
-    """Instructions of the machine for each of PTX, where no disassembler has counted them."""
+    """Machine instructions per PTX instruction, without a disassembler that counts them."""
     dependent_cycles: float
-    """From one instruction of a warp to its next, arithmetic and shared memory together."""
+    """Cycles from one instruction of a warp to the next, for arithmetic and shared memory."""
     global_cycles: float
-    """The same behind an access to global memory."""
+    """Cycles after an access to global memory."""
     barrier_cycles: float
-    """That a warp waits at a barrier."""
+    """Cycles that a warp waits at a barrier."""
     moves_whole_sectors: bool
-    """Whether all sectors come from the memory of the device, or each used byte once and the rest from caches."""
+    """Whether all sectors come from device memory; otherwise each used byte comes once, the rest from caches."""
     shares_blocks_of_meps: bool
-    """Whether MEPs have an event for each thread of the kernels with a block for each MFP, so that the block serves all
-    of them."""
+    """Whether MEPs have an event for each thread of kernels with one block per MFP, so that all threads work."""
     host_bytes_per_s: float
-    """Copy to the device."""
+    """Bandwidth of the copy to the device."""
 
 
 SLOW = Assumptions("slow", 0.5, 1.5, 8, 260, 60, True, False, 22e9)
@@ -72,7 +71,7 @@ FAST = Assumptions("fast", 0.8, 1.0, 4, 40, 20, False, True, 50e9)
 
 @dataclass(frozen=True, slots=True)
 class KernelEstimate:
-    """Seconds per event by each bound."""
+    """Seconds per event from each bound."""
 
     issue: float
     latency: float
@@ -80,18 +79,18 @@ class KernelEstimate:
 
     @property
     def seconds(self) -> float:
-        """Of the bound that holds."""
+        """Seconds per event of the largest bound."""
         return max(self.issue, self.latency, self.memory)
 
     @property
     def bound(self) -> str:
-        """Its name."""
+        """Name of the largest bound."""
         return max(("issue", "latency", "memory"), key=lambda name: float(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Of a chain, per event."""
+    """Estimate for a chain, per event."""
 
     kernels: Mapping[str, KernelEstimate]
     copy: float
@@ -99,18 +98,21 @@ class Estimate:
 
     @property
     def kernel_seconds(self) -> float:
-        """Of all kernels, one after the other."""
+        """Seconds per event of all kernels, one after the other."""
         return sum(kernel.seconds for kernel in self.kernels.values())
 
     @property
     def events_per_second(self) -> float:
-        """Kernels and copies of different slots at the same time."""
+        """Rate with kernels and copies of different slots at the same time."""
         return 1 / max(self.kernel_seconds, self.copy)
 
 
 def bandwidth_floor(report: Mapping[str, Any]) -> dict[str, float]:
-    """Events per second of each GPU that its memory allows: no fewer bytes can be moved where each kernel reads what it
-    needs once and writes what it makes once, and nothing stays in a cache from one kernel to the next."""
+    """Events per second that the memory of each GPU allows.
+
+    It assumes that each kernel reads its inputs once and writes its outputs once, and that no data stay in a cache from
+    one kernel to the next.
+    """
     moved = report["total"]["read_bytes"] + report["total"]["written_bytes"]
     return {name: bytes_per_s / moved for name, bytes_per_s in MEMORY_BYTES_PER_S.items()}
 

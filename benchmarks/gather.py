@@ -1,8 +1,8 @@
-"""Gathering of accepted events: from the MEP in its slot to MDF records with reports, as the gathering thread does it.
+"""Gathering of accepted events by the gathering thread: from the MEP in its slot to MDF records with reports.
 
-Three of a hundred events are accepted; of real ones also all. The baseline copies as many bytes at once, with memcpy;
-everything is processor time of this process, with the heap of a node. Further rows have checksums, and the write to a
-file, as the output thread does it.
+3 % of the events are accepted; for real events also all. The baseline copies the same number of bytes with one memcpy.
+All times are processor times of this process, with the heap of a node. Further rows add checksums, and the write to a
+file of the output thread.
 """
 
 import os
@@ -29,7 +29,7 @@ RUNS = 9
 LEAST_SECONDS = 0.02
 TARGET_RATE = 20_000
 HEADLINE = 1000
-"""Events per MEP of the figures in the JSON file."""
+"""Events per MEP for the figures in the JSON file."""
 
 
 class Gathering:
@@ -42,7 +42,7 @@ class Gathering:
         self._mep = mep
         self._buffer = memoryview(mep.data.data)
         lines = np.zeros((n, line_words(LINES)), np.uint32)
-        # Spread over the MEP, as decisions are.
+        # Spread over the MEP, like real decisions.
         self.kept = np.sort(np.random.default_rng(1).permutation(n)[: max(1, int(fraction * n))]).astype(np.int64)
         lines[self.kept, 0] = 5
         counts = np.full((n, len(COLLECTIONS)), 30, np.uint32)
@@ -56,7 +56,7 @@ class Gathering:
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
-    """Processor time of one call, from as many as take a while."""
+    """Processor time of one call, averaged over enough calls."""
     calls, begin = 0, time.process_time()
     while (elapsed := time.process_time() - begin) < LEAST_SECONDS:
         work()
@@ -65,13 +65,13 @@ def cpu_seconds(work: Callable[[], object]) -> float:
 
 
 def encode_and_write(gathering: Gathering, descriptor: int) -> None:
-    """Gather, and write to a file from its beginning."""
+    """Gather, and write to the start of a file."""
     os.lseek(descriptor, 0, os.SEEK_SET)
     os.write(descriptor, gathering.encode().data)
 
 
 def rows(mep: ReadoutMep, *, all_too: bool) -> Iterator[Result]:
-    """Gathering alone, with checksums, with the file, and of all events."""
+    """Gathering alone, with checksums, with the file, and for all events."""
     plain, summed = Gathering(mep), Gathering(mep, checksums=True)
     with tempfile.TemporaryFile() as file:
         ways: list[tuple[str, Gathering, Callable[[], object]]] = [
@@ -98,7 +98,7 @@ def rows(mep: ReadoutMep, *, all_too: bool) -> Iterator[Result]:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Real and simulated MEPs of all sizes."""
+    """Measure real and simulated MEPs of all sizes."""
     keep_heap()
     for n_events in EVENTS_PER_MEP:
         yield from rows(real_mep(shared, n_events), all_too=True)
@@ -106,6 +106,6 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """The figures of real events in MEPs of `HEADLINE`."""
+    """The figures of real events in MEPs of `HEADLINE` events."""
     found = next(r for r in results if r.name.startswith("real") and f"{HEADLINE:,} events per MEP (" in r.name)
     return {"events_per_core_second": found.value, "ratio": found.ratio}

@@ -1,10 +1,9 @@
-"""From the first fragment of a MEP to its decision, stage by stage, at half the greatest rate that the node reaches.
+"""Latency from the first fragment of a MEP to its decision, by stage, at half the maximum rate of the node.
 
-The node is a process of its own, `hltnode serve` on the CPU, all cores, with the VELO chain and a line that keeps three
-events in a hundred; its batches have 64 events, which are one MEP each. `hltnode replay` feeds it, over tcp or shared
-memory: first as fast as it takes them, then at half of that rate. The times are the node's own metrics
-(`hltnode_mep_latency_seconds`, `hltnode_mep_stage_seconds`), of what it decided in between; quantiles are interpolated
-in a bucket.
+The node is a separate process, `hltnode serve` on all CPU cores, with the VELO chain and a line that keeps 3 % of the
+events; a batch is one MEP of 64 events. `hltnode replay` feeds it over tcp or shared memory: first at the maximum rate,
+then at half of it. The times are the metrics of the node (`hltnode_mep_latency_seconds`, `hltnode_mep_stage_seconds`)
+for this period; quantiles are interpolated within a bucket.
 """
 
 import os
@@ -41,28 +40,28 @@ MS = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A histogram of the node: upper bounds, what is at or below each of them, and the sum of all values."""
+    """A histogram of the node: upper bounds, number of values up to each bound, and sum of all values."""
 
     bounds: NDArray[np.float64]
     below: NDArray[np.float64]
     total: float
 
     def since(self, before: "Counted") -> "Counted":
-        """What was counted since then."""
+        """The difference to an earlier histogram."""
         return Counted(self.bounds, self.below - before.below, self.total - before.total)
 
     @property
     def n(self) -> float:
-        """How many values there are."""
+        """Number of values."""
         return float(self.below[-1])
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Mean of the values."""
         return self.total / self.n
 
     def quantile(self, fraction: float) -> float:
-        """A value that this fraction of all do not exceed; the last bound for what is above it."""
+        """The quantile of this fraction; the last bound for values above it."""
         rank = fraction * self.n
         bucket = min(bisect_left(self.below, rank), len(self.bounds) - 2)
         low = 0.0 if bucket == 0 else float(self.bounds[bucket - 1])
@@ -72,14 +71,14 @@ class Counted:
 
 
 class ServedNode:
-    """A node that runs."""
+    """A running node."""
 
     def __init__(self, to: str, control: int, http: int) -> None:
         self.endpoints = ("--to", to, "--control", f"tcp://127.0.0.1:{control}")
         self._http = http
 
     def times(self) -> dict[str, Counted]:
-        """Latency of MEPs since the start, whole and by stage."""
+        """Latency of MEPs since the start, total and by stage."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._http}/metrics", timeout=30) as page:
             text = page.read().decode()
         buckets: dict[str, dict[float, float]] = {stage: {} for stage in (WHOLE, *MepStage)}
@@ -98,7 +97,7 @@ class ServedNode:
         }
 
     def wait_for_start(self, running: "subprocess.Popen[bytes]") -> None:
-        """Return when it takes feeders. Raises RuntimeError if it does not come to that."""
+        """Return when the node accepts feeders. Raises RuntimeError if it does not start."""
         end = time.monotonic() + START_SECONDS
         while (status := status_of(self._http)) is None or status["state"] != "running":
             if running.poll() is not None or time.monotonic() > end:
@@ -106,7 +105,7 @@ class ServedNode:
             time.sleep(0.2)
 
     def processed(self) -> int:
-        """Events with a decision. Raises RuntimeError if the node does not answer."""
+        """Number of events with a decision. Raises RuntimeError if the node does not answer."""
         status = status_of(self._http)
         if status is None:
             raise RuntimeError("the node does not answer")
@@ -144,7 +143,7 @@ port = {http}
 
 
 def fed(node: ServedNode, events: Path, run_number: int, rate: str, seconds: float) -> tuple[float, dict[str, Counted]]:
-    """Feed the node at a rate; returns the events per second that it decided, and their times."""
+    """Feed the node at a rate; returns its decided events per second, and the times."""
     feed = ("replay", events, *node.endpoints, "--loop", "--rate", rate, "--run", run_number)
     with process(*feed, "--events-per-mep", EVENTS_PER_MEP):
         end = time.monotonic() + START_SECONDS
@@ -161,7 +160,7 @@ def fed(node: ServedNode, events: Path, run_number: int, rate: str, seconds: flo
 
 
 def measured(directory: Path, geometry: Path, events: Path, way: str) -> tuple[float, float, dict[str, Counted]]:
-    """Greatest rate of a node, the rate at which it was measured, and its times at that."""
+    """Maximum rate of a node, the rate of the measurement, and the times at that rate."""
     data, control, decisions, http = free_ports(4)
     config = write_config(directory, geometry, data, control, decisions, http)
     with process("serve", "--config", config) as running:
@@ -180,7 +179,7 @@ def simulated_events(path: Path) -> None:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Simulated events, then the real ones, over tcp and shared memory."""
+    """Measure simulated events, then real events, over tcp and shared memory."""
     geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         for sample in ("simulated", "real"):
@@ -211,7 +210,7 @@ def _results(name: str, greatest: float, rate: float, times: dict[str, Counted])
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """Quantiles of the worse of the samples over tcp, and those and the means of the stages of each, in ms."""
+    """Quantiles of the slower sample over tcp; quantiles and means of the stages of each sample; in ms."""
     values = {result.name: result.value for result in results}
     samples = sorted({name.partition(":")[0] for name in values})
     figures: dict[str, object] = {

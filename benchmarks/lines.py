@@ -1,7 +1,7 @@
-"""The selection lines in the sequence that they decide for: their part of the time, with the menu and with 100 lines.
+"""The fraction of the time of a sequence that its selection lines take, with the menu and with 100 lines.
 
-Processor time of each kernel on one thread, on the real events; the sequences are measured in turn. Lines beyond those
-of the menu are of its types, with other cuts.
+The times are processor times of each kernel on one thread, for the real events; the sequences are measured in turn.
+Lines beyond the menu have its types, with other cuts.
 """
 
 import statistics
@@ -25,7 +25,7 @@ N_LINES = 100
 MEPS = 8
 TURNS = 9
 TARGET = 50.0
-"""Time of all kernels, in that of the lines: these are to take less than 2 %."""
+"""Minimum ratio of the time of all kernels to that of the lines: lines must take less than 2 %."""
 
 
 def run(shared: Path) -> Iterator[Result]:
@@ -56,12 +56,12 @@ def measured(name: str, geometry: Path, meps: list[EncodedMep]) -> Iterator[Resu
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """The part of all kernels that the lines take (%), by sequence and lines."""
+    """The fraction of all kernels that the lines take (%), by sequence and lines."""
     return {result.name: 100.0 / result.ratio for result in results if result.ratio}
 
 
 def many_lines(name: str, n: int) -> TriggerConfig:
-    """A configuration with n lines: those of the menu, and more of them with other cuts."""
+    """A configuration with n lines: those of the menu, and copies with other cuts."""
     menu = CHAIN.menu.of(name)
     more = (_with_other_cuts(line, round_ // len(menu) + 1) for round_, line in zip(count(), cycle(menu), strict=False))
     types = (*menu, *islice(more, max(0, n - len(menu))))[:n]
@@ -69,7 +69,7 @@ def many_lines(name: str, n: int) -> TriggerConfig:
 
 
 def _with_other_cuts(line: LineType, number: int) -> LineType:
-    """The line with each of its cuts looser or tighter."""
+    """The line with all cuts looser or tighter."""
     cuts: dict[str, Any] = {
         cut.name: getattr(line, cut.name) * (1.0 + 0.03 * number)
         for cut in fields(line)

@@ -1,4 +1,4 @@
-"""How many instructions of the machine the kernels have, by NVIDIA's disassembler, where it is installed."""
+"""Number of machine instructions of kernels, from NVIDIA's disassembler if it is installed."""
 
 import importlib.util
 import re
@@ -12,7 +12,7 @@ _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]
 
 
 def disassembler() -> Path | None:
-    """nvdisasm of a CUDA toolkit, or of the wheel nvidia-cuda-nvdisasm."""
+    """Path of nvdisasm, from a CUDA toolkit or from the wheel nvidia-cuda-nvdisasm."""
     installed = shutil.which("nvdisasm")
     if installed is not None:
         return Path(installed)
@@ -22,7 +22,7 @@ def disassembler() -> Path | None:
 
 
 def machine_instructions(nvdisasm: Path, cubin: bytes) -> dict[str, int]:
-    """Instructions of each kernel, without those that fill up its end. Raises RuntimeError if it cannot be read."""
+    """Number of instructions of each kernel, without padding at its end. Raises RuntimeError if nvdisasm fails."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
@@ -33,7 +33,7 @@ def machine_instructions(nvdisasm: Path, cubin: bytes) -> dict[str, int]:
 
 
 def count_instructions(listing: str) -> dict[str, int]:
-    """Of each kernel in what nvdisasm has printed."""
+    """Number of instructions of each kernel in the output of nvdisasm."""
     counts: dict[str, int] = {}
     kernel = ""
     for line in listing.splitlines():

@@ -1,4 +1,4 @@
-"""Medians and ratios: how every benchmark of hltnode measures and reports."""
+"""Medians and ratios, the common form of all benchmarks of hltnode."""
 
 import statistics
 import time
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One measured figure; `ratio` compares it with `baseline`, `target` is what the ratio should reach."""
+    """One measured figure; `ratio` compares it with `baseline`, and `target` is the target of the ratio."""
 
     name: str
     value: float
@@ -19,7 +19,7 @@ class Result:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is reached; None without a target."""
+        """True if the target is reached; None without a target."""
         return None if self.target is None or self.ratio is None else self.ratio >= self.target
 
 
@@ -39,9 +39,9 @@ def alternating_medians(first: Callable[[], float], second: Callable[[], float],
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Items per second, and what one costs in processor time of the whole process, its I/O threads included (µs).
+    """Items per second, and processor time per item of the whole process, I/O threads included (µs).
 
-    On a machine that others use the rate depends on them; the processor time hardly does.
+    On a shared machine, other work affects the rate, but hardly the processor time.
     """
 
     per_second: float
@@ -49,20 +49,20 @@ class Throughput:
 
 
 class Stopwatch:
-    """Started when it is made."""
+    """A stopwatch that starts at its creation."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter(), time.process_time()
 
     def throughput(self, items: int) -> Throughput:
-        """Of this number of items since the start."""
+        """The cost of this number of items since the start."""
         seconds, cpu = time.perf_counter() - self._began[0], time.process_time() - self._began[1]
         return Throughput(items / seconds, cpu / items * 1e6)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Medians of two measurements that were taken in turn, and the medians of the ratios of each turn.
+    """Medians of two measurements taken in turn, and the medians of the ratios per turn.
 
     A ratio above 1 says that the second is better: more per second, or less processor time.
     """
@@ -74,7 +74,7 @@ class Comparison:
 
 
 def in_turn(measures: Sequence[Callable[[], Throughput]], runs: int) -> list[list[Throughput]]:
-    """Results by measure and turn, after one warm-up of all; every other turn has the reverse order."""
+    """Results by measure and turn, after one warm-up of all; every other turn runs in reverse order."""
     for measure in measures:
         measure()
     taken: list[list[Throughput]] = [[] for _ in measures]
@@ -86,7 +86,7 @@ def in_turn(measures: Sequence[Callable[[], Throughput]], runs: int) -> list[lis
 
 
 def compare(first: Sequence[Throughput], second: Sequence[Throughput]) -> Comparison:
-    """Two that were measured in the same turns."""
+    """Compare two measurements of the same turns."""
     pairs = list(zip(first, second, strict=True))
     return Comparison(
         _medians(first),

@@ -1,10 +1,11 @@
-"""How the time of each algorithm grows with the size of events, and what the events cost that cost most.
+"""Growth of the time of each algorithm with the size of events, and the cost of the most expensive events.
 
-Simulated events of 1 to 20 collisions, and of ten times as many as a crossing has in the mean, without the global event
-cut: of each algorithm the exponent that fits its time against the hits of all detectors. Above 1 an algorithm grows
+The first part simulates events of 1 to 20 collisions, and of ten times the mean of a crossing, without the global event
+cut. It fits the exponent of the time of each algorithm against the hits of all detectors. Above 1, an algorithm grows
 faster than its events.
 
-Dense and made-up events that the cuts let through: of each the processor time, against that of the densest real one.
+The second part takes dense and artificial events that pass the cuts, and compares their processor time with that of the
+densest real event.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,9 +39,9 @@ NO_CUT = tuple(
 COPIES = 4
 """Of an event in a MEP of its own."""
 MAX_OF_DENSEST = 20
-"""What any event may take, in the densest real one."""
+"""Maximum time of any event, relative to the densest real event."""
 LEAST = 0.5
-"""us per event: what takes less, in the largest events, is left out."""
+"""Time per event in us: algorithms below it in the largest events are not printed."""
 
 Sizes = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ def simulated(nu: float) -> list[list[RawBank]]:
 
 
 def measured(name: str, samples: Sequence[Sequence[Sequence[RawBank]]], geometry: Path | None) -> dict[str, Sizes]:
-    """By kernel, and "hits": one number for each sample, per event."""
+    """Values per event by kernel, and "hits": one number for each sample."""
     found: dict[str, list[float]] = {}
     chain = CHAIN.with_sequence(name)
     for events in samples:
@@ -71,12 +72,12 @@ def measured(name: str, samples: Sequence[Sequence[Sequence[RawBank]]], geometry
 
 
 def exponent(hits: Sizes, times: Sizes) -> float:
-    """The power of the hits that fits the times."""
+    """The exponent of the hits that fits the times."""
     return float(np.polyfit(np.log(hits), np.log(np.maximum(times, 1e-3)), 1)[0])
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Exponents for the sequence with the most algorithms, dense events for all of them."""
+    """Exponents for the sequence with the most algorithms, dense events for all sequences."""
     name = max(CHAIN.sequences, key=lambda it: len(CHAIN.sequences[it].algorithms.algorithms))
     yield from exponents(name)
     for sequence in CHAIN.sequences:
@@ -84,7 +85,7 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def exponents(name: str) -> Iterator[Result]:
-    """Of each algorithm, over the samples of up to 20 collisions; of all together also beyond."""
+    """Exponent of each algorithm for samples of up to 20 collisions; of all together also beyond."""
     found = measured(name, [simulated(nu) for nu in (*COLLISIONS, TEN_TIMES)], None)
     hits = found.pop("hits")
     for number, nu in ((-2, COLLISIONS[-1]), (-1, TEN_TIMES)):
@@ -100,7 +101,7 @@ def exponents(name: str) -> Iterator[Result]:
 
 
 def densest(name: str, shared: Path) -> Iterator[Result]:
-    """Of the densest real event and of each made-up one; the ratio says how far it is below the most allowed."""
+    """Times of the densest real event and of each artificial one; the ratio compares with the maximum."""
     limits = BatchLimits(events=COPIES, meps=1, input_bytes=4 << 20)
     of_real = ProfiledSequence(name, geometry_folder(shared), limits)
     real = max(event_us(of_real, name, event) for event in real_events(shared))

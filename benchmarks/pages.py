@@ -1,10 +1,10 @@
-"""What the status page costs a node that computes: requested once a second, with its histograms and events drawn.
+"""Cost of the status page for a computing node: one request per second, with histograms and drawn events.
 
-The node is a process of its own, `hltnode serve` on the CPU with the default sequence, its histograms and a line that
-keeps three events in a hundred, fed by `hltnode replay` as fast as it takes events. Windows with and without requests
-alternate, in one run; what counts is the processor time of the node for each event. On a machine that others use that
-is uncertain by more than pages cost, so the time of a page is measured once more where nothing else happens: in the
-same node when the feeder has stopped. Events are drawn in the windows alone; what draws one is timed in this process.
+The node is a separate process, `hltnode serve` on the CPU with the default sequence, its histograms and a line that
+keeps 3 % of the events; `hltnode replay` feeds it at the maximum rate. Windows with and without requests alternate in
+one run; the result is the processor time of the node per event. On a shared machine its uncertainty exceeds the cost of
+pages. So the time of a page is measured again in the same node after the feeder has stopped. Events are drawn only in
+the windows; the time of one picture is measured in this process.
 """
 
 import statistics
@@ -27,7 +27,7 @@ PICTURE_PERIOD_SECONDS = 10.0
 """The default of http.event_picture_s."""
 PICTURES = 7
 TARGET_SHARE = 0.01
-"""Of the time of one processor: a node that is busy uses all that it has."""
+"""Target as a fraction of one processor; a busy node uses all processors."""
 
 
 def look(port: int) -> int:
@@ -37,7 +37,7 @@ def look(port: int) -> int:
 
 
 class Window:
-    """Some seconds of a node: events, processor time and wall time, and the pages that were requested meanwhile."""
+    """Some seconds of a node: events, processor time, wall time, and requested pages."""
 
     def __init__(self, running: "subprocess.Popen[bytes]", node: ServedNode, port: int, seconds: float, pages: bool):
         events, cpu, begin = node.processed(), cpu_seconds(running.pid), time.monotonic()
@@ -66,7 +66,7 @@ def picture_ms(shared: Path, geometry: Path) -> float:
 
 
 def run(shared: Path) -> list[Result]:
-    """Measure with the node's windows, then without a feeder, then the pictures alone."""
+    """Measure the windows of the node, then pages without a feeder, then pictures alone."""
     geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as folder:
         directory = Path(folder)

@@ -1,4 +1,4 @@
-"""A sequence of HLT1 on the CPU back end, with the time of each kernel."""
+"""Runs a sequence of HLT1 on the CPU back end, with the time of each kernel."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,8 +13,10 @@ from hltnode.processing.selection.configuration.trigger_config import Override, 
 
 
 class ProfiledSequence:
-    """A sequence, by its name, with its default lines on a number of threads; `overrides` of its constants. `trigger`:
-    the configuration in place of the default one."""
+    """A sequence by name, with its default lines, on a number of threads; `overrides`: constants.
+
+    `trigger`: the configuration instead of the default one.
+    """
 
     def __init__(
         self,
@@ -34,7 +36,7 @@ class ProfiledSequence:
         self.runner = OfflineRunner(self.engine)
 
     def throughput(self, meps: Iterable[EncodedMep]) -> Throughput:
-        """Events per second, and processor time of the whole process for each of them."""
+        """Events per second, and processor time of the whole process per event."""
         watch = Stopwatch()
         return watch.throughput(sum(batch.workspace.n_events for batch in self.runner.run(meps)))
 

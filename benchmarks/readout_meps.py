@@ -1,4 +1,4 @@
-"""MEPs as a readout of many sources sends them: the real events and simulated ones, each looped."""
+"""MEPs of a readout with many sources: repeated real and simulated events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ COLLISIONS = 7.6
 
 @dataclass(frozen=True, slots=True)
 class ReadoutMep:
-    """The MFPs of a MEP as they lie in a slot: places are i64[n, 3] of source id, offset and bytes."""
+    """The MFPs of a MEP as in a slot: places are i64[n, 3] of source id, offset and bytes."""
 
     name: str
     n_events: int
@@ -28,7 +28,7 @@ class ReadoutMep:
 
     @property
     def n_sources(self) -> int:
-        """Sources of the readout."""
+        """Number of sources of the readout."""
         return len(self.places)
 
 

@@ -1,10 +1,10 @@
-"""A node with a readout of the real size, against its kernels alone: processor time of all threads for each event.
+"""A node with a readout of real size, against its kernels alone: processor time of all threads per event.
 
-The node is a process of its own, `hltnode serve` on one thread with the VELO chain or the default sequence, fed by
-`hltnode replay` over tcp or shared memory; its processor time is that of all its threads while it takes data, without
-the start of the run and its end. Its input is the seven real events under numbers of their own. A line keeps three in
-a hundred. The baseline runs the same MEPs, with all their sources, through the same sequence in this process,
-alone: in the node the kernels share processor and memory with what receives, which is part of the ratio.
+The node is a separate process, `hltnode serve` on one thread with the VELO chain or the default sequence; `hltnode
+replay` feeds it over tcp or shared memory. Its processor time includes all threads during data taking, without the
+start and end of the run. The input is copies of the seven real events with distinct event numbers. A line keeps 3 % of
+the events. The baseline runs the same MEPs with all sources through the same sequence alone in this process. In the
+node, kernels share processor and memory with the receiver, which is part of the ratio.
 """
 
 import json
@@ -41,17 +41,17 @@ EVENTS_PER_MEP = (100, 1000)
 TARGETS = {100: 1.5, 1000: 1.25}
 COPIES = 40
 FED = {100: 16_000, 1000: 24_000}
-"""Events fed to the node, of which the first and the last quarter are not measured."""
+"""Number of events for the node; the first and the last quarter are not measured."""
 RUNS = 3
 BATCHES = 5
-"""Batches of the kernels whose median counts."""
+"""Number of batches of the kernels for the median."""
 MIB = 1 << 20
 SECONDS = 120.0
-"""A node that has not taken its events by then does not take them."""
+"""Time-out for a node that does not take its events."""
 LOOK_SECONDS = 0.5
-"""Between two readings of the status of the node, which cost it some milliseconds each."""
+"""Time between two readings of the status of the node, which cost it some milliseconds each."""
 AFTER_START_SECONDS = LIBRARY_SECONDS + 2.0
-"""A node does some of the work of its start later."""
+"""Settling time: a node does a part of its start-up work later."""
 WAYS = ("tcp", "shm")
 SEQUENCES = ("velo", CHAIN.default_sequence)
 SEGMENT_MIB = 1024
@@ -66,7 +66,7 @@ prescale = 0.03
 
 
 def numbered_events(shared: Path, path: Path) -> int:
-    """Write copies of the real events, each with a number of its own; returns how many there are."""
+    """Write copies of the real events with distinct event numbers; returns their number."""
     events = list(read_events(real_file(shared)))
     with path.open("wb") as file:
         for number in range(COPIES * len(events)):
@@ -81,7 +81,7 @@ def numbered_events(shared: Path, path: Path) -> int:
 
 
 def kernels_us(mep: ReadoutMep, trigger: Path, sequence: str, geometry: Path) -> float:
-    """Processor time of the sequence for each event of a batch with this MEP (µs)."""
+    """Processor time of the sequence per event, for batches of this MEP (µs)."""
     limits = BatchLimits(events=mep.n_events, meps=1, input_bytes=mep.data.nbytes + 64, rows=mep.n_sources)
     configured = CHAIN.load_trigger(trigger)
     engine = CHAIN.create_engine(
@@ -106,7 +106,7 @@ def _batch_us(workspace: Workspace, mep: ReadoutMep) -> float:
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports of the loopback that nothing uses."""
+    """Free ports of the loopback interface."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
     ports = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -115,7 +115,7 @@ def free_ports(n: int) -> list[int]:
 
 
 def status_of(port: int) -> dict[str, Any] | None:
-    """The status page of a node; None while it does not answer."""
+    """The status of a node; None while it does not answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=30) as page:
             found: dict[str, Any] = json.load(page)
@@ -148,13 +148,13 @@ def thread_seconds(pid: int) -> dict[int, tuple[str, float]]:
 def seconds_by_kind(
     pid: int, before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]
 ) -> dict[str, float]:
-    """Processor time between two readings of a node with one computing thread, by kind of thread."""
+    """Processor time between two readings, by kind of thread, for a node with one computing thread."""
     seconds = dict.fromkeys((EVENT_LOOP, ZEROMQ, KERNELS, OTHERS), 0.0)
     for thread, (name, used) in after.items():
         used -= before.get(thread, (name, 0.0))[1]
         kind = EVENT_LOOP if thread == pid else ZEROMQ if name.startswith("ZMQ") else OTHERS
         if kind == OTHERS and used > seconds[KERNELS]:
-            # No other thread works as much.
+            # The computing thread uses the most processor time.
             used, seconds[KERNELS] = seconds[KERNELS], used
         seconds[kind] += used
     return seconds
@@ -162,7 +162,7 @@ def seconds_by_kind(
 
 @contextmanager
 def process(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A command of hltnode that runs meanwhile."""
+    """A running hltnode command."""
     command = [sys.executable, "-m", "hltnode.daemon", *map(str, arguments)]
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -173,7 +173,7 @@ def process(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def write_config(directory: Path, mep: ReadoutMep, trigger: Path, geometry: Path) -> tuple[Path, tuple[str, ...], int]:
-    """Configuration of a node for such MEPs in its directory; returns it, the options of its feeders, its HTTP port."""
+    """Write the configuration of a node for such MEPs; returns its path, the options of its feeders, its HTTP port."""
     data, control, decisions, http = free_ports(4)
     mep_bytes = max(int(mep.data.nbytes * 1.3), 16 * MIB)
     config = directory / "node.toml"
@@ -208,7 +208,7 @@ port = {http}
 
 
 def wait_until_it_runs(node: subprocess.Popen[bytes], http: int) -> None:
-    """Until a node that was started takes data."""
+    """Wait until a node takes data."""
     end = time.monotonic() + SECONDS
     while (status := status_of(http)) is None or status["state"] != "running":
         if node.poll() is not None or time.monotonic() > end:
@@ -219,7 +219,7 @@ def wait_until_it_runs(node: subprocess.Popen[bytes], http: int) -> None:
 def node_us(
     directory: Path, events: Path, n_of_file: int, mep: ReadoutMep, trigger: Path, geometry: Path, way: str
 ) -> dict[str, float]:
-    """Processor time of a node for each event, by kind of thread (µs)."""
+    """Processor time of a node per event, by kind of thread (µs)."""
     config, to, http = write_config(directory, mep, trigger, geometry)
     if way == "shm":
         to = ("--to", f"shm://{directory / 'memory'}", *to[2:], "--segment-mib", str(SEGMENT_MIB))
@@ -239,7 +239,7 @@ def node_us(
 def _when_processed(
     port: int, node: subprocess.Popen[bytes], feeder: subprocess.Popen[bytes], events: int
 ) -> tuple[int, dict[int, tuple[str, float]]]:
-    """Events and processor time of the threads of a node when it has taken at least this number of events."""
+    """Wait for this number of events; returns events and processor time of the threads of a node."""
     end = time.monotonic() + SECONDS
     while (status := status_of(port)) is None or status["events"]["processed"] < events:
         if node.poll() is not None or feeder.poll() or time.monotonic() > end:
@@ -249,7 +249,7 @@ def _when_processed(
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Kernels and node in turn, for each sequence and MEPs of each size."""
+    """Measure kernels and node in turn, for each sequence and MEP size."""
     geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
@@ -262,7 +262,7 @@ def run(shared: Path) -> Iterator[Result]:
                 mep = real_mep(shared, n_events)
                 turns: dict[str, list[tuple[float, dict[str, float]]]] = {way: [] for way in WAYS}
                 for turn in range(RUNS):
-                    # The speed of a busy machine changes: the kernels are measured before and after.
+                    # The speed of a busy machine changes, so the kernels are measured before and after.
                     before = kernels_us(mep, trigger, sequence, geometry)
                     for way in WAYS if turn % 2 else WAYS[::-1]:
                         of_turn = directory / f"{sequence}_{n_events}_{turn}_{way}"
@@ -287,7 +287,7 @@ def _results(name: str, n_events: int, turns: list[tuple[float, dict[str, float]
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """The time of a node in that of its kernels: with the default sequence over tcp, then by sequence and way."""
+    """Ratio of the time of a node to that of its kernels: default sequence over tcp, then by sequence and way."""
     ratios = (result.ratio for result in results if result.ratio)
     found: dict[str, dict[str, float]] = {}
     for sequence in SEQUENCES:

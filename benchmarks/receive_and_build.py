@@ -2,7 +2,7 @@
 
 The baseline receives each frame with recv_into and discards it. The node drains the socket, checks header, CRC32C
 and MFP, builds MEPs of eight sources (of 1,024 if frames are small) and copies each MFP to its place in a slot. Slots
-are freed once they are sealed.
+are freed when they are sealed.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ MAX_MEP_BYTES = 40 * KIB * KIB
 
 
 def sources_of(frame_bytes: int) -> range:
-    """The sources of a readout whose frames have this size."""
+    """The sources of a readout with frames of this size."""
     return range(4096, 4096 + (1024 if frame_bytes <= 16 * KIB else 8))
 
 
 def make_frames(frame_bytes: int) -> list[bytes]:
-    """Whole MEPs, source after source, about TOTAL_BYTES or MAX_FRAMES in all."""
+    """Whole MEPs, source by source, about TOTAL_BYTES or MAX_FRAMES in total."""
     sources = sources_of(frame_bytes)
     fragment = bytes(range(256)) * (frame_bytes // EVENTS_PER_MEP // 256 + 1)
     size = (frame_bytes - 512) // EVENTS_PER_MEP & ~7
@@ -112,7 +112,7 @@ def receive_bare(frame_bytes: int, orders: Connection) -> None:
 
 
 def receive_and_build(frame_bytes: int, orders: Connection) -> None:
-    """Node process: the same with the receiver and the event builder of the node."""
+    """Node process: like the baseline, with receiver and event builder of the node."""
     keep_heap()
     buffers = [memoryview(bytearray(b"\1") * SLOT_BYTES) for _ in range(3)]
     while True:
@@ -135,7 +135,7 @@ class Peer:
 
 
 def one_pass(sender: Peer, receiver: Peer, n_frames: int) -> Throughput:
-    """One pass of the sender to a receiver, as the receiver measures it."""
+    """One pass from sender to receiver, measured by the receiver."""
     receiver.orders.send(n_frames)
     sender.orders.send(receiver.orders.recv())
     measured: Throughput = receiver.orders.recv()
@@ -145,7 +145,7 @@ def one_pass(sender: Peer, receiver: Peer, n_frames: int) -> Throughput:
 def compare_receivers(
     frame_bytes: int, first: Callable[[int, Connection], None], second: Callable[[int, Connection], None]
 ) -> Comparison:
-    """The frames that two receivers take from one sender, in turn."""
+    """Measure two receivers with one sender, in turn."""
     peers = [Peer(target, frame_bytes) for target in (send, first, second)]
     sender, *receivers = peers
     n_frames = sender.orders.recv()
@@ -209,7 +209,7 @@ async def receive_frames(
 
     def carry_out(effects: Sequence[Effect]) -> None:
         nonlocal watch
-        watch = watch or Stopwatch()  # the measurement starts with the first MEP that closes
+        watch = watch or Stopwatch()  # the measurement starts when the first MEP closes
         for effect in effects:
             if isinstance(effect, SealSlot):
                 sealed(builder, effect.batch.slot)
@@ -248,7 +248,7 @@ def run(_shared: Path) -> Iterator[Result]:
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """Frames per second, in those of the bare loop, by size."""
+    """Frames per second, relative to the bare loop, by size."""
     return {_size(frame_bytes): result.ratio for frame_bytes, result in zip(FRAME_BYTES, results[::2], strict=True)}
 
 

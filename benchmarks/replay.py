@@ -1,10 +1,10 @@
-"""What it costs to replay: files to MEPs to frames of all sources, sent to a node that takes everything.
+"""Cost of a replay: from files to MEPs to frames of all sources, sent to a node that accepts everything.
 
-The events of the files are repeated, and every MEP is packed anew.
+The events of the files are repeated, and every MEP is packed again.
 
-Baseline: the same frames, which are there already, copied in memory and sent through a bare PUSH socket, one by one.
-Both send to a process that only counts, and gives credits and acknowledgements as a node does. The processor time is
-that of the whole sending process with its I/O threads; the time of the receiver is not in it.
+Baseline: the same frames, already packed, copied in memory and sent one by one through a bare PUSH socket. Both send to
+a process that only counts, and sends credits and acknowledgements like a node. The processor time covers the whole
+sending process with its I/O threads, not the receiver.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from hltnode.protocol.transport.control_messages import decode_message, encode_m
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Hello, Welcome
 
 EVENTS = {100: 4000, 1000: 8000}
-"""Events that are sent by MEP size; the largest MEPs are those of the figures in the JSON file."""
+"""Number of sent events by MEP size; the largest MEPs give the figures in the JSON file."""
 CREDIT = 3
 RUNS = 5
 MAX_FRAGMENT_BYTES = 16 << 20
-# Events per second and core, or the fraction of the bare copy, that are to be reached.
+# Targets: events per second and core, or the fraction of the bare copy.
 TARGET_RATE = 15_000.0
 TARGET_RATIO = 0.7
 
 
 def receive(connection: Connection) -> None:
-    """Receiver process: counts frames, welcomes feeders, acknowledges MEPs that are whole."""
+    """Receiver process: counts frames, welcomes feeders, acknowledges complete MEPs."""
     with zmq.Context() as context, context.socket(zmq.PULL) as data, context.socket(zmq.ROUTER) as control:
         data.bind("tcp://127.0.0.1:*")
         control.bind("tcp://127.0.0.1:*")
@@ -96,7 +96,7 @@ def replay(stream: MepStream, data: str, control: str, name: str) -> Throughput:
 
 
 def copy_and_send(stream: MepStream, data: str) -> Throughput:
-    """The frames of the first MEP as often as the stream has MEPs, each copied in memory and sent."""
+    """Copy and send the frames of the first MEP, once for each MEP of the stream."""
     mep = next(iter(stream))
     frames = [bytes(frame) for frame in mep.frames(stream.run, time.time_ns()).values()]
     assert stream.n_events is not None
@@ -115,7 +115,7 @@ def copy_and_send(stream: MepStream, data: str) -> Throughput:
 
 
 def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparison]:
-    """Bare copy and replay in turn."""
+    """Measure bare copy and replay in turn."""
     n_in_files = meps_of_files(paths, CHAIN.readout, Packing(events_per_mep=1, max_fragment_bytes=1 << 24)).n_events
     assert n_in_files is not None
     packing = Packing(
@@ -139,7 +139,7 @@ def compare(paths: list[Path], events_per_mep: int) -> tuple[MepStream, Comparis
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """Real events in MEPs of two sizes."""
+    """Measure real events in MEPs of two sizes."""
     paths = [real_file(shared)]
     for events_per_mep in EVENTS:
         stream, found = compare(paths, events_per_mep)

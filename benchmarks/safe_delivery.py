@@ -1,9 +1,9 @@
 """The cost of safe delivery: acknowledgements and journal, on and off in turn, and CRC32C.
 
-The frames and the way to the slots are those of `receive_and_build`. On: the journal says of each slot what is being
-computed and what is finished, with one event of each MEP in a file of each stream, and is forced with fsync = "file",
-the default, when files are finished; credits and acknowledgement are encoded and sent to one feeder. The ratio is on to
-off. CRC32C: an MFP copied while it is computed, as the node does it, and by the C library.
+The frames and their path to the slots are those of `receive_and_build`. On: the journal records for each slot the
+computing and the finished MEPs, with one event of each MEP in a file of each stream. It is forced when files are
+finished (fsync = "file", the default). Credits and acknowledgements are encoded and sent to one feeder. The ratio is on
+to off. CRC32C: an MFP is copied with its CRC32C, as in the node, and by the C library.
 """
 
 import tempfile
@@ -47,12 +47,12 @@ from hltnode.protocol.transport.mep_ranges import as_ranges
 
 PREFIX = "node_session"
 EVENT_BYTES = 1 << 16
-# A slot holds 88 to 128 MiB. With files of 2 GiB, of which most of the input is not kept, it would be many more.
+# A slot holds 88 to 128 MiB. In production a file of 2 GiB covers many more slots, because most input is not kept.
 BATCHES_PER_FILE = 4
 
 
 class NodeJournal:
-    """The journal of a node, used as its compute and output threads use it."""
+    """The journal of a node, used like by its compute and output threads."""
 
     def __init__(self, directory: Path) -> None:
         self._journal = Journal(
@@ -63,7 +63,7 @@ class NodeJournal:
         self._batches = 0
 
     def note_batch(self, meps: Sequence[int]) -> None:
-        """These MEPs were sealed, computed and written."""
+        """Record that these MEPs were sealed, computed and written."""
         ranges = as_ranges(meps)
         self._journal.begin_batch(RUN, ranges)
         piece = Piece(self._end, 0, [Row(mep, 1, EVENT_BYTES) for mep in meps])
@@ -114,7 +114,7 @@ def receive_safely(frame_bytes: int, orders: Connection) -> None:
 
 
 def copies_us(frame_bytes: int) -> tuple[float, float]:
-    """Processor time for the copy of an MFP to a slot, with its CRC32C and without (µs)."""
+    """Processor time of the copy of an MFP to a slot, with and without its CRC32C (µs)."""
     frames = make_frames(frame_bytes)[: SLOT_BYTES // (2 * frame_bytes)]
     slot = memoryview(bytearray(b"\1") * SLOT_BYTES)
     array = np.frombuffer(slot, np.uint8)
@@ -124,7 +124,7 @@ def copies_us(frame_bytes: int) -> tuple[float, float]:
         begin = time.process_time()
         for i, frame in enumerate(frames):
             if not copy_mfp(frame, slot, i * frame_bytes):
-                raise RuntimeError("a frame of our own is damaged")
+                raise RuntimeError("a frame of this benchmark is damaged")
         return time.process_time() - begin
 
     def bare() -> float:

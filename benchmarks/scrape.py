@@ -1,10 +1,10 @@
-"""What those who watch cost a busy node with a thousand sources: a scrape of Prometheus, the status page of a browser.
+"""Cost of monitoring for a busy node with a thousand sources: a scrape of Prometheus, the status page of a browser.
 
-The node is a process of its own, fed as fast as it takes by `hltnode replay` with the real events. Short times in which
-nothing is asked, up to ten scrapes per second, and as many status pages follow each other in turn; a farm scrapes every
-five seconds, and a browser gets its page anew as often, which costs that much less. What is taken is given in processor
-time of the node with all its threads, because the rate of a node on a busy machine is that of its neighbours. The
-metrics alone are made in this process, by the node's own writer and by the Prometheus client in turn.
+The node is a separate process; `hltnode replay` feeds it the real events at the maximum rate. Short periods without
+requests, with up to ten scrapes per second, and with the same number of status pages alternate. A farm scrapes every
+five seconds, and a browser reloads its page as often, which costs correspondingly less. The cost is processor time of
+all threads of the node, because the rate of a node on a busy machine depends on other programs. The metrics alone are
+made in this process, by the node's writer and by the Prometheus client in turn.
 """
 
 import os
@@ -41,7 +41,7 @@ EVENTS_PER_MEP = 100
 ROUNDS = 8
 PAGES = 15
 SECONDS = 3.0
-"""Of each of the times."""
+"""Duration of each period."""
 ASKED_PER_SECOND = 10
 FARM_INTERVAL = 5.0
 METRICS, STATUS_PAGE = "/metrics", "/"
@@ -51,7 +51,7 @@ WARM_UP_EVENTS = 2000
 
 
 def page_ms(n_sources: int) -> tuple[float, float]:
-    """Processor time of making the page, snapshot included, and of the Prometheus client for the same families (ms)."""
+    """Processor time (ms) of the page with its snapshot, and of the Prometheus client for the same families."""
     counters = Counters()
     counters.expect_sources(range(n_sources))
     for source, of_source in counters.sources.items():
@@ -81,7 +81,7 @@ def cpu_ms(work: Callable[[], object]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a node did in a short time: processor time in ms, events, and pages that it answered."""
+    """A short period of a node: processor time in ms, events, and answered pages."""
 
     cpu_ms: float
     events: int
@@ -89,12 +89,12 @@ class Window:
 
     @property
     def ms_per_event(self) -> float:
-        """Processor time for each event."""
+        """Processor time per event."""
         return self.cpu_ms / self.events
 
 
 class Windows:
-    """Short times in which a node is asked for a page or not."""
+    """Short periods of a node, with or without requests."""
 
     def __init__(self, port: int, pid: int) -> None:
         self._port = port
@@ -103,7 +103,7 @@ class Windows:
         self.bytes: dict[str, int] = {}
 
     def take(self, path: str | None) -> Window:
-        """The next one, in which this page is asked for."""
+        """The next period, with requests of this page."""
         begin, cpu, events, n_pages = time.monotonic(), cpu_seconds(self._pid), self._processed(), 0
         while (passed := time.monotonic() - begin) < SECONDS:
             if path is not None:
@@ -127,7 +127,7 @@ class Windows:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """One node, asked for nothing, its metrics and its status page, in turn."""
+    """Measure one node in turn: without requests, with its metrics, with its status page."""
     geometry = geometry_folder(shared)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
@@ -198,10 +198,10 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def taken_by_a_page(pairs: list[tuple[Window, Window]]) -> float:
-    """What the events of a time with pages cost beyond those of the time before, ms for each page."""
+    """Extra processor time of the events of a period with pages over the period before, in ms per page."""
     return statistics.median((on.cpu_ms - off.ms_per_event * on.events) / on.pages for off, on in pairs)
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """Time of a scrape, and what one in five seconds costs."""
+    """Time of a scrape, and the cost of one scrape per five seconds."""
     return {"scrape_ms": results[1].value, "page_cpu_ms": results[0].value, "scrape_percent": results[3].value}

@@ -1,9 +1,9 @@
-"""Every sequence of HLT1 on the CPU back end, against the VELO chain: rates on the real events, and where time goes.
+"""Every sequence of HLT1 on the CPU back end, against the VELO chain: rates on the real events, and a profile.
 
-A sequence with one thread, the same with two, and the VELO chain are measured in turn after a warm-up of each: the
-clock of a processor and what else runs on the machine change within seconds. What two threads of the machine can do
-at all stands in the first row: arithmetic that needs no memory, about 2 times one thread on two cores, and 1.1 to 1.4
-times on two hardware threads of one core, which share its units.
+A sequence with one thread, the same with two, and the VELO chain are measured in turn after a warm-up of each. The
+reason: the clock of a processor and other work on the machine change within seconds. The first row shows the limit of
+two threads: arithmetic without memory, about 2 times one thread on two cores, and 1.1 to 1.4 times on two hardware
+threads of one core, which share its units.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 LIMITS = BatchLimits(events=512, input_bytes=16 << 20)
 COPIES = 9
 REPEAT = 24
-"""MEPs of a run: three batches."""
+"""Number of MEPs of a run: three batches."""
 TURNS = 7
 HASHED_BLOCKS = 1000
 VELO = "velo"
 TARGETS = {"forward": 0.23, "forward_then_matching": 0.15}
-"""Rate of a sequence, in that of the VELO chain."""
+"""Minimum rate of a sequence, relative to the VELO chain."""
 THREADS_TARGET = 1.8
 
 
@@ -46,7 +46,7 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def arithmetic(threads: int) -> Throughput:
-    """Hash blocks that lie in the caches of the threads."""
+    """Hash blocks that fit the caches of the threads."""
     watch = Stopwatch()
     with ThreadPoolExecutor(threads) as pool:
         n_hashed = sum(pool.map(_hash_blocks, [HASHED_BLOCKS] * threads))
@@ -56,7 +56,7 @@ def arithmetic(threads: int) -> Throughput:
 def _hash_blocks(n: int) -> int:
     block = bytes(1 << 17)
     for _ in range(n):
-        hashlib.blake2b(block)  # without the lock of the interpreter
+        hashlib.blake2b(block)  # runs without the GIL
     return n
 
 

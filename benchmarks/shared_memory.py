@@ -1,8 +1,9 @@
 """The ways from a feeder to a node of the same machine: shared memory against tcp and ipc, in processor time.
 
-The seven real events, packed over and over into MEPs of all their sources, go to a node whose engine computes and
-accepts nothing: a process of its own with all of hltnode's readout, event building, credits and acknowledgements. The
-time is that of all threads of a process, for each event. A feeder packs and sends. Each way has its turn.
+The seven real events, packed repeatedly into MEPs of all their sources, go to a node with an engine that computes and
+accepts nothing. The node is a separate process with all of hltnode's readout, event building, credits and
+acknowledgements. A feeder packs and sends. The time is the processor time of all threads of a process per event. The
+ways take turns.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ FIGURES = "shared_memory"
 MIB = 1 << 20
 WAYS = ("tcp", "ipc", "shm")
 EVENTS = {7: 700, 100: 2000, 1000: 4000}
-"""Events that are fed in each turn, by events per MEP."""
+"""Number of events of each turn, by events per MEP."""
 RUNS = 5
 MAX_FRAGMENT_BYTES = 16 * MIB
 MEP_BYTES = 128 * MIB
@@ -69,7 +70,7 @@ class _Engine(FakeEngine):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Processor time for each event (µs) of the node and of the feeder, and events per second."""
+    """Processor time per event (µs) of the node and of the feeder, and events per second."""
 
     node: float
     feeder: float
@@ -77,7 +78,7 @@ class Costs:
 
 
 def serve(directory: str, way: str, orders: Connection) -> None:
-    """Node process: reports its endpoints, then its processor time whenever it is asked."""
+    """Node process: reports its endpoints, then its processor time on request."""
     keep_heap()
     log.configure("warning", LogFormat.CONSOLE)
     uvloop.run(_serve(Path(directory), way, orders))
@@ -109,7 +110,7 @@ async def _serve(directory: Path, way: str, orders: Connection) -> None:
 
 
 class NodeProcess:
-    """A node that is reached one way."""
+    """A node with one way of transport."""
 
     def __init__(self, directory: Path, way: str) -> None:
         directory.mkdir()
@@ -159,7 +160,7 @@ def feed(node: NodeProcess, path: Path, events_per_mep: int, run: int, memory: S
                 report = await feed_meps(made_ahead(stream), [feeder])
                 after = node.cpu_seconds(), time.process_time(), time.perf_counter()
                 if not report.complete:
-                    raise RuntimeError(f"not everything was taken: {report}")
+                    raise RuntimeError(f"the node did not take all MEPs: {report}")
                 of_node, of_feeder, seconds = ((b - a) / report.events for a, b in zip(before, after, strict=True))
                 return Costs(of_node * 1e6, of_feeder * 1e6, 1 / seconds)
 
@@ -192,7 +193,7 @@ def measure(path: Path, events_per_mep: int) -> dict[str, Costs]:
 
 
 def run(shared: Path) -> Iterator[Result]:
-    """MEPs of each size, node and feeder, against tcp and ipc."""
+    """Measure MEPs of each size for node and feeder, against tcp and ipc."""
     for events_per_mep in EVENTS:
         costs = measure(real_file(shared), events_per_mep)
         for what in ("node", "feeder"):
@@ -209,7 +210,7 @@ def run(shared: Path) -> Iterator[Result]:
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """How many times less processor time shared memory takes, by MEP size, process and the other way."""
+    """Ratio of the processor time of the other way to shared memory, by MEP size, process and way."""
     found: dict[str, object] = {}
     ratios = iter(results)
     for events_per_mep in EVENTS:

@@ -31,7 +31,7 @@ RUNS = 7
 
 
 def request(detectors: Detectors) -> SimulationRequest:
-    """Minimum bias as `hltnode simulate` makes it without options."""
+    """Minimum bias with the default options of `hltnode simulate`."""
     return SimulationRequest(
         sample=Sample.MINBIAS,
         nu=DEFAULT_NU,
@@ -44,21 +44,21 @@ def request(detectors: Detectors) -> SimulationRequest:
 
 
 def encode_events(detectors: Detectors) -> bytes:
-    """Blocks of MDF records, as the command writes them."""
+    """Blocks of MDF records, like those of the command."""
     return b"".join(
         encode_block(request(detectors), EVENTS_PER_BLOCK * block, EVENTS_PER_BLOCK) for block in range(BLOCKS)
     )
 
 
 def simulated_per_second(detectors: Detectors) -> float:
-    """Events per second of this process's time, which is that of one core."""
+    """Events per second of processor time of this process, which is that of one core."""
     begin = time.process_time()
     encode_events(detectors)
     return BLOCKS * EVENTS_PER_BLOCK / (time.process_time() - begin)
 
 
 def checked_per_second(path: Path) -> float:
-    """Events per second that are read, reconstructed on two threads and compared with their truth."""
+    """Rate of reading, reconstruction on two threads and comparison with the truth, in events per second."""
     begin = time.perf_counter()
     engine = CHAIN.create_engine(
         CpuBackend(CHAIN.kernels, threads=2),

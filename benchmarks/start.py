@@ -1,6 +1,6 @@
-"""What it costs to start a command, and a node until it is ready: processes of their own, medians.
+"""Cost of starting a command, and a node until it is ready: separate processes, medians.
 
-The baseline is a process that imports what nothing can do without, NumPy and pyzmq. Bytecode is compiled beforehand, as
+The baseline is a process that imports NumPy and pyzmq, which every command needs. Bytecode is compiled in advance, as
 after an installation.
 """
 
@@ -34,7 +34,7 @@ port = 0
 
 
 def run(_shared: Path) -> Iterator[Result]:
-    """Wall-clock time and processor time of each start beside the baseline; all are started in turn."""
+    """Wall-clock time and processor time of each start against the baseline, in turn."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "node.toml"
         config.write_text(NODE.format(directory=folder))
@@ -79,7 +79,7 @@ def _until_its_end(command: list[str], environment: dict[str, str]) -> tuple[flo
 
 
 def _until_it_is_ready(command: list[str], environment: dict[str, str]) -> tuple[float, float]:
-    """The same of a node, from its start to its log line `ready`."""
+    """The same for a node, from its start to its log line `ready`."""
     begin = time.perf_counter()
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None

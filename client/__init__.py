@@ -1,7 +1,7 @@
-"""Clients of a node: feeders, and consumers of its decisions and of the events that it keeps.
+"""Clients of a node: feeders, and consumers of its decisions and kept events.
 
-Here for programs without an event loop, in `hltnode.client.aio` for asyncio. docs/reference/protocol.md says what goes
-over the connections, for clients in other languages.
+These classes serve programs without an event loop; `hltnode.client.aio` serves asyncio. docs/reference/protocol.md
+describes the messages, for clients in other languages.
 """
 
 from hltnode.client.consumers import ReceivedEvent

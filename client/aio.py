@@ -1,4 +1,4 @@
-"""Clients of a node for programs with an asyncio event loop; `hltnode.client` has the same for all others.
+"""Clients of a node for programs with an asyncio event loop; `hltnode.client` serves all other programs.
 
 async with Feeder.connect("tcp://node:5555", identity=identity) as feeder:
     await feeder.offer(FeedMep.of_mfps(0, 0, {source: mfp}))
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class DecisionSubscriber(Consumer[zmq.asyncio.Socket]):
-    """The decisions of a node, one message for each MEP, from the time on at which the subscription has arrived.
+    """The decisions of a node, one message per MEP, starting when the node receives the subscription.
 
     Use as context manager and iterate over it.
     """
@@ -41,7 +41,7 @@ class DecisionSubscriber(Consumer[zmq.asyncio.Socket]):
         super().__init__(subscribe_decisions(zmq.asyncio.Context.instance().socket(zmq.SUB), endpoint, keys))
 
     async def receive(self) -> MepDecision:
-        """The next decision. Raises MessageError for one of another version."""
+        """The next decision. Raises MessageError for a message of another version."""
         decision = decode_decision(await self._socket.recv())
         self._gaps.came(decision.seq)
         return decision
@@ -54,7 +54,7 @@ class DecisionSubscriber(Consumer[zmq.asyncio.Socket]):
 class EventReceiver(Consumer[zmq.asyncio.Socket]):
     """The kept events of a node (`events.endpoint`, `errors.endpoint`). Use as context manager and iterate over it.
 
-    With `subscribes` all events come to every receiver (kind `pub`), else each comes to one of them (kind `push`).
+    With `subscribes` every receiver gets all events (kind `pub`), else each event goes to one receiver (kind `push`).
     """
 
     def __init__(self, endpoint: str, *, subscribes: bool = False, keys: ClientKeys | None = None) -> None:
@@ -62,7 +62,7 @@ class EventReceiver(Consumer[zmq.asyncio.Socket]):
         super().__init__(receive_events(zmq.asyncio.Context.instance().socket(pattern), endpoint, keys))
 
     async def receive(self) -> ReceivedEvent:
-        """The next event. Raises MessageError for what is no event message."""
+        """The next event. Raises MessageError for any other message."""
         event = event_of(await self._socket.recv_multipart())
         self._gaps.came(event.sequence)
         return event

@@ -1,4 +1,4 @@
-"""Time as a dependency: what waits or measures gets its clock from outside, so that a test can set it by hand."""
+"""Injected time: code that waits or measures takes a clock as argument, so that a test can set the time."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ class Clock(Protocol):
     """Monotonic and wall time in ns, and waiting in seconds."""
 
     def monotonic_ns(self) -> int:
-        """Time that never goes back, of unknown origin."""
+        """Monotonic time; its origin is arbitrary."""
 
     def wall_ns(self) -> int:
         """Time since the Unix epoch."""
@@ -19,7 +19,7 @@ class Clock(Protocol):
         """Return after this time."""
 
     async def wait(self, event: asyncio.Event, seconds: float | None) -> None:
-        """Return when the event is set or after this time, None for no limit."""
+        """Return when the event is set or after this time; None means no limit."""
 
 
 class SystemClock:

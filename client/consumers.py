@@ -1,4 +1,4 @@
-"""What the consumers of a node share: how their sockets are made, what a message is, and how many were missed."""
+"""Shared parts of the consumers of a node: sockets, message types and the count of missed messages."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
@@ -12,21 +12,21 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, decode_event_header
 
-# Messages that wait in this process for being received; what comes beyond waits in the node, by its policy.
+# Size of the receive queue of this process. Beyond it, messages wait in the node, which applies its policy.
 QUEUE = 1000
 
 AnySocket = TypeVar("AnySocket", bound=zmq.Socket[Any])
 
 
 class GapCounter:
-    """Counts the messages that a consumer has missed, by their sequence numbers; a new session begins at 0."""
+    """Counts missed messages by gaps in the sequence numbers; each session of the node starts at 0."""
 
     def __init__(self) -> None:
         self._next: int | None = None
         self.missed = 0
 
     def came(self, sequence: int) -> None:
-        """Take note of a message."""
+        """Count a received message."""
         if self._next is not None and sequence > self._next:
             self.missed += sequence - self._next
         self._next = sequence + 1
@@ -34,7 +34,7 @@ class GapCounter:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """An event that a node has kept: `stream` is b"A" for accepted events, b"E" for the error stream."""
+    """An event that a node kept: `stream` is b"A" for accepted events, b"E" for the error stream."""
 
     stream: bytes
     run: int
@@ -43,12 +43,12 @@ class ReceivedEvent:
     """The event as an MDF record."""
 
     def banks(self) -> list[RawBank]:
-        """The raw banks, with the reports of the trigger. Raises MdfError, BankError."""
+        """The raw banks, including the trigger reports. Raises MdfError, BankError."""
         return next(iter_records(self.record)).banks()
 
 
 class Consumer(Generic[AnySocket]):
-    """A connection to what a node sends. Use as context manager."""
+    """A connection to an output socket of a node. Use as context manager."""
 
     def __init__(self, socket: AnySocket) -> None:
         self._socket = socket
@@ -56,8 +56,8 @@ class Consumer(Generic[AnySocket]):
 
     @property
     def missed(self) -> int:
-        """Messages that did not arrive here: this consumer was too slow, or the node's kind of socket is `push`, where
-        each goes to one of several consumers."""
+        """Messages that did not arrive here: this consumer was too slow, or the node's socket is of kind `push`, which
+        sends each message to one of several consumers."""
         return self._gaps.missed
 
     def close(self) -> None:

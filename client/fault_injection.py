@@ -1,7 +1,7 @@
-"""Faults on purpose: what a network and a failing readout do to fragments, seeded so that a test can be repeated.
+"""Fault injection: damages fragments as a network or a failing readout does, seeded so that tests are repeatable.
 
 A sans-I/O filter between the send window of a feeder and its data socket. The window keeps every fragment until the
-node has acknowledged it, so an injected fault looks to both sides exactly like one of the wire.
+node acknowledges it. So feeder and node cannot tell an injected fault from a real one.
 """
 
 import random
@@ -13,17 +13,17 @@ from heapq import heappop, heappush
 
 from hltnode.protocol.buffers import Buffer
 
-# A reordered frame is overtaken by at most this number of others: with a few sources this crosses the borders of MEPs.
+# At most this number of frames overtake a reordered one. With a few sources, this reorders across MEPs.
 MAX_OVERTAKERS = 8
-# ... and does not wait longer than this for them: no frame follows the last ones of a run.
+# A reordered frame leaves after this time at the latest: no frame follows the last ones of a run.
 REORDER_NS = 50_000_000
-# Delays lie on both sides of the default MEP timeout of 750 ms, so that some fragments come too late.
+# Delays lie on both sides of the default MEP timeout of 750 ms, so that some fragments arrive too late.
 DELAY_NS = (10_000_000, 2_000_000_000)
 
 
 @unique
 class Fault(StrEnum):
-    """What can happen to a fragment."""
+    """Kinds of faults of a fragment."""
 
     DROP = "drop"
     DUPLICATE = "duplicate"
@@ -33,7 +33,7 @@ class Fault(StrEnum):
 
 
 class FaultSpecError(ValueError):
-    """A fault specification that cannot be used; the message names the part and what was expected."""
+    """The fault specification is invalid; the message names the part and the expected form."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class FaultPlan:
 
     @classmethod
     def parse(cls, specification: str) -> "FaultPlan":
-        """Read `drop=0.01,reorder=0.05,kill-after=1000`. Raises FaultSpecError."""
+        """Parse `drop=0.01,reorder=0.05,kill-after=1000`. Raises FaultSpecError."""
         known = {field.name.replace("_", "-"): field.name for field in fields(cls)}
         values: dict[str, float | int] = {}
         for part in specification.split(","):
@@ -63,9 +63,9 @@ class FaultPlan:
 
 
 class FaultInjector:
-    """Decides for each frame of one connection what happens to it. Times are monotonic nanoseconds.
+    """Draws the faults of each frame of one connection. Times are monotonic nanoseconds.
 
-    The same plan, seed and sequence of frames give the same faults; only when delayed frames leave depends on time.
+    The same plan, seed and sequence of frames give the same faults; only the release of delayed frames depends on time.
     """
 
     def __init__(self, plan: FaultPlan, seed: int | str) -> None:
@@ -79,19 +79,19 @@ class FaultInjector:
 
     @property
     def kills(self) -> bool:
-        """True when the number of fragments is reached at which the feeder is killed."""
+        """True after `kill_after` fragments."""
         return self._plan.kill_after is not None and self._frames >= self._plan.kill_after
 
     @property
     def next_due_ns(self) -> int | None:
-        """When the next held frame has to leave; None if none is held."""
+        """Release time of the next held frame; None if none is held."""
         times = [entry[1] for entry in self._overtaken]
         if self._delayed:
             times.append(self._delayed[0][0])
         return min(times, default=None)
 
     def take(self, now_ns: int, frame: Buffer) -> Sequence[Buffer]:
-        """Let one frame through the plan; returns the frames to be sent now, in this order."""
+        """Apply the plan to one frame; returns the frames to send now, in this order."""
         plan, rng = self._plan, self._random
         self._frames += 1
         drop, duplicate, reorder, corrupt, delay = (rng.random() for _ in Fault)
@@ -117,7 +117,7 @@ class FaultInjector:
         return out
 
     def due(self, now_ns: int) -> list[Buffer]:
-        """The held frames whose time has come."""
+        """The held frames that are due."""
         waiting = self._overtaken
         out = [frame for at, until_ns, frame in waiting if at <= self._frames or until_ns <= now_ns]
         if out:

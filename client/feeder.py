@@ -1,7 +1,7 @@
 """Feeders: they send MEPs against credits, and keep every MEP until the node has acknowledged it.
 
-One `Feeder` sends some of the sources to one node. After a lost connection, or when the node is a new session,
-everything that is not acknowledged goes again; the node knows what it has already.
+One `Feeder` sends some of the sources to one node. After a lost connection or a restart of the node, the feeder repeats
+every MEP that is not acknowledged; the node refuses fragments that it already has.
 """
 
 import asyncio
@@ -42,23 +42,24 @@ from hltnode.protocol.transport.feeder_messages import EndOfRun, Goodbye, Return
 
 __all__ = ["Feeder", "FeederIdentity", "FeederRefusedError", "Report", "report_nothing"]
 
-# The period of hellos: they keep the feeder known, repair lost credits and acknowledgements, and the node answers each.
+# Period of hellos. The node answers each one; that keeps the feeder known and repairs lost credits and
+# acknowledgements.
 HELLO_SECONDS = 1.0
-# After this number of hellos in a row without any message of the node its connection is lost. Hellos and not seconds: a
-# feeder that was held up itself has heard nothing either.
+# After this number of hellos in a row without any message from the node, the connection is lost. The limit counts
+# hellos, not seconds: a feeder that was paused has received nothing either.
 SILENT_HELLOS = 4
-# The answer to the last hello, which confirms what is acknowledged, is waited for this long.
+# How long to wait for the answer to the last hello, which confirms the acknowledged MEPs.
 CONFIRM_NS = 2_000_000_000
 
 
-# Frames that are sent before the event loop does something else.
+# Frames to send before the event loop runs other tasks.
 FRAMES_OF_A_TURN = 256
 
 
 class Feeder(FeederConversation):
     """One connection to a node. Use as async context manager.
 
-    `faults` damages frames on purpose, between the window and the connection.
+    `faults` injects faults between the window and the connection.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Feeder(FeederConversation):
         self.faults = faults
         self.fragments = 0
         self.bytes = 0
-        # Whether the same node has welcomed another connection of this process.
+        # Whether the same node welcomed another connection of this process.
         self.node_takes_others: Callable[[], bool] = lambda: False
         self.on_change: Callable[[], None] | None = None
         self._wake = asyncio.Event()
@@ -96,9 +97,9 @@ class Feeder(FeederConversation):
     ) -> "Feeder":
         """A feeder of the node at these endpoints; the control endpoint is the next port if not given.
 
-        With the data endpoint shm:///PATH, the memory socket of a node of this machine, the fragments are not sent: the
-        node reads them in `shared_memory`, or in memory of the default size. `report` takes note of what happens
-        between feeder and node. Raises ValueError: there is no next port.
+        With the data endpoint shm:///PATH (the memory socket of a node on this machine) the fragments are not sent: the
+        node reads them in `shared_memory`, by default memory of the default size. `report` logs the events between
+        feeder and node. Raises ValueError if there is no next port.
         """
         context = zmq.asyncio.Context.instance()
         connection = connect_to_node(context, data, control or control_endpoint(data), keys, shared_memory)
@@ -118,10 +119,10 @@ class Feeder(FeederConversation):
         await self._connection.close(Goodbye("feeder ends"))
 
     async def offer(self, mep: FeedMep) -> None:
-        """Keep and send the fragments of this feeder's sources; returns when there was credit for them.
+        """Keep and send the fragments of this feeder's sources; waits for credit.
 
-        Raises FeederRefusedError when the node does not take this feeder, SharedMemoryError for a MEP that does not fit
-        the shared memory.
+        Raises FeederRefusedError when the node refuses this feeder, SharedMemoryError for a MEP that does not fit the
+        shared memory.
         """
         await self._until(lambda: mep.mep in self.window.acked or (self.window.room > 0 and self._is_in_memory(mep)))
         self.keep(mep)
@@ -144,39 +145,39 @@ class Feeder(FeederConversation):
         frames = mep.frames(identity.run, self._clock.wall_ns(), identity.sources)
         largest = max(map(len, frames.values()))
         if largest > self._max_frame_bytes:
-            # The node would close the connection over a longer frame, and again with every repeat.
+            # The node closes the connection after a longer frame, and would do so again after every repeat.
             raise FeederRefusedError(
-                f"MEP {mep.mep}: a fragment needs a frame of {largest} bytes, the node takes {self._max_frame_bytes}: "
+                f"MEP {mep.mep}: a fragment needs a frame of {largest} bytes, the node allows {self._max_frame_bytes}: "
                 "feed fewer events per MEP, or raise network.max_frame_bytes"
             )
         self.window.add(mep.mep, frames)
         self._wake.set()
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Wake the sender: there may be frames to send."""
         self._wake.set()
 
     def check(self) -> None:
-        """Raise the error of a task that has failed, for example FeederRefusedError."""
+        """Raise the error of a failed task, for example FeederRefusedError."""
         for task in self._tasks:
             if task.done():
                 task.result()
 
     async def end_run(self, last_mep: int | None) -> None:
-        """Say that nothing follows a MEP."""
+        """Announce the last MEP of the run."""
         self._ended = EndOfRun(self.identity.run, last_mep)
         await self._connection.send_message(self._ended)
 
     async def finish(self, last_mep: int | None) -> None:
-        """Say that this was all, wait until everything is acknowledged, and confirm it. Raises FeederRefusedError."""
+        """End the run: wait until every MEP is acknowledged, and confirm it. Raises FeederRefusedError."""
         await self.end_run(last_mep)
         await self._until(lambda: self.window.unacknowledged == 0)
         await self.confirm()
 
     async def confirm(self) -> None:
-        """Let the node know that everything is acknowledged, by a last hello; returns when it has answered, or soon.
+        """Confirm with a last hello that every MEP is acknowledged; returns after the answer or a short time-out.
 
-        A node keeps the run until all of it is confirmed by each feeder. Raises FeederRefusedError.
+        A node keeps the run until each feeder has confirmed all of its MEPs. Raises FeederRefusedError.
         """
         awaited = self._welcomes + self._hellos_without_welcome + 1
         end_ns = self._clock.monotonic_ns() + CONFIRM_NS
@@ -207,7 +208,7 @@ class Feeder(FeederConversation):
         try:
             await self._keep_sending()
         finally:
-            # A caller that waits for credit has to see that this task is over.
+            # Wake a caller that waits for credit: this task has ended.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
@@ -223,13 +224,13 @@ class Feeder(FeederConversation):
                 n_sent = await self._send(next_frames.frames)
                 self.window.sent(self._clock.monotonic_ns(), next_frames, n_sent)
                 self._count(next_frames.frames[:n_sent])
-                # Frames for which there is room do not wait; hellos and acknowledgements have their turn, too.
+                # Frames leave as long as there is room. The yield lets hellos and acknowledgements run too.
                 await asyncio.sleep(0)
             else:
                 await self._wait_until(self.window.next_retry_ns)
 
     async def _wait_until(self, due_ns: int | None) -> None:
-        """Wait for a time of the clock, or until there may be something to send."""
+        """Wait until this time of the clock, or until there may be frames to send."""
         self._wake.clear()
         seconds = None if due_ns is None else max(0, due_ns - self._clock.monotonic_ns()) * 1e-9
         await self._clock.wait(self._wake, seconds)
@@ -245,7 +246,7 @@ class Feeder(FeederConversation):
         self.bytes += sum(map(len, frames))
 
     async def _send_with_faults(self, faults: FaultInjector, frames: list[Buffer]) -> None:
-        """Send what the faults leave of a frame, and what they held back; waits if there is nothing to send."""
+        """Send the frames that the fault injection releases; waits if there is nothing to send."""
         now_ns = self._clock.monotonic_ns()
         damaged = list(faults.take(now_ns, frames[0]) if frames else faults.due(now_ns))
         is_idle = not frames and not damaged
@@ -280,12 +281,12 @@ class Feeder(FeederConversation):
                 if overdue is not None:
                     raise self._refused(overdue)
         finally:
-            # A caller that waits for credit has to see that this task is over.
+            # Wake a caller that waits for credit: this task has ended.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
     def _reconnect(self) -> None:
-        """The node is silent: its process is stopped or its machine cut off."""
+        """The node is silent: its process is stopped or its machine is unreachable."""
         self._silent_hellos = self._hellos_without_welcome = 0
         if self.is_connected:
             self._report("node_silent", hellos=SILENT_HELLOS)
@@ -304,14 +305,14 @@ class Feeder(FeederConversation):
                 self.take(message)
                 await self._notify()
         finally:
-            # A caller that waits for acknowledgements has to see that this task is over.
+            # Wake a caller that waits for acknowledgements: this task has ended.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()
 
     async def _watch(self, trouble: Trouble) -> None:
-        """After a lost connection nothing is certain: stop sending until the next welcome of the node.
+        """Stop sending until the next welcome of the node: after a lost connection its state is unknown.
 
-        Raises FeederRefusedError for a handshake that will fail again and again.
+        Raises FeederRefusedError for a handshake that fails at every retry.
         """
         try:
             while True:
@@ -323,6 +324,6 @@ class Feeder(FeederConversation):
                 if event == zmq.EVENT_DISCONNECTED:
                     self._lose()
         finally:
-            # A caller that waits for credit has to see that this task is over.
+            # Wake a caller that waits for credit: this task has ended.
             with contextlib.suppress(asyncio.CancelledError):
                 await self._notify()

@@ -33,17 +33,17 @@ from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
 
 
 class Report(Protocol):
-    """Takes note of what happens between a feeder and its node, for a log; `reason` is one of few words."""
+    """Logs the events between a feeder and its node; `reason` is one of a few fixed words."""
 
     def __call__(self, event: str, /, **details: object) -> None: ...
 
 
 def report_nothing(_event: str, /, **_details: object) -> None:
-    """The report of a feeder to which none was given."""
+    """The default report: logs nothing."""
 
 
 class FeederRefusedError(RuntimeError):
-    """The node does not take this feeder; the message is the node's."""
+    """The node refuses this feeder; the message comes from the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class FeederIdentity:
     events_per_mep: int
     max_fragment_bytes: int
     feeders: int = 1
-    """How many feeders share the sources of the run, this one included; the node starts the run when they are there."""
+    """Number of feeders that share the sources of the run, this one included; the run starts when all are connected."""
     chain: str = ""
     """The chain of the data: a node of another chain refuses them. Empty: a node of any chain accepts them."""
 
@@ -74,10 +74,10 @@ class FeederConversation:
         self.session = secrets.token_hex(8)
         self.node_session: str | None = None
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
-        # Between a welcome and the loss of a connection; then the time of the loss (ns of the clock).
+        # Connected: between a welcome and the loss of the connection. Then the time of the loss (ns of the clock).
         self.is_connected = False
         self.lost_since_ns: int | None = None
-        # Whether this connection informs the node which MEPs went to another one, and whether it does now.
+        # Whether this connection tells the node which MEPs went to another node, and whether it does so now.
         self.supervising = False
         self.may_revoke = True
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
@@ -90,7 +90,7 @@ class FeederConversation:
         self._clock = clock
 
     def hello(self) -> Hello:
-        """The next hello: it confirms what is acknowledged, and this node will not be asked to revoke any more."""
+        """The next hello: it confirms the acknowledged MEPs, and this node gets no further request to revoke them."""
         first_mep = self.floor()
         if self.supervising and self.window.to_revoke:
             first_mep = min(first_mep, self.window.to_revoke.ranges()[0][0])
@@ -110,7 +110,7 @@ class FeederConversation:
         )
 
     def take(self, message: ControlMessage) -> None:
-        """Take a message of the node. Raises FeederRefusedError."""
+        """Handle a message of the node. Raises FeederRefusedError."""
         self._silent_hellos = 0
         run = self.identity.run
         match message:
@@ -162,16 +162,16 @@ class FeederConversation:
             self.lost_since_ns = None
             self.window.restart(keeps_held=keeps_held)
         else:
-            # What the node holds it has said before.
+            # The node reported earlier which MEPs it holds.
             self.window.queue_lost(self._clock.monotonic_ns())
 
     def _nack(self, nack: Nack) -> None:
         if nack.reason is RejectReason.FOREIGN_RUN:
-            # The node has gone over to another run: its answers to the hellos say what follows.
+            # The node switched to another run; its answers to the hellos decide the next step.
             self._lose()
         else:
             if self.supervising and nack.reason is RejectReason.REVOKED and nack.mep in self.window:
-                # An earlier process has given it back to the node, and was ended before the node knew.
+                # An earlier process assigned it to this node again, and ended before the node was told.
                 self.window.to_return.add(nack.mep)
             self.window.refuse(self._clock.monotonic_ns(), nack)
         self._report("fragment_refused", reason=nack.reason, source=nack.source, mep=nack.mep, resend=nack.resend)
@@ -187,7 +187,7 @@ class FeederConversation:
         if error.reason == MessageRefusal.NOT_PERMITTED:
             self.window.revocation_refused()
         if error.reason == HelloRefusal.NAME_TAKEN:
-            # Of two processes only one may send: this one was silent until another one took its place.
+            # Only one of two processes may send: this one was silent until another one took its place.
             self._lose()
         hopeless = self._refusals.refused(self._clock.monotonic_ns(), error.reason, error.text)
         if hopeless is not None:

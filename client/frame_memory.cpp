@@ -7,7 +7,7 @@
 namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20, page = 4096;
-// Blocks that are kept for later, and how much larger than asked for one may be: MEPs of a run are much the same.
+// Number of blocks kept for reuse, and the allowed excess of their size: MEPs of a run have similar sizes.
 constexpr std::size_t most_free = 4, largest_excess = 2;
 
 FrameMemory::Block* map_block(std::size_t size)
@@ -17,7 +17,7 @@ FrameMemory::Block* map_block(std::size_t size)
     void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED) throw std::bad_alloc();
 #ifdef MADV_HUGEPAGE
-    // A kernel without huge pages refuses, and small pages serve as well.
+    // A kernel without huge pages refuses; small pages work too.
     if (unit == huge_page) madvise(data, size, MADV_HUGEPAGE);
 #endif
     return new FrameMemory::Block{static_cast<uint8_t*>(data), size, {1}};

@@ -1,4 +1,4 @@
-// Memory for frames that libzmq sends from where they are: it is used again when no array and no message refers to it.
+// Memory for frames that libzmq sends without a copy. It is reused when no array and no message refers to it.
 #pragma once
 
 #include <atomic>
@@ -16,20 +16,20 @@ class FrameMemory {
         std::atomic<std::size_t> users;
     };
 
-    // That of the process, which has no end: threads of libzmq give blocks back until the very end.
+    // The instance of the process. It is never destroyed: threads of libzmq return blocks until the process ends.
     static FrameMemory& instance();
 
-    // A block of at least `size` bytes with one user. Throws std::bad_alloc.
+    // A block of at least `size` bytes with one reference. Throws std::bad_alloc.
     Block* take(std::size_t size);
 
-    // The block in which a frame lies, with one more user; null if it lies in none.
+    // The block that contains a frame, with one reference added; null if there is none.
     Block* share(const uint8_t* frame, std::size_t size);
 
-    // One user less; may be called by any thread.
+    // Drops one reference; any thread may call it.
     void release(Block* block);
 
   private:
     std::mutex mutex_;
     std::map<const uint8_t*, Block*> used_;
-    std::vector<Block*> free_;  // the one that became free last is the last one
+    std::vector<Block*> free_;  // the most recently freed block is last
 };

@@ -1,4 +1,4 @@
-"""What a feeder does about a refused hello: it waits for what can heal, and ends at once over what cannot.
+"""Decides whether a refused hello is temporary (retry) or permanent (end at once, with an explanation).
 
 No I/O and no clock; times are monotonic nanoseconds.
 """
@@ -6,18 +6,19 @@ No I/O and no clock; times are monotonic nanoseconds.
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.refusals import HelloRefusal
 
-# A node may be busy with the last run, or another process with the name be at its end: after this time it is an error.
+# The node may still process the last run, or another process of the same name may be ending. A refusal that lasts
+# longer than this is an error.
 PATIENCE_NS = 30_000_000_000
-# While the node takes another connection of this process, a place that this one needs can only become free if a process
-# of another name is gone. The node knows that when it has heard nothing for 5 s, of all its connections within seconds.
+# While the node accepts another connection of this process, only the end of a process of another name can free a place
+# for this one. The node detects that after 5 s without messages, for all its connections within seconds.
 PLACE_PATIENCE_NS = 3_000_000_000
 
 _NO_PLACE = frozenset({HelloRefusal.TOO_MANY_FEEDERS, HelloRefusal.SOURCE_TAKEN})
 _NO_PLACE_ADVICE = (
-    "the node takes another connection of this process: all feeders together may open builder.max_feeders connections "
-    "(--sources, --part), or builder.max_feeders of the node has to be raised"
+    "the node accepts another connection of this process: open at most builder.max_feeders connections in all feeders "
+    "together (--sources, --part), or raise builder.max_feeders of the node"
 )
-# Refusals that no waiting heals, and what has to be changed.
+# Permanent refusals, each with the necessary change.
 _HOPELESS: dict[str, str] = {
     HelloRefusal.FOREIGN_CHAIN: "feed a node of that chain, or name the chain that the data are for (--chain)",
     HelloRefusal.NO_SOURCES: "give each connection a source: fewer connections (--sources, --part)",
@@ -34,7 +35,7 @@ _HOPELESS: dict[str, str] = {
 
 
 class HelloRefusals:
-    """The refusals of one connection since its last welcome."""
+    """Refusals of one connection since its last welcome."""
 
     def __init__(self) -> None:
         self._reason = ""
@@ -42,11 +43,11 @@ class HelloRefusals:
         self._since_ns: int | None = None
 
     def welcomed(self) -> None:
-        """The node takes this feeder."""
+        """The node accepts this feeder."""
         self._since_ns = None
 
     def refused(self, now_ns: int, reason: str, text: str) -> str | None:
-        """The node has refused a hello; returns what to tell the user if that cannot heal."""
+        """Record a refused hello; returns the message for the user if the refusal is permanent."""
         if self._since_ns is None:
             self._since_ns = now_ns
         self._reason, self._text = reason, text
@@ -54,10 +55,10 @@ class HelloRefusals:
         return None if advice is None else f"{text}: {advice}"
 
     def overdue(self, now_ns: int, *, takes_others: bool) -> str | None:
-        """What to tell the user when there was no welcome for too long, else None.
+        """The message for the user after too long without a welcome, else None.
 
         Args:
-            takes_others: the node has welcomed another connection of this process.
+            takes_others: the node accepted another connection of this process.
         """
         if self._since_ns is None:
             return None
@@ -65,5 +66,5 @@ class HelloRefusals:
         if takes_others and self._reason in _NO_PLACE and waited_ns > PLACE_PATIENCE_NS:
             return f"{self._text}: {_NO_PLACE_ADVICE}"
         if waited_ns > PATIENCE_NS:
-            return f"{self._text}: so for {PATIENCE_NS * 1e-9:.0f} s"
+            return f"{self._text}: refused for {PATIENCE_NS * 1e-9:.0f} s"
         return None

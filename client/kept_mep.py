@@ -14,25 +14,25 @@ class KeptMep:
     def __init__(self, frames: dict[int, Buffer]) -> None:
         self.frames = frames
         self.waiting = dict.fromkeys(reversed(frames))
-        """Sources whose frames are to be sent, the next one last."""
+        """Sources whose frames are still to be sent, the next one last."""
         self.active = False
         self.at_node = False
-        """The node has said so: what it has refused goes again, all of it does not."""
+        """The node reported that the MEP is there: its refused fragments are repeated, not the whole MEP."""
         self.held = False
-        """The node has said that it has all of it."""
+        """The node reported that it holds the whole MEP."""
         self.last_turn = 0
-        """When its last frame left, in the order of what was sent."""
+        """Sequence number of its last sent frame."""
         self.turns = 0
-        """Times that the node had no place for it."""
+        """How many times the node had no slot for it."""
         self.nacked: dict[int, RejectReason] = {}
-        """Sources whose fragment was refused and was not sent again yet."""
+        """Sources whose fragment was refused and is not repeated yet."""
         self.attempts: dict[int, int] = {}
         """Damaged arrivals by source."""
 
 
 @dataclass(frozen=True, slots=True)
 class NextFrames:
-    """Frames of a MEP in the order in which they are to be sent, and their sources."""
+    """Frames of a MEP in sending order, and their sources."""
 
     mep: int
     sources: list[int]

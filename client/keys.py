@@ -1,7 +1,6 @@
 """CURVE keys of a client, from the files that `hltnode keys create` writes, with errors that name the file.
 
-The files are pyzmq's certificates: NAME.key holds the public key, NAME.key_secret both. Nothing here ever puts a
-secret into a message.
+The files are pyzmq's certificates: NAME.key holds the public key, NAME.key_secret both. No message contains a secret.
 """
 
 import stat
@@ -19,7 +18,7 @@ MAX_SECRET_FILE_BYTES = 65_536
 
 
 class SecurityError(ValueError):
-    """A key, allow-list or token that cannot be used; the message names the file, never its content."""
+    """A key, allow-list or token is invalid; the message names the file, never its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class KeyPair:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeys:
-    """What a client needs for CURVE: its own pair and the public key of the node."""
+    """Keys of a client for CURVE: its own pair and the public key of the node."""
 
     own: KeyPair
     server: bytes
@@ -54,13 +53,13 @@ def load_client_keys(server_key: Path | None, key_file: Path | None) -> ClientKe
 
 
 def load_key_pair(path: Path) -> KeyPair:
-    """The pair in a secret key file that only its owner and group can read. Raises SecurityError."""
+    """The pair in a secret key file; only owner and group may read the file. Raises SecurityError."""
     refuse_open_file(path)
     public, secret = _load(path)
     if secret is None:
-        raise SecurityError(f"{path}: expected a secret key file ({SECRET_SUFFIX}), it holds a public key only")
+        raise SecurityError(f"{path}: expected a secret key file ({SECRET_SUFFIX}), found only a public key")
     if zmq.curve_public(secret) != public:
-        raise SecurityError(f"{path}: public and secret key are no pair")
+        raise SecurityError(f"{path}: public and secret key do not match")
     return KeyPair(public, secret)
 
 
@@ -80,7 +79,7 @@ def refuse_open_file(path: Path) -> None:
 
 
 def read_key_file(path: Path) -> bytes:
-    """The bytes of a file that is no larger than a key file can be. Raises SecurityError."""
+    """The bytes of a file of at most the size of a key file. Raises SecurityError."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_SECRET_FILE_BYTES + 1)

@@ -1,4 +1,4 @@
-// The libzmq that pyzmq has loaded: two libraries in one process could not share a socket.
+// The libzmq that pyzmq loaded: two copies of the library in one process cannot share a socket.
 #pragma once
 
 #include <dlfcn.h>
@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-// A zmq_msg_t, whose size and alignment libzmq promises.
+// A zmq_msg_t; libzmq guarantees its size and alignment.
 struct alignas(void*) ZmqMessage {
     unsigned char bytes[64];
 };
@@ -17,7 +17,7 @@ class LibZmq {
   public:
     // `library` is the file of pyzmq's extension module. Throws std::runtime_error.
     explicit LibZmq(const std::string& library)
-        // Already loaded, and never unloaded: the handle is not closed.
+        // The library is already loaded and never unloaded, so the handle is not closed.
         : library_(library), handle_(dlopen(library.c_str(), RTLD_LAZY | RTLD_NOLOAD))
     {
         if (!handle_) throw std::runtime_error(library + " is not loaded");

@@ -26,27 +26,28 @@ from hltnode.protocol.transport.shared_memory import (
 
 SCHEME = "shm://"
 RETRY_SECONDS = 0.2
-# A node that takes this feeder and has no memory socket after this time has none. One that is away is waited for.
+# A node that welcomed this feeder, but offers no memory socket after this time, has none. The wait for an absent node
+# has no limit.
 PATIENCE_SECONDS = 30.0
-# It answers each hello, which comes every second.
+# The node answers each hello; hellos are sent every second.
 HEARD_SECONDS = 3.0
-# Copies of frames that are not in the memory, damaged on purpose, stay for this number of others.
+# Fault injection copies damaged frames into the memory; a copy stays until this number of others follow.
 KEPT_COPIES = 64
-# These pass: the hello is on its way, or a segment of this process that the node has not closed yet.
+# Temporary refusals: the hello is still on its way, or the node has not closed an earlier segment of this process.
 _PASSING = frozenset({MemoryRefusal.UNKNOWN_FEEDER, MemoryRefusal.TOO_MANY, MemoryRefusal.LATE})
 
 
 class MemoryRefusedError(RuntimeError):
-    """The node does not take the memory of this feeder, or offers no memory socket; the message says why."""
+    """The node refuses the memory of this feeder, or has no memory socket; the message gives the reason."""
 
 
 class MemorySocket:
-    """Hands the memory over when the first frame is sent, and then says where frames are.
+    """Hands over the memory with the first frame, then sends the places of frames.
 
-    Frames that lie one behind the other are one range. After a lost connection the next frame connects anew.
+    Adjacent frames are one range. After a lost connection the next frame opens a new one.
 
     Args:
-        path: of the memory socket of the node.
+        path: path of the memory socket of the node.
     """
 
     def __init__(self, path: str, memory: SharedMemory) -> None:
@@ -63,16 +64,16 @@ class MemorySocket:
         self._heard_at = -PATIENCE_SECONDS
 
     def node_is_there(self) -> None:
-        """The node has sent a control message."""
+        """Record that the node sent a control message."""
         self._heard_at = asyncio.get_running_loop().time()
 
     def follow(self, hello: Hello) -> None:
-        """The memory is handed over under the name and the session of the last hello."""
+        """Record name and session of the last hello, under which the memory is handed over."""
         self._hello = hello
 
     async def send_frames(self, frames: list[Buffer]) -> int:
-        """Let the node read the first of these frames; returns how many, 0 after a wait while the node does not read,
-        or is not there. Raises MemoryRefusedError."""
+        """Send the places of the first of these frames; returns their number, 0 after a wait for a node that does not
+        read or is absent. Raises MemoryRefusedError."""
         if not self._is_attached:
             await self._attach()
             return 0
@@ -81,19 +82,19 @@ class MemorySocket:
             return 0
         ranges, n_sent = self._memory.ranges_of(frames, MAX_RANGES_OF_A_MESSAGE)
         if not ranges:
-            # Made elsewhere, which faults on purpose do.
+            # Fault injection makes frames outside the memory.
             ranges, n_sent = [(await self._copy(frames[0]), len(frames[0]))], 1
         self._send_ranges(ranges)
         return n_sent
 
     async def next_loss(self) -> zmq.Event:
-        """Wait until the node has ended the connection."""
+        """Wait until the node ends the connection."""
         await self._lost.wait()
         self._lost.clear()
         return zmq.EVENT_DISCONNECTED
 
     def disconnect(self) -> None:
-        """Drop what has not left; the next frame connects anew."""
+        """Drop unsent places; the next frame opens a new connection."""
         if self._socket is not None:
             loop = asyncio.get_running_loop()
             loop.remove_reader(self._socket)
@@ -105,14 +106,14 @@ class MemorySocket:
         self._change.set()
 
     def close(self) -> None:
-        """Say that nothing follows, and close."""
+        """Announce the end, and close."""
         if self._socket is not None and self._is_attached:
             with contextlib.suppress(OSError):
                 self._socket.send(encode_memory_message(Detach()))
         self.disconnect()
 
     async def _copy(self, frame: Buffer) -> int:
-        """Put a frame into the memory that was made elsewhere."""
+        """Copy a frame from outside into the memory."""
         while (place := self._memory.try_allocate(len(frame))) is None:
             await asyncio.sleep(RETRY_SECONDS)
         place.data[:] = frame
@@ -138,14 +139,14 @@ class MemorySocket:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _try_to_attach(self) -> str:
-        """One attempt; returns why it failed, if it did."""
+        """Try to connect once; returns the reason of a failure, else None."""
         self._refusal = None
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
         self._socket = connection
         try:
             connection.connect(self._path)
         except (FileNotFoundError, ConnectionRefusedError) as error:
-            return f"{error.strerror}: is shared_memory.socket of the node set to this path, and does it run?"
+            return f"{error.strerror}: check that the node runs and that its shared_memory.socket is this path"
         except OSError as error:
             return str(error.strerror)
         hello = self._hello
@@ -200,7 +201,7 @@ class MemorySocket:
             asyncio.get_running_loop().add_writer(self._socket, self._send)
 
     def _send(self) -> None:
-        """Send what waits; the end of the connection is noticed by the reader."""
+        """Send the queued places; the reader detects the end of the connection."""
         assert self._socket is not None
         try:
             while self._unsent:
@@ -215,5 +216,5 @@ class MemorySocket:
 
 
 def memory_path(endpoint: str) -> str | None:
-    """The path of the memory socket if a data endpoint is one, shm:///PATH, else None."""
+    """The path of a data endpoint shm:///PATH (a memory socket), None for other endpoints."""
     return endpoint.removeprefix(SCHEME) if endpoint.startswith(SCHEME) else None

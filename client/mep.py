@@ -1,4 +1,4 @@
-"""One MEP on its way to a node."""
+"""One MEP and its frames, before and while it is sent."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 
 class FeedMep:
-    """One MEP to be sent: its id `mep`, the id of its `first_event`, `n_events`, and the frames of its sources."""
+    """One MEP to send: its id `mep`, the id of its `first_event`, `n_events`, and the frames of its sources."""
 
     __slots__ = ("_is_sealed", "_packed", "first_event", "mep", "n_events")
 
@@ -23,11 +23,11 @@ class FeedMep:
 
     @classmethod
     def of_mfps(cls, mep: int, first_event: int, mfps: Mapping[int, Buffer]) -> "FeedMep":
-        """From encoded MFPs by source id, which are copied."""
+        """A MEP of encoded MFPs by source id; copies them."""
         return cls(mep, first_event, frames_of_mfps(mfps, allocate=allocate_frames))
 
     def move_to(self, memory: SharedMemory) -> bool:
-        """Let the frames be in this memory: copies them if they are not. False if it has no room now."""
+        """Move the frames into this memory, by a copy if necessary. False if it has no room now."""
         buffer = self._packed.buffer
         if memory.offset_of(buffer.data) is not None:
             return True
@@ -42,14 +42,14 @@ class FeedMep:
         return {source: frame[HEADER_SIZE:] for source, frame in self._packed.frames().items()}
 
     def mfp(self, source: int) -> memoryview | None:
-        """The MFP of one source, None if it has none here."""
+        """The MFP of one source, None if the source has none."""
         frame = self._packed.frame(source)
         return None if frame is None else frame[HEADER_SIZE:]
 
     def frames(self, run: int, send_time_ns: int, sources: tuple[int, ...] | None = None) -> dict[int, memoryview]:
-        """The frames by source, of some sources in this order or of all; run and time are those of the first call.
+        """The frames by source, of the given sources in this order or of all. The first call fixes run and time.
 
-        Raises ValueError, which names a source that has no MFP here.
+        Raises ValueError, which names a source without MFP.
         """
         if not self._is_sealed:
             self._packed.seal(run=run, mep=self.mep, send_time_ns=send_time_ns)

@@ -42,8 +42,8 @@ class FrameSender {
         zmq.find(error_, "zmq_errno");
     }
 
-    // Sends the first of these frames, as many as the socket has room for; returns how many, or minus an error number.
-    // A frame in the memory of `allocate_frames` is sent from there, another one is copied.
+    // Sends the first of these frames, as many as the socket has room for; returns their number, or minus an errno. A
+    // frame in memory of `allocate_frames` is sent from there; other frames are copied.
     int send(std::uintptr_t socket, const nb::list& frames) const
     {
         int n_sent = 0;
@@ -64,7 +64,7 @@ class FrameSender {
     }
 
   private:
-    // Below it the copy is cheaper than to keep track of the memory.
+    // Below this size a copy is cheaper than reference counting.
     static constexpr std::size_t least_shared = 1024;
 
     int (*init_data_)(ZmqMessage*, void* data, std::size_t, void (*)(void*, void*), void*);
@@ -93,12 +93,12 @@ class FrameSender {
 
 NB_MODULE(_native, module)
 {
-    // What lives until the process ends is reported as a leak otherwise.
+    // nanobind would report objects that live until the process ends as leaks.
     nb::set_leak_warnings(false);
     module.def("allocate_frames", &allocate_frames, nb::arg("size"),
-               "Memory that is used again when no array and no message refers to it");
-    nb::class_<FrameSender>(module, "FrameSender", "Sends frames by the libzmq that pyzmq has loaded")
+               "Memory that is reused when no array and no message refers to it");
+    nb::class_<FrameSender>(module, "FrameSender", "Sends frames through the libzmq that pyzmq has loaded")
         .def(nb::init<const std::string&>(), nb::arg("library"))
         .def("send", &FrameSender::send, nb::arg("socket"), nb::arg("frames"),
-             "Send the first of some frames, as many as there is room for; returns how many, or minus an error number");
+             "Send the first of these frames, as many as there is room for; returns their number, or minus an errno");
 }

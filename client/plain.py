@@ -21,10 +21,10 @@ Result = TypeVar("Result")
 
 
 class Feeder:
-    """Sends MEPs of some sources to one node, and keeps each until the node has acknowledged it.
+    """Sends MEPs of some sources to one node, and keeps each until the node acknowledges it.
 
-    A thread says hello, takes acknowledgements and sends again what the node needs again, also after the node was lost
-    and has come back. Use as context manager; not from several threads at a time.
+    A thread sends hellos, handles acknowledgements and repeats fragments on request, also after the node was lost and
+    returned. Use as context manager; do not call from several threads at once.
 
         with Feeder("tcp://node:5555", identity=identity) as feeder:
             for mep in meps:
@@ -35,9 +35,9 @@ class Feeder:
         data: data endpoint of the node.
         control: its control endpoint; the next port if not given.
         identity: name, run and sources of this feeder.
-        report: takes note of what happens between feeder and node, in the thread.
-        shared_memory: where the node reads the fragments, with the data endpoint shm:///PATH, the memory socket of a
-            node of this machine; memory of the default size if not given.
+        report: logs the events between feeder and node; called in the thread.
+        shared_memory: memory in which the node reads the fragments, with the data endpoint shm:///PATH (the memory
+            socket of a node on this machine). Default: memory of the default size.
 
     Raises:
         ValueError: there is no next port.
@@ -79,32 +79,32 @@ class Feeder:
 
     @property
     def unacknowledged(self) -> int:
-        """MEPs that are kept because the node has not acknowledged them yet."""
+        """Number of MEPs that the node has not acknowledged yet; the feeder keeps them."""
         return self._feeder.window.unacknowledged
 
     @property
     def refused(self) -> dict[str, RefusedCount]:
-        """Fragments that the node has refused for good, by reason: they are in no event."""
+        """Fragments that the node refused permanently, by reason: no event contains them."""
         return RefusedFragments.count([self._feeder.window.refused])
 
     def offer(self, mep: FeedMep, timeout: float | None = None) -> None:
-        """Send a MEP; returns when the node had credit for it.
+        """Send a MEP; waits for credit of the node.
 
-        Raises FeederRefusedError when the node does not take this feeder, TimeoutError after `timeout` seconds without
-        credit: then the MEP was not taken.
+        Raises FeederRefusedError when the node refuses this feeder, TimeoutError after `timeout` seconds without
+        credit; the MEP is then not sent.
         """
         self._run(self._feeder.offer(mep), timeout)
         self._last_mep = mep.mep
 
     def finish(self, timeout: float | None = None) -> None:
-        """Say that this was all, and return when everything is acknowledged.
+        """Announce the end of the run, and wait until every MEP is acknowledged.
 
         Raises FeederRefusedError, and TimeoutError after `timeout` seconds.
         """
         self._run(self._feeder.finish(self._last_mep), timeout)
 
     def close(self) -> None:
-        """Leave the node; what is not acknowledged now is lost if it is not sent again by the next process."""
+        """Leave the node. MEPs that are not acknowledged are lost unless the next process sends them again."""
         if self._thread.is_alive():
             self._run(self._feeder.__aexit__())
             self._end_thread()
@@ -129,7 +129,7 @@ class Feeder:
 
 
 class DecisionSubscriber(Consumer[zmq.Socket[bytes]]):
-    """The decisions of a node, one message for each MEP, from the time on at which the subscription has arrived.
+    """The decisions of a node, one message per MEP, starting when the node receives the subscription.
 
     Use as context manager and iterate over it.
     """
@@ -138,7 +138,7 @@ class DecisionSubscriber(Consumer[zmq.Socket[bytes]]):
         super().__init__(subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys))
 
     def receive(self, timeout: float | None = None) -> MepDecision:
-        """The next decision. Raises MessageError for one of another version, TimeoutError after `timeout` seconds."""
+        """The next decision. Raises MessageError for another version, TimeoutError after `timeout` seconds."""
         _wait(self._socket, timeout)
         decision = decode_decision(self._socket.recv())
         self._gaps.came(decision.seq)
@@ -152,7 +152,7 @@ class DecisionSubscriber(Consumer[zmq.Socket[bytes]]):
 class EventReceiver(Consumer[zmq.Socket[bytes]]):
     """The kept events of a node (`events.endpoint`, `errors.endpoint`). Use as context manager and iterate over it.
 
-    With `subscribes` all events come to every receiver (kind `pub`), else each comes to one of them (kind `push`).
+    With `subscribes` every receiver gets all events (kind `pub`), else each event goes to one receiver (kind `push`).
     """
 
     def __init__(self, endpoint: str, *, subscribes: bool = False, keys: ClientKeys | None = None) -> None:
@@ -160,7 +160,7 @@ class EventReceiver(Consumer[zmq.Socket[bytes]]):
         super().__init__(receive_events(zmq.Context.instance().socket(pattern), endpoint, keys))
 
     def receive(self, timeout: float | None = None) -> ReceivedEvent:
-        """The next event. Raises MessageError for what is no event message, TimeoutError after `timeout` seconds."""
+        """The next event. Raises MessageError for any other message, TimeoutError after `timeout` seconds."""
         _wait(self._socket, timeout)
         event = event_of(self._socket.recv_multipart())
         self._gaps.came(event.sequence)

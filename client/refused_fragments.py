@@ -1,4 +1,4 @@
-"""What a node has refused for good: the fragments that no MEP of it contains, by reason (no I/O, no clock)."""
+"""Fragments that a node refused permanently, so that none of its MEPs contains them, by reason (no I/O, no clock)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hltnode.protocol.transport.mep_ranges import MepRanges
 
 @dataclass(frozen=True, slots=True)
 class RefusedCount:
-    """Fragments that were refused for one reason, and the MEPs to which they belong."""
+    """Number of fragments refused for one reason, and their MEPs."""
 
     fragments: int
     meps: int
 
 
 class RefusedFragments:
-    """Each fragment counts once, for the first reason, however often its refusal comes."""
+    """Counts each fragment once, under its first reason, even if its refusal is repeated."""
 
     def __init__(self) -> None:
         self._meps: dict[tuple[RejectReason, int], MepRanges] = {}
@@ -27,12 +27,12 @@ class RefusedFragments:
         return bool(self._meps)
 
     def add(self, reason: RejectReason, source: int, mep: int) -> None:
-        """A fragment is refused for good."""
+        """Count a permanently refused fragment."""
         if not any(mep in self._meps.get((other, source), ()) for other in RejectReason):
             self._meps.setdefault((reason, source), MepRanges()).add(mep)
 
     def discard(self, reason: RejectReason, mep: int) -> None:
-        """The fragments of a MEP that were refused for this reason are sent elsewhere."""
+        """Forget the fragments of a MEP that were refused for this reason: they go to another node."""
         for (of_reason, source), meps in list(self._meps.items()):
             if of_reason is reason:
                 meps.discard(mep)
@@ -41,8 +41,8 @@ class RefusedFragments:
 
     @staticmethod
     def count(of_feeders: Iterable[RefusedFragments]) -> dict[str, RefusedCount]:
-        """Fragments and MEPs by reason, of several feeders together: a MEP counts once, whichever feeders had a part of
-        it refused."""
+        """Fragments and MEPs by reason, summed over several feeders. A MEP counts once, even if several feeders had a
+        part of it refused."""
         fragments: dict[str, int] = {}
         meps: dict[str, MepRanges] = {}
         for refused in of_feeders:

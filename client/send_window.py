@@ -1,16 +1,16 @@
-"""What a feeder keeps until it is acknowledged, what it may send next, and when it sends something again.
+"""The send window of a feeder: unacknowledged MEPs, credits, and repeats.
 
 A MEP is kept from `add` to its acknowledgement. It is active from its first frame on: active MEPs count against the
-credits of the node, and go on to their end. One for which the node has no place is not active any more, and lets others
-go first: the places are taken by MEPs that other feeders have begun, and that may be among those which wait here for a
-credit. Something is sent again for one of three reasons:
+credits of the node, and are sent to their end. A MEP for which the node has no slot becomes inactive and lets others go
+first: MEPs that other feeders have begun hold the slots, and some of those may wait here for a credit. A frame is
+repeated for one of three reasons:
 
-- the node has refused a fragment, and says that another attempt helps;
-- the connection or the node is new: everything that is kept goes again;
-- it is lost on a connection that stands: what was sent later has arrived, and the node does not say that it holds it
+- the node refused the fragment with a reason that allows a retry;
+- the connection or the node is new: all kept MEPs are repeated;
+- it was lost on a live connection: frames sent later have arrived, and the node does not report the MEP as held
   (`silent_meps`).
 
-No I/O and no clock; times are monotonic nanoseconds. No code here scans all kept MEPs, except a restart.
+No I/O and no clock; times are monotonic nanoseconds. Only a restart loops over all kept MEPs.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -27,13 +27,13 @@ from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 from hltnode.protocol.transport.mep_ranges import MepRanges
 
-# A fragment that arrives damaged more often is damaged here and not on the way.
+# A fragment that arrives damaged more often is damaged in this process, not on the way.
 MAX_RESENDS = 5
-# A refused fragment is sent again after this: a slot is free again after some milliseconds.
+# Delay before a refused fragment is repeated: a slot becomes free within some milliseconds.
 RETRY_NS = 50_000_000
-# The node has these, or has built the MEP without them.
+# The node has these fragments, or built the MEP without them.
 _AT_NODE = frozenset({RejectReason.DUPLICATE, RejectReason.LATE})
-# The fragment is sound, and the node will take it, or the supervisor tells that another node gets it.
+# The fragment is valid: the node will accept it later, or the supervisor assigns it to another node.
 _PASSING = frozenset({RejectReason.NO_CREDIT, RejectReason.REVOKED})
 
 
@@ -41,7 +41,7 @@ class SendWindow:
     """The MEPs of one feeder between production and acknowledgement by one node.
 
     With `retains`, the frames of acknowledged MEPs stay until `release`: another connection to the node may have missed
-    the acknowledgement, and then the whole MEP goes to another node.
+    the acknowledgement. Then the whole MEP goes to another node.
     """
 
     def __init__(self) -> None:
@@ -49,33 +49,33 @@ class SendWindow:
         self.retains = False
         self.acked = MepRanges()
         self.revoked = MepRanges()
-        """MEPs that were assigned to this node and then to another one: this one must not keep their events."""
+        """MEPs that were reassigned from this node to another: this node must not keep their events."""
         self.to_revoke = MepRanges()
-        """Those of them of which the node has not confirmed it."""
+        """Revoked MEPs that the node has not confirmed yet."""
         self.not_revoked = MepRanges()
-        """Those of them of which the node has refused it."""
+        """MEPs whose revocation the node refused."""
         self.to_return = MepRanges()
-        """MEPs that were revoked and are assigned to this node again, which it has not confirmed."""
+        """Revoked MEPs that were assigned to this node again, not yet confirmed by the node."""
         self.confirmed = 0
-        """Every MEP below it was confirmed to the node."""
+        """Every MEP below this id is confirmed to the node."""
         self.refused = RefusedFragments()
-        """Fragments that are in no MEP of the node."""
+        """Fragments that no MEP of the node contains."""
         self._missed: dict[int, MepRanges] = {}
-        """MEPs that the node has closed without a fragment of a source, whether they are here or not."""
+        """MEPs that the node closed without a fragment of a source, in this window or not."""
         self.resent = 0
         self.next_mep = 0
         self._kept: dict[int, KeptMep] = {}
         self._ids: list[int] = []
-        """The MEPs that are kept, in order."""
+        """The kept MEPs, in order."""
         self._retained: dict[int, dict[int, Buffer]] = {}
         self._is_stopped = False
         self._active = 0
-        # MEPs with frames that are to be sent: those that have begun, and, by their turns, those that need a credit.
-        # Entries of MEPs that are not kept any more, or have nothing to be sent, are skipped.
+        # MEPs with frames to send: active ones, and those that need a credit, ordered by their turns. Entries of MEPs
+        # that are no longer kept, or have nothing to send, are skipped.
         self._going: list[int] = []
         self._new: list[tuple[int, int]] = []
         self._retries: deque[tuple[int, KeptMep, int, int]] = deque()
-        # Active MEPs without anything to be sent.
+        # Active MEPs without frames to send.
         self._silent = SilentMeps()
         self._n_sent = 0
         self._floor_of_session = 0
@@ -85,39 +85,39 @@ class SendWindow:
 
     @property
     def first_unacknowledged(self) -> int:
-        """The lowest MEP id that is kept, or the next one to be produced."""
+        """The lowest kept MEP id, or the next id to be produced if none is kept."""
         return self._ids[0] if self._ids else self.next_mep
 
     @property
     def unacknowledged(self) -> int:
-        """Number of MEPs that are kept."""
+        """Number of kept MEPs."""
         return len(self._kept)
 
     @property
     def room(self) -> int:
-        """MEPs that may be added and sent at once; negative when more are kept than the node has credits for."""
+        """Number of MEPs that may be added and sent at once; negative if more MEPs are kept than credits."""
         return self.limit - len(self._kept)
 
     @property
     def free_share(self) -> float:
-        """The part of the credits of the node that no MEP uses; negative when more are kept than there are credits."""
+        """Unused credits of the node; negative if more MEPs are kept than there are credits."""
         return self.room / max(1, self.limit)
 
     def holds(self, mep: int) -> bool:
-        """True if the frames of a MEP are here."""
+        """True if this window has the frames of a MEP."""
         return mep in self._kept or mep in self._retained
 
     @property
     def retained(self) -> list[int]:
-        """The acknowledged MEPs whose frames are still here."""
+        """The acknowledged MEPs whose frames are still kept."""
         return list(self._retained)
 
     def meps(self) -> list[int]:
-        """The MEPs that are kept, in the order of their ids."""
+        """The kept MEPs, ordered by id."""
         return self._ids.copy()
 
     def add(self, mep: int, frames: Mapping[int, Buffer]) -> None:
-        """Keep the frames of a MEP by source and queue them, unless it has been acknowledged to an earlier session."""
+        """Keep and queue the frames of a MEP by source, unless it was acknowledged to an earlier session."""
         self.next_mep = max(self.next_mep, mep + 1)
         if mep in self.revoked:
             self.revoked.discard(mep)
@@ -127,7 +127,7 @@ class SendWindow:
             if mep in meps:
                 self.refused.add(RejectReason.LATE, source, mep)
         if self.retains:
-            # Where another connection decides, it has not had the acknowledgement, and the node says it again.
+            # Another connection that decides has not received the acknowledgement; the node repeats it.
             self.acked.discard(mep)
             self._retained.pop(mep, None)
         if mep in self.acked:
@@ -140,7 +140,7 @@ class SendWindow:
         heappush(self._new, (0, mep))
 
     def revoke(self, mep: int) -> dict[int, Buffer]:
-        """Revoke a MEP, because another node gets it; returns its frames, empty if they are not here."""
+        """Revoke a MEP that another node gets; returns its frames, empty if this window has none."""
         self.revoked.add(mep)
         self.to_revoke.add(mep)
         self.to_return.discard(mep)
@@ -156,37 +156,37 @@ class SendWindow:
         return entry.frames
 
     def remember_revoked(self, revoked: MepRanges) -> None:
-        """What an earlier process has revoked; whether the node has confirmed it is not known."""
+        """Add MEPs that an earlier process revoked; it is unknown whether the node confirmed them."""
         self.revoked = MepRanges(revoked.ranges())
         self.to_revoke = MepRanges(revoked.ranges())
 
     def forget_revoked(self) -> None:
-        """What was remembered of revocations was out of date."""
+        """Drop remembered revocations that are out of date."""
         self.revoked = MepRanges()
         self.to_revoke = MepRanges()
 
     def revocation_refused(self) -> None:
-        """The node does not take back what it has of the MEPs that are to be revoked."""
+        """The node refuses to revoke these MEPs."""
         for first, last in self.to_revoke.ranges():
             self.not_revoked.add(first, last)
         self.to_revoke = MepRanges()
 
     def confirm_revoked(self, first: int, last: int) -> None:
-        """The node keeps nothing of these MEPs, and takes nothing."""
+        """The node keeps no fragments of these MEPs, and accepts none."""
         self.to_revoke.discard(first, last)
 
     def confirm_returned(self, first: int, last: int) -> None:
-        """The node takes these MEPs again."""
+        """The node accepts these MEPs again."""
         self.to_return.discard(first, last)
 
     def confirm_below(self, mep: int) -> None:
-        """Every MEP below this id is confirmed to the node, and none of them will be revoked."""
+        """Every MEP below this id is confirmed to the node and will not be revoked."""
         self.confirmed = mep
         for ranges in (self.revoked, self.to_revoke, self.to_return):
             ranges.discard(0, mep - 1)
 
     def next_frames(self, most: int) -> NextFrames:
-        """The next frames that credits allow, all of one MEP; none if there are none. `sent` says which have left."""
+        """The next frames that credits allow, all of one MEP, or none. Report the sent ones with `sent`."""
         mep = self._next_mep()
         if mep is None:
             return NextFrames(-1, [], [])
@@ -213,7 +213,7 @@ class SendWindow:
         return None
 
     def sent(self, now_ns: int, next_frames: NextFrames, n: int) -> None:
-        """The first n of these frames have left."""
+        """The first n of these frames were sent."""
         entry = self._kept.get(next_frames.mep)
         if entry is None or not n:
             return
@@ -228,16 +228,16 @@ class SendWindow:
             self._silent.sent(next_frames.mep, self._n_sent, now_ns)
 
     def credit(self, limit: int) -> None:
-        """This many MEPs may be on their way or in the node without being acknowledged."""
+        """Set the number of MEPs that may be sent without acknowledgement."""
         self.limit = limit
 
     def acknowledge(self, first: int, last: int) -> None:
-        """The node has acknowledged these MEPs; the ids may reach beyond what has been produced."""
+        """The node acknowledged these MEPs; the ids may include MEPs that are not produced yet."""
         i, j = bisect_left(self._ids, first), bisect_right(self._ids, last)
         for mep in self._ids[i:j]:
             entry = self._kept[mep]
             for source, reason in entry.nacked.items():
-                # The MEP was closed before the fragment could be sent again.
+                # The node closed the MEP before the fragment was repeated.
                 self.refused.add(reason, source, mep)
             if not entry.waiting:
                 self._silent.arrived(entry.last_turn)
@@ -247,14 +247,14 @@ class SendWindow:
         del self._ids[i:j]
         self.acked.add(first, last)
         for begin, end in self.revoked.overlap(first, last):
-            # The node has finished them all the same; but their events belong to the other node.
+            # The node finished them nevertheless, but their events belong to the other node.
             self.acked.discard(begin, end)
 
     def hold(self, first: int, last: int) -> None:
-        """This session of the node has everything of these MEPs."""
+        """This session of the node holds these MEPs completely."""
         for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
             entry = self._kept[mep]
-            # What was revoked and is given back may have been said before the node has dropped it.
+            # The node may have sent this before it dropped a MEP that was revoked and assigned again.
             if not entry.active or mep in self.to_return:
                 continue
             if not entry.waiting:
@@ -265,19 +265,19 @@ class SendWindow:
             entry.nacked.clear()
 
     def release(self, mep: int) -> None:
-        """A MEP is acknowledged to the connection that decides: it stays at this node."""
+        """Confirm that a MEP stays at this node: the deciding connection received its acknowledgement."""
         if mep in self._kept:
             self.acknowledge(mep, mep)
         self._retained.pop(mep, None)
 
     def refuse(self, now_ns: int, nack: Nack) -> None:
-        """Take a refusal: the fragment is queued again by `retry`, or given to `refused` if that cannot help."""
+        """Handle a refusal: `retry` queues the fragment again, or `refused` counts it if a retry cannot help."""
         mep, source, reason = nack.mep, nack.source, nack.reason
         if mep in self.revoked:
             return
         entry = self._kept.get(mep)
         if reason in _AT_NODE:
-            # Below the floor of a session everything is late, also what an earlier session has built.
+            # Below the floor of a session every fragment is late, even of MEPs that an earlier session built.
             if reason is RejectReason.LATE and mep >= self._floor_of_session:
                 self.refused.add(reason, source, mep)
             if entry is not None:
@@ -298,17 +298,17 @@ class SendWindow:
             self._retries.append((now_ns + RETRY_NS, entry, mep, source))
 
     def _give_way(self, mep: int, entry: KeptMep) -> None:
-        """The node has no place for a MEP: what is refused of it waits for another credit, behind all others."""
+        """The node has no slot for a MEP: its refused fragments wait for another credit, behind all other MEPs."""
         entry.active = False
         entry.turns += 1
         self._active -= 1
         self._silent.discard(mep)
 
     def miss(self, source: int, first: int, last: int) -> None:
-        """The node has closed these MEPs without a fragment of this source.
+        """The node closed these MEPs without a fragment of this source.
 
-        It is refused, and counted now if its MEP is here, or when that is added. The refusal of what is still sent
-        does not come when the acknowledgement comes first.
+        The fragment counts as refused: now if its MEP is kept, else when the MEP is added. If the acknowledgement comes
+        first, the node sends no refusal for frames that arrive later.
         """
         self._missed.setdefault(source, MepRanges()).add(first, last)
         for mep in self._ids[bisect_left(self._ids, first) : bisect_right(self._ids, last)]:
@@ -327,11 +327,11 @@ class SendWindow:
 
     @property
     def next_retry_ns(self) -> int | None:
-        """When `retry` has something to do; None if no refused fragment waits."""
+        """Time of the next retry; None if no refused fragment waits."""
         return self._retries[0][0] if self._retries else None
 
     def retry(self, now_ns: int) -> None:
-        """Queue the refused fragments whose time has come."""
+        """Queue the refused fragments that are due."""
         while self._retries and self._retries[0][0] <= now_ns:
             _, entry, mep, source = self._retries.popleft()
             if self._kept.get(mep) is entry and source in entry.nacked and source not in entry.waiting:
@@ -347,7 +347,7 @@ class SendWindow:
         entry.waiting[source] = None
 
     def queue_lost(self, now_ns: int) -> None:
-        """Queue the MEPs again that are lost; to be called when the node has said what it holds."""
+        """Queue lost MEPs again. Call it after the node reported which MEPs it holds."""
         for mep in self._silent.lost(now_ns):
             entry = self._kept[mep]
             for source in reversed(entry.frames):
@@ -359,9 +359,9 @@ class SendWindow:
         self._is_stopped = True
 
     def restart(self, *, keeps_held: bool = False) -> None:
-        """The connection or the node is new: no credit, and everything that is kept goes again.
+        """The connection or the node is new: drop all credit and queue all kept MEPs again.
 
-        With `keeps_held` the session of the node is the same: what it has said to hold does not go again.
+        With `keeps_held` the session of the node is the same: MEPs that it reported as held are not repeated.
         """
         self.limit = 0
         self.to_revoke = MepRanges(self.revoked.ranges())
@@ -383,7 +383,7 @@ class SendWindow:
                 continue
             self.resent += len(entry.frames) - len(entry.waiting)
             entry.waiting = dict.fromkeys(reversed(entry.frames))
-            # In the order of their ids, which makes it a heap.
+            # Sorted by id, so the list is a valid heap.
             self._new.append((0, mep))
 
     def _forget(self, mep: int, entry: KeptMep) -> None:

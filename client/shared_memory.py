@@ -1,6 +1,6 @@
-"""Memory of a feeder that nodes of the same machine read: MEPs are packed into it and stay until they are acknowledged.
+"""Memory of a feeder that nodes of the same machine read: MEPs stay in it until they are acknowledged.
 
-It is a memory file without a name (memfd): nothing of it is left when feeder and nodes have ended, however they end.
+It is a memory file without a name (memfd), so the system frees it when feeder and nodes end, even after a crash.
 """
 
 import contextlib
@@ -22,22 +22,22 @@ from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT, SEALS
 MIB = 1 << 20
 # A MEP of the default largest size of a node (builder.max_mep_bytes) fits.
 DEFAULT_BYTES = 256 * MIB
-# A MEP takes at most this part of the memory. Up to three MEPs that are acknowledged or not sent yet are held by those
-# who have just made, offered or sent them; wherever these lie, one of the gaps is large enough for another one.
+# A MEP takes at most this part of the memory. The producer and the sender hold up to three MEPs that are acknowledged
+# or not sent yet. At any places of these, one gap is large enough for another MEP.
 LARGEST_PART = 8
 
 
 class SharedMemoryError(ValueError):
-    """Memory that cannot be had, or is too small for a MEP, or is closed."""
+    """The memory is not available, too small for a MEP, or closed."""
 
 
 class SharedMemory:
-    """Memory for MEPs on their way to nodes of this machine. It is taken from the system at the first use.
+    """Memory for MEPs that go to nodes of this machine. It is allocated at the first use.
 
-    Each array that `allocate` returns is free again when nothing refers to it or a view of it any more.
+    An array from `allocate` becomes free when nothing refers to it or a view of it.
 
     Args:
-        nbytes: its size, rounded up to pages. All of it is taken at once.
+        nbytes: its size, rounded up to pages. All of it is allocated at once.
     """
 
     def __init__(self, nbytes: int = DEFAULT_BYTES) -> None:
@@ -46,9 +46,10 @@ class SharedMemory:
         self._memory: memoryview | None = None
         self._is_closed = False
         self._lock = threading.Lock()
-        # Begin and size of what is free, in order.
+        # Offset and size of the free ranges, in order.
         self._free: list[tuple[int, int]] = [(0, self.nbytes)]
-        # What has become free since; an array may vanish in any thread, and while the lock is held. None at the end.
+        # Ranges freed since. The last reference to an array may vanish in any thread, even while the lock is held. None
+        # means closed.
         self._freed: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
 
     def fileno(self) -> int:
@@ -59,16 +60,16 @@ class SharedMemory:
         return self._file
 
     def allocate(self, nbytes: int) -> NDArray[np.uint8]:
-        """An array in this memory; waits in this thread until there is room. Raises SharedMemoryError."""
+        """An array in this memory; blocks until there is room. Raises SharedMemoryError."""
         with self._lock:
             while (array := self._take(nbytes)) is None:
                 self._put_back(self._freed.get())
         return array
 
     def try_allocate(self, nbytes: int) -> NDArray[np.uint8] | None:
-        """The same without waiting: None if there is no room now."""
+        """An array in this memory, or None if there is no room now."""
         if not self._lock.acquire(blocking=False):
-            # A thread waits for room.
+            # Another thread waits for room.
             return None
         try:
             with contextlib.suppress(Empty):
@@ -79,19 +80,19 @@ class SharedMemory:
             self._lock.release()
 
     def offset_of(self, buffer: Buffer) -> int | None:
-        """Where a buffer begins in this memory, None if it is not in it."""
+        """Offset of a buffer in this memory, None if it lies outside."""
         if self._memory is None:
             return None
         offset = offset_in(self._memory, buffer)
         return None if offset < 0 else offset
 
     def ranges_of(self, frames: list[Buffer], most: int) -> tuple[list[tuple[int, int]], int]:
-        """The ranges (offset, size) of the first of these frames, and how many frames they hold: up to the first one
-        that is not in this memory, or up to `most` ranges."""
+        """The ranges (offset, size) of the first of these frames, and the number of these frames. Ends before the first
+        frame outside this memory, or after `most` ranges."""
         return ([], 0) if self._memory is None else ranges_in(self._memory, frames, most)
 
     def close(self) -> None:
-        """No more room: `allocate` raises, also where it waits. Arrays that are there stay."""
+        """Close the memory: `allocate` raises, also in waiting threads. Existing arrays stay valid."""
         self._is_closed = True
         self._freed.put(None)
         if self._file is not None:
@@ -104,7 +105,7 @@ class SharedMemory:
         if size > self.nbytes // LARGEST_PART:
             raise SharedMemoryError(
                 f"a MEP of {nbytes} bytes needs shared memory of {LARGEST_PART * size} bytes, "
-                f"there are {self.nbytes}: feed fewer events per MEP, or raise --segment-mib"
+                f"it has {self.nbytes}: feed fewer events per MEP, or raise --segment-mib"
             )
         memory = self._open()
         for i, (begin, free) in enumerate(self._free):
@@ -135,14 +136,16 @@ class SharedMemory:
         if self._is_closed:
             raise SharedMemoryError("the shared memory is closed")
         if self._memory is None:
-            # The system would try to find it, at the cost of all other programs.
+            # The system would try to free memory, at the cost of all other programs.
             available = os.sysconf("SC_AVPHYS_PAGES") * mmap.PAGESIZE
             if self.nbytes > available:
-                raise SharedMemoryError(f"{self.nbytes} bytes of shared memory: {available} are free on this machine")
+                raise SharedMemoryError(
+                    f"{self.nbytes} bytes of shared memory requested: {available} are free on this machine"
+                )
             try:
                 file = os.memfd_create("hltnode-feeder", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             except OSError as error:
-                raise SharedMemoryError(f"no shared memory: {error.strerror}") from error
+                raise SharedMemoryError(f"shared memory is not available: {error.strerror}") from error
             try:
                 os.posix_fallocate(file, 0, self.nbytes)
                 memory = mmap.mmap(file, self.nbytes, flags=mmap.MAP_SHARED)

@@ -1,4 +1,4 @@
-"""The connections of a feeder: fragments out, over a socket or in shared memory, and messages both ways (DEALER)."""
+"""The connections of a feeder: fragments over a socket or in shared memory, and control messages (DEALER)."""
 
 import contextlib
 import re
@@ -21,32 +21,32 @@ from hltnode.protocol.transport.control_messages import ControlMessage, encode_m
 from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.messages import MAX_MESSAGE_SIZE
 
-# Frames in the pipe to the node. The feeder keeps them anyway; it is woken when half of them have left, which costs
-# more than to send a frame.
+# Frames in the pipe to the node. The feeder keeps them anyway. It is woken when half of them have left, and a wake-up
+# costs more than sending a frame.
 DATA_HWM = 256
 RECONNECT_MS = 100
 RECONNECT_MAX_MS = 1000
 LINGER_MS = 500
-# A machine that is gone or cut off: the kernel ends a connection that carries no data and does not answer for 5 s.
-# No ZMTP heartbeats: libzmq aborts (assertion `!_io_error`) when the timer of a heartbeat meets a connection that was
-# reset while its receive queue was full.
+# Unreachable machine: the kernel ends an idle connection that does not answer for 5 s. No ZMTP heartbeats: libzmq
+# aborts (assertion `!_io_error`) when the timer of a heartbeat meets a connection that was reset while its receive
+# queue was full.
 TCP_LIVENESS = {
     zmq.TCP_KEEPALIVE: 1,
     zmq.TCP_KEEPALIVE_IDLE: 2,
     zmq.TCP_KEEPALIVE_INTVL: 1,
     zmq.TCP_KEEPALIVE_CNT: 3,
 }
-# The same for a connection whose data are not taken. A node reads fragments also when it has no place for them; but the
-# one that pauses for some seconds keeps what is on its way.
+# The kernel ends a connection whose data are not acknowledged for this time. A node reads fragments even when it has no
+# slot for them; a node that pauses for some seconds keeps the connection.
 CONTROL_MAXRT_MS = 4_000
 DATA_MAXRT_MS = 15_000
 
-# Handshakes that will fail again with every repetition, and why.
+# Handshakes that fail at every retry, and the reason.
 HOPELESS = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the node does not know this key: it is not in security.feeders",
     zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: "the node and this feeder do not agree on CURVE, or on the key of the node",
 }
-# One that may succeed the next time (a node that is killed meanwhile), and what to check if it does not.
+# A handshake that may succeed at the next try (the node was killed meanwhile), and what to check if it does not.
 UNEXPLAINED = {
     zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: "do both sides use CURVE, or none, and is the server key that of this node?",
 }
@@ -62,7 +62,7 @@ Trouble = Callable[[], Awaitable[zmq.Event]]
 
 @dataclass(frozen=True, slots=True)
 class FeederKeys:
-    """CURVE of a feeder: its keys, None for plain connections, and whether the data are encrypted too."""
+    """CURVE settings of a feeder: its keys (None for plain connections), and whether the data are encrypted too."""
 
     keys: ClientKeys | None = None
     data: bool = False
@@ -72,7 +72,7 @@ PLAIN = FeederKeys()
 
 
 class FeederConnection(Protocol):
-    """What a feeder needs of its sockets; tests bring their own."""
+    """The socket interface of a feeder; tests implement it."""
 
     @property
     def troubles(self) -> Sequence[Trouble]:
@@ -80,12 +80,12 @@ class FeederConnection(Protocol):
 
     @property
     def memory(self) -> SharedMemory | None:
-        """Where the frames have to be, None for anywhere."""
+        """The memory that must hold the frames, None for any."""
 
     async def send_frames(self, frames: list[Buffer], /) -> int:
-        """Send the first of these frames, as many as there is room for; returns how many.
+        """Send the first of these frames, as many as there is room for; returns their number.
 
-        0 after a wait for room: what is to be sent may have changed meanwhile.
+        0 after a wait for room: the frames to send may have changed meanwhile.
         """
 
     async def send_message(self, message: ControlMessage, /) -> None: ...
@@ -95,7 +95,7 @@ class FeederConnection(Protocol):
 
 
 class _Connection:
-    """A socket to one endpoint. It reconnects for as long as the node is not there."""
+    """A socket to one endpoint. It reconnects while the node is absent."""
 
     def __init__(self, socket: AsyncSocket, endpoint: str, max_retransmission_ms: int, keys: ClientKeys | None) -> None:
         self.socket = socket
@@ -138,14 +138,14 @@ class _ControlConnection(_Connection):
 
 
 class FeederSockets:
-    """Connects at once, and reconnects for as long as the node is not there."""
+    """Connects at once, and reconnects while the node is absent."""
 
     memory = None
 
     def __init__(self, context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys = PLAIN) -> None:
         socket: AsyncSocket = context.socket(zmq.PUSH)
         socket.setsockopt(zmq.SNDHWM, DATA_HWM)
-        # Frames wait where the feeder keeps them, and not in a pipe to a node that is not there.
+        # Frames wait in the feeder, not in a pipe to an absent node.
         socket.setsockopt(zmq.IMMEDIATE, 1)
         self._data = _Connection(socket, data, DATA_MAXRT_MS, security.keys if security.data else None)
         self._control = _ControlConnection(context, control, security)
@@ -154,7 +154,7 @@ class FeederSockets:
         self.receive_message = self._control.receive_message
 
     async def send_frames(self, frames: list[Buffer]) -> int:
-        """Send the first of these frames; returns how many, 0 after a wait while the node does not read."""
+        """Send the first of these frames; returns their number, 0 after a wait for a node that does not read."""
         n_sent = _SENDER.send(self._data.socket.underlying, frames)
         if n_sent < 0:
             raise zmq.ZMQError(-n_sent)
@@ -163,12 +163,12 @@ class FeederSockets:
         return n_sent
 
     def reconnect(self) -> None:
-        """Connect anew; what has not left yet is dropped."""
+        """Reconnect; unsent frames are dropped."""
         self._data.reconnect()
         self._control.reconnect()
 
     async def close(self, last: ControlMessage) -> None:
-        """Send a last message if it goes at once, and close."""
+        """Send a last message if that needs no wait, and close."""
         await self._control.say_last(last)
         self._data.close()
         self._control.close()
@@ -178,7 +178,7 @@ class FeederMemory:
     """The same with the fragments in shared memory: the node reads them there, and only their places are sent.
 
     Args:
-        path: of the memory socket of the node.
+        path: path of the memory socket of the node.
     """
 
     def __init__(
@@ -196,24 +196,24 @@ class FeederMemory:
         self.send_frames = self._data.send_frames
 
     async def send_message(self, message: ControlMessage) -> None:
-        """Send a control message; a hello says whose the memory is."""
+        """Send a control message; a hello names the owner of the memory."""
         if isinstance(message, Hello):
             self._data.follow(message)
         await self._control.send_message(message)
 
     async def receive_message(self) -> bytes:
-        """The next control message of the node, as it came."""
+        """The next control message of the node, not decoded."""
         raw = await self._control.receive_message()
         self._data.node_is_there()
         return raw
 
     def reconnect(self) -> None:
-        """Connect anew; what has not left yet is dropped."""
+        """Reconnect; unsent frames are dropped."""
         self._data.disconnect()
         self._control.reconnect()
 
     async def close(self, last: ControlMessage) -> None:
-        """Send a last message if it goes at once, and close."""
+        """Send a last message if that needs no wait, and close."""
         self._data.close()
         await self._control.say_last(last)
         self._control.close()
@@ -222,8 +222,8 @@ class FeederMemory:
 def connect_to_node(
     context: zmq.asyncio.Context, data: str, control: str, security: FeederKeys, memory: SharedMemory | None
 ) -> FeederConnection:
-    """The connection to a data and a control endpoint. With the data endpoint shm:///PATH, the memory socket of a node
-    of this machine, the frames are in `memory`; without one it gets memory of its own."""
+    """The connection to a data and a control endpoint. With the data endpoint shm:///PATH (the memory socket of a node
+    on this machine) the frames are in `memory`, by default new memory."""
     path = memory_path(data)
     if path is None:
         return FeederSockets(context, data, control, security)
@@ -234,20 +234,20 @@ MAX_PORT = 65535
 
 
 def control_endpoint(data: str) -> str:
-    """The default control endpoint of a data endpoint: the next port. Raises ValueError where there is no port."""
+    """The default control endpoint of a data endpoint: the next port. Raises ValueError if the endpoint has no port."""
     match = re.fullmatch(r"(tcp://.+:)(\d+)", data)
     if match is None or int(match[2]) >= MAX_PORT:
-        raise ValueError(f"{data}: the control endpoint is needed, because the next port cannot be derived")
+        raise ValueError(f"{data}: give the control endpoint: there is no next port to derive it from")
     return f"{match[1]}{int(match[2]) + 1}"
 
 
 def set_tcp_liveness(socket: AsyncSocket, max_retransmission_ms: int = CONTROL_MAXRT_MS) -> None:
-    """Let the kernel end a connection whose machine is gone."""
+    """Let the kernel end a connection to an unreachable machine."""
     socket.setsockopt(zmq.TCP_MAXRT, max_retransmission_ms)
     for option, value in TCP_LIVENESS.items():
         socket.setsockopt(option, value)
 
 
 async def next_trouble(monitor: AsyncSocket) -> zmq.Event:
-    """Wait for a connection to be lost or refused."""
+    """Wait until a connection is lost or refused."""
     return zmq.Event(parse_monitor_message(await monitor.recv_multipart())["event"])

@@ -1,10 +1,10 @@
-"""A feeder that uses pyzmq and the standard library only, written after docs/reference/protocol.md.
+"""A feeder that uses only pyzmq and the standard library, written from docs/reference/protocol.md.
 
 python examples/bare_zmq_feeder.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --meps 20
 
-It sends the made-up data of a timing board and one detector board. Every MEP is kept until the node has acknowledged
-it; what the node refuses, or has lost by a restart, is sent again. Programs that may import hltnode use
-`hltnode.client`, programs in C begin with examples/feeder.c.
+It sends artificial data of a timing board and one detector board. It keeps every MEP until the node acknowledges it,
+and repeats fragments that the node refused or lost by a restart. Programs that may import hltnode use `hltnode.client`;
+programs in C start from examples/feeder.c.
 """
 
 import argparse
@@ -32,9 +32,9 @@ UNHEARD_SECONDS = 20.0
 CONFIRM_SECONDS = 2.0
 MAX_ATTEMPTS = 5
 PASSING = ("no_credit", "revoked")
-"""Refusals that say nothing about the fragment."""
+"""Refusals that are not the fragment's fault."""
 HOPELESS = ("no_sources", "events_per_mep", "foreign_run", "bad_version", "malformed", "oversized")
-"""Reasons of an error that no waiting heals."""
+"""Reasons of permanent errors."""
 
 
 # ---- Frames
@@ -99,7 +99,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes, at: int = 0) -> tuple[Any, int]:
-    """The value that begins at a byte, and where it ends."""
+    """The value that starts at a byte, and its end."""
 
     def number(size: int) -> int:
         return int.from_bytes(data[at + 1 : at + 1 + size], "big")
@@ -131,7 +131,7 @@ def unpack(data: bytes, at: int = 0) -> tuple[Any, int]:
 
 
 class Mep:
-    """A MEP that is kept until it is acknowledged; `due` has the time at which each frame is to be sent, if any."""
+    """A MEP that is kept until it is acknowledged; `due`: the sending time of each frame that is still to be sent."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -140,13 +140,13 @@ class Mep:
         self.attempts = dict.fromkeys(SOURCES, 0)
         self.sent_at = 0.0
         self.turn = 0
-        """Frames that were sent with its last one."""
+        """Number of sent frames, up to its last one."""
         self.overtaken_at: float | None = None
-        """Since when one that was sent later is known to have arrived."""
+        """Time since which a later frame is known to have arrived."""
         self.at_node = self.held = False
 
     def begin_again(self) -> None:
-        """Send everything again."""
+        """Send all frames again."""
         self.due = dict.fromkeys(self.frames, 0.0)
 
 
@@ -158,7 +158,7 @@ class Feeder:
         self.endpoints = (control, data)
         self.control, self.data = context.socket(zmq.DEALER), context.socket(zmq.PUSH)
         self.data.setsockopt(zmq.SNDHWM, 8)
-        # Frames wait in this program and not in a queue to a node that is not there.
+        # Frames wait in this program, not in a queue to an absent node.
         self.data.setsockopt(zmq.IMMEDIATE, 1)
         for socket, endpoint in zip((self.control, self.data), self.endpoints, strict=True):
             socket.setsockopt(zmq.LINGER, 500)
@@ -177,11 +177,11 @@ class Feeder:
         """The last turn that is known to have arrived."""
 
     def send_message(self, kind: str, **fields: Any) -> None:
-        # Nothing is lost with a message that does not leave: hellos repeat all that matters.
+        # A message that cannot be sent may be dropped: hellos repeat the information.
         try:
             self.control.send(pack({"v": CONTROL_VERSION, "type": kind, **fields}), zmq.NOBLOCK)
         except zmq.Again:
-            print(f"{kind} did not leave", file=sys.stderr)
+            print(f"{kind} could not be sent", file=sys.stderr)
 
     def say_hello(self) -> None:
         self.hello_at = time.monotonic() + HELLO_SECONDS
@@ -198,7 +198,7 @@ class Feeder:
         self.is_welcome, self.credit = False, 0
 
     def reconnect(self) -> None:
-        print("no answer: connects again", file=sys.stderr)
+        print("no answer: reconnects", file=sys.stderr)
         self.lose()
         self.unanswered = 0
         for socket, endpoint in zip((self.control, self.data), self.endpoints, strict=True):
@@ -206,7 +206,7 @@ class Feeder:
             socket.connect(endpoint)
 
     def take(self, message: dict[str, Any]) -> None:
-        """Do what a message of the node asks for."""
+        """Handle a message of the node."""
         self.unanswered = 0
         kind, is_ours = message["type"], message.get("run") == RUN
         if kind == "welcome":
@@ -242,7 +242,7 @@ class Feeder:
         elif kind == "goodbye":
             self.lose()
         elif kind == "run_closed" and is_ours:
-            raise ValueError("an operator has closed the run")
+            raise ValueError("an operator closed the run")
         elif kind == "error" and message["reason"] != "unknown_feeder":
             print(f"the node refuses: {message['text']}", file=sys.stderr)
             if message["reason"] in HOPELESS:
@@ -253,7 +253,7 @@ class Feeder:
         if reason == "foreign_run":
             self.lose()
         elif reason in ("duplicate", "late"):
-            # The node has the MEP: its acknowledgement will come. `missed` counts what came too late.
+            # The node has the MEP and will acknowledge it. `missed` counts late fragments.
             if mep is not None:
                 mep.at_node = True
         elif mep is not None and source in mep.frames and source not in mep.due:
@@ -267,7 +267,7 @@ class Feeder:
             mep.due[source] = time.monotonic() + RETRY_SECONDS
 
     def send_next(self) -> bool:
-        """Send the next frame that credits allow; False if there is none, or no room for it."""
+        """Send the next frame that credits allow; False if there is no frame or no room."""
         now = time.monotonic()
         if not self.is_welcome:
             return False
@@ -290,15 +290,15 @@ class Feeder:
         return False
 
     def note_arrival(self, mep: Mep) -> None:
-        """The node has all of a MEP, and so all that was sent before it."""
+        """The node has a whole MEP, and so all frames sent before it."""
         if not mep.due:
             self.arrived = max(self.arrived, mep.turn)
 
     def repeat_lost(self) -> None:
-        """Send MEPs again that are lost: a connection keeps the order, and what was sent later has arrived.
+        """Send lost MEPs again: a connection keeps the order, and a later frame has arrived.
 
-        What a busy node has not read yet is not lost. When nothing has arrived for long, what becomes of the MEP that
-        was sent last says whether the others have.
+        A frame that a busy node has not read yet is not lost. If no frame has arrived for long, the last MEP is sent
+        again; its answer shows whether the others have arrived.
         """
         now = time.monotonic()
         sent = [mep for mep in map(self.kept.__getitem__, self.begun) if not mep.at_node and not mep.due]
@@ -318,7 +318,7 @@ class Feeder:
             mep.begin_again()
 
     def turn(self) -> None:
-        """Do what is due, and wait a little if nothing is."""
+        """Perform due work, and wait briefly if there is none."""
         if time.monotonic() >= self.hello_at:
             if self.unanswered >= SILENT_HELLOS:
                 self.reconnect()
@@ -342,7 +342,7 @@ class Feeder:
         self.say_hello()
         while self.kept:
             self.turn()
-        # The last hello confirms everything; its welcome says that the node knows.
+        # The last hello confirms all MEPs; its welcome shows that the node received it.
         awaited, end = self.welcomes + 1, time.monotonic() + CONFIRM_SECONDS
         self.say_hello()
         while self.welcomes < awaited and time.monotonic() < end:
@@ -353,7 +353,7 @@ class Feeder:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Feed a node with made-up data by means of pyzmq only.")
+    parser = argparse.ArgumentParser(description="Feed a node with artificial data, with pyzmq only.")
     parser.add_argument("data", help="data endpoint of the node, such as tcp://127.0.0.1:5555")
     parser.add_argument("control", help="control endpoint of the node, such as tcp://127.0.0.1:5556")
     parser.add_argument("--meps", type=int, default=20, help="MEPs to send")

@@ -2,7 +2,7 @@
 
 python examples/decisions.py tcp://127.0.0.1:5557 --trigger examples/trigger.toml --meps 6
 
-The bytes of a decision message are in docs/formats/decision-message.md.
+docs/formats/decision-message.md describes the bytes of a decision message.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Print the accepted events of each selection line.")
     parser.add_argument("endpoint", help="decision endpoint of the node, such as tcp://127.0.0.1:5557")
     parser.add_argument("--trigger", type=Path, required=True, help="trigger configuration of the node")
-    parser.add_argument("--meps", type=int, required=True, help="MEPs after which to end")
+    parser.add_argument("--meps", type=int, required=True, help="number of MEPs to receive")
     options = parser.parse_args(arguments)
 
     trigger = CHAIN.load_trigger(options.trigger)

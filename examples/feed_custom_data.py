@@ -2,10 +2,11 @@
 
 python examples/feed_custom_data.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --meps 10
 
-The node builds events from any sources that a feeder announces. HLT1 reads the timing board's ODIN banks; the detector
-board's banks travel with the events into the files of the node. docs/formats/mfp.md has the bytes of an MFP.
+The node builds events from any sources that a feeder announces. HLT1 reads the ODIN banks of the timing board; the
+banks of the detector board go with the events into the files of the node. docs/formats/mfp.md describes the bytes of an
+MFP.
 
-This trigger configuration accepts the pulser events, and asks for no VELO:
+This trigger configuration accepts the pulser events, and requires no VELO:
 
     [sequence]
     name = "velo"
@@ -48,7 +49,7 @@ PULSER_PERIOD = 25
 
 
 def make_meps(n: int) -> Iterator[FeedMep]:
-    """`n` MEPs, their events numbered from 0; every source delivers one fragment for every event."""
+    """`n` MEPs with events numbered from 0; every source delivers one fragment per event."""
     generator = np.random.default_rng(seed=1)
     for mep in range(n):
         first = mep * EVENTS_PER_MEP
@@ -77,12 +78,12 @@ def make_meps(n: int) -> Iterator[FeedMep]:
 
 
 def odin_of(event: int) -> Odin:
-    """What the timing board says of an event: every 25th is a pulser event."""
+    """The ODIN bank of an event: every 25th event is a pulser event."""
     return Odin(run=RUN, event_id=event, event_type=0 if event % PULSER_PERIOD else EVENT_TYPE_PULSER)
 
 
 async def feed(data: str, control: str, n_meps: int) -> FeedReport:
-    """Send MEPs to a node and wait until it has acknowledged them. Raises FeederRefusedError."""
+    """Send MEPs to a node and wait until it acknowledges them. Raises FeederRefusedError."""
     identity = FeederIdentity(
         name="small-experiment",
         run=RUN,

@@ -1,11 +1,11 @@
-// A feeder in C: it needs libzmq and nothing else, and is written after docs/reference/protocol.md.
+// A feeder in C that needs only libzmq, written from docs/reference/protocol.md.
 //
 //     cc -O2 -o feeder examples/feeder.c -lzmq
 //     ./feeder tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --meps 100 --boards 3
 //
-// It sends the made-up data of a timing board (ODIN) and of some detector boards. Every MEP is kept until the node has
-// acknowledged it; what the node refuses, or has lost by a restart, is sent again. --corrupt N damages each Nth frame
-// when it is sent for the first time, to see that happen. Exit code 0: everything is acknowledged and nothing refused.
+// It sends artificial data of a timing board (ODIN) and of some detector boards. It keeps every MEP until the node
+// acknowledges it, and repeats fragments that the node refused or lost by a restart. --corrupt N damages each Nth frame
+// at its first sending, to show this. Exit code 0: all MEPs are acknowledged and no fragment is refused.
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +24,7 @@
 #endif
 #endif
 #ifndef HAVE_ZMQ_H
-// What is used here of <zmq.h>, which comes with libzmq's development package.
+// The used declarations of <zmq.h>, which is in libzmq's development package.
 typedef struct {
     void* socket;
     int fd;
@@ -75,7 +75,7 @@ static void fail(const char* what, const char* why)
 
 static void* checked(void* memory)
 {
-    if (!memory) fail("memory", "there is not enough");
+    if (!memory) fail("memory", "not enough memory");
     return memory;
 }
 
@@ -169,7 +169,7 @@ static uint64_t read_big_endian(Reader* from, int n_bytes)
     return value;
 }
 
-// What a value is: a number or bool, a text, or a list or map of `number` items (pairs), which follow.
+// A value: a number or bool, a text, or a list or map of `number` items (pairs) that follow.
 typedef struct {
     enum { NUMBER, TEXT, LIST, MAP, NOTHING } kind;
     uint64_t number;
@@ -262,7 +262,7 @@ static bool read_message(Message* to, const uint8_t* bytes, size_t size)
     return !from.failed && to->version == CONTROL_VERSION;
 }
 
-// ---- The data: frames of a MEP, made up
+// ---- The data: artificial frames of a MEP
 
 typedef struct {
     const char *name, *data, *control;
@@ -277,7 +277,7 @@ static uint16_t source_of(unsigned column)
     return column == 0 ? 0 : (uint16_t)(BOARD_SUBDETECTOR << 11 | (column - 1));
 }
 
-// A transport header of 40 bytes and an MFP behind it.
+// A transport header of 40 bytes, then an MFP.
 static uint8_t* make_frame(const Options* options, uint64_t mep, unsigned column, size_t* size)
 {
     const unsigned n = options->events_per_mep;
@@ -316,12 +316,12 @@ static uint8_t* make_frame(const Options* options, uint64_t mep, unsigned column
     return frame;
 }
 
-// ---- What is kept until it is acknowledged
+// ---- MEPs, kept until they are acknowledged
 
 typedef struct {
     uint8_t* frame;
     size_t size;
-    int64_t due_ns;     // when it is to be sent; 0: at once; -1: it is sent, or given up
+    int64_t due_ns;     // sending time; 0: now; -1: sent or given up
     unsigned attempts;  // damaged arrivals
     bool was_sent;
 } Fragment;
@@ -330,8 +330,8 @@ typedef struct Mep {
     struct Mep* next;
     uint64_t id;
     bool has_begun, at_node, held;
-    uint64_t turn;                  // number of frames that were sent with its last one
-    int64_t sent_ns, overtaken_ns;  // when that was; since when one that was sent later is known to have arrived
+    uint64_t turn;                  // number of sent frames, up to its last one
+    int64_t sent_ns, overtaken_ns;  // time of that; time since which a later frame is known to have arrived
     Fragment fragments[];
 } Mep;
 
@@ -340,7 +340,7 @@ typedef struct {
     unsigned n_sources;
     void *data, *control;
     char session[33], node_session[65];
-    Mep *first, **end;  // in the order of their ids
+    Mep *first, **end;  // ordered by id
     uint64_t next_mep, credit, n_begun, max_fragment_bytes;
     uint64_t arrived;  // the last turn that is known to have arrived
     bool is_welcome, has_ended;
@@ -365,14 +365,14 @@ static void* connected(void* context, int type, const char* endpoint, int give_u
     set(socket, ZMQ_LINGER, 500);
     set(socket, ZMQ_RECONNECT_IVL, 100);
     set(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
-    // A machine that is gone is noticed after 5 s; there are no ZMTP heartbeats in this protocol.
+    // Detects an unreachable machine after 5 s; this protocol has no ZMTP heartbeats.
     set(socket, ZMQ_TCP_KEEPALIVE, 1);
     set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 2);
     set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 1);
     set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3);
     set(socket, ZMQ_TCP_MAXRT, give_up_ms);
     if (type == ZMQ_PUSH) {
-        // Frames wait in this program and not in a queue to a node that is not there.
+        // Frames wait in this program, not in a queue to an absent node.
         set(socket, ZMQ_SNDHWM, 8);
         set(socket, ZMQ_IMMEDIATE, 1);
     }
@@ -382,7 +382,7 @@ static void* connected(void* context, int type, const char* endpoint, int give_u
 
 static void send_message(const Feeder* feeder, const Writer* message)
 {
-    // Nothing is lost with a message that does not leave: hellos repeat all that matters.
+    // A message that cannot be sent may be dropped: hellos repeat the information.
     zmq_send(feeder->control, message->bytes, message->size, ZMQ_DONTWAIT);
 }
 
@@ -428,7 +428,7 @@ static void lose(Feeder* feeder)
 
 static void reconnect(Feeder* feeder)
 {
-    say(feeder, "no answer, connects again to", feeder->options.control);
+    say(feeder, "no answer, reconnects to", feeder->options.control);
     lose(feeder);
     zmq_disconnect(feeder->control, feeder->options.control);
     zmq_disconnect(feeder->data, feeder->options.data);
@@ -454,7 +454,7 @@ static bool is_sent(const Feeder* feeder, const Mep* mep)
     return mep->has_begun;
 }
 
-// The node has all of a MEP, and so all that was sent before it.
+// The node has a whole MEP, and so all frames sent before it.
 static void note_arrival(Feeder* feeder, const Mep* mep)
 {
     if (is_sent(feeder, mep) && mep->turn > feeder->arrived) feeder->arrived = mep->turn;
@@ -478,8 +478,8 @@ static void send_all_again(Feeder* feeder, Mep* mep)
         if (mep->fragments[i].frame) mep->fragments[i].due_ns = 0;
 }
 
-// A connection keeps the order of what is sent over it: a MEP that the node neither has nor has refused, although it
-// has what was sent later, is lost. What a busy node has not read yet is not.
+// A connection keeps the order of frames. So a MEP is lost if the node neither has it nor refused it, but has a later
+// frame. A frame that a busy node has not read yet is not lost.
 static void repeat_lost(Feeder* feeder, int64_t now)
 {
     Mep* last = NULL;
@@ -497,12 +497,12 @@ static void repeat_lost(Feeder* feeder, int64_t now)
             send_all_again(feeder, mep);
         }
     }
-    // Nothing is heard of what was sent: what becomes of the last one says whether the others have arrived.
+    // The node mentions no sent MEP: the last one is sent again; its answer shows whether the others have arrived.
     if (!is_any_lost && last && last->turn > feeder->arrived && now - last->sent_ns >= UNHEARD_NS)
         send_all_again(feeder, last);
 }
 
-// ---- What the node says
+// ---- Messages of the node
 
 static void take_welcome(Feeder* feeder, const Message* message)
 {
@@ -514,7 +514,7 @@ static void take_welcome(Feeder* feeder, const Message* message)
         return;
     }
     say(feeder, "welcome by session", message->session);
-    if (feeder->max_fragment_bytes > message->max_fragment_bytes) fail("node", "it takes smaller fragments only");
+    if (feeder->max_fragment_bytes > message->max_fragment_bytes) fail("node", "it accepts only smaller fragments");
     strcpy(feeder->node_session, message->session);
     feeder->is_welcome = true;
     feeder->credit = feeder->n_begun = feeder->arrived = 0;
@@ -551,7 +551,7 @@ static void take_nack(Feeder* feeder, const Message* message)
     for (unsigned i = 0; mep && i < feeder->n_sources; ++i)
         if (source_of(i) == message->source && mep->fragments[i].frame) fragment = &mep->fragments[i];
     if (!strcmp(message->reason, "duplicate") || !strcmp(message->reason, "late")) {
-        // The node has the MEP: its acknowledgement will come.
+        // The node has the MEP and will acknowledge it.
         if (mep) mep->at_node = true;
         if (!strcmp(message->reason, "late")) ++feeder->n_refused;
         return;
@@ -566,7 +566,7 @@ static void take_nack(Feeder* feeder, const Message* message)
         return;
     }
     if (!strcmp(message->reason, "no_credit") && mep->has_begun) {
-        // There is no place for this MEP now: it begins again when there is credit.
+        // The node has no slot for this MEP now: it starts again when there is credit.
         mep->has_begun = false;
         --feeder->n_begun;
     }
@@ -614,7 +614,7 @@ static void take_message(Feeder* feeder, const Message* message)
     } else if (!strcmp(message->type, "error"))
         take_error(feeder, message);
     else if (!strcmp(message->type, "run_closed") && is_ours)
-        fail("run", "an operator has closed it");
+        fail("run", "an operator closed it");
 }
 
 static void read_control(Feeder* feeder)
@@ -632,7 +632,7 @@ static void read_control(Feeder* feeder)
 
 // ---- Sending
 
-// The fragment that is to be sent next, in the order of MEPs; of MEPs that need a credit only if there is one.
+// The next fragment to send, in the order of MEPs; a MEP that needs a credit counts only if there is one.
 static Fragment* next_fragment(Feeder* feeder, int64_t now, Mep** of_mep)
 {
     if (!feeder->is_welcome) return NULL;
@@ -698,7 +698,7 @@ static void finish(Feeder* feeder)
     feeder->has_ended = true;
     say_hello(feeder);
     while (feeder->first) turn(feeder);
-    // The last hello confirms everything; its welcome says that the node knows.
+    // The last hello confirms all MEPs; its welcome shows that the node received it.
     const uint64_t awaited = feeder->n_welcomes + 1;
     const int64_t end = now_ns(CLOCK_MONOTONIC) + CONFIRM_NS;
     say_hello(feeder);
@@ -736,7 +736,7 @@ static Options read_options(int n, char** words)
         else if (!strcmp(word, "--name"))
             options.name = value;
         else
-            fail(word, "there is no such option");
+            fail(word, "unknown option");
     }
     if (!options.n_meps || options.n_boards >= MAX_SOURCES || !options.events_per_mep || options.events_per_mep > 65535)
         fail("options", "at least one MEP, at most 2048 boards, 1 to 65535 events per MEP");

@@ -1,4 +1,4 @@
-"""Run the events of files through the HLT1 chain, without a node, and print what each selection line accepts.
+"""Run the events of files through the HLT1 chain, without a node, and print the accepted events of each line.
 
 python examples/process_events.py minbias.mdf --trigger examples/trigger.toml
 """
@@ -20,14 +20,14 @@ EVENTS_PER_MEP = 50
 LIMITS = BatchLimits(events=200, input_bytes=8 << 20)
 
 INPUT_RATE_KHZ = 30_000
-"""LHCb's rate of crossings with bunches of both beams, which HLT1 reads without a hardware trigger."""
+"""LHCb's rate of crossings with bunches of both beams in kHz, which HLT1 reads without a hardware trigger."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Print what each selection line accepts.")
+    parser = argparse.ArgumentParser(description="Print the accepted events of each selection line.")
     parser.add_argument("files", nargs="+", type=Path, help="MDF or MEP files")
-    parser.add_argument("--trigger", type=Path, help="trigger configuration; the built-in one if not given")
-    parser.add_argument("--sequence", help="the sequence that runs; as configured if not given")
+    parser.add_argument("--trigger", type=Path, help="trigger configuration; default: the built-in one")
+    parser.add_argument("--sequence", help="sequence to run; default: the configured one")
     options = parser.parse_args(arguments)
 
     backend = create_backend("cpu", CHAIN.kernels, threads=2)
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_line = np.zeros(len(engine.lines), dtype=np.int64)
     found = dict.fromkeys(engine.collections, 0)
     for batch in OfflineRunner(engine).run(encode_meps(engine.chain, read_all_events(options.files), EVENTS_PER_MEP)):
-        # The output is gone with the next batch, so that everything is counted here.
+        # The next batch overwrites the output, so count it here.
         output = batch.workspace.output
         n_events += len(output.accepted)
         n_accepted += int(output.accepted.sum())

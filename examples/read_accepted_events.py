@@ -1,4 +1,4 @@
-"""Print why each event of a node's files was kept: the lines in its decision report.
+"""Print the lines in the decision report of each event in the files of a node.
 
 python examples/read_accepted_events.py output/*.mdf --trigger examples/trigger.toml
 """
@@ -18,7 +18,7 @@ from hltnode.protocol.raw_data.reports import decode_dec_reports
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Print the lines in the decision report of each event.")
     parser.add_argument("files", nargs="+", type=Path, help="MDF files of a node")
-    parser.add_argument("--trigger", type=Path, required=True, help="trigger configuration that the node ran")
+    parser.add_argument("--trigger", type=Path, required=True, help="trigger configuration of the node")
     options = parser.parse_args(arguments)
 
     trigger = CHAIN.load_trigger(options.trigger)
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def bank_of_type(banks: Sequence[RawBank], wanted: BankType) -> RawBank:
-    """The first bank of a type; ends the program where an event has none."""
+    """The first bank of a type; ends the program if an event has none."""
     for bank in banks:
         if bank.type == wanted:
             return bank

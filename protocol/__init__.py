@@ -1,7 +1,7 @@
-"""What is on the wire and on disk: pure functions over buffers, without I/O, threads or clock.
+"""Formats on the wire and on disk: pure functions over buffers, without I/O, threads or clock.
 
-The names below are the ones used most; formats that few callers need (2019 MEP, truth, reports, decisions, control
-messages) and what belongs to one experiment's detectors are imported from their modules.
+This package exports the most used names. Formats that few callers need (2019 MEP, truth, reports, decisions, control
+messages) and the formats of one experiment's detectors are imported from their modules.
 """
 
 from hltnode.protocol.buffers import Buffer

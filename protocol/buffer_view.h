@@ -1,4 +1,4 @@
-// A view of the bytes of a Python object; valid during the lifetime of this one.
+// A view of the bytes of a Python object; the bytes are valid during the lifetime of the view.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-"""Byte buffers as every parser takes them."""
+"""The byte buffers that every parser accepts."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-// A CRC instruction has a latency of three cycles and can start every cycle, so three stretches of a block are summed
-// side by side and combined by tables: the CRC of a stretch followed by n zero bytes is a linear function of its own.
-// (V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel white paper 323405,
-// 2011.) With carry-less multiplication of vectors, 256 bytes are folded into the next 256 in place of that, which
-// needs no blocks of some length: 128 bits that lie d bits ahead of others are the same polynomial as their halves
-// times x^(d+64) and x^d, modulo that of the CRC. (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using
-// PCLMULQDQ Instruction", Intel white paper 323102, 2009.) The copy goes through the block in order, line by line, and
-// on x86 past the caches: a slot is read by the device, or when the whole batch is there, so its lines would only be
-// fetched and evicted again.
+// A CRC instruction has a latency of three cycles and can start every cycle. So the CRCs of three parts of a block are
+// computed side by side and combined by tables: the CRC of a part followed by n zero bytes is a linear function of its
+// own CRC. (V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel white paper
+// 323405, 2011.) Processors with carry-less multiplication of vectors fold 256 bytes into the next 256 instead, for any
+// length: modulo the CRC polynomial, 128 bits that lie d bits ahead of others equal their halves times x^(d+64) and
+// x^d. (V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel white paper
+// 323102, 2009.) The copy writes the block in order, line by line, and on x86 past the caches: the device reads a slot,
+// or the CPU reads it after the whole batch arrived. In the caches its lines would only be fetched and evicted again.
 #include "crc32c.h"
 
 #include <array>
@@ -20,7 +19,7 @@
 #include <sys/auxv.h>
 #endif
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are read as the formats hold them, little-endian");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words are read in place and must be little-endian");
 
 namespace crc32c {
 namespace {
@@ -45,7 +44,7 @@ constexpr std::array<Table, 8> make_byte_tables()
 
 constexpr std::array<Table, 8> byte_tables = make_byte_tables();
 
-// What `n_bytes` zero bytes make of the register, by its four bytes.
+// The register after `n_bytes` zero bytes, by tables for its four bytes.
 class ZeroBytes {
   public:
     explicit constexpr ZeroBytes(std::size_t n_bytes)
@@ -74,7 +73,7 @@ uint64_t u64_at(const uint8_t* bytes)
     return value;
 }
 
-// Eight bytes per step by tables; the copy follows in pieces that are still in the first cache.
+// Eight bytes per step by tables; the copy follows in pieces that are still in the L1 cache.
 uint32_t copy_portable(uint32_t crc, const uint8_t* from, uint8_t* to, std::size_t size)
 {
     constexpr std::size_t piece = 8192;
@@ -120,7 +119,7 @@ CRC32C_TARGET inline uint64_t sum1(uint64_t crc, uint8_t byte)
     return _mm_crc32_u8(static_cast<uint32_t>(crc), byte);
 }
 
-// `to` starts a line; what other processors see of it is ordered by `finish_copy`.
+// `to` starts a cache line; `finish_copy` orders the writes for other processors.
 inline void copy_line(const uint8_t* from, uint8_t* to)
 {
     for (std::size_t i = 0; i < line_size; i += sizeof(__m128i))
@@ -141,8 +140,8 @@ inline void copy_line(const uint8_t* from, uint8_t* to) { std::memcpy(to, from, 
 inline void finish_copy() {}
 #endif
 
-// Whole blocks of three stretches, from the current position on; every step sums 64 bytes of each stretch and copies
-// the next three lines of the block.
+// Whole blocks of three parts, from the current position; each step processes 64 bytes of each part and copies the next
+// three lines of the block.
 template <bool copies, std::size_t stretch>
 CRC32C_TARGET inline uint64_t copy_blocks(uint64_t crc, const uint8_t*& from, uint8_t*& to, std::size_t& size,
                                           const ZeroBytes& zeros)
@@ -167,7 +166,7 @@ CRC32C_TARGET inline uint64_t copy_blocks(uint64_t crc, const uint8_t*& from, ui
     return crc;
 }
 
-// A part that is too short for blocks.
+// The rest that is too short for blocks.
 template <bool copies>
 CRC32C_TARGET inline uint64_t copy_rest(uint64_t crc, const uint8_t*& from, uint8_t*& to, std::size_t size)
 {
@@ -206,7 +205,7 @@ uint32_t copy_with_instructions(uint32_t crc, const uint8_t* from, uint8_t* to, 
 #define FOLDING_TARGET __attribute__((target("sse4.2,pclmul,avx512f,vpclmulqdq")))
 
 constexpr std::size_t folded_size = 4 * line_size;
-// Below it, aligning the copy to lines costs more than the folding gains.
+// Below this size, aligning the copy to lines costs more than the folding gains.
 constexpr std::size_t least_folded_copy = 3 * short_stretch;
 
 bool has_folding()
@@ -223,8 +222,8 @@ constexpr uint32_t power_of_x(std::size_t n)
     return value;
 }
 
-// Factors of the two halves of 128 bits that lie this number of bits ahead. Reversed, a product of 64 and 32 bits
-// begins 33 bits early.
+// Factors of the two halves of 128 bits that lie this number of bits ahead. In reversed bit order a product of 64 and
+// 32 bits starts 33 bits early.
 struct Factors {
     uint64_t first, second;
 
@@ -252,7 +251,7 @@ FOLDING_TARGET inline __m128i folded(__m128i ahead, __m128i factors, __m128i nex
     return _mm_xor_si128(both, next);
 }
 
-// The next line; it is copied on the way.
+// Read and copy the next line.
 template <bool copies>
 FOLDING_TARGET inline __m512i next_line(const uint8_t*& from, uint8_t*& to)
 {
@@ -265,7 +264,7 @@ FOLDING_TARGET inline __m512i next_line(const uint8_t*& from, uint8_t*& to)
     return line;
 }
 
-// Whole lines from the current position on, at least `folded_size` bytes; `to` starts a line.
+// Whole lines from the current position, at least `folded_size` bytes; `to` starts a line.
 template <bool copies>
 FOLDING_TARGET inline uint64_t fold_lines(uint64_t crc, const uint8_t*& from, uint8_t*& to, std::size_t& size)
 {
@@ -307,7 +306,7 @@ FOLDING_TARGET uint32_t copy_by_folding(uint32_t before, const uint8_t* from, ui
 }
 #endif
 
-// What 2^k zero bytes make of each bit of the register, for each k of a size.
+// The effect of 2^k zero bytes on each bit of the register, for each bit k of a size.
 using Matrix = std::array<uint32_t, 32>;
 
 uint32_t applied(const Matrix& matrix, uint32_t value)

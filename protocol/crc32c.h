@@ -1,4 +1,4 @@
-// CRC32C (Castagnoli), computed while bytes are copied: memory is read once.
+// CRC32C (Castagnoli), computed during a copy: memory is read once.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace crc32c {
 
-// The CRC32C of `size` bytes at `from`, going on from `crc` (0 at the beginning); copies them to `to` unless that is
-// null. The two ranges do not overlap.
+// The CRC32C of `size` bytes at `from`, continued from `crc` (0 at the start); copies them to `to` unless it is null.
+// The two ranges do not overlap.
 using Copy = uint32_t (*)(uint32_t crc, const uint8_t* from, uint8_t* to, std::size_t size);
 
 struct Implementation {
@@ -16,10 +16,10 @@ struct Implementation {
     Copy copy;
 };
 
-// Those that this machine can run, the fastest first.
+// The implementations that this machine can run, the fastest first.
 const std::vector<Implementation>& implementations();
 
-// The CRC32C of two parts one behind the other, of the CRC32C of each and the bytes of the second.
+// The CRC32C of two consecutive parts, from the CRC32C of each and the size of the second in bytes.
 uint32_t joined(uint32_t first, uint32_t second, std::size_t second_size);
 
 }  // namespace crc32c

@@ -1,4 +1,4 @@
-"""The error hierarchy of hltnode: errors of bytes received from outside."""
+"""Error hierarchy of hltnode: errors in bytes received from outside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RejectReason(StrEnum):
-    """Why a fragment, packet, record or message was refused; the values are metric labels and wire values."""
+    """Reason why a fragment, packet, record or message was refused; the values are metric labels and wire values."""
 
     BAD_MAGIC = "bad_magic"
     BAD_VERSION = "bad_version"
@@ -26,11 +26,10 @@ class RejectReason(StrEnum):
 
 
 class ProtocolError(ValueError):
-    """Bytes, or values to be written as bytes, that break a format.
+    """Received bytes, or values to be encoded, break a format.
 
     Every parser and writer of :mod:`hltnode.protocol` raises subclasses of this error, and nothing else, on bad
-    content.  `reason` is the class in which the refusal is counted; the text has what was expected and what was
-    received.
+    content.  `reason` is the metric label of the refusal; the text gives the expected and the received value.
     """
 
     def __init__(self, reason: RejectReason, message: str) -> None:
@@ -59,7 +58,7 @@ class MdfError(ProtocolError):
 
 
 class MfpError(ProtocolError):
-    """A multi-fragment packet is malformed, or events cannot be laid out as one."""
+    """A multi-fragment packet is malformed, or events cannot be encoded as one."""
 
 
 class MepError(ProtocolError):

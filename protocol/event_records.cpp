@@ -1,7 +1,7 @@
-// Two passes over the banks of some events of a batch, without the interpreter: the first finds the sizes and makes the
-// banks of the trigger, the second copies everything to its place in one buffer. Each bank of the input is copied once.
+// Two passes over the banks of some events of a batch, without the interpreter: the first pass finds the sizes and
+// encodes the trigger banks, the second copies everything into one buffer. Each bank of the input is copied once.
 //
-// Banks of the trigger that came with the input are left out: those that are written here take their place.
+// Trigger banks of the input are skipped: the newly encoded ones replace them.
 #include "event_records.h"
 
 #include <nanobind/ndarray.h>
@@ -34,17 +34,17 @@ using Rows = Array<const uint32_t, 2>;
 using Events = Array<const int64_t, 1>;
 using Ends = Array<uint64_t, 1>;
 using Places = Array<const int64_t, 2>;                     // source id, offset, bytes of each MFP
-using Meps = std::vector<std::tuple<std::size_t, Places>>;  // events, and where the MFPs are
+using Meps = std::vector<std::tuple<std::size_t, Places>>;  // number of events, places of the MFPs
 
-// One event on its way.
+// State of one event between the passes.
 struct Record {
-    std::size_t trailer_end = 0;  // of its words among the trigger's banks of all events
+    std::size_t trailer_end = 0;  // end of its words in the trigger banks of all events
     uint32_t run = 0;
     trigger_banks::Odin odin;
     std::array<uint32_t, 3> routing{};
 };
 
-// The banks of some events of the MEPs of a batch.
+// Banks of some events of the MEPs of a batch.
 class BatchBanks {
   public:
     BatchBanks(const View& buffer, const Meps& meps, const Events& events)
@@ -81,11 +81,11 @@ class BatchBanks {
     }
 
   private:
-    std::vector<std::size_t> begins_;  // the first kept event of each MEP that has some
+    std::vector<std::size_t> begins_;  // first kept event of each MEP with kept events
     std::vector<MepBanks> meps_;
 };
 
-// Banks given as a list for each event, those of the trigger left out.
+// Banks given as a list for each event, without trigger banks.
 class ListedBanks {
   public:
     explicit ListedBanks(const nb::list& events)
@@ -93,7 +93,7 @@ class ListedBanks {
         for (const nb::handle banks : events) {
             for (const nb::handle bank : banks) {
                 if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
-                    throw nb::value_error("a raw bank has four parts");
+                    throw nb::value_error("a raw bank must have four parts");
                 const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(bank.ptr(), i)); };
                 const uint8_t type = nb::cast<uint8_t>(part(0));
                 if (!trigger_banks::is_trigger_bank(type))
@@ -125,7 +125,7 @@ class ListedBanks {
             const std::size_t size = bank.payload.size(), end = bank_header_size + padded_to_4(size);
             if (bank_header_size + size > max_bank_size) return;
             put_bank_header(places[k], bank_header_size + size, bank.type, bank.version, bank.source);
-            // Padding is the end of the last word of the payload.
+            // Zero the last word of the payload first: its end is the padding.
             if (size) {
                 put_u32(places[k] + end - 4, 0);
                 std::memcpy(places[k] + bank_header_size, bank.payload.bytes(), size);
@@ -134,7 +134,7 @@ class ListedBanks {
         });
     }
 
-    // The run of each event, as its ODIN bank says; an event without a readable one keeps what it has.
+    // The run of each event from its ODIN bank; an event without a readable one keeps its run.
     void find_runs(std::vector<Record>& records) const
     {
         for_each([&](std::size_t k, const Bank& bank) {
@@ -185,7 +185,7 @@ class RecordEncoder {
         if (routing.shape(1) != 3 || lumi_counters.shape(1) != 3 || error_bit > 31 || lumi_bit > 31 ||
             bank_header_size + 4 * (3 + routing.shape(0)) > max_bank_size ||
             bank_header_size + 4 * std::size_t{lumi_words} > max_bank_size)
-            throw nb::value_error("the format of the trigger's banks is impossible");
+            throw nb::value_error("the format of the trigger banks is invalid");
         for (std::size_t line = 0; line < format_.n_lines; ++line)
             format_.routing.push_back({routing(line, 0), routing(line, 1), routing(line, 2)});
         for (std::size_t i = 0; i < lumi_counters.shape(0); ++i) {
@@ -208,9 +208,10 @@ class RecordEncoder {
         std::size_t n_events = 0;
         for (const auto& [n, places] : meps) {
             n_events += n;
-            if (places.shape(1) != 3) throw nb::value_error("an MFP has a source, an offset and bytes");
+            if (places.shape(1) != 3) throw nb::value_error("an MFP must have a source, an offset and a size");
         }
-        if (n_events != flags.size()) throw nb::value_error("the MEPs have not the events of the batch");
+        if (n_events != flags.size())
+            throw nb::value_error("the numbers of events of the MEPs and of the batch differ");
         const View bytes(buffer.ptr());
         std::vector<Record> records(events.size());
         for (Record& record : records) record.run = run;
@@ -224,7 +225,7 @@ class RecordEncoder {
     {
         check_rows(lines, flags, counts, selected);
         check_events(events, flags.size());
-        if (banks_of_events.size() != events.size()) throw nb::value_error("each event has a list of banks");
+        if (banks_of_events.size() != events.size()) throw nb::value_error("each event must have a list of banks");
         const ListedBanks banks(banks_of_events);
         std::vector<Record> records(events.size());
         banks.find_runs(records);
@@ -238,7 +239,7 @@ class RecordEncoder {
         const std::size_t n = flags.size();
         if (lines.shape(0) != n || lines.shape(1) != (format_.n_lines + 31) / 32 || counts.shape(0) != n ||
             counts.shape(1) < n_counts_ || selected.shape(0) != n)
-            throw nb::value_error("decisions, flags, counts and selected objects are not those of as many events");
+            throw nb::value_error("decisions, flags, counts and selected objects have different numbers of events");
     }
 
     static void check_events(const Events& events, std::size_t n_events)
@@ -246,17 +247,17 @@ class RecordEncoder {
         int64_t before = -1;
         for (std::size_t k = 0; k < events.size(); ++k) {
             if (events(k) <= before || events(k) >= static_cast<int64_t>(n_events))
-                throw nb::value_error("the kept events do not ascend, or are not there");
+                throw nb::value_error("the kept events do not ascend, or do not exist");
             before = events(k);
         }
     }
 
-    // `find_banks` is called without the interpreter.
+    // Calls `find_banks` without the interpreter.
     template <typename FindBanks>
     nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
                      const Words& flags, const Rows& counts, const Rows& selected, const Ends& ends) const
     {
-        if (ends.size() != records.size()) throw nb::value_error("each kept event has an end");
+        if (ends.size() != records.size()) throw nb::value_error("each kept event must have an end");
         nb::object encoded;
         uint64_t too_large = 0, left_out = 0;
         {
@@ -344,8 +345,7 @@ class RecordEncoder {
 
 void add_event_records(nb::module_& module)
 {
-    nb::class_<RecordEncoder>(module, "RecordEncoder",
-                              "Writes kept events as MDF records with the banks of the trigger")
+    nb::class_<RecordEncoder>(module, "RecordEncoder", "Writes kept events as MDF records with trigger banks")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
                       const Rows&, uint32_t, uint32_t, const Rows&, bool>(),
              nb::kw_only(), nb::arg("key"), nb::arg("tck"), nb::arg("task_id"), nb::arg("source_id"),
@@ -354,8 +354,8 @@ void add_event_records(nb::module_& module)
              nb::arg("checksums"))
         .def("of_batch", &RecordEncoder::of_batch, nb::arg("buffer"), nb::arg("meps"), nb::arg("events"),
              nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected"),
-             nb::arg("ends"), "Records of some events of a batch; ValueError for tables that do not fit together")
+             nb::arg("ends"), "Records of some events of a batch; ValueError for inconsistent tables")
         .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
              nb::arg("flags"), nb::arg("counts"), nb::arg("selected"), nb::arg("ends"),
-             "Records of some events whose banks are given; ValueError for tables that do not fit together");
+             "Records of some events with given banks; ValueError for inconsistent tables");
 }

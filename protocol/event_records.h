@@ -1,4 +1,4 @@
-// Kept events as MDF records (docs/formats/mdf.md): their raw banks and the banks of the trigger, in one compiled pass.
+// Kept events as MDF records (docs/formats/mdf.md): their raw banks and the trigger banks, in compiled code.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
-// A frame and the MFP in it, as a node takes them: the checks are those of frame_header.decode_header, Mfp.parse and
-// frame_header.check_crc. Another process may change the bytes meanwhile: both headers are read once.
+// Checks and copy of a received frame and its MFP: the checks are those of frame_header.decode_header, Mfp.parse and
+// frame_header.check_crc. Both headers are read only once, because another process may change the bytes meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "private_copy.h"
 #include "transport_frame.h"
 
-// The transport header (docs/formats/transport-frame.md) at the beginning of a frame.
+// The transport header (docs/formats/transport-frame.md) at the start of a frame.
 struct FrameHeader {
     uint32_t magic, run, length, crc;
     uint16_t version, source, reserved;
@@ -30,7 +30,7 @@ struct FrameHeader {
     }
 };
 
-// Why the header of a frame is refused, as a RejectReason's value, or "".
+// Reason to refuse the header of a frame (a RejectReason value), or "".
 inline const char* refusal_of_header(const FrameHeader& header, std::size_t size)
 {
     if (size < frame_header_size) return "truncated";
@@ -42,10 +42,10 @@ inline const char* refusal_of_header(const FrameHeader& header, std::size_t size
     return header.reserved ? "malformed" : "";
 }
 
-// The header of a frame; its CRC is not checked.
+// Header fields of a frame; its CRC is not checked.
 struct InspectedFrame {
     bool is_readable;
-    const char* refusal;  // why frame or MFP is refused, or ""
+    const char* refusal;  // reason to refuse frame or MFP, or ""
     FrameHeader header;
     uint64_t first_event;
     uint16_t n_events;
@@ -71,8 +71,8 @@ struct InspectedFrame {
     }
 };
 
-// The CRC that a frame announces, and that of its header, from which that of the MFP goes on. A frame whose header is
-// not sound has no right CRC.
+// The announced CRC of a frame, and the CRC of its header, from which the CRC of the MFP continues. A frame with a
+// damaged header never has the right CRC.
 struct FrameCrc {
     bool is_sound;
     uint32_t announced, of_header;
@@ -91,8 +91,8 @@ struct FrameCrc {
     }
 };
 
-// Copies the MFP of a frame to `to`, unless that is null, and computes the CRC on the way; whether it is the announced
-// one. A frame whose header is not sound is not copied.
+// Copies the MFP of a frame to `to` unless it is null, and computes the CRC during the copy. Returns whether the CRC is
+// the announced one. A frame with a damaged header is not copied.
 inline bool copy_and_check(const uint8_t* frame, std::size_t size, uint8_t* to, crc32c::Copy copy)
 {
     const FrameCrc crc(frame, size, copy);
@@ -100,7 +100,7 @@ inline bool copy_and_check(const uint8_t* frame, std::size_t size, uint8_t* to, 
            copy(crc.of_header, frame + frame_header_size, to, size - frame_header_size) == crc.announced;
 }
 
-// Why what was placed of a frame is not the MFP that it had announced, as a RejectReason's value, or "".
+// Reason to refuse a copied MFP (a RejectReason value), or "" if it is the MFP that its frame announced.
 inline const char* refusal_of_placed(const uint8_t* mfp, std::size_t size, uint16_t source, uint64_t first_event,
                                      uint16_t n_events)
 {

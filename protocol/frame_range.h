@@ -1,4 +1,4 @@
-// Frames one behind the other in memory that another process may change at any moment (docs/formats/memory-socket.md).
+// Consecutive frames in memory that another process may change at any moment (docs/formats/memory-socket.md).
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 constexpr std::size_t shared_frame_alignment = 64, frame_length_at = 12;
 
 struct FrameInRange {
-    std::size_t end, next;  // of this frame, and where the next one begins; neither is beyond the range
+    std::size_t end, next;  // end of this frame, start of the next one; both within the range
 };
 
-// The frame at `at` in a range of `size` bytes. Its length is read once, and the end follows from it: what the frame
-// says later is compared with it. One that reaches beyond the range, or has no header, ends with the range: its header
-// says that it is damaged.
+// The frame at `at` in a range of `size` bytes. Its length is read once and gives the end; later reads of the frame are
+// compared with it. A frame that extends beyond the range, or has no header, ends with the range; the check of its
+// header then refuses it.
 inline FrameInRange frame_in_range(const uint8_t* range, std::size_t size, std::size_t at)
 {
     const std::size_t left = size - at;

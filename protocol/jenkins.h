@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-// Bob Jenkins' one-at-a-time hash, seed 0; characters are signed, as in the C++ code that defined the format.
+// Bob Jenkins' one-at-a-time hash, seed 0. Characters are signed, as in the C++ code that defined the format.
 inline uint32_t jenkins_step(uint32_t hash, uint32_t byte)
 {
     hash += static_cast<uint32_t>(static_cast<int32_t>(byte << 24) >> 24);
@@ -32,8 +32,8 @@ struct HashedBytes {
     std::size_t size;
 };
 
-// The hashes of n > 0 pieces of memory. A byte waits for the one before, so the hash of one piece is slow; here the
-// compiler takes the same byte of sixteen pieces at once.
+// The hashes of n > 0 pieces of memory. Each byte depends on the previous one, so the hash of one piece is slow. Here
+// the compiler vectorises over sixteen pieces.
 inline void jenkins(const HashedBytes* pieces, std::size_t n, uint32_t* hashes)
 {
     constexpr std::size_t lanes = 16, none = ~std::size_t{0};
@@ -55,11 +55,10 @@ inline void jenkins(const HashedBytes* pieces, std::size_t n, uint32_t* hashes)
         for (std::size_t lane = 0; lane < lanes; ++lane)
             if (piece[lane] != none && left[lane] < shortest) shortest = left[busy = lane];
         if (shortest == none) return;
-        // A lane without work follows one that has some.
+        // A lane without work repeats one that has work.
         for (std::size_t lane = 0; lane < lanes; ++lane)
             if (piece[lane] == none) at[lane] = at[busy];
-        // Words are put together some time before they are used: a load right behind smaller stores would wait for
-        // them.
+        // Words are assembled some time before their use: a load right after smaller stores would wait for them.
         constexpr std::size_t ahead = 16;
         std::size_t i = 0;
         for (; i + 4 * ahead <= shortest; i += 4 * ahead) {

@@ -1,4 +1,4 @@
-// Numbers of the wire and file formats, which are all little-endian.
+// Little-endian numbers: all wire and file formats use them.
 #pragma once
 
 #include <cstddef>

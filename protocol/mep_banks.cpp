@@ -12,18 +12,18 @@
 
 namespace {
 
-// Events whose records are made together, and sources whose pieces of such a group of events lie together: eight bytes
-// each, so that a line is one event of a tile.
+// Events per group, whose records are made together, and sources per tile, whose pieces of a group lie together. A
+// piece has eight bytes, so a cache line holds one event of a tile.
 constexpr std::size_t group_size = 32, tile = 8;
-// What is far apart is asked for before its turn: MFPs, their tables, and tiles of fragments.
+// Prefetch distances for scattered data: MFPs, their tables, and tiles of fragments.
 constexpr std::size_t heads_ahead = 8, tables_ahead = 4, tiles_ahead = 2;
-// A group with at least one kept event in this many is copied source by source: then the fragments of a source
-// share lines. Of fewer events each is copied for itself: its fragments share nothing, and its record is written in one
-// go.
+// If at least one in `dense` events of a group is kept, the group is copied source by source: the fragments of a source
+// share cache lines. Fewer events are copied one by one: their fragments share no lines, and each record is written in
+// one pass.
 constexpr std::size_t dense = 4;
 [[noreturn]] void throw_not_sound()
 {
-    throw std::invalid_argument("an MFP is not sound, or has not the events of its MEP");
+    throw std::invalid_argument("an MFP is damaged, or its events are not those of its MEP");
 }
 
 uint16_t size_at(const uint8_t* sizes, std::size_t event)
@@ -33,7 +33,7 @@ uint16_t size_at(const uint8_t* sizes, std::size_t event)
     return size;
 }
 
-// The sum of sizes is compiled for wider registers, too, of which the one that the processor has is taken at the start.
+// The sum of sizes is also compiled for wider registers; the version for this processor is chosen at the start.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__has_attribute)
 #if __has_attribute(target_clones)
 #define FOR_WIDE_REGISTERS __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
@@ -43,7 +43,7 @@ uint16_t size_at(const uint8_t* sizes, std::size_t event)
 #define FOR_WIDE_REGISTERS
 #endif
 
-// Sum of the padded sizes of n fragments; sizes are read up to a multiple of 16 above n.
+// Sum of the padded sizes of n fragments; reads sizes up to the next multiple of 16.
 FOR_WIDE_REGISTERS uint32_t padded_sum_by_16(const uint8_t* sizes, uint32_t n, uint32_t mask)
 {
     constexpr uint32_t at_once = 16;
@@ -110,7 +110,7 @@ uint64_t MepBanks::measure_source(Source& source, const Source& following, std::
     uint64_t too_large = 0;
     for (std::size_t k = begin; k < end; ++k, pieces += tile) {
         const uint32_t event = events_[k];
-        // The processor prefetches within one table, but not from one MFP to the next.
+        // The hardware prefetcher follows one table, but not from one MFP to the next.
         __builtin_prefetch(following.sizes + 2 * std::size_t{event});
         __builtin_prefetch(following.types + event);
         advance(source, event, n_events_);
@@ -130,7 +130,7 @@ uint64_t MepBanks::measure_source(Source& source, const Source& following, std::
     return too_large;
 }
 
-// Inlined by force: what only prefetches has no effect in the eyes of the compiler, which leaves out its calls.
+// Inlined by force: the compiler removes calls of functions that only prefetch.
 __attribute__((always_inline)) inline void MepBanks::prefetch(const uint8_t* mfp, const Piece& piece)
 {
     __builtin_prefetch(mfp + piece.offset);
@@ -143,13 +143,13 @@ inline uint8_t* MepBanks::copy_fragment(const Source& source, const Piece& piece
     if (type == no_bank) return to;
     put_bank_header(to, bank_header_size + size, type, source.version, source.id);
     uint8_t* const end = to + bank_header_size + padded_to_4(size);
-    // Padding is the end of the last word of the payload.
+    // Zero the last word of the payload first: its end is the padding.
     if (size) put_u32(end - 4, 0);
     copy_small(to + bank_header_size, source.mfp + offset, size);
     return end;
 }
 
-// Go on to a later event.
+// Advance to a later event.
 inline void MepBanks::advance(Source& source, uint32_t event, uint32_t n_events)
 {
     const uint32_t n = event - source.event;

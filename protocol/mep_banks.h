@@ -1,4 +1,4 @@
-// The banks of some events of a MEP, which lies in memory as the MFPs of its sources (docs/formats/mfp.md).
+// Banks of some events of a MEP, read from the MFPs of its sources (docs/formats/mfp.md).
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 #include "trigger_banks.h"
 
-// Where the MFP of a source lies in a buffer; nothing of it has been checked.
+// Place of the MFP of a source in a buffer; not checked.
 struct PlacedMfp {
     uint32_t source;
     uint64_t offset, size;
@@ -15,19 +15,20 @@ struct PlacedMfp {
 
 // Finds the banks, source by source, and copies them to the records of the events.
 //
-// Banks of the trigger that came with the input are left out, and fragments that are larger than a bank may be.
+// Skips trigger banks of the input, and fragments above the size limit of a bank.
 class MepBanks {
   public:
-    // `events` ascend and are numbers of a batch in which the MEP has those from `first` to before `first + n_events`.
-    // Throws std::invalid_argument where an MFP is not sound, or not what the receiver has let in.
+    // `events` ascend and are numbers of a batch, in which the MEP has the numbers from `first` to `first + n_events`
+    // (excluded). Throws std::invalid_argument if an MFP is damaged, or differs from what the receiver accepted.
     MepBanks(const uint8_t* buffer, std::size_t buffer_size, std::vector<PlacedMfp> mfps, const int64_t* events,
              std::size_t n_kept, std::size_t first, std::size_t n_events);
 
-    // Adds the bytes of its banks to each event, headers included, and sets what ODIN says of it where that is
-    // readable. Returns the number of fragments that are too large.
+    // Adds the bytes of its banks, headers included, to each event, and sets its ODIN fields if they are readable.
+    // Returns the number of fragments that are too large.
     uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins);
 
-    // Writes the banks of each event, after `measure`, in the order of their sources; moves the places behind them.
+    // Writes the banks of each event in the order of their sources; call it after `measure`. Moves the places behind
+    // the banks.
     void copy(uint8_t** places) const;
 
   private:
@@ -36,8 +37,8 @@ class MepBanks {
         const uint8_t* types;
         const uint8_t* sizes;
         uint64_t mfp_size;
-        uint32_t mask;       // packing less one
-        uint32_t event, at;  // a fragment, and the byte of the MFP at which it begins
+        uint32_t mask;       // packing minus 1
+        uint32_t event, at;  // a fragment, and its offset in the MFP
         uint16_t id;
         uint8_t version;
     };
@@ -59,5 +60,5 @@ class MepBanks {
     std::vector<uint32_t> events_;  // numbers in the MEP
     std::vector<Source> sources_;
     std::size_t n_tiles_ = 0;
-    std::vector<Piece> pieces_;  // by group of events, by tile of sources, by event, by source
+    std::vector<Piece> pieces_;  // order: group of events, tile of sources, event, source
 };

@@ -1,4 +1,4 @@
-// Multi-fragment packets (docs/formats/mfp.md): their checks, which are those of Mfp.parse.
+// Multi-fragment packets (docs/formats/mfp.md): the checks of Mfp.parse.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ constexpr uint8_t no_bank = 255;  // type of an absent bank
 inline std::size_t mfp_sizes_at(std::size_t n) { return padded_to_4(mfp_header_size + n); }
 inline std::size_t mfp_data_at(std::size_t n) { return padded_to_4(mfp_sizes_at(n) + 2 * n); }
 
-// Sum of the padded sizes of the fragments from `first` to below `last`; `mask` is the packing less one.
+// Sum of the padded sizes of the fragments from `first` to `last` (excluded); `mask` is the packing minus 1.
 inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, uint32_t mask)
 {
     uint32_t sum = 0;
@@ -26,8 +26,8 @@ inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, 
     return sum;
 }
 
-// Sum of the padded sizes of n fragments, of which `types` and `sizes` are the arrays of an MFP, or -1 where an absent
-// bank has a size.
+// Sum of the padded sizes of n fragments; -1 if an absent bank has a size. `types` and `sizes` are the arrays of the
+// MFP.
 inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint32_t n, uint32_t align)
 {
     uint32_t absent_with_size = 0;
@@ -41,7 +41,7 @@ inline int64_t padded_fragments(const uint8_t* types, const uint8_t* sizes, uint
     return absent_with_size ? -1 : static_cast<int64_t>(padded_sum(sizes, 0, n, (1u << align) - 1));
 }
 
-// Why an MFP is refused for what its header says, as a RejectReason's value, or "".
+// Reason to refuse an MFP because of its header (a RejectReason value), or "".
 inline const char* refusal_of_mfp_head(const uint8_t* mfp, std::size_t size)
 {
     if (size < mfp_header_size) return "truncated";
@@ -55,8 +55,8 @@ inline const char* refusal_of_mfp_head(const uint8_t* mfp, std::size_t size)
     return u64_at(mfp + 8) > UINT64_MAX - (n - 1) ? "malformed" : "";
 }
 
-// Why an MFP is refused, as a RejectReason's value, or "". Its header is read from `head`, a copy of its first
-// `mfp_header_size` bytes, so that no other process can change it between two looks.
+// Reason to refuse an MFP (a RejectReason value), or "". Reads the header from `head`, a copy of the first
+// `mfp_header_size` bytes, so that no other process can change it between two reads.
 inline const char* refusal_of_mfp(const uint8_t* head, const uint8_t* mfp, std::size_t size)
 {
     if (const char* refusal = refusal_of_mfp_head(head, size); *refusal) return refusal;

@@ -1,4 +1,4 @@
-// Python extension hltnode.protocol._native: loops over bytes that no library offers and that are too slow in Python.
+// Python extension hltnode.protocol._native: loops over bytes that are too slow in Python and missing in libraries.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -23,8 +23,8 @@ namespace {
 
 using Bytes = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 where an absent bank has a size.
-// The caller has checked that both arrays lie inside the packet.
+// Sum of the padded sizes of the n fragments of an MFP (docs/formats/mfp.md), or -1 if an absent bank has a size. The
+// caller has checked that both arrays lie inside the packet.
 int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
 {
     const std::size_t sizes_at = mfp_sizes_at(n);
@@ -33,7 +33,7 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
     return padded_fragments(mfp.data() + mfp_header_size, mfp.data() + sizes_at, n, align);
 }
 
-// What a frame says of itself: whether its header can be read, why frame or MFP is refused ("" if it is not), run,
+// Header fields of a frame: whether its header is readable, the reason to refuse frame or MFP ("" for none), run,
 // source, MEP, bytes of the MFP, first event, number of events. The CRC is not checked.
 nb::tuple inspect_frame(const nb::handle& received)
 {
@@ -45,7 +45,7 @@ nb::tuple inspect_frame(const nb::handle& received)
                           found.n_events);
 }
 
-// A thread that gives the interpreter up may have to wait for it afterwards: not for a microsecond's work.
+// A thread that releases the GIL may wait to get it back; that is too long for a microsecond of work.
 constexpr std::size_t long_work = 1 << 14;
 
 bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
@@ -57,7 +57,8 @@ bool copy_and_check(const View& frame, uint8_t* to, crc32c::Copy copy)
 
 crc32c::Copy implementation_at(std::size_t index)
 {
-    if (index >= crc32c::implementations().size()) throw nb::index_error("there is no such implementation of CRC32C");
+    if (index >= crc32c::implementations().size())
+        throw nb::index_error("this implementation of CRC32C does not exist");
     return crc32c::implementations()[index].copy;
 }
 
@@ -72,7 +73,7 @@ bool copy_mfp(const nb::handle& received, const nb::handle& slot, std::size_t of
     const View frame(received.ptr());
     const View place(slot.ptr(), PyBUF_WRITABLE);
     if (offset > place.size() || frame.size() > place.size() - offset + frame_header_size)
-        throw nb::value_error("the MFP does not fit its place");
+        throw nb::value_error("the MFP does not fit into the slot");
     return copy_and_check(frame, static_cast<uint8_t*>(place.data()) + offset, implementation_at(implementation));
 }
 
@@ -84,7 +85,7 @@ nb::list crc32c_implementations()
 }
 
 // The raw banks (docs/formats/raw-bank.md) that fill a memoryview of bytes, as objects of `type`, a tuple of type,
-// version, source id and a view of the payload; and where the first damaged bank starts, or the end.
+// version, source id and a view of the payload. Also returns the offset of the first damaged bank, or the end.
 nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 {
     const View bytes(view.ptr());
@@ -103,9 +104,9 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
     return nb::make_tuple(banks, at);
 }
 
-// Where the particles of a truth bank (docs/formats/truth-banks.md) start, and the lengths of their three lists of ids:
-// `fixed_size` bytes and, three times, a number and that many ids of 32 bits. Stops where the bytes end. Returns
-// starts, lengths (three per particle) and the end.
+// Starts of the particles of a truth bank (docs/formats/truth-banks.md), and the lengths of their three lists of ids. A
+// particle has `fixed_size` bytes and three lists, each a number n and n ids of 32 bits. Stops at the end of the bytes.
+// Returns starts, lengths (three per particle) and the end.
 nb::tuple find_particles(const Bytes& data, std::size_t at, std::size_t n, std::size_t fixed_size)
 {
     constexpr std::size_t n_lists = 3, word = 4;
@@ -133,7 +134,7 @@ nb::bytes encode_banks(const nb::list& banks)
     out.reserve(1 << 18);
     for (const nb::handle bank : banks) {
         if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
-            throw nb::value_error("a raw bank has four parts");
+            throw nb::value_error("a raw bank must have four parts");
         uint8_t type, version;
         uint16_t source;
         const View payload(PyTuple_GET_ITEM(bank.ptr(), 3));
@@ -154,7 +155,7 @@ nb::bytes encode_banks(const nb::list& banks)
 
 NB_MODULE(_native, module)
 {
-    // What lives until the process ends is reported as a leak otherwise.
+    // nanobind would report objects that live until the process ends as leaks.
     nb::set_leak_warnings(false);
     module.doc() = "Loops over bytes of the wire and file formats";
     module.def(
@@ -162,23 +163,23 @@ NB_MODULE(_native, module)
         nb::call_guard<nb::gil_scoped_release>(),
         "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
     module.def("scan_banks", &scan_banks, nb::arg("view"), nb::arg("type"),
-               "The raw banks that fill a view of bytes, and where the first damaged one starts, or the end");
+               "The raw banks that fill a view of bytes, and the offset of the first damaged one, or the end");
     module.def("find_particles", &find_particles, nb::arg("data"), nb::arg("at"), nb::arg("n"), nb::arg("fixed_size"),
-               "Starts of particles in truth data, lengths of their lists, and the end, -1 where the bytes end before");
+               "Starts of particles in truth data, lengths of their lists, and the end, -1 if the bytes end too early");
     module.def("encode_banks", &encode_banks, nb::arg("banks"),
                "Raw banks, given as (type, version, source id, payload), back to back; ValueError if one does not fit");
     module.def("inspect_frame", &inspect_frame, nb::arg("frame"),
-               "The header of a frame and the reason to refuse it; its CRC is not checked");
+               "Header fields of a frame and the reason to refuse it; the CRC is not checked");
     module.def("has_right_crc", &has_right_crc, nb::arg("frame"), nb::arg("implementation") = 0,
-               "Whether the header of a frame is sound and its CRC32C the announced one");
+               "True if the header of a frame is valid and its CRC32C is the announced one");
     module.def("copy_mfp", &copy_mfp, nb::arg("frame"), nb::arg("slot"), nb::arg("offset"),
                nb::arg("implementation") = 0,
-               "Copy the MFP of a frame to an offset of a slot; whether header and CRC32C are right");
+               "Copy the MFP of a frame to an offset of a slot; True if header and CRC32C are right");
     module.def("crc32c_implementations", &crc32c_implementations,
                "Names of the implementations of CRC32C that this machine can run, the fastest first");
     define_packing(module);
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
-               "Sum of the padded sizes of the n fragments of an MFP, or -1 where an absent bank has a size");
+               "Sum of the padded sizes of the n fragments of an MFP, or -1 if an absent bank has a size");
     add_event_records(module);
     add_shared_frames(module);
 }

@@ -1,5 +1,5 @@
 // Events to frames (docs/formats/mfp.md, docs/formats/transport-frame.md): the raw banks of the events of a MEP are
-// transposed to one MFP for each readout source, each behind room for its transport header, in one buffer.
+// transposed to one MFP per readout source, in one buffer. Space for its transport header precedes each MFP.
 #include "packing.h"
 
 #include <nanobind/ndarray.h>
@@ -33,20 +33,20 @@ constexpr int32_t no_column = -1;
 constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
 constexpr std::size_t max_fragments = 0xFFFF;
 constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
-// Events whose fragments of a source are written one behind the other; and what is asked for before its turn: in the
-// walk through one event, and in each event while all go from source to source.
+// Events per group, whose fragments of a source are written together; and prefetch distances: within one event, and in
+// each event while the loop goes from source to source.
 constexpr std::size_t events_at_a_time = 256, ahead_in_event = 2048, ahead_in_column = 192;
-constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not made
+constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of a frame that is not packed
 
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
-// What is wrong with the events: codes of packing.py.
+// Faults of the events: codes of packing.py.
 enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type };
 
 struct Finding {
     Problem problem = Problem::none;
     std::size_t event = 0;
-    std::size_t detail = 0;  // byte in the event, or key of the bank
+    std::size_t detail = 0;  // offset in the event, or key of the bank
 };
 
 nb::tuple as_tuple(const Finding& finding)
@@ -54,27 +54,27 @@ nb::tuple as_tuple(const Finding& finding)
     return nb::make_tuple(static_cast<int>(finding.problem), finding.event, finding.detail);
 }
 
-// Type, version and source id as they stand in the header of a bank: what decides who reads it out.
+// Type, version and source id from the header of a bank; they determine its readout source.
 uint32_t key_of(const uint8_t* bank) { return u32_at(bank + 4); }
 
 class Packer {
   public:
-    // The sources of every MEP, ascending, and the version of the banks of those that have none in it.
+    // The sources of every MEP, ascending, and the bank version for MEPs in which a source has no bank.
     Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions)
         : sources_(sources), versions_(versions)
     {
-        if (sources.size() != versions.size()) throw nb::value_error("each source has a version");
+        if (sources.size() != versions.size()) throw nb::value_error("each source must have a version");
     }
 
-    // Banks of this key belong to the source at `column`, or to none if it is negative.
+    // Banks of this key belong to the source at `column`, or to no source if it is negative.
     void route(uint32_t key, int32_t column)
     {
-        if (column >= static_cast<int32_t>(sources_.size())) throw nb::value_error("there is no such source");
+        if (column >= static_cast<int32_t>(sources_.size())) throw nb::value_error("this source does not exist");
         nodes_[node_of(key)].column = column;
     }
 
-    // The sizes of the frames of some events; what is wrong with the events; and the keys of their banks that were not
-    // known, which are left out until they are routed.
+    // The sizes of the frames of some events, a fault of the events, and the unknown keys of their banks. Banks of
+    // unknown keys are skipped until they are routed.
     nb::tuple measure(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
         check_positions(bytes, begins, ends);
@@ -95,20 +95,20 @@ class Packer {
         return nb::make_tuple(sizes, as_tuple(finding), unknown);
     }
 
-    // Write the MFPs of some events behind room for their headers, each at its place, those of no place not at all.
+    // Write the MFPs of some events to their places, after space for their headers; frames without place are skipped.
     // The events and `sizes` are those of `measure`.
     void pack(const Bytes& bytes, const Positions& begins, const Positions& ends, const std::vector<uint64_t>& places,
               const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
         check_positions(bytes, begins, ends);
         if (places.size() != sources_.size() || sizes.size() != sources_.size())
-            throw nb::value_error("each source has a place and a size");
+            throw nb::value_error("each source must have a place and a size");
         for (std::size_t column = 0; column < sources_.size(); ++column)
             if (places[column] != not_made &&
                 (places[column] > to.size() || sizes[column] > to.size() - places[column]))
-                throw nb::value_error("the buffer is not that of these events");
+                throw nb::value_error("the buffer does not fit these events");
         if (bank_at_.size() != begins.size() * sources_.size())
-            throw nb::value_error("the events are not those that were measured");
+            throw nb::value_error("the events differ from the measured ones");
         const nb::gil_scoped_release released;
         write(bytes, begins, places, sizes, to, first_event);
     }
@@ -117,27 +117,27 @@ class Packer {
     std::vector<uint16_t> sources_;
     std::vector<uint8_t> versions_;
 
-    // A key that is known, and which one followed it the last time: most events have the same banks in the same order.
+    // A known key, and the key that followed it last time: most events have the same banks in the same order.
     struct Node {
         uint32_t key;
         int32_t column;
         uint32_t next;
     };
-    std::vector<Node> nodes_ = {{0, no_column, 0}};  // the first one stands for the start of an event
+    std::vector<Node> nodes_ = {{0, no_column, 0}};  // the first one is the start of an event
     std::unordered_map<uint32_t, uint32_t> node_of_key_;
     std::vector<uint32_t> unknown_;
-    std::vector<uint32_t> bank_at_;  // of each event and column, from the start of the event
+    std::vector<uint32_t> bank_at_;  // for each event and column, offset from the start of the event
 
     static void check_positions(const Bytes& bytes, const Positions& begins, const Positions& ends)
     {
         if (begins.size() != ends.size() || begins.size() == 0 || begins.size() > max_fragments)
-            throw nb::value_error("a MEP has 1 to 65535 events, each with a begin and an end");
+            throw nb::value_error("a MEP must have 1 to 65535 events, each with a begin and an end");
         for (std::size_t event = 0; event < begins.size(); ++event)
             if (begins.data()[event] > ends.data()[event] || ends.data()[event] > bytes.size())
                 throw nb::value_error("an event lies outside the bytes");
     }
 
-    // The node of a key; one that was not known belongs to no column.
+    // The node of a key; an unknown key belongs to no column.
     uint32_t node_of(uint32_t key)
     {
         const auto [found, is_new] = node_of_key_.try_emplace(key, static_cast<uint32_t>(nodes_.size()));
@@ -145,7 +145,7 @@ class Packer {
         return found->second;
     }
 
-    // Call visit(column, bank, length) for each bank of an event that is read out; columns of no source are left out.
+    // Call visit(column, bank, length) for each bank of an event that belongs to a source.
     template <typename Visit>
     Finding walk(const uint8_t* data, std::size_t begin, std::size_t end, const Visit& visit)
     {
@@ -177,7 +177,7 @@ class Packer {
         return {};
     }
 
-    // Sizes of the padded fragments by column. Notes which bank of an event belongs to which column, for `write`.
+    // Sizes of the padded fragments by column. Records the column of each bank of an event for `write`.
     Finding add_sizes(const Bytes& bytes, const Positions& begins, const Positions& ends, std::vector<uint64_t>& sizes)
     {
         const std::size_t n_columns = sources_.size(), n = begins.size();
@@ -207,8 +207,8 @@ class Packer {
         return {};
     }
 
-    // Column after column for a few events at a time: the fragments of a source are written one behind the other, while
-    // the banks of these events are still in the cache. Event after event, each bank would open other pages.
+    // Column by column for a few events at a time: the fragments of a source are written consecutively, while the banks
+    // of these events are still in the cache. Event by event, each bank would touch other pages.
     void write(const Bytes& bytes, const Positions& begins, const std::vector<uint64_t>& places,
                const std::vector<uint64_t>& sizes, const WritableBytes& to, uint64_t first_event)
     {
@@ -261,9 +261,9 @@ class Packer {
     }
 };
 
-// Where the events of uncompressed MDF records (docs/formats/mdf.md) begin and end, up to `most` of them; and whether
-// what follows is a record that is cut off, so that more bytes would help. A compressed or damaged record ends the
-// list, with `verify` one with a wrong checksum, too.
+// Begins and ends of up to `most` events of uncompressed MDF records (docs/formats/mdf.md), and whether a truncated
+// record follows, so that more bytes would help. A compressed or damaged record ends the list; with `verify`, a wrong
+// checksum ends it too.
 nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool verify)
 {
     constexpr std::size_t header_size = 48, checked_from = 16, max_record = std::size_t{1} << 27;
@@ -300,7 +300,7 @@ nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool
 void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, const std::vector<uint64_t>& sizes,
           uint32_t run, uint64_t mep, uint64_t send_time_ns)
 {
-    if (places.size() < sizes.size()) throw nb::value_error("each frame has a place");
+    if (places.size() < sizes.size()) throw nb::value_error("each frame must have a place");
     for (std::size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i] < frame_header_size + mfp_header_size || places[i] > buffer.size() ||
             sizes[i] > buffer.size() - places[i])
@@ -328,18 +328,18 @@ void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, cons
 
 void define_packing(nb::module_& module)
 {
-    nb::class_<Packer>(module, "Packer", "Transposes events to one MFP for each readout source")
+    nb::class_<Packer>(module, "Packer", "Transposes events to one MFP per readout source")
         .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&>(), nb::arg("sources"),
              nb::arg("versions"))
         .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
-             "Banks of this key belong to the source at `column`, to none if it is negative")
+             "Banks of this key belong to the source at `column`, to no source if it is negative")
         .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),
-             "The sizes of the frames of some events, what is wrong with the events, and keys that were not known")
+             "The sizes of the frames of some events, a fault of the events, and unknown keys")
         .def("pack", &Packer::pack, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"), nb::arg("places"),
              nb::arg("sizes"), nb::arg("to"), nb::arg("first_event"),
-             "Write the MFPs of the events that were measured, each at its place");
+             "Write the MFPs of the measured events to their places");
     module.def("find_events", &find_events, nb::arg("bytes"), nb::arg("at"), nb::arg("most"), nb::arg("verify"),
-               "Begins and ends of the events of uncompressed MDF records, and whether one behind them is cut off");
+               "Begins and ends of the events of uncompressed MDF records, and whether a truncated record follows");
     module.def("seal_frames", &seal, nb::arg("buffer"), nb::arg("places"), nb::arg("sizes"), nb::arg("run"),
                nb::arg("mep"), nb::arg("send_time_ns"),
                "Write the transport headers of packed frames, with their CRC32C");

@@ -1,4 +1,4 @@
-// Events to frames: the raw banks of many events, transposed to one MFP for each readout source.
+// Events to frames: the raw banks of many events, transposed to one MFP per readout source.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,6 +1,6 @@
 """Events to frames: the raw banks of the events of a MEP, transposed to one MFP for each readout source.
 
-Compiled: the cost is that of copying the payloads once, whatever the number of sources (docs/formats/mfp.md,
+The code is compiled. Its cost is one copy of the payloads, for any number of sources (docs/formats/mfp.md,
 docs/formats/transport-frame.md).
 """
 
@@ -20,16 +20,16 @@ from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 
-# The place of a frame that is not made.
+# Place of a frame that is not packed.
 _NOT_MADE = (1 << 64) - 1
 Allocate: TypeAlias = Callable[[int], NDArray[np.uint8]]
-"""Returns memory for a number of bytes."""
+"""Allocates this number of bytes."""
 _DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
 class EventBlock:
-    """Some events as the bytes of their raw banks: event i is data[begins[i]:ends[i]]; both are u64[events]."""
+    """The raw banks of some events: event i is data[begins[i]:ends[i]]; both are u64[events]."""
 
     data: memoryview
     begins: NDArray[np.uint64]
@@ -39,7 +39,7 @@ class EventBlock:
         return len(self.begins)
 
     def part(self, begin: int, end: int) -> "EventBlock":
-        """Some of the events."""
+        """A slice of the events."""
         return EventBlock(self.data, self.begins[begin:end], self.ends[begin:end])
 
     def select(self, events: NDArray[np.intp]) -> "EventBlock":
@@ -58,10 +58,10 @@ def on_the_heap(nbytes: int) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True, slots=True)
 class PackedFrames:
-    """The MFPs of a MEP, each behind room for its transport header, in one buffer.
+    """The frames of a MEP in one buffer: each MFP follows the space for its transport header.
 
-    Frame i, of source `sources[i]`, is the `sizes[i]` bytes from `places[i]` on. `largest` is the size of the largest
-    frame of the MEP, also of those sources whose frames are not here.
+    Frame i of source `sources[i]` has `sizes[i]` bytes from offset `places[i]`. `largest` is the size of the largest
+    frame of the MEP, including the sources whose frames are not packed.
     """
 
     sources: tuple[int, ...]
@@ -72,12 +72,12 @@ class PackedFrames:
     largest: int
 
     def moved(self, buffer: NDArray[np.uint8]) -> "PackedFrames":
-        """The same frames in another buffer of the same size, into which they are copied."""
+        """A copy of the frames in another buffer of the same size."""
         buffer[:] = self.buffer
         return replace(self, buffer=buffer)
 
     def seal(self, *, run: int, mep: int, send_time_ns: int) -> None:
-        """Write the transport headers. To be called before the frames are sent, not after."""
+        """Write the transport headers. Call it before the frames are sent."""
         seal_frames(self.buffer, self.places, self.sizes, run, mep, send_time_ns)
 
     def frames(self) -> dict[int, memoryview]:
@@ -89,7 +89,7 @@ class PackedFrames:
         }
 
     def frame(self, source: int) -> memoryview | None:
-        """The frame of one source, None if it has none here."""
+        """The frame of one source, None if it has no frame."""
         try:
             i = self.sources.index(source)
         except ValueError:
@@ -98,14 +98,14 @@ class PackedFrames:
 
 
 class EventPacker:
-    """Packs MEPs that all have the same sources.
+    """Packs MEPs of a fixed list of sources.
 
     Args:
-        versions: by source id the version of its banks, for MEPs in which it has none.
-        source_of: the source id under which a bank is read out, None for banks that are left out. Asked once for each
-            type, version and source id of a bank.
-        only: the sources whose frames are made, None for all.
-        allocate: where the frames are made.
+        versions: bank version by source id, for MEPs in which the source has no bank.
+        source_of: returns the source id of a bank, None for a bank to skip. Called once for each type, version and
+            source id.
+        only: the sources whose frames are packed, None for all.
+        allocate: allocates the buffer of the frames.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class EventPacker:
         self._made = [i for i, source in enumerate(self.sources) if only is None or source in only]
         self._made_sources = tuple(self.sources[i] for i in self._made)
         self.left_out: set[int] = set()
-        """Source ids of banks that are read out by a source which is not among those of the MEPs."""
+        """Source ids of banks whose source is not in the list of the MEPs."""
         self._column_of = {source: column for column, source in enumerate(self.sources)}
         self._source_of = source_of
         self._allocate = allocate
@@ -161,7 +161,7 @@ class EventPacker:
         if problem == _DAMAGED_BANK:
             block.banks(event)
         if problem == _TOO_LARGE:
-            raise MfpError(RejectReason.OVERSIZED, f"source {self.sources[detail]}: an MFP of more than 4 GiB")
+            raise MfpError(RejectReason.OVERSIZED, f"source {self.sources[detail]}: the MFP exceeds 4 GiB")
         bank_type, version, bank_source = detail & 0xFF, detail >> 8 & 0xFF, detail >> 16
         source = self._source_of(RawBank(bank_type, version, bank_source, memoryview(b"")))
         if problem == _SECOND_BANK:
@@ -197,8 +197,8 @@ def frames_of_mfps(
 ) -> PackedFrames:
     """The frames that carry copies of the encoded MFPs of a MEP, by source id.
 
-    first_event: the id that the first event gets, None to keep it; allocate: where the frames are made. Raises MfpError
-    if there are no MFPs.
+    first_event: new id of the first event, None to keep it; allocate: allocates the buffer of the frames. Raises
+    MfpError if there are no MFPs.
     """
     if not mfps:
         raise MfpError(RejectReason.BAD_SIZE, "a MEP without MFPs")

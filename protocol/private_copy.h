@@ -1,4 +1,4 @@
-// Some bytes as they were at one moment, of memory that another process may change.
+// A copy of bytes that another process may change, taken at one moment.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Frames in memory that another process may change at any moment: where they are, and what has been placed of them.
+// Frames in memory that another process may change at any moment: their places, and the check of their copies.
 #include "shared_frames.h"
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t alignment = shared_frame_alignment;
 
-// As in fragment_frame.h, of the bytes at an offset of a slot.
+// As in fragment_frame.h, for the bytes at an offset of a slot.
 const char* refusal_in_slot(const nb::handle& slot, std::size_t offset, std::size_t size, uint16_t source,
                             uint64_t first_event, uint16_t n_events)
 {
@@ -31,14 +31,14 @@ int64_t offset_of(const View& segment, const View& part)
     return static_cast<int64_t>(at - begin);
 }
 
-// Where a buffer begins in a segment, or -1 if it does not lie inside.
+// Offset of a buffer in a segment, or -1 if it lies outside.
 int64_t offset_in(const nb::handle& segment, const nb::handle& part)
 {
     return offset_of(View(segment.ptr()), View(part.ptr()));
 }
 
-// Up to `most` ranges (offset, size) that hold the first of some frames, and how many these are: up to the first one
-// that does not lie in the segment. Frames at the next aligned place behind the one before share its range.
+// Up to `most` ranges (offset, size) that hold the first of these frames, and the number of these frames. Ends before
+// the first frame outside the segment. A frame at the next aligned place after the previous one shares its range.
 nb::tuple ranges_in(const nb::handle& segment, const nb::list& frames, std::size_t most)
 {
     const View whole(segment.ptr());
@@ -68,9 +68,9 @@ void add_shared_frames(nb::module_& module)
 {
     module.def("refusal_of_placed", &refusal_in_slot, nb::arg("slot"), nb::arg("offset"), nb::arg("size"),
                nb::arg("source"), nb::arg("first_event"), nb::arg("n_events"),
-               "Why what lies in a slot is not the MFP that was announced, or an empty text");
+               "Reason to refuse the MFP in a slot because it differs from the announced one, or an empty text");
     module.def("ranges_in", &ranges_in, nb::arg("segment"), nb::arg("frames"), nb::arg("most"),
-               "Ranges of a segment that hold the first of some frames, and how many these are");
+               "Ranges of a segment that hold the first of these frames, and the number of these frames");
     module.def("offset_in", &offset_in, nb::arg("segment"), nb::arg("part"),
-               "Where a buffer begins in a segment, -1 if it is not inside");
+               "Offset of a buffer in a segment, -1 if it lies outside");
 }

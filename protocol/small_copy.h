@@ -1,11 +1,11 @@
-// Copies of what is mostly small: the payloads of banks, for which a call of the C library takes longer than the copy.
+// Copies of mostly small data: for the payload of a bank, a call of the C library takes longer than the copy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-// n to 2 n bytes, of which the last n are copied for themselves.
+// Copies n to 2 n bytes; the last n bytes are a copy of their own.
 template <std::size_t n>
 inline void copy_both_ends(uint8_t* to, const uint8_t* from, std::size_t size)
 {

@@ -1,5 +1,5 @@
-// The order of objects is LHCb's: selections, then the objects by descending class id (vertices before tracks), so that
-// what an object points to stands behind it. An object that several lines select is written once.
+// The order of objects is LHCb's: selections, then objects by descending class id (vertices before tracks). So the
+// constituents of an object follow it. An object that several lines select is written once.
 #include "trigger_banks.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace trigger_banks {
 namespace {
 
 constexpr uint32_t absent = UINT32_MAX;
-constexpr uint32_t run_stage = 1;        // stage of execution of a line that has run
-constexpr uint32_t max_candidates = 15;  // that the decision of a line can count
+constexpr uint32_t run_stage = 1;        // execution stage of a line that ran
+constexpr uint32_t max_candidates = 15;  // maximum count in the decision of a line
 constexpr std::size_t max_payload_words = (max_bank_size - bank_header_size) / 4;
 
 // HltSelReports
@@ -36,7 +36,7 @@ uint32_t float_bits(float value)
     return bits;
 }
 
-// Writes numbers of 16 or 8 bits, one behind the other.
+// Writes consecutive numbers of 16 or 8 bits.
 template <unsigned bits>
 class Packed {
   public:
@@ -111,7 +111,7 @@ std::array<uint32_t, 3> Writer::append(const Event& event, std::vector<uint32_t>
     return routing;
 }
 
-// The payload, as zeros, behind its header; returns where it begins.
+// Append a header and a payload of zeros; returns the start of the payload.
 std::size_t Writer::append_header(std::size_t words, BankType type, uint8_t version, std::vector<uint32_t>& out) const
 {
     const std::size_t at = out.size();
@@ -132,7 +132,7 @@ void Writer::find_selections(const Event& event)
         }
 }
 
-// Their candidates, as many as fit, and the objects of those.
+// Their candidates, as many as fit, and the objects of these.
 void Writer::select(const Selected& selected)
 {
     size_ = {};
@@ -171,7 +171,7 @@ void Writer::select(const Selected& selected)
     number_objects();
 }
 
-// Where the objects of an event stand; the number of candidates.
+// Find the objects of an event; returns the number of candidates.
 uint32_t Writer::find_objects(const Selected& selected)
 {
     constexpr std::size_t header_words = 2;
@@ -184,7 +184,7 @@ uint32_t Writer::find_objects(const Selected& selected)
     std::size_t left = selected.size - header_words - n_candidates;
     for (uint32_t i = 0; i < n_objects; ++i) {
         const std::size_t n = left < 2 ? 0 : 2 + (at[0] >> 16) + (at[1] & 0xFFFF) + (at[1] >> 16);
-        if (n == 0 || n > left) throw std::invalid_argument("the objects of an event lie outside their words");
+        if (n == 0 || n > left) throw std::invalid_argument("the objects of an event extend beyond their words");
         const uint32_t n_info = at[0] >> 16, n_ids = at[1] & 0xFFFF;
         objects_.push_back(
             {at[0] & 0xFFFF, {at + 2, n_info}, {at + 2 + n_info, n_ids}, {at + 2 + n_info + n_ids, at[1] >> 16}});
@@ -212,7 +212,7 @@ void Writer::add_candidate(uint32_t object, Selection& selection)
     ++left_out;
 }
 
-// Add an object with everything that it is made of; whether the bank is not too large with it.
+// Add an object with its constituents; returns whether the bank still fits.
 bool Writer::include(uint32_t object, Size& size)
 {
     stack_.assign(1, object);
@@ -222,7 +222,7 @@ bool Writer::include(uint32_t object, Size& size)
         const auto& [class_id, info, ids, parts] = this->object(next);
         if (place_[next] != absent) continue;
         if (class_id <= selection_class || info.n > max_info || (ids.n && parts.n))
-            throw std::invalid_argument("an object of a selection report has an impossible class, values or parts");
+            throw std::invalid_argument("an object of a selection report has an invalid class, values or parts");
         if (std::find(classes_.begin(), classes_.end(), class_id) == classes_.end()) {
             classes_.push_back(class_id);
             ++size.classes;
@@ -243,7 +243,7 @@ bool Writer::include(uint32_t object, Size& size)
 
 const Writer::Object& Writer::object(uint32_t number) const
 {
-    if (number >= objects_.size()) throw std::invalid_argument("a selected object is none of its event");
+    if (number >= objects_.size()) throw std::invalid_argument("a selected object does not belong to its event");
     return objects_[number];
 }
 
@@ -272,7 +272,7 @@ void Writer::append_dec_reports(const Event& event, std::vector<uint32_t>& out)
     uint32_t* lines = words + 3;
     if (!(event.flags & format_.not_run))
         for (uint32_t line = 0; line < format_.n_lines; ++line) lines[line] |= run_stage << 8;
-    // A line over whole events has the event as its only candidate.
+    // A line that decides on whole events has the event as its only candidate.
     for (const Selection& selection : selections_)
         lines[selection.line] |= 1 | std::clamp(selection.n_candidates, 1u, max_candidates) << 4;
 }

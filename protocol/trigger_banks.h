@@ -16,7 +16,7 @@ inline bool is_trigger_bank(uint8_t type)
     return type == dec_reports || type == routing_bits || type == sel_reports || type == lumi_summary;
 }
 
-// What ODIN says of an event; not readable where its bank is missing or broken.
+// ODIN fields of an event; not readable if the bank is missing or damaged.
 struct Odin {
     bool readable = false;
     uint32_t orbit = 0, bunch_id = 0, crossing_type = 0;
@@ -25,20 +25,20 @@ struct Odin {
     static Odin of_bank(uint8_t type, uint8_t version, const uint8_t* payload, std::size_t size);
 };
 
-// What a counter of the luminosity summary counts; from `first_count` on the columns of Event::counts.
+// Content of a counter of the luminosity summary; from `first_count` on, the columns of Event::counts.
 enum LumiSource : uint32_t { encoding_key, t0_low, t0_high, bcid_low, bcid_high, crossing, passed_cut, first_count };
 
 struct LumiCounter {
     uint32_t source, offset, bits;  // offset in bits from the start of the bank
 };
 
-// What is the same for all events of a trigger configuration.
+// The constants of a trigger configuration.
 struct Format {
     uint32_t key = 0, tck = 0, task_id = 0, n_lines = 0;
     uint16_t source_id = 0;
     uint32_t not_run = 0;                          // flags of events whose lines did not run
-    uint32_t unreadable = 0;                       // flags of events that could not be read out
-    uint32_t cut = 0;                              // flags of events that the global event cut took out
+    uint32_t unreadable = 0;                       // flags of unreadable events
+    uint32_t cut = 0;                              // flags of events rejected by the global event cut
     uint32_t error_bit = 0;                        // bit of the first routing word of unreadable events
     uint32_t lumi_bit = 0;                         // bit of the first routing word of events with a luminosity summary
     std::vector<std::array<uint32_t, 3>> routing;  // words that each line sets
@@ -46,12 +46,12 @@ struct Format {
     std::vector<LumiCounter> lumi_counters;
 };
 
-// What lines selected in an event, as the kernel of the lines writes it (processing/selection/reports/selected.py):
-// number of candidates and of objects, candidates left out, the objects one behind the other; from the end the
-// candidates, which ascend by line.
+// The selected objects of an event, written by the kernel of the lines (processing/selection/reports/selected.py):
+// numbers of candidates and objects, number of omitted candidates, the objects; the candidates, ascending by line,
+// start at the end.
 struct Selected {
     const uint32_t* words = nullptr;
-    std::size_t size = 0;  // 0: nothing is known
+    std::size_t size = 0;  // 0: no data
 };
 
 struct Event {
@@ -62,19 +62,19 @@ struct Event {
     Odin odin;
 };
 
-// Writes the banks of one event after the other.
+// Writes the banks of the events in order.
 class Writer {
   public:
     explicit Writer(const Format& format);
 
-    // Append the banks of an event, headers included; returns its routing words.
-    // Throws std::invalid_argument where the words of selected objects contradict themselves.
+    // Append the banks of an event, headers included; returns its routing words. Throws std::invalid_argument if the
+    // words of selected objects are inconsistent.
     std::array<uint32_t, 3> append(const Event& event, std::vector<uint32_t>& out);
 
     uint64_t left_out = 0;  // candidates and selections that did not fit in their bank
 
   private:
-    // What decides the size of HltSelReports.
+    // The numbers that determine the size of HltSelReports.
     struct Size {
         std::size_t objects = 0, info = 0, shorts = 0, sequences = 0, ids = 0, classes = 0;
         std::size_t objtyp() const { return 1 + classes; }
@@ -111,14 +111,14 @@ class Writer {
     std::size_t append_header(std::size_t words, BankType type, uint8_t version, std::vector<uint32_t>& out) const;
 
     const Format& format_;
-    std::vector<uint32_t> dec_reports_;  // words of an event that no line selects
-    std::vector<Selection> selections_;  // one for each line that selects the event
-    std::size_t n_written_ = 0;          // of them, those that fit
-    std::vector<Object> objects_;        // of the event
-    std::vector<uint32_t> pointers_;     // objects of the selections
-    std::vector<uint32_t> included_;     // objects in the order in which they are met, afterwards as they are written
-    std::vector<uint32_t> place_;        // of each object of the event among the included ones, or `absent`
-    std::vector<uint32_t> classes_, ends_;  // class ids, and where the objects of each end
+    std::vector<uint32_t> dec_reports_;     // words of an event that no line selects
+    std::vector<Selection> selections_;     // one for each line that selects the event
+    std::size_t n_written_ = 0;             // number of selections that fit
+    std::vector<Object> objects_;           // of the event
+    std::vector<uint32_t> pointers_;        // objects of the selections
+    std::vector<uint32_t> included_;        // objects in the order of discovery, later in writing order
+    std::vector<uint32_t> place_;           // place of each object of the event among the included ones, or `absent`
+    std::vector<uint32_t> classes_, ends_;  // class ids, and the end of the objects of each class
     std::vector<uint32_t> stack_;
     Size size_;
 };

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build the Debian package of the files that git tracks, into build/deb: tools/build_deb.sh [FOLDER [WHEEL]]
+# Build the Debian package from the files that git tracks, in build/deb: tools/build_deb.sh [FOLDER [WHEEL]]
 # Needs dpkg-dev, debhelper, python3-dev, python3-venv and g++ of Debian 12 or later; pip loads the locked dependencies.
-# WHEEL: one of these files, made for Debian's Python; nothing is compiled then.
+# WHEEL: a wheel of these files for Debian's Python; with it, nothing is compiled.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/deb}")
@@ -20,5 +20,5 @@ hltnode ($version) stable; urgency=medium
 
  -- The hltnode founders <hltnode@localhost>  $(git log -1 --format=%cD)
 END
-# Only Debian's programs: its python3 is the one that the package runs on.
+# Use only Debian's programs: the package runs on its python3.
 cd "$tree" && PATH=/usr/sbin:/usr/bin:/sbin:/bin dpkg-buildpackage --build=binary --no-sign

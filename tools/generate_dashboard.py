@@ -1,7 +1,7 @@
 """Write the Grafana dashboards; needs the extra `dashboards` (grafana-foundation-sdk).
 
 python -m tools.generate_dashboard            write deploy/grafana/dashboards/*.json
-python -m tools.generate_dashboard --check    exit with 1 if the files are not what this program writes
+python -m tools.generate_dashboard --check    exit with 1 if a file is out of date
 """
 
 import argparse

@@ -32,9 +32,9 @@ def lines_page(name: str, chain: TriggerChain) -> str:
         "",
         f"<!-- Written by tools/generate_lines_page.py from {folder}/lines. Do not edit. -->",
         "",
-        "What a trigger configuration can choose from. [Write a selection line](../how-to/write-a-line.md) says how,",
-        "[selection-lines](../physics/selection-lines.md) where cuts come from. `hltnode lines --trigger FILE` lists",
-        "the lines of a configuration.",
+        "These are the choices of a trigger configuration. [Write a selection line](../how-to/write-a-line.md)",
+        "explains their use, [selection-lines](../physics/selection-lines.md) the origin of cuts.",
+        "`hltnode lines --trigger FILE` lists the lines of a configuration.",
         "",
         *_menu(chain),
         *_types(chain),
@@ -44,9 +44,9 @@ def lines_page(name: str, chain: TriggerChain) -> str:
 
 
 def _menu(chain: TriggerChain) -> Iterator[str]:
-    """The lines that run by default, with the cuts that are not those of their type, and those that cannot run."""
+    """The default lines, with cuts that differ from their type, and the lines that cannot run."""
     yield from ("## The menu", "")
-    yield from ("What runs where a trigger configuration names no lines. Other cuts are those of the type.", "")
+    yield from ("These lines run if a trigger configuration names no lines. Other cuts are those of the type.", "")
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
     for line in chain.menu.lines:
         kind = type(line).__name__
@@ -82,9 +82,9 @@ def _types(chain: TriggerChain) -> Iterator[str]:
 
 
 def _inputs(chain: TriggerChain) -> Iterator[str]:
-    """What lines select."""
+    """The inputs of lines and their fields."""
     yield from ("## Inputs", "")
-    yield from ("What a line selects, by the name under which a file of lines imports it, and its fields.", "")
+    yield from ("Inputs of lines with their fields, by the name that line files import.", "")
     for name, of in chain.inputs.items():
         yield from (f"### {name}", "", f"{of.description[:1].upper()}{of.description[1:]}.", "")
         yield from ("| field | kind or unit | meaning |", "|---|---|---|")
@@ -105,13 +105,13 @@ def _kinds_of_cuts(chain: TriggerChain) -> types.ModuleType | None:
 
 
 def _cuts_of(kind: type[LineType]) -> list[dataclasses.Field[Any]]:
-    """The fields of a line type that are its own."""
+    """The fields that a line type itself defines."""
     shared = {field.name for field in dataclasses.fields(LineType)}
     return [field for field in dataclasses.fields(kind) if field.name not in shared]
 
 
 def _docstrings_of_assignments(module: types.ModuleType) -> dict[str, str]:
-    """The text below each assignment of a module that has one."""
+    """The docstrings below assignments of a module."""
     texts, pending = {}, []
     for statement in ast.parse(inspect.getsource(module)).body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -126,7 +126,7 @@ def _first_line(kind: type) -> str:
 
 
 def _range(annotation: Any) -> str:
-    """The least and the greatest value of a cut."""
+    """The minimum and the maximum of a cut."""
     if typing.get_origin(annotation) is not typing.Annotated:
         return "true or false" if annotation is bool else ""
     [field] = annotation.__metadata__

@@ -1,4 +1,4 @@
-"""Write the manual page hltnode(1), which follows from the command line.
+"""Write the manual page hltnode(1) from the command line definitions.
 
 python -m tools.generate_man FILE
 """
@@ -66,7 +66,7 @@ def _paragraphs(text: str) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that mdoc takes as text."""
+    """Text with mdoc's special characters escaped."""
     text = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-")
     return "\\&" + text if text[:1] in (".", "'") else text
 

@@ -1,4 +1,4 @@
-"""Write the reference pages that follow from the code: configuration, metrics, command line and protocol.
+"""Write the reference pages from the code: configuration, metrics, command line and protocol.
 
 python -m tools.generate_reference            write docs/reference/*.md
 python -m tools.generate_reference --check    exit with 1 if a page differs from the code
@@ -38,7 +38,7 @@ from tools.chains_of_this_tree import chains_of_this_tree
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 
-# Values of these labels are only known at run time; the sample value below stands for them.
+# Values of these labels are only known at run time; the sample value below represents them.
 OPEN_LABELS = {
     "source": "0",
     "line": "passthrough",
@@ -73,11 +73,11 @@ def configuration_page() -> str:
         "",
         "<!-- Written by tools/generate_reference.py from daemon/configuration/*_sections.py. Do not edit. -->",
         "",
-        "One TOML file, given by `hltnode serve --config FILE`; `deploy/node.toml` is an example with every key.",
-        f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment overrides the file; lists are written",
-        f"as JSON there (`{ENV_PREFIX}BUILDER{ENV_DELIMITER}EXPECTED_SOURCES='[0, 2048]'`). An unknown section or key",
-        "is an error, in the file and in the environment, also a variable that is a key without its section",
-        f"(`{ENV_PREFIX}SLOTS`); errors name the variable. Relative paths start at the working directory.",
+        "`hltnode serve --config FILE` reads one TOML file; `deploy/node.toml` is an example with every key.",
+        f"A variable `{ENV_PREFIX}SECTION{ENV_DELIMITER}KEY` in the environment overrides the file; write lists",
+        f"as JSON (`{ENV_PREFIX}BUILDER{ENV_DELIMITER}EXPECTED_SOURCES='[0, 2048]'`). An unknown section or key",
+        "is an error, in the file and in the environment. So is a variable with a key but without its section",
+        f"(`{ENV_PREFIX}SLOTS`). Errors name the variable. Relative paths start at the working directory.",
         "",
     ]
     for name, field in NodeConfig.model_fields.items():
@@ -100,8 +100,8 @@ def metrics_page() -> str:
         "",
         "<!-- Written by tools/generate_reference.py from daemon/monitoring/metric_table.py. Do not edit. -->",
         "",
-        "Served at `/metrics` in the Prometheus text format, with `process_*` of the Prometheus client.",
-        "Times are in seconds, sizes in bytes. A label value that is known beforehand is exported from the start as 0.",
+        "The node serves these metrics at `/metrics` in the Prometheus text format, with `process_*` metrics.",
+        "Times are in seconds, sizes in bytes. Label values known in advance are exported as 0 from the start.",
         "",
         "| metric | type | labels | meaning |",
         "|---|---|---|---|",
@@ -202,7 +202,7 @@ def _wire_type(annotation: Any) -> str:
 
 
 def _docstrings_of_members(enum: type) -> dict[str, str]:
-    """The text below each member of an enum class."""
+    """The docstrings below members of an enum class."""
     [definition] = ast.parse(inspect.getsource(enum)).body
     assert isinstance(definition, ast.ClassDef)
     texts = {}
@@ -232,7 +232,7 @@ def _plain(default: object) -> str:
 
 
 def example_collector() -> NodeCollector:
-    """Collector of a node that has one value for each open label, so that every family has a sample."""
+    """Collector of a node with one value per open label, so that every family has a sample."""
     counters = Counters()
     counters.expect_sources([int(OPEN_LABELS["source"])])
     counters.sources[0].last_seen_ns = 0
@@ -265,7 +265,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Write or check all pages; the number of pages that differ is the exit status."""
+    """Write or check all pages; the exit status is the number of pages that differ."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing, fail if a page is out of date")
     check = parser.parse_args().check

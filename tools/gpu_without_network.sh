@@ -1,8 +1,8 @@
 #!/bin/sh
-# `make gpu` on a machine with a GPU that reaches no package index and has CuPy, a compiler, CMake, ninja, nanobind,
-# scikit-build-core and pytest for its python3. docs/how-to/measure-on-a-gpu.md explains the steps.
+# `make gpu` on a machine with a GPU and without access to a package index. It needs CuPy, a compiler, CMake, ninja,
+# nanobind, scikit-build-core and pytest for its python3. docs/how-to/measure-on-a-gpu.md explains the steps.
 #
-#   tools/gpu_without_network.sh pack [SHARED]   here: what that machine lacks, into build/gpu-machine
+#   tools/gpu_without_network.sh pack [SHARED]   here: missing packages, into build/gpu-machine
 #   tools/gpu_without_network.sh run [FOLDER]    there, in a copy of the repository with build/gpu-machine; report to FOLDER
 set -eu
 
@@ -19,7 +19,8 @@ pack() {
     for platform in manylinux_2_28 manylinux_2_27 manylinux_2_17 manylinux2014 manylinux_2_12 manylinux2010 manylinux1; do
         platforms="$platforms --platform ${platform}_x86_64"
     done
-    # Resolved together, so that packages fit one another; what the machine has already is packed again and is small.
+    # Resolve all together, so that versions match; packages that the machine already has are packed again, but are
+    # small.
     # shellcheck disable=SC2086
     .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version "$PYTHON_VERSION" \
         --implementation cp $platforms --dest "$PACKED/wheels" $PACKAGES

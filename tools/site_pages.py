@@ -1,7 +1,7 @@
-"""Hooks of MkDocs: what lies outside docs/ and is part of the site, and links between both.
+"""Hooks of MkDocs: pages of the site outside docs/, and links to them.
 
-Pages link to each other and to files of the repository by relative paths, as a reader of the repository follows
-them. Here each such link becomes one to the same page or file of the site.
+Pages link to each other and to files of the repository by relative paths, for readers of the repository. These hooks
+convert each link to the same page or file of the site.
 """
 
 import posixpath
@@ -22,14 +22,14 @@ PAGES = {
     "SECURITY.md": "project/security.md",
     "CHANGELOG.md": "project/changelog.md",
 }
-"""Pages outside docs/, by their paths from the root, and their places in the site."""
+"""Pages outside docs/: path from the root, and place in the site."""
 
 FENCE = re.compile(r"(^```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#|/)([^)\s#]+)(?=[#)])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages outside docs/, and each other file to which a page links."""
+    """Add the pages outside docs/, and all other files to which pages link."""
     for path, place in PAGES.items():
         files.append(File.generated(config, place, abs_src_path=str(ROOT / path)))
     for page in list(files.documentation_pages()):
@@ -43,7 +43,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """The page with links from its place in the site; those to nothing stay, and MkDocs names them."""
+    """The page with links from its place in the site; broken links stay, and MkDocs reports them."""
     del config, files
     folder = posixpath.dirname(page.file.src_uri)
 
@@ -56,7 +56,7 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def _path_of_link(page: File, link: str) -> str:
-    """To where a link of a page leads, from the root of the repository."""
+    """Target of a link of a page, from the root of the repository."""
     assert page.abs_src_path is not None
     folder = Path(page.abs_src_path).relative_to(ROOT).parent.as_posix()
     path = posixpath.normpath(posixpath.join(folder, link))
@@ -64,7 +64,7 @@ def _path_of_link(page: File, link: str) -> str:
 
 
 def _place(path: str) -> str:
-    """Of a file of the repository in the site."""
+    """Place of a file of the repository in the site."""
     if path in PAGES:
         return PAGES[path]
     return path.removeprefix(DOCS) if path.startswith(DOCS) else f"files/{path}"

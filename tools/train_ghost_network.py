@@ -1,11 +1,11 @@
-"""Train the network of the ghost probability on simulated events, and say what it reaches on others.
+"""Train the network of the ghost probability on simulated events, and report its performance on others.
 
     hltnode simulate --sample minbias -n 2500 --seed 21 -o minbias.mdf
     hltnode simulate --sample bsphiphi -n 600 --seed 32 -o bsphiphi.mdf
     python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/tracks/kalman
     python tools/train_ghost_network.py real.mdf --geometry lhcb-geometry
 
-Of every three events two are for training, the third is for the test. Without -o all events test the present network
+Of every three events, two are for training and one for the test. Without -o all events test the present network
 (docs/physics/ghost-probability.md).
 """
 
@@ -51,8 +51,8 @@ Mask = NDArray[np.bool_]
 
 
 class Sample:
-    """Long tracks: inputs f64[n, N_INPUTS], whether no particle matches, whether it is that of a particle to be found
-    (long, no electron), event i64[n]."""
+    """Long tracks: inputs f64[n, N_INPUTS]; whether no particle matches; whether it belongs to a particle to find
+    (long, no electron); event i64[n]."""
 
     def __init__(self, parts: list[tuple[FloatArray, Mask, Mask, NDArray[np.int64]]]) -> None:
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -113,7 +113,10 @@ def _tracks_of(batch: CompletedBatch, first_event: int) -> tuple[FloatArray, Mas
 
 
 def train(inputs: FloatArray, is_ghost: Mask, seed: int = 1) -> GhostNetwork:
-    """Minimise the cross entropy by Adam (D. Kingma, J. Ba, arXiv:1412.6980), the rate falling along a cosine."""
+    """Minimise the cross entropy by Adam (D. Kingma, J.
+
+    Ba, arXiv:1412.6980), with a learning rate that falls along a cosine.
+    """
     rng = np.random.default_rng(seed)
     mean, spread = inputs.mean(axis=0), inputs.std(axis=0) + 1e-9
     scaled, target = (inputs - mean) / spread, is_ghost.astype(np.float64)
@@ -159,8 +162,8 @@ def _gradients(weights: list[FloatArray], x: FloatArray, target: FloatArray) -> 
 
 
 def reached(probability: FloatArray, sample: Sample, chosen: Mask) -> dict[str, Any]:
-    """Area under the curve of efficiency against ghosts, and the part of ghosts that is rejected where 99, 95 and 90 %
-    of the wanted tracks stay."""
+    """Area under the curve of efficiency against ghosts, and the rejected fraction of ghosts at efficiencies of 99, 95
+    and 90 %."""
     ghosts = probability[chosen & sample.is_ghost]
     others = probability[chosen & ~sample.is_ghost]
     limits = np.quantile(probability[chosen & sample.is_wanted], (0.99, 0.95, 0.9))
@@ -177,7 +180,7 @@ def reached(probability: FloatArray, sample: Sample, chosen: Mask) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", type=Path, nargs="+", help="MDF files with truth")
-    parser.add_argument("--geometry", type=Path, help="folder of geometry files; the built-in detector if not given")
+    parser.add_argument("--geometry", type=Path, help="folder of geometry files; default: the built-in detector")
     parser.add_argument("-o", "--output", type=Path, help=f"folder to write {GHOST_NETWORK_FILE} to")
     arguments = parser.parse_args()
     samples = {path.name: Sample.read(path, arguments.geometry, 0) for path in arguments.input}

@@ -1,11 +1,10 @@
-"""python -m benchmarks cpu --against REVISION: this CPU back end against that of another revision.
+"""python -m benchmarks cpu --against REVISION: this CPU back end against another revision's.
 
-Both revisions compute the same events in processes of one thread on one processor, in turn; ratios are of processor
-time, which other work on the machine changes least. The profile by algorithm is taken apart, since reading the clock
-costs 0.2 to 0.6 us for each algorithm of an event; the least that it takes is taken off. --instructions has both run
-the kernels that they compiled for another instruction set than the best of this machine. With --growth alone no other
-revision is needed: how the time of an event grows with its hits. Nor with --kernels: each kernel in its form for the
-CPU against the common one.
+Both revisions compute the same events in turn, in processes of one thread on one processor. Ratios use processor time,
+because other work on the machine affects it least. The profile by algorithm is a separate run: a clock reading costs
+0.2 to 0.6 us per algorithm and event, and the minimum is subtracted. --instructions selects the kernels of another
+instruction set than the best of this machine. Two options need no other revision: --growth fits the time of an event
+against its hits, and --kernels compares CPU forms of kernels with the common kernels.
 """
 
 import argparse
@@ -28,23 +27,21 @@ from benchmarks.cpu.revision import RevisionError, built
 
 TURNS = 15
 LEAST = 0.4
-"""us per event: algorithms that take less in both revisions are not printed."""
+"""Time per event in us: algorithms below it in both revisions are not printed."""
 TARGETS = {"velo_superpixel": 2.5, "velo_retina": 1.6, "forward": 0.45}
-"""Of the ratios on the real events, against 0.1.0."""
+"""Targets of the ratios on the real events, against 0.1.0."""
 
 
 def main(arguments: Sequence[str], shared: Path) -> int:
-    """Exit code: 0, 1 where something was refused, 2 where nothing could be measured."""
+    """Exit code: 0; 1 if a measurement was refused; 2 if nothing could be measured."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
     parser.add_argument("--against", metavar="REVISION", help="a version (0.1.0) or a commit")
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
-    parser.add_argument(
-        "--kernels", action="store_true", help="forms of kernels for the CPU against the common kernels"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all that was measured")
+    parser.add_argument("--kernels", action="store_true", help="CPU forms of kernels against the common kernels")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all measurements")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
     parser.add_argument("--instructions", metavar="SET", help="avx512, avx2 or baseline; default: best of this machine")
-    parser.add_argument("--turns", type=int, default=TURNS, help="of each comparison, at least 2")
+    parser.add_argument("--turns", type=int, default=TURNS, help="turns of each comparison, at least 2")
     parser.add_argument("--form", choices=[form.name for form in FORMS], action="append", help="default: all")
     parser.add_argument("--sample", choices=["real", "simulated"], action="append", help="default: both")
     chosen = parser.parse_args(arguments)
@@ -174,7 +171,7 @@ def _figures(
     forms: Sequence[Form],
     samples: Sequence[Sample],
 ) -> dict[str, object]:
-    """By form the ratio on the first sample, None where it was refused; then everything."""
+    """The ratio on the first sample by form, None if it was refused; then all measurements."""
     main_ratios = {it.form: it.ratio.median for it in found if it.sample == samples[0].name}
     figures: dict[str, object] = {
         form.name: {"ratio": main_ratios.get(form.name)}

@@ -1,4 +1,4 @@
-"""Two revisions on the same events, in processes that take turns on one processor."""
+"""Compares two revisions on the same events, in processes that take turns on one processor."""
 
 import json
 import os
@@ -16,17 +16,17 @@ from benchmarks.cpu.revision import WORKING_TREE, Revision
 
 WORKER = Path(__file__).with_name("worker.py")
 COUNT_TOLERANCE = 0.002
-"""Of the sum of a count over all events."""
+"""Relative tolerance of the sum of a count over all events."""
 EVENTS_OF_TURN = 1500
-"""About; a turn is some tenths of a second."""
+"""Approximate number of events of a turn, which takes some tenths of a second."""
 
 
 class RefusedError(Exception):
-    """Things that cannot be compared."""
+    """The revisions, events or results cannot be compared."""
 
 
 class Worker:
-    """A process that computes one chain of one revision. Raises RefusedError where the revision does not have it."""
+    """A process that computes one chain of one revision. Raises RefusedError if the revision does not have it."""
 
     def __init__(self, revision: Revision, work: Mapping[str, object]) -> None:
         self.revision = revision
@@ -57,12 +57,12 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RefusedError(f"{self.revision.name}: its process has ended; what it says is above")
+            raise RefusedError(f"{self.revision.name}: its process has ended; its output is above")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
     def measure(self, *, profile: bool = False) -> "Turn":
-        """One turn."""
+        """Times of one turn."""
         assert self._process.stdin is not None
         batches = max(1, round(EVENTS_OF_TURN / self.first["events"]))
         self._process.stdin.write(json.dumps({"batches": batches, "profile": profile}) + "\n")
@@ -75,7 +75,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Microseconds per event: of processor time, of wall time, of processor time by algorithm."""
+    """Times per event in us: processor time, wall time, processor time by algorithm."""
 
     cpu: float
     wall: float
@@ -92,14 +92,14 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Self:
-        """Of two and more."""
+        """The quartiles of two or more values."""
         lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
         return cls(median, lower, upper)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One form on one sample. `ratio`: processor time of the other revision over that of this one, in each turn."""
+    """One form on one sample. `ratio`: processor time of the other revision over that of this one, per turn."""
 
     form: str
     sample: str
@@ -120,7 +120,7 @@ class Compared:
 def work_of(
     form: Form, sample: Sample, sequence: str, threads: int = 1, instructions: str | None = None
 ) -> dict[str, object]:
-    """What a worker is told. `instructions`: as `Work` has it."""
+    """The description of the work for a worker. `instructions`: as in `Work`."""
     return {
         "sequence": sequence,
         "encoding": form.encoding,
@@ -135,7 +135,7 @@ def work_of(
 
 
 def refuse_unlike(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
-    """Raises RefusedError unless two workers have the same events and give the same physics, as far as counts tell."""
+    """Raises RefusedError unless two workers have the same events, flags and counts."""
     for what in ("events", "digest", "target"):
         if ours[what] != theirs[what]:
             raise RefusedError(f"not the same {what}: {ours[what]} here, {theirs[what]} there")
@@ -144,7 +144,9 @@ def refuse_unlike(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
         raise RefusedError(f"{n} of {ours['events']} events have other flags")
     for name, (here, there) in _sums(ours, theirs).items():
         if abs(here - there) > COUNT_TOLERANCE * there:
-            raise RefusedError(f"other physics: {here} {name} here, {there} there, more than {COUNT_TOLERANCE:.1%} off")
+            raise RefusedError(
+                f"different physics: {here} {name} here, {there} there, more than {COUNT_TOLERANCE:.1%} apart"
+            )
 
 
 def _sums(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
@@ -153,8 +155,8 @@ def _sums(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, tuple
 
 
 def compare(form: Form, sample: Sample, other: Revision, turns: int, instructions: str | None = None) -> Compared:
-    """Measure in turn, with the best instruction set of this machine or that of the name; every other turn begins with
-    this revision. Raises RefusedError for unlike things."""
+    """Measure in turn, with the best instruction set of this machine or a given one; every other turn begins with this
+    revision. Raises RefusedError if the work differs."""
     with ExitStack() as stack:
         work = partial(work_of, form, sample, instructions=instructions)
         theirs = stack.enter_context(Worker(other, work(form.baseline)))

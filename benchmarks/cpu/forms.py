@@ -1,4 +1,4 @@
-"""What is compared, and on which events."""
+"""The compared chains, and the events."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from benchmarks.lhcb import REAL_FILES, geometry_folder, real_file
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SIMULATED_EVENTS = 250
-"""Their batch has them twice."""
+"""Number of these events; a batch has them twice."""
 SEED = 3
 REAL_COPIES = 72
 
@@ -24,7 +24,7 @@ class Form:
     baseline: str
     encoding: str
     optional: bool = False
-    """Left out where the other revision does not have it."""
+    """Omitted if the other revision does not have it."""
 
 
 FORMS = (
@@ -35,8 +35,10 @@ FORMS = (
     Form("forward_to_forward", "forward", "forward", "retina", optional=True),
     Form("no_ut", "no_ut", "no_ut", "retina", optional=True),
 )
-"""Chains with vertices. `velo_simd` and `forward`, the whole sequence with its menu, are given in units of the VELO
-chain of the other revision."""
+"""Chains with vertices.
+
+`velo_simd` and `forward`, the whole sequence with its menu, are compared with the VELO chain of the other revision.
+"""
 
 NO_CUT = tuple(("global_event_cut", name, 65535) for name in ("max_ut_clusters", "max_scifi_clusters", "max_clusters"))
 """The whole sequence takes every event, as the VELO chain does."""
@@ -53,7 +55,7 @@ class Sample:
 
 
 def real(shared: Path) -> Sample:
-    """The seven minimum-bias events, again and again. Raises FileNotFoundError."""
+    """The seven minimum-bias events, repeated. Raises FileNotFoundError."""
     found = {encoding: real_file(shared, encoding) for encoding in REAL_FILES}
     return Sample("real", found, geometry_folder(shared), REAL_COPIES)
 

@@ -1,4 +1,4 @@
-"""How the time of an event grows with its hits: the exponent that fits samples of 1 to 40 collisions."""
+"""Growth of the time of an event with its hits: the fitted exponent for samples of 1 to 40 collisions."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -12,23 +12,23 @@ from benchmarks.cpu.forms import Form, simulated
 from benchmarks.cpu.revision import WORKING_TREE
 
 COLLISIONS = (1.0, 2.0, 4.0, 7.6, 12.0, 20.0, 40.0)
-"""Means. Of Run 3 it is 7.6, of which one event in two million has 25 or more."""
+"""Mean numbers of collisions. In Run 3 the mean is 7.6, and one event in two million has 25 or more."""
 EVENTS = 40
-"""Of each sample."""
+"""Number of events of each sample."""
 TARGET = 1.1
-"""Exponent of the whole chain."""
+"""Target of the exponent of the whole chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One form: hits and processor time of an event in each sample, and the exponents of all and of each algorithm."""
+    """One form: hits and processor time per event of each sample, and the exponents of all and of each algorithm."""
 
     form: str
     hits: Sequence[float]
     cpu_us: Sequence[float]
     exponent: float
     algorithms: Mapping[str, tuple[float, float]]
-    """us per event in the densest sample, and exponent."""
+    """Time per event of the densest sample in us, and exponent."""
 
 
 def growth(form: Form, turns: int, instructions: str | None) -> Growth:
@@ -59,5 +59,5 @@ def _hits(worker: Worker) -> float:
 
 
 def exponent(hits: Sequence[float], times: Sequence[float]) -> float:
-    """The power of the hits that fits the times."""
+    """The exponent of the hits that fits the times."""
     return float(np.polyfit(np.log(hits), np.log(np.maximum(times, 1e-3)), 1)[0])

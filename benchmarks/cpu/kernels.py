@@ -1,4 +1,4 @@
-"""Each kernel in its form for the CPU against the common kernel, in turn in one process."""
+"""The CPU form of each kernel against the common kernel, in turn in one process."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from hltnode.processing.framework.event_files import read_events
 
 @dataclass(frozen=True, slots=True)
 class KernelTimes:
-    """Of the kernels of a chain that have a form for the CPU: least processor time of an event in us."""
+    """Minimum processor time per event in us, of the kernels of a chain with a CPU form."""
 
     form: str
     sample: str
@@ -26,8 +26,10 @@ class KernelTimes:
 
 
 def kernel_times(form: Form, sample: Sample, turns: int, instructions: str | None) -> KernelTimes:
-    """Run the chain of this revision with and without forms, every other turn in the other order. Raises RefusedError
-    for an instruction set that is not there."""
+    """Run the chain of this revision with and without forms, every other turn in the other order.
+
+    Raises RefusedError for an instruction set that is not available.
+    """
     fields: dict[str, Any] = work_of(form, sample, form.sequence, instructions=instructions)
     with _pinned(fields.pop("pinned")):
         work = worker.Work(**fields)
@@ -51,7 +53,7 @@ def kernel_times(form: Form, sample: Sample, turns: int, instructions: str | Non
 
 
 def chains() -> list[Form]:
-    """Forms that differ in what this revision runs."""
+    """Forms with different work in this revision."""
     found: dict[tuple[str, str], Form] = {}
     for form in FORMS:
         found.setdefault((form.sequence, form.encoding), form)

@@ -11,11 +11,11 @@ from matplotlib import pyplot as plt
 from benchmarks.cpu.comparison import Compared
 
 SHOWN = 12
-"""Algorithms with a colour of their own."""
+"""Number of algorithms with their own colour."""
 
 
 def plot(found: Sequence[Compared], against: str, path: Path) -> None:
-    """Write a picture: for each comparison a bar of either revision, divided by algorithm."""
+    """Write a picture: two bars per comparison, one for each revision, divided by algorithm."""
     total: dict[str, float] = {}
     for compared in found:
         for name, us in compared.algorithms_us.items():

@@ -1,4 +1,4 @@
-"""Another revision of this repository, built once under build/revisions and kept by its commit."""
+"""Another revision of this repository, built once per commit under build/revisions."""
 
 import os
 import shutil
@@ -15,21 +15,21 @@ VERSIONS = REPOSITORY / "benchmarks" / "versions.toml"
 
 
 class RevisionError(Exception):
-    """A revision that git does not have or that does not build."""
+    """The revision is unknown to git or does not build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """How processes run a revision. `commit` of the working tree is None."""
+    """Settings for processes of a revision. `commit` is None for the working tree."""
 
     name: str
     commit: str | None
     site: Path | None
-    """Folder with its package; None for what is installed in this environment."""
+    """Folder with its package; None for the package of this environment."""
 
     def command(self, script: Path) -> list[str]:
-        """An interpreter on a script that imports this revision."""
-        # -S: the import hook of an editable install would come first.
+        """Command that runs a script with this revision."""
+        # -S: without it, the import hook of an editable install would come first.
         return [sys.executable, *([] if self.site is None else ["-S"]), str(script)]
 
     def environment(self) -> dict[str, str]:
@@ -56,7 +56,7 @@ def versions() -> dict[str, str]:
 
 
 def commit_of(name: str) -> str:
-    """The full hash of a version, or of a revision as git names it. Raises RevisionError."""
+    """The full hash of a version or a git revision. Raises RevisionError."""
     try:
         return _git("rev-parse", "--verify", f"{versions().get(name, name)}^{{commit}}")
     except RevisionError as error:
@@ -65,7 +65,7 @@ def commit_of(name: str) -> str:
 
 
 def built(name: str) -> Revision:
-    """A version, or a revision as git names it, with its compiled modules. Raises RevisionError."""
+    """A version or a git revision, with its compiled modules. Raises RevisionError."""
     commit = commit_of(name)
     folder = BUILT / commit
     site = folder / "site"

@@ -1,10 +1,10 @@
-"""One chain of one revision of hltnode in a process of its own, which takes and gives lines of JSON.
+"""One chain of one revision of hltnode in a process of its own, which reads and writes lines of JSON.
 
-It runs what lies in `sys.path`, which may be a revision of another layout: `LAYOUTS` knows those since 0.1.0. It must
-therefore import nothing else of the repository that it lies in.
+It runs the revision in `sys.path`, which may have another layout: `LAYOUTS` covers those since 0.1.0. So it must import
+nothing else from its own repository.
 
 Its first line describes the work: the digest of the events, flags and counts of each event, and the instruction set; or
-{"refused": why} if this revision has no such chain. Then each line `{"batches": n, "profile": bool}` makes it run its
+{"refused": reason} if this revision has no such chain. For each line `{"batches": n, "profile": bool}` it runs its
 batch n times. It answers with the processor time of the process and the wall time between submission and end of the
 batches, in seconds; with `profile` also with the processor time of each algorithm.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 EVENTS = 504
-"""At most, in the batch: seven events 72 times."""
+"""Maximum number of events of the batch: seven events 72 times."""
 EVENTS_PER_MEP = 63
 INPUT_BYTES = 64 << 20
 READ_BANKS = {"retina": (16, 73), "superpixel": (16, 8, 63)}
@@ -30,8 +30,10 @@ READ_BANKS = {"retina": (16, 73), "superpixel": (16, 8, 63)}
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is computed: the events of `files`, all of them `copies` times. `overrides` of constants of algorithms.
-    `instructions`: an instruction set by its name in the compiled kernels, None for the best of this machine."""
+    """The work: all events of `files`, `copies` times. `overrides`: constants of algorithms.
+
+    `instructions`: an instruction set by its name in the compiled kernels, None for the best of this machine.
+    """
 
     sequence: str
     encoding: str
@@ -55,8 +57,10 @@ class Sealed:
 
 
 def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
-    """Since the framework has a folder of its own. `common`: no kernel in its form for the CPU, which older revisions
-    do not know. Raises LookupError for what this revision does not have."""
+    """For revisions with a framework folder. `common`: use no CPU forms of kernels; older revisions do not support it.
+
+    Raises LookupError if this revision lacks the chain.
+    """
     from dataclasses import replace
 
     from hltnode.processing.framework.backends.cpu import CpuBackend
@@ -95,7 +99,7 @@ def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
 
 
 def _of_0_1_0(work: Work, events: list[Any]) -> Sealed:
-    """0.1.0: the VELO chain alone."""
+    """For 0.1.0, which has only the VELO chain."""
     imported = importlib.import_module
     batch, engines = imported("hltnode.processing.batch"), imported("hltnode.processing.hlt1.sequence")
     back_end, velo = imported("hltnode.processing.backend.cpu"), imported("hltnode.processing.geometry.velo")
@@ -139,7 +143,7 @@ LAYOUTS: tuple[tuple[str, str, Callable[[Work, list[Any]], Sealed]], ...] = (
     ("hltnode.processing.framework", "hltnode.processing.framework.event_files", present),
     ("hltnode.processing.hlt1", "hltnode.daemon.event_files", _of_0_1_0),
 )
-"""A package that only revisions of this layout have, where they read files, and how a chain is made in them."""
+"""A package that only revisions of this layout have, their file reader, and the function that makes a chain."""
 
 
 def _layout() -> tuple[str, Callable[[Work, list[Any]], Sealed]]:
@@ -150,7 +154,7 @@ def _layout() -> tuple[str, Callable[[Work, list[Any]], Sealed]]:
 
 
 def events_digest(events: Iterable[Iterable[Any]], encoding: str) -> str:
-    """Of what the VELO chain reads of some events: two workers of one digest have the same input."""
+    """Digest of the banks that the VELO chain reads: two workers with one digest have the same input."""
     digest = hashlib.sha256()
     for event in events:
         banks = [bank for bank in event if int(bank.type) in READ_BANKS[encoding]]
@@ -163,7 +167,7 @@ def events_digest(events: Iterable[Iterable[Any]], encoding: str) -> str:
 
 
 def measure(batch: Sealed, batches: int, profile: bool) -> dict[str, Any]:
-    """Run the batch; seconds, of each algorithm too with `profile`."""
+    """Run the batch; returns seconds, with `profile` also of each algorithm."""
     queue = batch.workspace.queue
     queue.profile = profile
     wall, cpu = time.perf_counter(), time.process_time()

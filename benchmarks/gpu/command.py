@@ -1,4 +1,4 @@
-"""python -m benchmarks gpu [--device N]: everything, one section after the other."""
+"""python -m benchmarks gpu [--device N]: all sections in order."""
 
 import argparse
 import os
@@ -27,21 +27,21 @@ from hltnode.processing.framework.backends.interface import BackendError, Device
 FOLDER = Path("build/gpu")
 SLOTS = 3
 REAL_TIMES, MEPS = 9, 65
-"""The seven real events nine times in a MEP, and MEPs in a batch: 4,095 events, a full batch of a node."""
+"""Repetitions of the seven real events in a MEP, and MEPs in a batch: 4,095 events, a full batch of a node."""
 SIMULATED_EVENTS = 63
 PROFILED, TIMED = 10, 30
 ENGINE_MEPS = 2000
 NODE_REPEATS = 1_000_000
-"""Of the seven events: more than a node takes while it is measured."""
+"""Repetitions of the seven events: more than a node takes during its measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is computed, and how often.
+    """The samples and the numbers of repetitions.
 
-    compared: small samples for the comparison with the CPU; measured: those that batches of `meps` are made of.
-    count: the counts of device_code.py by encoding; node: measures a node that is fed the real events. None where the
-    real events are missing.
+    compared: small samples for the comparison with the CPU; measured: samples for batches of `meps` MEPs. count: the
+    counts of device_code.py by encoding; node: measures a node with the real events. Both are None without the real
+    events.
     """
 
     compared: Sequence[samples.Sample]
@@ -56,7 +56,7 @@ class Workload:
 
 
 def workload(shared: Path, device: int) -> Workload:
-    """Real events where they are, else simulated ones alone."""
+    """Real events if available, else only simulated events."""
     if not has_real_events(shared):
         return Workload(samples.simulated(dense=True), samples.simulated(SIMULATED_EVENTS), None, None)
     return Workload(
@@ -82,7 +82,7 @@ def measurements(
     seconds = measure(workspaces[0], work.profiled)
     spans = record(backend, workspaces, work.timed)
     slots_rate = len(spans) * n_events / overlap(spans)["seconds"]
-    # The slots of the offline runner take the place of these.
+    # The slots of the offline runner replace these.
     workspaces.clear()
     del workspace
     engine_rate = measure_engine(engine, sample.mep, work.engine_meps)
@@ -99,7 +99,7 @@ def measurements(
 
 
 def machine(backend: CudaBackend) -> Section:
-    """What the figures are of."""
+    """Description of the machine and the software."""
     runtime = backend.device.cupy.cuda.runtime
     facts = {
         "GPU": backend.description,
@@ -115,8 +115,10 @@ def machine(backend: CudaBackend) -> Section:
 
 
 def attempt(report: Report, what: str, make: Callable[[], Sequence[Section]]) -> bool:
-    """Add sections, or one that says why there are none. False if the device is lost: nothing more can be measured in
-    this process."""
+    """Add sections, or one with the reason of a failure.
+
+    False if the device is lost: this process can measure no more.
+    """
     begin = time.monotonic()
     lost = False
     try:
@@ -133,7 +135,7 @@ def attempt(report: Report, what: str, make: Callable[[], Sequence[Section]]) ->
 
 
 def measure_all(report: Report, make_backend: Callable[..., CudaBackend], work: Workload) -> None:
-    """Everything that this process computes on the GPU."""
+    """All measurements that this process makes on the GPU."""
 
     def compare() -> list[Section]:
         return [correctness(lambda size: make_backend(block_size=size), work.compared, work.block_sizes)]
@@ -157,9 +159,9 @@ def measure_all(report: Report, make_backend: Callable[..., CudaBackend], work: 
 
 
 def main(arguments: Sequence[str], shared: Path) -> int:
-    """Exit code: 0 if all passed, 1 if something failed, 2 without a GPU."""
+    """Exit code: 0 if all passed, 1 if a section failed, 2 without a GPU."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks gpu", description=__doc__)
-    parser.add_argument("--device", type=int, default=0, help="which GPU of several")
+    parser.add_argument("--device", type=int, default=0, help="ordinal of the GPU")
     device = parser.parse_args(arguments).device
     make_backend = partial(CudaBackend, CHAIN.kernels, device=device)
     try:
@@ -171,7 +173,7 @@ def main(arguments: Sequence[str], shared: Path) -> int:
     report.add(machine(backend))
     work = workload(shared, device)
     if work.count is None:
-        missing = f"{shared} is missing: HLTNODE_SHARED names it. Nothing is compared with the estimate."
+        missing = f"{shared} is missing: set HLTNODE_SHARED. There is no comparison with the estimate."
         report.add(Section(title="Real events", good=False, text=missing))
     measure_all(report, make_backend, work)
     if work.node is not None:

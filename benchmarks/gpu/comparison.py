@@ -1,4 +1,4 @@
-"""What differs from the estimate: each kernel's time against the two ends of it."""
+"""Compares the time of each kernel with the range of the estimate."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from benchmarks.gpu.report import Section
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
 
 UNNOTICED = 1e-9
-"""Seconds per event that no verdict rests on: the starts of kernels, which the estimate leaves out, take as much."""
+"""Smaller differences (s per event) are ignored: kernel starts, which the estimate omits, take as much."""
 
 
 def verdict(measured: float, fast: float, slow: float) -> str:
-    """In words."""
+    """The comparison in words."""
     if measured > slow + UNNOTICED:
         return f"{measured / slow:.1f} times slower than estimated"
     if measured < fast - UNNOTICED:
@@ -21,8 +21,9 @@ def verdict(measured: float, fast: float, slow: float) -> str:
 
 
 def comparison(name: str, report: Mapping[str, Any], seconds: Mapping[str, float], events_per_second: float) -> Section:
-    """`report`: counts of the same chain (device_code.py); `seconds` per event, by kernel, and the rate of the slots as
-    measured. The kernel of the lines, made from the trigger file, is not in the counts and left out here, too."""
+    """`report`: counts of the same chain (device_code.py); `seconds`: measured time per event by kernel; and the
+    measured rate of the slots. The kernel of the lines is generated from the trigger file: neither the counts nor this
+    table include it."""
     slow, fast = estimate(report, SLOW), estimate(report, FAST)
     seconds = {kernel: one for kernel, one in seconds.items() if kernel != SELECT_LINES_KERNEL}
     lines = [

@@ -13,7 +13,7 @@ BLOCK_SIZES = range(32, 257, 32)
 def correctness(
     make_backend: Callable[[int], Backend], samples: Iterable[Sample], block_sizes: Sequence[int] = BLOCK_SIZES
 ) -> Section:
-    """`make_backend` gets the block size of all kernels."""
+    """`make_backend` takes the block size of all kernels."""
     rows = []
     data: dict[str, dict[str, list[str]]] = {}
     for sample in samples:

@@ -1,4 +1,4 @@
-"""How long each kernel takes, by CUDA's events between the kernels; medians over batches."""
+"""Time of each kernel from CUDA events between the kernels; medians over batches."""
 
 import statistics
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def kernel_times(name: str, n_events: int, batches: int, seconds: Mapping[str, f
     rows.append(("all", f"{1e9 * total:,.1f}", f"{1 / total:,.0f} events/s"))
     return Section(
         title=f"Kernel times: {name}",
-        text=f"Medians of {batches} batches of {n_events} events; kernels launched one by one, an event behind each.",
+        text=f"Medians of {batches} batches of {n_events} events; kernels launched one by one, an event after each.",
         header=("kernel", "ns per event", "share"),
         rows=rows,
         data={"events": n_events, "seconds_per_event": dict(seconds)},

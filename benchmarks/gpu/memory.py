@@ -1,4 +1,4 @@
-"""Device and pinned memory: what was planned and what was taken."""
+"""Device and pinned memory: planned and allocated bytes."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The report: sections in the order in which they are made, as Markdown and as JSON."""
+"""The report: sections in order, as Markdown and as JSON."""
 
 import json
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What one part of the benchmark has found.
+    """Result of one part of the benchmark.
 
-    good: whether it passed; None where nothing can fail. rows: a table. data: the same for programs.
+    good: whether it passed; None if it cannot fail. rows: a table. data: the same data for programs.
     """
 
     title: str
@@ -25,7 +25,7 @@ class Section:
 
 
 class Report:
-    """Written anew after each section, so that what was measured stays if a later one hangs."""
+    """The report is rewritten after each section, so earlier results stay if a later section hangs."""
 
     def __init__(self, folder: Path, heading: str) -> None:
         self._folder = folder
@@ -35,11 +35,11 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Whether no section has failed."""
+        """True if no section failed."""
         return all(section.good is not False for section in self.sections)
 
     def add(self, section: Section) -> None:
-        """Write all sections until now."""
+        """Write all sections so far."""
         self.sections.append(section)
         for name, picture in section.pictures.items():
             (self._folder / name).write_text(picture)

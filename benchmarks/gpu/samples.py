@@ -1,4 +1,4 @@
-"""The events that are computed, and engines and batches of them."""
+"""The computed events, and engines and batches for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ LARGE = 6
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One MEP and the detector that it is of."""
+    """One MEP and its detector."""
 
     name: str
     mep: EncodedMep
@@ -31,8 +31,10 @@ class Sample:
 
 
 def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]:
-    """Minimum bias, by both encodings; if `dense`, then one event more with the clusters of LARGE others, which has the
-    launches for large events."""
+    """Minimum bias in both encodings.
+
+    `dense` adds an event with the clusters of LARGE others, which uses the launches for large events.
+    """
     geometry = VeloGeometry.builtin()
     samples = []
     for banks in ("retina", "superpixel"):
@@ -44,7 +46,7 @@ def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]
 
 
 def real(shared: Path, times: int = 1) -> list[Sample]:
-    """The real events, `times` times in one MEP, by both encodings."""
+    """The real events, `times` times in one MEP, in both encodings."""
     geometry = VeloGeometry.load(geometry_folder(shared))
     return [
         Sample(
@@ -57,7 +59,7 @@ def real(shared: Path, times: int = 1) -> list[Sample]:
 
 
 def limits_of(mep: EncodedMep, meps: int) -> BatchLimits:
-    """A batch of this many such MEPs."""
+    """A batch of this number of MEPs."""
     nbytes = -(-mep.data.nbytes // 8) * 8
     return BatchLimits(events=meps * mep.n_events, meps=meps, input_bytes=meps * nbytes, rows=meps * len(mep.fragments))
 

@@ -1,4 +1,4 @@
-"""A batch of two simulated events and a large one, by each encoding, on the CUDA back end: what compute-sanitizer sees.
+"""A batch of two simulated events and a large one, in each encoding, on the CUDA back end, for compute-sanitizer.
 
 python -m benchmarks.gpu.small_batch DEVICE
 """

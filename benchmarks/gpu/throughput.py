@@ -1,4 +1,4 @@
-"""Events per second of the engine, events copied from memory by one thread, and of a node that is fed over TCP."""
+"""Events per second of the engine, with events copied by one thread, and of a node with feeders over TCP."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunne
 START_SECONDS, MEASURED_SECONDS, END_SECONDS = 180.0, 20.0, 60.0
 SAMPLE_SECONDS = 0.5
 FEEDERS = 4
-"""Processes: one alone sends less than a GPU takes."""
+"""Number of feeder processes: one process sends less than a GPU takes."""
 
 
 def measure_engine(engine: Engine, mep: EncodedMep, meps: int) -> float:
@@ -35,7 +35,7 @@ def measure_engine(engine: Engine, mep: EncodedMep, meps: int) -> float:
 
 
 def node_config(folder: Path, ports: Sequence[int], backend: str, device: int) -> str:
-    """TOML of a node with large slots."""
+    """Configuration of a node with large slots, as TOML."""
     data, control, decisions, http = ports
     return f"""
 [network]
@@ -89,7 +89,7 @@ class NodeUnderLoad:
         return RuntimeError(f"{what}:\n{(self._folder / 'node.log').read_text()[-2000:]}")
 
     def wait_until_ready(self) -> None:
-        """Raises RuntimeError with the end of its log if the node ends or is not there in time."""
+        """Raises RuntimeError with the end of its log if the node ends or does not start in time."""
         until = time.monotonic() + START_SECONDS
         while self._processed() is None:
             if self._node.poll() is not None or time.monotonic() > until:
@@ -135,7 +135,7 @@ class NodeUnderLoad:
 
 
 def node_rate(events: Path, *, backend: str, device: int, repeats: int) -> float:
-    """Events per second of a node that is fed a file over TCP. Raises RuntimeError."""
+    """Events per second of a node that gets a file over TCP. Raises RuntimeError."""
     with tempfile.TemporaryDirectory(prefix="hltnode-gpu-") as folder:
         node = NodeUnderLoad(Path(folder), events, backend=backend, device=device, repeats=repeats)
         try:
@@ -146,7 +146,7 @@ def node_rate(events: Path, *, backend: str, device: int, repeats: int) -> float
 
 
 def throughput(name: str, slots: float, engine: float) -> Section:
-    """Rates of the same events; `slots` without any copy by the host."""
+    """Rates for the same events; `slots`: without copies by the host."""
     return Section(
         title=f"Throughput of the engine: {name}",
         header=("what", "events/s"),
@@ -159,7 +159,7 @@ def throughput(name: str, slots: float, engine: float) -> Section:
 
 
 def node_throughput(events_per_second: float) -> Section:
-    """Of a node, with all that it does beside the kernels."""
+    """Rate of a node, with all its work besides the kernels."""
     cores = len(os.sched_getaffinity(0))
     return Section(
         title="Throughput of a node",

@@ -1,4 +1,4 @@
-"""When the copies and kernels of each slot ran, measured by CUDA's events on one axis of time, and drawn."""
+"""Times of the copies and kernels of each slot from CUDA events, on one time axis, and their picture."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,13 +11,13 @@ from hltnode.processing.framework.engine import Workspace
 
 COLOURS = {"copy to the device": "#4477aa", "kernels": "#ee6677", "copy back": "#228833"}
 WIDTH, LANE, LEFT, TOP = 1000, 26, 60, 34
-"""Pixels: of the axis, of a slot, and what is left free."""
+"""Sizes in pixels: the axis, a slot, and margins."""
 TICKS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """One batch: seconds since the start of the measurement at which its stages began and ended."""
+    """One batch: start and end times of its stages in s since the start of the measurement."""
 
     slot: int
     begin: float
@@ -27,7 +27,7 @@ class BatchSpan:
 
     @property
     def copies(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """To the device and back."""
+        """Times of the copies to the device and back."""
         return (self.begin, self.on_device), (self.computed, self.back)
 
     @property
@@ -37,7 +37,7 @@ class BatchSpan:
 
 
 def record(backend: CudaBackend, workspaces: Sequence[Workspace], batches: int) -> list[BatchSpan]:
-    """Run batches, each as soon as its slot is free. `workspaces` are sealed."""
+    """Run batches, each when its slot becomes free. `workspaces` are sealed."""
     with backend.device.calls("begin a measurement") as cupy:
         origin, stream = cupy.cuda.Event(), cupy.cuda.Stream(non_blocking=True)
         origin.record(stream)
@@ -65,8 +65,8 @@ def busy_seconds(intervals: Sequence[tuple[float, float]]) -> float:
 
 
 def overlap(spans: Sequence[BatchSpan]) -> dict[str, float]:
-    """Seconds from the first begin to the last end; shares of them in which kernels ran, copies ran, and of the time of
-    copies in which kernels of other slots ran at the same time."""
+    """Seconds from the first start to the last end; the fractions of this time with kernels and with copies; and the
+    fraction of the copy time with kernels of other slots."""
     kernels = [span.kernels for span in spans]
     copies = list(chain.from_iterable(span.copies for span in spans))
     whole = max(span.back for span in spans) - min(span.begin for span in spans)
@@ -81,7 +81,7 @@ def overlap(spans: Sequence[BatchSpan]) -> dict[str, float]:
 
 
 def draw(spans: Sequence[BatchSpan]) -> str:
-    """SVG: a lane for each slot, milliseconds from left to right."""
+    """SVG with a lane per slot and milliseconds from left to right."""
     slots = max(span.slot for span in spans) + 1
     begin, end = min(span.begin for span in spans), max(span.back for span in spans)
     scale = WIDTH / (end - begin)
@@ -119,7 +119,7 @@ def timeline(name: str, n_events: int, spans: Sequence[BatchSpan]) -> Section:
     slug = "".join(letter if letter.isalnum() else "_" for letter in name)
     return Section(
         title=f"Overlap of slots: {name}",
-        text=f"{len(spans)} batches of {n_events} events that are in pinned memory; a slot starts when it is free.",
+        text=f"{len(spans)} batches of {n_events} events in pinned memory; a slot starts when it is free.",
         header=("kernels run", "copies run", "copies beside kernels", "events/s"),
         rows=[
             (f"{shares['kernels']:.1%}", f"{shares['copies']:.1%}", f"{shares['copies_hidden']:.1%}", f"{rate:,.0f}")

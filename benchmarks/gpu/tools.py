@@ -1,4 +1,4 @@
-"""Programs that judge: pytest -m gpu, and NVIDIA's compute-sanitizer on one small batch."""
+"""Checks by other programs: pytest -m gpu, and NVIDIA's compute-sanitizer on one small batch."""
 
 import os
 import re
@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SANITIZERS = ("memcheck", "racecheck", "synccheck")
 PYTEST_SECONDS, SANITIZER_SECONDS = 240, 120
 TAIL = 40
-"""Lines of output that are kept of what failed."""
+"""Number of output lines to keep of a failed program."""
 
 
 def run(command: Sequence[str], seconds: int, environment: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-    """Exit code (None: it took too long) and output."""
+    """Exit code (None: time-out) and output."""
     try:
         done = subprocess.run(
             command,
@@ -41,14 +41,14 @@ def _quoted(output: str) -> str:
 
 
 def only(device: int) -> dict[str, str]:
-    """The environment in which the GPU of this ordinal is the only one."""
+    """An environment with the GPU of this ordinal only."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     chosen = str(device) if visible is None else visible.split(",")[device]
     return {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", **os.environ, "CUDA_VISIBLE_DEVICES": chosen}
 
 
 def gpu_tests(device: int) -> Section:
-    """pytest -m gpu. Tests that skip are no success: on this machine none of them may."""
+    """pytest -m gpu. A skipped test counts as a failure: this machine must run all tests."""
     options = ["-q", "-m", "gpu", "-p", "no:cacheprovider", "-W", "default", "--timeout", "200"]
     command = [sys.executable, "-m", "pytest", *options, "tests/processing"]
     code, output = run(command, PYTEST_SECONDS, only(device))
@@ -70,13 +70,13 @@ def find_sanitizer() -> str | None:
 
 
 def sanitizer_problems(output: str) -> int | None:
-    """Errors and hazards that the last line of compute-sanitizer counts; None if it has none."""
+    """Number of errors and hazards from the last line of compute-sanitizer; None without such a line."""
     found = re.findall(r"(?:ERROR SUMMARY|RACECHECK SUMMARY): (\d+)", output)
     return int(found[-1]) if found else None
 
 
 def sanitizer(device: int) -> Section:
-    """compute-sanitizer with each tool on the kernels' smallest whole batch (small_batch.py)."""
+    """compute-sanitizer with each tool on the smallest whole batch (small_batch.py)."""
     program = find_sanitizer()
     if program is None:
         return Section(

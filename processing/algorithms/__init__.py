@@ -1,1 +1,1 @@
-"""Kernels that any detector may use."""
+"""Kernels for any detector."""

@@ -1,11 +1,10 @@
 // Byte offset, size and type of every fragment of the batch, from the type and size arrays of the MFPs
 // (docs/formats/mfp.md).
 //
-// One block per MFP, of which one warp works: packing factors are small or the MFPs are many. A fragment's offset is
-// the prefix sum of the padded sizes before it, a multiple of 4 whatever the MFP says of its padding: decoders read
-// aligned words. A fragment that would reach beyond its MFP gets size 0 and type broken_bank, which flags the event in
-// the decoder that meets it: kernels behind never read out of bounds.
-// Bounds: n_fragments of the row, declared by the host when it wrote the row.
+// One block per MFP; one warp works, because packing factors are small or MFPs are many. The offset of a fragment is
+// the prefix sum of the padded sizes before it. Padding is at least 4 bytes, because decoders read aligned words. A
+// fragment that extends beyond its MFP gets size 0 and type broken_bank; the decoder of that bank flags the event. So
+// later kernels never read out of bounds. Bounds: n_fragments of the row, declared by the host when it wrote the row.
 #pragma once
 
 #include "algorithms/generated/fragment_offsets.h"

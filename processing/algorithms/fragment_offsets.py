@@ -1,4 +1,4 @@
-"""fragment_offsets: where every fragment of the batch lies."""
+"""fragment_offsets: the place of every fragment of the batch."""
 
 from hltnode.processing.framework.batch import fragment_rows, mfp_rows, raw_input
 from hltnode.processing.framework.declaration import Algorithm, Grid

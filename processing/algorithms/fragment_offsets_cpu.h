@@ -1,12 +1,12 @@
-// Places of fragments on the CPU: sixteen fragments of an MFP at once with AVX-512, the common kernel elsewhere. MFPs
-// lie far apart, so that the headers of those that come next are asked for in any case.
+// Places of fragments on the CPU: sixteen fragments of an MFP at once with AVX-512, else the common kernel. MFPs lie
+// far apart, so both prefetch the headers of the next ones.
 #pragma once
 
 #include "algorithms/fragment_offsets.cuh"
 
 namespace hlt {
 
-/// Ask for the header of an MFP; the processor prefetches the lines behind it.
+/// Prefetch the header of an MFP; the hardware prefetcher fetches the lines beyond it.
 inline __attribute__((always_inline)) void prefetch_mfp_header(const uint8_t* mfp, const mfp_row& row)
 {
     constexpr uint32_t line = 64, most = 8 * line;
@@ -17,7 +17,7 @@ inline __attribute__((always_inline)) void prefetch_mfp_header(const uint8_t* mf
 
 #if defined(HLT_AVX512)
 
-/// Sum of each lane and those before it.
+/// Sum of each lane and the lanes before it.
 inline __attribute__((always_inline)) __m512i inclusive_sum(__m512i lanes)
 {
     const __m512i zero = _mm512_setzero_si512();
@@ -27,7 +27,7 @@ inline __attribute__((always_inline)) __m512i inclusive_sum(__m512i lanes)
     return _mm512_add_epi32(lanes, _mm512_alignr_epi32(lanes, zero, 8));
 }
 
-/// The fragments of an MFP. Of its arrays only what belongs to fragments is read, of `rows` only that written.
+/// The fragments of an MFP. Reads only the used part of its arrays, and writes only the used part of `rows`.
 inline void place_fragments(const uint8_t* mfp, const mfp_row& row, fragment_row* rows)
 {
     static_assert(sizeof(fragment_row) == 8);
@@ -74,7 +74,7 @@ inline void place_fragments(const uint8_t* mfp, const mfp_row& row, fragment_row
 
 }  // namespace hlt
 
-// The grid is that of the rows: `event` is the number of one.
+// The grid runs over rows: `event` is the number of a row.
 HLT_CPU_FORM(fragment_offsets)
 {
     constexpr uint32_t ahead = 24;

@@ -1,1 +1,1 @@
-"""What any detector needs: declarations, engine, batches, back ends."""
+"""Detector-independent parts: declarations, engine, batches, back ends."""

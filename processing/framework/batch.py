@@ -1,7 +1,7 @@
-"""The batch: whole MFPs as they came from the wire, and the small tables through which kernels read them.
+"""The batch: unchanged MFPs from the wire, and small tables through which kernels read them.
 
-The wire format is the device format: kernels find the fragments of their event through offsets, nothing is transposed
-on the host. The tables are declared here for both languages.
+The wire format is the device format: kernels find the fragments of their event through offsets, so the host transposes
+nothing. This module declares the tables for both languages.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 
 MFP_ALIGNMENT = 8
-"""Bytes. MFPs start at multiples of this inside a batch, so that their headers can be read as words."""
+"""MFPs start at multiples of this number of bytes in a batch, so that kernels can read headers as words."""
 
 N_SUBDETECTORS = 32
 """The top five bits of a source id."""
@@ -59,12 +59,14 @@ MFP_ROW = Record(
         "packet_size": "bytes, header included",
     },
 )
-"""One MFP of the batch. Rows of one MEP stand together, sorted by source id."""
+"""One MFP of the batch. Rows of one MEP are adjacent, sorted by source id."""
 EVENT_ROW = Record("event_row", np.dtype([("mep", "<u4"), ("index", "<u4")]), {"index": "in its MEP"})
-"""Where an event of the batch lies."""
+"""Place of an event of the batch."""
 FRAGMENT_ROW = Record("fragment_row", np.dtype([("offset", "<u4"), ("size", "<u2"), ("type", "<u2")]))
-"""One fragment of the batch: where it begins in the raw input, bytes, type. Decoders need all of it at once, and one
-access to memory gives it."""
+"""One fragment of the batch: start in the raw input, bytes, type.
+
+Decoders need all fields at once, and one memory access loads them.
+"""
 ROW_RANGE = Record("row_range", np.dtype([("first", "<u4"), ("count", "<u4")]))
 """Rows of one sub-detector in one MEP."""
 
@@ -79,7 +81,7 @@ batch_types = SharedTypes(
         "broken_bank": BROKEN_BANK,
     },
 )
-"""no_bank is the type of an absent fragment, broken_bank that of one that reaches beyond its MFP."""
+"""no_bank is the type of an absent fragment, broken_bank that of a fragment that extends beyond its MFP."""
 
 batch_header = Column(name="batch", dtype=BATCH_HEADER.dtype, record=BATCH_HEADER, bound=lambda _: 1, role=Role.INPUT)
 """Read by every kernel."""
@@ -109,7 +111,7 @@ event_flags = events.per_event("flags", U32, role=Role.INPUT | Role.OUTPUT)
 """Bits of Chain.flag_table."""
 
 BATCH_INPUTS = (batch_header, raw_input, mfp_rows, mep_rows, event_rows, event_flags)
-"""What the host writes for every batch, whatever the sequence reads of it."""
+"""Columns that the host writes for every batch, for any sequence."""
 
 fragments = Collection("fragments", capacity=lambda limits: limits.fragments)
 fragment_rows = fragments.column("rows", FRAGMENT_ROW)
@@ -119,15 +121,15 @@ raw_banks = View(
     (raw_input, mfp_rows, mep_rows, event_rows, fragment_rows),
     Path(__file__),
 )
-"""By what a decoder finds the banks of its event; framework/device/raw_banks.cuh reads through it."""
+"""Tables by which a decoder finds the banks of its event; framework/device/raw_banks.cuh reads them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MepInBatch:
-    """One MEP whose MFPs lie in the input of a workspace.
+    """One MEP with its MFPs in the input of a workspace.
 
-    `fragments` holds (source id, byte offset, bytes) of each MFP, offsets being multiples of MFP_ALIGNMENT; as an array
-    i64[n, 3] nothing is done for each of them in Python.
+    `fragments` holds (source id, byte offset, bytes) of each MFP; offsets are multiples of MFP_ALIGNMENT. An array
+    i64[n, 3] needs no Python loop over MFPs.
     """
 
     n_events: int
@@ -153,7 +155,7 @@ class BatchTables:
     def fill(self, meps: Sequence[MepInBatch], data: NDArray[np.uint8]) -> None:
         """Write the tables of a batch. The MFPs in `data` have been validated by protocol.mfp.
 
-        Raises ValueError where the batch exceeds the limits that the tables were allocated for.
+        Raises ValueError if the batch exceeds the limits of the tables.
         """
         n_events = sum(mep.n_events for mep in meps)
         n_rows = sum(len(mep.fragments) for mep in meps)

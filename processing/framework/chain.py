@@ -1,4 +1,4 @@
-"""What a detector brings to the framework: a sequence, its kernels, and what it delivers for every event."""
+"""The contribution of a detector to the framework: a sequence, its kernels and its results per event."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 class Chain:
     """The trigger of one detector, from raw banks to decisions.
 
-    name: under which it is installed, and by which messages, documents and logs know it.
-    accepted: u8 per event, 1 for an event that is kept. lines: the words of decisions per event. A chain without both
-    reconstructs only.
-    selected: u32 words that say what the lines selected in each accepted event, None: nothing is said.
-    counts: what is found in an event, name -> u32 per event; their sums go to log and metrics.
-    more_algorithms: those that the library of kernels holds besides the ones of the sequence.
-    readout: how raw banks become the MFPs that the sequence reads.
-    subdetectors: those whose banks it decodes (top five bits of a source id); the others need not go to the device.
-    kernel_list: the generated header with the list of kernels, and `source`, the module that declares the sequence.
+    name: its name in the installation, messages, documents and logs.
+    accepted: u8 per event, 1 for an accepted event. lines: decision words per event. A chain without both only
+    reconstructs.
+    selected: u32 words of the selected candidates of each accepted event; None: not available.
+    counts: numbers of objects of an event, name -> u32 per event; log and metrics show their sums.
+    more_algorithms: algorithms of the kernel library besides those of the sequence.
+    readout: conversion of raw banks to the MFPs that the sequence reads.
+    subdetectors: sub-detectors with decoded banks (top five bits of a source id); the others need not go to the device.
+    kernel_list: the generated header with the list of kernels; source: the module that declares the sequence.
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError where a result is not an output per event of the sequence, for a name that messages cannot
-    carry, where two flags share a bit or a name, and where the readout names a bank type that a node reserves.
+    Raises DeclarationError if a result is not an output per event of the sequence, messages cannot carry the name, two
+    flags share a bit or a name, or the readout names a bank type that a node reserves.
     """
 
     name: str
@@ -57,12 +57,14 @@ class Chain:
             if column not in self.sequence.columns:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
             if not column.of_event or not column.role & Role.OUTPUT:
-                raise DeclarationError(f"chain {self.name} delivers {column.name}, which is no output per event")
+                raise DeclarationError(f"chain {self.name} delivers {column.name}, which is not an output per event")
         if self.kernels.header != include_path(self.kernel_list, self.kernels.folders):
             raise DeclarationError(f"chain {self.name}: its kernels are listed in {self.kernel_list}")
         for name, column in self.counts.items():
             if column.dtype != U32 or column.width != 1:
-                raise DeclarationError(f"chain {self.name} counts {name} by {column.name}, which is no u32 per event")
+                raise DeclarationError(
+                    f"chain {self.name} counts {name} by {column.name}, which is not a u32 per event"
+                )
         try:
             FlagTable(self.flags)
         except ValueError as error:
@@ -77,12 +79,15 @@ class Chain:
 
     @property
     def flag_table(self) -> FlagTable:
-        """The flags of the framework and its own."""
+        """The flags of the framework and of the chain."""
         return FlagTable(self.flags)
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Every algorithm of the library of kernels, once; those of the sequence first. Generated ones are in none."""
+        """Every algorithm of the kernel library, once; those of the sequence first.
+
+        Generated kernels are in no library.
+        """
         found: dict[str, Algorithm] = {}
         for algorithm in (*self.sequence, *self.more_algorithms):
             if algorithm.generated is None:
@@ -106,7 +111,7 @@ class Chain:
         return self.source.parent / "generated" / f"{self.source.stem}_kernels.h"
 
     def check_headers(self) -> None:
-        """Raises DeclarationError, which names them, if headers do not say what the declarations say."""
+        """Raises DeclarationError, which names the headers, if headers differ from the declarations."""
         wrong = [
             path
             for path, text in self.headers.items()

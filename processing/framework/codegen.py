@@ -1,4 +1,4 @@
-"""The C++ side of the declarations: parameter structs, records, enumerations, sizes, the list of kernels.
+"""C++ headers from the declarations: parameter structs, records, enumerations, sizes, the list of kernels.
 
 The headers are committed, so that a build needs no generator; `make headers` writes them,
 `make check` compares, and an engine refuses to run a sequence whose headers are out of date.
@@ -34,11 +34,11 @@ ROOTS: Roots = (PROCESSING,)
 
 
 def include_path(path: Path, roots: Roots = ROOTS) -> str:
-    """How kernels include a file that lies below one of the folders `roots`. Raises DeclarationError."""
+    """The include path of a file below one of the folders `roots`. Raises DeclarationError."""
     for root in roots:
         if path.is_relative_to(root):
             return path.relative_to(root).as_posix()
-    raise DeclarationError(f"{path} lies in none of the include folders {', '.join(map(str, roots))}")
+    raise DeclarationError(f"{path} is not below one of the include folders {', '.join(map(str, roots))}")
 
 
 def _heading(source: Path, roots: Roots) -> list[str]:
@@ -60,7 +60,7 @@ def _pointer(column: Column, name: str, *, constant: bool) -> str:
 
 
 def _first(placement: Placement, offsets: str) -> str:
-    """The body of `first`: placement.first() in C++."""
+    """The body of `first`, which is placement.first() in C++."""
     expression = f"{offsets}[event]" if placement.offsets is not None else "0u"
     if placement.divisor != 1:
         expression = f"{expression} / {placement.divisor}u"
@@ -73,12 +73,12 @@ def _first(placement: Placement, offsets: str) -> str:
 
 
 def parameter_columns(algorithm: Algorithm) -> list[Column]:
-    """The pointers of the parameter struct, in its order."""
+    """The pointers of the parameter struct, in order."""
     return [column for group in _members(algorithm) for column, _ in group.fields]
 
 
 class _Group:
-    """The members of a parameter struct that stand together: those of one collection or view, or a single column."""
+    """A group of members of a parameter struct: those of one collection or view, or a single column."""
 
     def __init__(self, name: str, collection: Collection | None = None, view: View | None = None) -> None:
         self.name = name
@@ -145,7 +145,7 @@ def _group_lines(group: _Group) -> list[str]:
 
 
 def member_names(algorithm: Algorithm) -> dict[Column, str]:
-    """How the kernel of an algorithm reaches its columns, scratch aside."""
+    """The C++ names of the columns of an algorithm, without scratch."""
     names: dict[Column, str] = {}
     for group in _members(algorithm):
         for column, _ in group.fields:
@@ -155,7 +155,7 @@ def member_names(algorithm: Algorithm) -> dict[Column, str]:
 
 
 def _takes(algorithm: Algorithm) -> list[str]:
-    """Which events a launch takes: `takes`, and the words that it compares."""
+    """The function `takes`, which selects the events of a launch, and the words that it compares."""
     if algorithm.grid != Grid.EVENTS:
         return []
     heading = "    __device__ bool takes(uint32_t event) const"
@@ -174,8 +174,10 @@ def _takes(algorithm: Algorithm) -> list[str]:
 
 
 def parameter_words(algorithm: Algorithm, limits: BatchLimits, events: EventSizes) -> list[np.uint32]:
-    """What stands behind the pointers of the parameter struct of a launch. A struct with pointers has a multiple of
-    their size."""
+    """The bytes after the pointers of the parameter struct of a launch.
+
+    The size of a struct with pointers is a multiple of the pointer size.
+    """
     words = [constant.packed() for constant in algorithm.constants]
     words += [np.uint32(capacity.count(limits)) for capacity in algorithm.capacities]
     if algorithm.large_events is not None:
@@ -276,7 +278,7 @@ def types_header(types: SharedTypes, roots: Roots = ROOTS) -> str:
 def kernel_list(algorithms: Iterable[Algorithm], source: Path, roots: Roots = ROOTS) -> str:
     """The translation unit of some algorithms: their kernel files and `HLT_KERNELS(X)`, which names every kernel.
 
-    Who defines HLT_WITH_CPU_FORMS gets the forms for the CPU as well, and `HLT_CPU_FORMS(X)`, which names those.
+    With HLT_WITH_CPU_FORMS it includes the CPU forms too, and `HLT_CPU_FORMS(X)` names them.
     """
     algorithms = tuple(algorithms)
     lines = _heading(source, roots)
@@ -304,7 +306,7 @@ def generated_headers(
     list_source: Path,
     roots: Roots = ROOTS,
 ) -> dict[Path, str]:
-    """Every generated header of a chain by its path, formatted as clang-format would."""
+    """Every generated header of a chain by its path, in the format of clang-format."""
     headers = {types_of_folder.path: types_header(types_of_folder, roots) for types_of_folder in types}
     algorithms = tuple(algorithms)
     for algorithm in algorithms:

@@ -1,9 +1,9 @@
-"""What kernels work on: columns of memory, and the collections that they belong to.
+"""Data of kernels: columns of memory, and their collections.
 
-A collection is a set of objects of every event of a batch (hits, tracks, vertices): it owns how many of them a batch
-may hold and where the part of each event begins, for Python and for the kernels alike (`codegen.py` writes the same
-rule in C++). A column is one array of a collection. Record layouts, enumerations and sizes that both languages know are
-declared here too, once.
+A collection is a set of objects of every event of a batch (hits, tracks, vertices). It defines the maximum number of
+objects of a batch and the start of each event's part, for Python and for kernels (`codegen.py` writes the same rule in
+C++). A column is one array of a collection. This module also declares record layouts, enumerations and sizes, once for
+both languages.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from hltnode.processing.framework.limits import BatchLimits
 Bound = Callable[[BatchLimits], int]
 
 PROCESSING = Path(__file__).resolve().parents[1]
-"""The folder `processing`: includes of kernel sources start here."""
+"""The folder `processing`, the root of includes of kernel sources."""
 
 F32 = np.dtype("<f4")
 I16 = np.dtype("<i2")
@@ -43,14 +43,14 @@ C_TYPES = {
 
 
 class DeclarationError(ValueError):
-    """A declaration that contradicts itself or another one; the message names algorithm and column."""
+    """A declaration contradicts itself or another one; the message names algorithm and column."""
 
 
 class Role(Flag):
-    """How the content of a column comes to the device and leaves it."""
+    """Transfer of the content of a column to and from the device."""
 
     ARENA = 0
-    """Written and read by kernels only."""
+    """Only kernels write and read it."""
     INPUT = auto()
     """Copied to the device at the start of a batch."""
     OUTPUT = auto()
@@ -58,15 +58,15 @@ class Role(Flag):
     CONSTANT = auto()
     """Written once, when the engine starts."""
     ACCUMULATED = auto()
-    """Counters to which kernels add, over events and batches alike. Each thread of a CPU has counters of its own."""
+    """Counters to which kernels add, over events and batches. Each thread of a CPU has its own counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A struct that both languages know: its C++ name in namespace hlt, and its layout.
+    """A struct for both languages: its C++ name in namespace hlt, and its layout.
 
-    `comments` are the meanings and units of fields, for the generated header. Raises DeclarationError for a layout with
-    padding, which a C++ compiler would lay out otherwise.
+    `comments` are the meanings and units of fields, for the generated header. Raises DeclarationError for a layout that
+    a C++ compiler would pad.
     """
 
     name: str
@@ -77,14 +77,14 @@ class Record:
         assert self.dtype.names is not None
         unknown = set(self.comments) - set(self.dtype.names)
         if unknown:
-            raise DeclarationError(f"record {self.name}: comments on {sorted(unknown)}, which are no fields")
+            raise DeclarationError(f"record {self.name}: comments on {sorted(unknown)}, which are not fields")
         if not np.dtype(self.dtype.descr, align=True) == self.dtype:
             raise DeclarationError(f"record {self.name}: a C++ compiler would pad it")
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the part of each event begins in the columns of a collection: its first element is
+    """Start of the part of each event in the columns of a collection: its first element is
 
         first(event) = (begin(event) // divisor + event * per_event) * times
 
@@ -109,10 +109,10 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """An array of `dtype` with `count(limits)` elements, known by its name, `<collection>.<column>`.
+    """An array of `dtype` with `count(limits)` elements, identified by its name, `<collection>.<column>`.
 
-    A column without collection has the name alone. `width` elements belong to each object of the collection;
-    `of_event` says that the column has elements per event instead, `width` for each and `extra` at the end.
+    A column without collection has only its own name. `width` elements belong to each object of the collection;
+    With `of_event` the column has `width` elements per event instead, and `extra` at the end.
     """
 
     name: str
@@ -127,15 +127,15 @@ class Column:
 
     @property
     def short_name(self) -> str:
-        """The name inside its collection."""
+        """The name within its collection."""
         return self.name.rpartition(".")[2]
 
     def count(self, limits: BatchLimits) -> int:
-        """Elements in a batch of these limits."""
+        """Number of elements in a batch of these limits."""
         return self.width * self.bound(limits) + self.extra
 
     def nbytes(self, limits: BatchLimits) -> int:
-        """Bytes in a batch of these limits."""
+        """Number of bytes in a batch of these limits."""
         return int(self.dtype.itemsize) * self.count(limits)
 
     def __repr__(self) -> str:
@@ -143,10 +143,9 @@ class Column:
 
 
 class Collection:
-    """Objects of all events of a batch, side by side: `capacity` of them, those of an event from `placement` on.
+    """Objects of all events of a batch, adjacent: at most `capacity`; the objects of an event start at `placement`.
 
-    `max_per_event` bounds the objects of one event (places that are left free behind them included), None: as many as
-    the capacity.
+    `max_per_event` limits the objects of one event (free places after them included); None: the capacity.
     """
 
     def __init__(
@@ -179,7 +178,7 @@ class Collection:
         extra: int = 0,
         role: Role = Role.ARENA,
     ) -> Column:
-        """A column with `width` elements for each event, and `extra` ones at the end (prefix sums need one)."""
+        """A column with `width` elements for each event, and `extra` elements at the end (prefix sums need one)."""
         record = dtype if isinstance(dtype, Record) else None
         return Column(
             name=f"{self.name}.{name}",
@@ -202,7 +201,7 @@ def _events(limits: BatchLimits) -> int:
 
 
 def constant_column(name: str, dtype: np.dtype[Any] | Record, bound: Bound = lambda _: 1) -> Column:
-    """Memory that is written once, when the engine starts: geometry, tables."""
+    """Memory that the engine writes once at its start: geometry, tables."""
     record = dtype if isinstance(dtype, Record) else None
     return Column(
         name=name,
@@ -215,7 +214,7 @@ def constant_column(name: str, dtype: np.dtype[Any] | Record, bound: Bound = lam
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Columns that several kernels read together; in C++ one struct hlt::<name>, declared once."""
+    """Columns that several kernels read together; in C++ one struct hlt::<name>."""
 
     name: str
     columns: tuple[Column, ...]
@@ -266,8 +265,8 @@ _TYPES_OF_RECORD: dict[Record, SharedTypes] = {}
 
 
 def types_of(record: Record) -> SharedTypes:
-    """The types that a record was declared with. Raises DeclarationError for a record of none."""
+    """The SharedTypes that declare a record. Raises DeclarationError if there are none."""
     try:
         return _TYPES_OF_RECORD[record]
     except KeyError:
-        raise DeclarationError(f"record {record.name} belongs to no SharedTypes") from None
+        raise DeclarationError(f"no SharedTypes declare record {record.name}") from None

@@ -1,7 +1,7 @@
-"""How an algorithm is declared: its kernel, what it reads and writes, its constants.
+"""Declaration of an algorithm: its kernel, the columns that it reads and writes, its constants.
 
-`X.py` beside `X.cuh` is one algorithm. A sequence is a list of them. Where a column lies, how large it is, the C++
-struct of parameters and which pointer goes to which kernel follow from the declarations; nothing is wired by hand.
+`X.py` beside `X.cuh` is one algorithm. A sequence is a list of algorithms. The declarations determine the places and
+sizes of columns, the C++ parameter structs and the pointers of each kernel.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,12 +25,14 @@ from hltnode.processing.framework.collections import (
 )
 
 MAX_BLOCK_SIZE = 256
-"""Largest block that a kernel may be launched with; shared scratch arrays are sized by it."""
+"""Maximum block size of a launch; shared scratch arrays have this size."""
 
 
 class Grid(IntEnum):
-    """What the blocks of a kernel run over. A kernel over EVENTS touches nothing but the data of its event, and adds to
-    accumulated counters."""
+    """Range of the blocks of a kernel.
+
+    A kernel over EVENTS accesses only the data of its event, and adds to accumulated counters.
+    """
 
     ONE = 0
     ROWS = 1
@@ -44,7 +46,7 @@ launch_types = SharedTypes(
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A 4-byte value that a kernel gets by value. `value` is a float or an int (unsigned unless negative)."""
+    """A 4-byte kernel parameter. `value` is a float or an int (unsigned unless negative)."""
 
     name: str
     value: float | int
@@ -58,7 +60,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Elements that fit, as a 32-bit word, for a kernel that must not fill memory beyond. No part of the TCK."""
+    """Number of elements that fit, as a 32-bit word, so that a kernel can respect it. Not part of the TCK."""
 
     name: str
     count: Bound
@@ -66,7 +68,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that an algorithm alone uses: `width` elements for each object of a collection."""
+    """Memory of one algorithm: `width` elements for each object of a collection."""
 
     name: str
     dtype: np.dtype[Any]
@@ -76,14 +78,14 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True)
 class LargeEvents:
-    """Events that a GPU computes with larger blocks, in a launch of their own behind that of all others.
+    """Events that a GPU computes with larger blocks, in a launch of their own after all others.
 
-    Blocks of one warp suit a mean event best; one that is many times as large would keep its block busy for as long as
-    the batch of all others takes.
+    Blocks of one warp are best for a mean event. A much larger event would keep its block busy as long as all others of
+    the batch together.
     """
 
     size: Column
-    """u32 of each event, written before the kernel runs."""
+    """Size of each event, u32, written before the kernel runs."""
     min_size: int
     block_size: int
 
@@ -93,7 +95,7 @@ MAX_EVENT_SIZE = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class EventSizes:
-    """A launch of a kernel: threads of each block, and the events that it takes by their size."""
+    """A launch of a kernel: threads per block, and the range of event sizes."""
 
     block_size: int
     min_size: int = 0
@@ -105,11 +107,11 @@ Access = Column | View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedKernel:
-    """A kernel that is written when an engine is made, and compiled by the back end.
+    """A kernel that is generated when an engine is made; the back end compiles it.
 
-    includes, body: the source, which follows the struct of parameters. evaluate: does the same with NumPy, for a back
-    end without compiler: it gets the content of every column, and the number of events; it yields while it computes,
-    which shows its progress, and is done when it ends.
+    includes, body: the source, which follows the parameter struct. evaluate: the equivalent in NumPy, for a back end
+    without compiler. It gets the content of every column and the number of events, and yields during the computation to
+    show its progress.
     """
 
     includes: tuple[str, ...]
@@ -119,15 +121,15 @@ class GeneratedKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Algorithm:
-    """One kernel. Its struct of parameters is written by `codegen.py` from what stands here.
+    """One kernel. `codegen.py` writes its parameter struct from this declaration.
 
-    reads, updates, writes: columns, or views of several; what is only read is const for the kernel. The header of the
-    batch and the offsets by which collections find the part of an event are read without being named.
-    scratch: memory that no other algorithm sees.
+    reads, updates, writes: columns, or views of several; columns that are only read are const for the kernel. Every
+    kernel implicitly reads the batch header and the offsets of its collections.
+    scratch: memory that no other algorithm uses.
     constants: values that a trigger configuration may change, name -> default.
-    generated: the kernel, if it lies in no file.
+    generated: the kernel, if it has no file.
 
-    Raises DeclarationError where a column stands in two places.
+    Raises DeclarationError if a column is named twice.
     """
 
     name: str
@@ -165,14 +167,14 @@ class Algorithm:
         words = [c.name for c in self.constants] + [c.name for c in self.capacities] + [s.name for s in self.scratch]
         for word in words:
             if words.count(word) > 1:
-                raise DeclarationError(f"{self.name} has two parameters of the name {word}")
+                raise DeclarationError(f"{self.name} has two parameters named {word}")
         for launch in self.launches:
             if not 1 <= launch.block_size <= MAX_BLOCK_SIZE:
                 raise DeclarationError(
-                    f"{self.name}: blocks of {launch.block_size} threads, 1 to {MAX_BLOCK_SIZE} are possible"
+                    f"{self.name}: blocks of {launch.block_size} threads, 1 to {MAX_BLOCK_SIZE} are allowed"
                 )
         if self.large_events is not None and self.grid != Grid.EVENTS:
-            raise DeclarationError(f"{self.name}: only a kernel over events can take large ones apart")
+            raise DeclarationError(f"{self.name}: only a kernel over events can have a launch for large events")
 
     @classmethod
     def beside(
@@ -190,9 +192,9 @@ class Algorithm:
         large_events: LargeEvents | None = None,
         prefix: str | None = None,
     ) -> Self:
-        """The algorithm of the module `file`, whose kernel lies beside it in a .cuh file of the same name.
+        """The algorithm of the module `file`; its kernel is in a .cuh file of the same name beside it.
 
-        Its name is `<prefix>_<module>`; the prefix is the folder's name if none is given, and left out if empty.
+        Its name is `<prefix>_<module>`. The default prefix is the folder's name; an empty prefix is omitted.
         """
         source = Path(file).resolve().with_suffix(".cuh")
         prefix = source.parent.name if prefix is None else prefix
@@ -212,7 +214,7 @@ class Algorithm:
 
     @property
     def launches(self) -> tuple[EventSizes, ...]:
-        """How a GPU runs the kernel: once for all events, or once for small and once for large ones."""
+        """Launches of the kernel on a GPU: one for all events, or one for small and one for large events."""
         if self.large_events is None:
             return (EventSizes(self.block_size),)
         limit = self.large_events.min_size
@@ -228,7 +230,7 @@ class Algorithm:
 
     @property
     def cpu_form(self) -> Path | None:
-        """Another form of the kernel for the CPU, where there is one: `X_cpu.h` beside `X.cuh`."""
+        """The CPU form of the kernel, if it exists: `X_cpu.h` beside `X.cuh`."""
         form = self.source.with_name(f"{self.source.stem}_cpu.h")
         return form if self.generated is None and form.is_file() else None
 
@@ -247,8 +249,8 @@ class Algorithm:
 
     @property
     def offset_columns(self) -> tuple[Column, ...]:
-        """Offsets of the collections whose columns the kernel uses, and the size by which it takes events apart, as far
-        as they are not named."""
+        """The columns that the kernel reads implicitly: offsets of its collections, and the size that selects large
+        events."""
         named = {*self.named_reads, *self.updates, *self.writes}
         offsets: dict[Column, None] = {}
         if self.large_events is not None and self.large_events.size not in named:
@@ -261,12 +263,12 @@ class Algorithm:
 
     @property
     def all_reads(self) -> tuple[Column, ...]:
-        """Every column that must have been written before: the batch header, what is named, and offsets."""
+        """Every column that must be written before: the batch header, the named columns, and offsets."""
         return tuple(dict.fromkeys((batch_header, *self.named_reads, *self.offset_columns)))
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Every column that the kernel touches, scratch included."""
+        """Every column that the kernel accesses, scratch included."""
         return (*self.all_reads, *self.updates, *self.writes, *self.scratch_columns)
 
     def with_constants(self, values: Mapping[str, float | int]) -> Self:
@@ -296,13 +298,13 @@ class AlgorithmSequence:
             names.add(algorithm.name)
             for column in (*algorithm.all_reads, *algorithm.updates):
                 if column.name not in known and not column.role & (Role.INPUT | Role.CONSTANT):
-                    raise DeclarationError(f"{algorithm.name} reads {column.name}, which no algorithm before it writes")
+                    raise DeclarationError(f"{algorithm.name} reads {column.name}, which no earlier algorithm writes")
                 if known.setdefault(column.name, column) is not column:
                     raise DeclarationError(f"{column.name} is declared twice; {algorithm.name} uses the second one")
             for column in (*algorithm.writes, *algorithm.scratch_columns):
                 if column.name in known:
                     by = writer.get(column.name, "the host")
-                    raise DeclarationError(f"{algorithm.name} writes {column.name}, which {by} has written")
+                    raise DeclarationError(f"{algorithm.name} writes {column.name}, which {by} already writes")
                 known[column.name] = column
                 writer[column.name] = algorithm.name
         object.__setattr__(self, "columns", tuple(known.values()))
@@ -311,7 +313,7 @@ class AlgorithmSequence:
         return iter(self.algorithms)
 
     def column(self, name: str) -> Column:
-        """The column of this name. Raises DeclarationError, with the names that are alike."""
+        """The column of this name. Raises DeclarationError, with similar names."""
         for column in self.columns:
             if column.name == name:
                 return column

@@ -1,6 +1,6 @@
-"""Writes the C++ headers that follow from the declarations of a chain, or says which differ from them.
+"""Writes the C++ headers of the declarations of a chain, or lists the headers that differ.
 
-A package of another experiment writes those of its own chain, before its first build:
+A package of another experiment writes the headers of its own chain before its first build:
 
     python -m hltnode.processing.framework.device_headers [--check] MODULE:ATTRIBUTE
 
@@ -23,8 +23,8 @@ from hltnode.processing.framework.collections import DeclarationError
 class DeviceHeaders:
     """Headers on disk compared with the declarations of some chains.
 
-    missing: text of headers that are not there or differ. forgotten: those below the folders of the chains that none of
-    the chains declares. foreign: headers that differ and lie outside of the folders that may be written.
+    missing: text of headers that are absent or differ. forgotten: headers below the folders of the chains that no chain
+    declares. foreign: headers that differ and lie outside the writable folders.
     """
 
     missing: dict[Path, str]
@@ -35,13 +35,13 @@ class DeviceHeaders:
     def of(cls, chains: Sequence[Chain], writable: Sequence[Path]) -> "DeviceHeaders":
         """Compare; `writable`: the folders whose headers may be written.
 
-        Raises DeclarationError where two chains declare one header in two ways.
+        Raises DeclarationError if two chains declare one header differently.
         """
         declared: dict[Path, str] = {}
         for chain in chains:
             for path, text in chain.headers.items():
                 if declared.setdefault(path, text) != text:
-                    raise DeclarationError(f"{path}: chain {chain.name} declares it otherwise than another chain")
+                    raise DeclarationError(f"{path}: chain {chain.name} and another chain declare it differently")
         differing = {path: text for path, text in declared.items() if not path.is_file() or path.read_text() != text}
         missing = {
             path: text for path, text in differing.items() if any(path.is_relative_to(folder) for folder in writable)
@@ -50,13 +50,13 @@ class DeviceHeaders:
         return cls(missing, tuple(sorted(known - set(declared))), tuple(sorted(set(differing) - set(missing))))
 
     def report(self) -> int:
-        """Print what differs; 1 if anything does."""
+        """Print the headers that differ; returns 1 if there are any."""
         for path in (*sorted(self.missing), *self.forgotten, *self.foreign):
             print(f"{_shown(path)}: differs from the declarations; write the device headers again")
         return 1 if self.missing or self.forgotten or self.foreign else 0
 
     def write(self) -> int:
-        """Write and remove headers; 1 if one differs that may not be written."""
+        """Write and remove headers; returns 1 if a header differs that may not be written."""
         for path, text in sorted(self.missing.items()):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
@@ -70,7 +70,7 @@ class DeviceHeaders:
 
 
 def _shown(path: Path) -> str:
-    """Relative to the working directory where it lies below it."""
+    """The path, relative to the working directory if it lies below it."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
@@ -86,7 +86,7 @@ def main() -> int:
     except (ImportError, AttributeError) as error:
         parser.error(f"{arguments.chain} cannot be loaded: {error}")
     if not isinstance(chain, Chain):
-        parser.error(f"{arguments.chain} is no Chain")
+        parser.error(f"{arguments.chain} is not a Chain")
     headers = DeviceHeaders.of([chain], [chain.source.parent])
     return headers.report() if arguments.check else headers.write()
 

@@ -1,8 +1,8 @@
-"""The engine: a sequence of algorithms on a back end, and the workspaces that batches go through.
+"""The engine: a sequence of algorithms on a back end, and the workspaces of batches.
 
-A workspace owns everything that one batch needs, allocated once: pinned input, device input, arena, pinned output, the
-parameter blocks of the kernels and a queue with the captured sequence. Nothing is allocated per batch. Where columns
-lie, and which of them share memory, is planned by memory_plan.py.
+A workspace owns all resources of one batch, allocated once: pinned input, device input, arena, pinned output, the
+parameter blocks of the kernels and a queue with the captured sequence. A batch allocates nothing. memory_plan.py plans
+the places of columns and the memory that they share.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,8 +60,8 @@ class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
     accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, bits of Engine.flags;
-    selected: u32, shape (events, words), what lines selected in accepted events, the rows of others mean nothing; no
-    words for a chain that does not say it. counts: u32 each, as the chain names them.
+    selected: u32, shape (events, words), the selected candidates of accepted events; other rows are undefined; no words
+    if the chain has none. counts: u32 per event, by the names of the chain.
     """
 
     accepted: NDArray[np.uint8]
@@ -71,7 +71,7 @@ class BatchOutput:
     counts: Mapping[str, NDArray[np.uint32]]
 
     def copy(self) -> Self:
-        """A copy that stays valid; `selected` is 0 in events that are not accepted."""
+        """A copy that stays valid; `selected` is 0 for events that are not accepted."""
         selected = np.zeros(self.selected.shape, np.uint32)
         rows = np.flatnonzero(self.accepted)
         selected[rows] = self.selected[rows]
@@ -82,10 +82,10 @@ class BatchOutput:
 class Engine:
     """A chain, its constants and the limits of a batch, on one back end.
 
-    retain: names of columns that Workspace.fetch shall find, or "all"; others share memory with one another.
+    retain: names of columns for Workspace.fetch, or "all"; other columns share memory.
 
     Raises DeclarationError if generated headers are out of date or for a column that does not exist, ValueError for a
-    constant of the wrong size, BackendError where memory is short.
+    constant of the wrong size, BackendError if memory is short.
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class Engine:
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.histograms = tuple(histograms)
-        """What Workspace.take_histogram_counts counts, one behind the other."""
+        """The histograms of Workspace.take_histogram_counts, in order."""
         self.flags = chain.flag_table
         """Names and kinds of the bits of BatchOutput.flags."""
         self.subdetectors = chain.readout.subdetectors
         """Names of the sub-detectors, by the top five bits of their source ids."""
         self.selected_words = 0 if chain.selected is None else chain.selected.width
-        """Words of each event in BatchOutput.selected."""
+        """Number of words of each event in BatchOutput.selected."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in self.plan.constants:
@@ -140,15 +140,15 @@ class Engine:
 
     @property
     def memory(self) -> SlotMemory:
-        """What a workspace takes."""
+        """Memory of one workspace."""
         return self.plan.memory
 
     def require_memory(self, workspaces: int) -> None:
-        """Raises BackendError, with the largest batch that would fit, if `workspaces` of them cannot be allocated."""
+        """Raises BackendError, with the largest batch that would fit, if `workspaces` workspaces do not fit."""
         require_memory(self.backend, self.plan, workspaces)
 
     def create_workspace(self) -> "Workspace":
-        """Allocate what one batch needs."""
+        """Allocate the workspace of one batch."""
         return Workspace(self.backend, self.chain, self._constants, self.plan, self._sources)
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Engine:
 
 
 class Workspace:
-    """What one batch needs. Fill `input_data`, then seal(), submit(), poll() or wait(), read `output`."""
+    """Resources of one batch. Fill `input_data`, then seal(), submit(), poll() or wait(), read `output`."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Workspace:
     ) -> None:
         self._backend = backend
         self._sources = sources
-        """Of generated kernels, by the name of the algorithm."""
+        """Sources of generated kernels, by the name of the algorithm."""
         self._chain = chain
         sequence = chain.sequence
         self._plan = plan
@@ -211,7 +211,7 @@ class Workspace:
         return self._mirrors[column.name].host.view(column.dtype)
 
     def _event_tables(self) -> EventTables | None:
-        """None where no algorithm places fragments."""
+        """None if no algorithm places fragments."""
         columns = (event_rows, mep_rows, mfp_rows, fragment_rows)
         if any(column.name not in self._memory for column in columns):
             return None
@@ -221,7 +221,7 @@ class Workspace:
         return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]
 
     def _launches(self, algorithm: Algorithm) -> Iterator[Launch]:
-        """Large events apart where a block has many threads."""
+        """Separate launches for large events if a block has many threads."""
         alone = (EventSizes(algorithm.block_size),)
         for events in alone if self._backend.fuses_events else algorithm.launches:
             yield self._launch(algorithm, events)
@@ -268,11 +268,11 @@ class Workspace:
 
     @property
     def n_events(self) -> int:
-        """Events of the sealed batch."""
+        """Number of events of the sealed batch."""
         return int(self._tables.header["n_events"][0])
 
     def seal(self, meps: Sequence[MepInBatch]) -> None:
-        """Write the tables for the MEPs whose MFPs lie in `input_data`. Raises ValueError above the limits."""
+        """Write the tables for the MEPs in `input_data`. Raises ValueError above the limits."""
         self._tables.fill(meps, self.input_data)
         ends = [int(mep.places[:, 1:].sum(axis=1).max(initial=0)) for mep in meps]
         self._input_used = max(ends, default=0)
@@ -280,7 +280,7 @@ class Workspace:
     def submit(self, ended: Callable[[], None] | None = None) -> None:
         """Start the sealed batch; returns at once. Raises BackendError.
 
-        `ended` is called in a thread of the back end when the batch is done or has failed, which `poll` tells.
+        A thread of the back end calls `ended` when the batch is done or failed; `poll` gives the result.
         """
         self.queue.submit(self._uploads(), self._downloads(), ended)
 
@@ -305,8 +305,10 @@ class Workspace:
         return [*of_events, *((mirror, mirror.host.nbytes) for mirror in self._accumulated.values())]
 
     def poll(self) -> bool:
-        """Whether the batch is done. Raises BackendError if the back end failed on it, DeviceLostError if it can run
-        none any more."""
+        """True if the batch is done.
+
+        Raises BackendError if the back end failed, DeviceLostError if it can run no further batch.
+        """
         return self.queue.poll()
 
     def wait(self) -> None:
@@ -315,26 +317,26 @@ class Workspace:
 
     @property
     def sequence(self) -> AlgorithmSequence:
-        """What runs."""
+        """The sequence that runs."""
         return self._chain.sequence
 
     @property
     def timings(self) -> Timings:
-        """Seconds of the last batch in transfer to the device, kernels and transfer back."""
+        """Times of the last batch in s: transfer to the device, kernels, transfer back."""
         return self.queue.timings
 
     @property
     def progress(self) -> int:
-        """Steps of its batches that the back end has done, as of the last poll; only rises."""
+        """Number of finished steps of its batches at the last poll; it only rises."""
         return self.queue.progress
 
     @property
     def output(self) -> BatchOutput:
-        """Results of the last batch. Raises ValueError for a chain that decides nothing."""
+        """Results of the last batch. Raises ValueError for a chain without decisions."""
         n = self.n_events
         chain = self._chain
         if chain.accepted is None or chain.lines is None:
-            raise ValueError(f"chain {chain.name} decides nothing")
+            raise ValueError(f"chain {chain.name} makes no decisions")
         return BatchOutput(
             accepted=self._host(chain.accepted)[:n],
             lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
@@ -344,8 +346,10 @@ class Workspace:
         )
 
     def take_histogram_counts(self) -> NDArray[np.uint32]:
-        """What the batches since the last call have added to the counters of the histograms, u32 each; to be asked for
-        while no batch runs. Between two calls none may be added 2^32 times."""
+        """The histogram counts of the batches since the last call, u32 each.
+
+        Call it while no batch runs, and before any counter increases by 2^32.
+        """
         if histogram_counts not in self._accumulated:
             return self._taken.copy()
         counters = self._accumulated[histogram_counts].host.view(np.uint32)
@@ -368,7 +372,7 @@ class Workspace:
     def fetch(self, name: str, count: int | None = None) -> NDArray[Any]:
         """Copy a column of the device, or its first `count` elements, to a new host array.
 
-        For validation and tests: it waits for the device. Raises ValueError for a column whose memory others share.
+        For validation and tests: it waits for the device. Raises ValueError for a column with shared memory.
         """
         if name not in self._columns:
             self._chain.sequence.column(name)
@@ -381,7 +385,7 @@ class Workspace:
         return self._backend.read(self._memory[column.name], nbytes).view(column.dtype)
 
     def first(self, collection: Collection) -> NDArray[np.int64]:
-        """i64[n_events], where the part of each event begins in the columns of a collection."""
+        """i64[n_events], start of the part of each event in the columns of a collection."""
         if collection.placement is None:
             raise ValueError(f"{collection.name} has no part per event")
         offsets = collection.placement.offsets

@@ -1,4 +1,4 @@
-"""Entry points of installed packages, each found by its name: two packages cannot offer the same one."""
+"""Entry points of installed packages by name: two packages must not offer the same name."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -6,9 +6,9 @@ from importlib.metadata import EntryPoint, entry_points
 def entry_point(group: str, name: str, what: str) -> EntryPoint:
     """The entry point of a group that one installed package offers under a name.
 
-    what: what the group offers, for the errors, such as "chain".
+    what: noun for the errors, such as "chain".
 
-    Raises ValueError: no package offers the name, which lists the names there are; or several packages do.
+    Raises ValueError, with the installed names, if no package or several packages offer the name.
     """
     found = find_entry_point(group, name, what)
     if found is None:
@@ -18,12 +18,12 @@ def entry_point(group: str, name: str, what: str) -> EntryPoint:
 
 
 def find_entry_point(group: str, name: str, what: str) -> EntryPoint | None:
-    """The same, or None if no package offers the name.
+    """The entry point, or None if no package offers the name.
 
     Raises ValueError, which names the packages, if several offer it: Python would silently take the first one on its
     path.
     """
-    # A package that is found twice on the path is one package: it offers the same object.
+    # A package that appears twice on the path is one package: it offers the same object.
     packages = {(_package(point), point.value): point for point in entry_points(group=group, name=name)}
     if len(packages) > 1:
         offers = ", ".join(f"{package} ({value})" for package, value in sorted(packages))

@@ -1,7 +1,7 @@
-"""Files of events as blocks of a fixed number of events, across the borders of files: what a feeder packs.
+"""Files of events as blocks of a fixed number of events, across file boundaries, for feeders.
 
-Uncompressed MDF records, also of files packed by gzip, are found in compiled code and cost no Python each; other files
-are read event by event (event_files.py) and their events written as such records.
+Compiled code finds uncompressed MDF records, also in gzip files, without Python per record. Other files are read event
+by event (event_files.py), and their events written as such records.
 """
 
 import gzip
@@ -26,8 +26,7 @@ _READ_BYTES = 8 << 20
 def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: bool) -> Iterator[EventBlock]:
     """The events of several files, n_events at a time; the last block may have fewer.
 
-    A block is valid until the next one is asked for.
-    Raises EventFileError, which names the file and the place.
+    A block is valid until the next one is requested. Raises EventFileError, which names the file and the place.
     """
     blocks = _Blocks(n_events, verify_checksum)
     for path in paths:
@@ -48,7 +47,7 @@ def read_whole(paths: Iterable[Path], *, verify_checksum: bool) -> EventBlock | 
 
 
 def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
-    """The events of several blocks, one or more, in one."""
+    """One block with the events of one or more blocks."""
     if len(blocks) == 1:
         return blocks[0]
     offsets = np.cumsum([0, *(len(block.data) for block in blocks)], dtype=np.uint64)
@@ -60,7 +59,7 @@ def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
 
 
 def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Iterator[EventBlock]:
-    """Events that are in memory, as often as there are passes, n_events at a time; the last block may have fewer."""
+    """Blocks of n_events from events in memory, for a number of passes; the last block may have fewer."""
     waiting = np.empty(0, np.intp)
     for _ in passes:
         waiting = np.concatenate((waiting, np.arange(len(whole))))
@@ -72,7 +71,7 @@ def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Ite
 
 
 def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[EventBlock]:
-    """The same of events that are made on the spot."""
+    """The same for generated events."""
     blocks = _Blocks(n_events, verify_checksum=False)
     for banks in events:
         yield from blocks.of_event(banks)
@@ -80,7 +79,7 @@ def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[Eve
 
 
 class _Blocks:
-    """MDF records in a buffer that is used again: those that are found, and the bytes behind them."""
+    """MDF records in a reused buffer: the found records, and the bytes after them."""
 
     def __init__(self, n_events: int, verify_checksum: bool) -> None:
         self._n_events = n_events
@@ -90,9 +89,9 @@ class _Blocks:
         self._begins: list[int] = []
         self._ends: list[int] = []
         self._origin = 0
-        """Where the first byte of the present file lies, or would lie."""
+        """Buffer offset of the first byte of the current file, which may have left the buffer."""
         self.n_of_file = 0
-        """Whole records that were found in the present file."""
+        """Number of whole records found in the current file."""
 
     def of_file(self, path: Path) -> Iterator[EventBlock]:
         refuse_pipe(path)
@@ -120,7 +119,7 @@ class _Blocks:
     def _of_mdf(self, file: io.FileIO | gzip.GzipFile) -> Iterator[EventBlock]:
         self._origin = self._filled
         self.n_of_file = 0
-        # Of a gzip file piece by piece: where it is cut off, all that is before the cut is there.
+        # Read a gzip file in pieces: if it is truncated, all events before the cut are found.
         read = file.readinto1 if isinstance(file, gzip.GzipFile) else file.readinto
         while True:
             self._make_room(_READ_BYTES)
@@ -138,7 +137,7 @@ class _Blocks:
 
     @property
     def _rest_at(self) -> int:
-        """Where the records end that are found."""
+        """End of the found records."""
         return self._ends[-1] if self._ends else 0
 
     @property
@@ -157,7 +156,7 @@ class _Blocks:
             self._buffer = larger
 
     def _find(self) -> Iterator[EventBlock]:
-        """Find the records that are whole; yields the blocks that are full."""
+        """Find whole records; yields full blocks."""
         while self._rest_at < self._filled:
             n_wanted = self._n_events - len(self._begins)
             begins, ends, is_cut_off = find_events(self._bytes, self._rest_at, n_wanted, self._verify)

@@ -1,5 +1,4 @@
-"""Files of events: MDF, Run-3 MEP and 2019 MEP, told apart by their first bytes and read through a memory map; MDF also
-packed by gzip."""
+"""Files of events: MDF (plain or gzip), Run-3 MEP and 2019 MEP, recognised by their first bytes, memory-mapped."""
 
 import gzip
 import mmap
@@ -18,17 +17,17 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_UNPACKED_RECORD = 64 << 20
-"""Bytes of a record of a gzip file, which may be far larger than its file."""
+"""Maximum size of a record of a gzip file in bytes; it may be much larger than the file."""
 
 
 class EventFileError(RuntimeError):
-    """A file that cannot be read; the message names it and says what is wrong where."""
+    """A file cannot be read; the message gives its name, the fault and the place."""
 
 
 def read_events(path: Path, begin: int = 0) -> Iterator[list[RawBank]]:
     """The raw banks of each event of one file; payloads are views of the mapped file.
 
-    begin: the byte where an MDF record or a Run-3 MEP begins, 0 for other files.
+    begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files.
 
     Raises EventFileError.
     """
@@ -41,8 +40,10 @@ def read_events(path: Path, begin: int = 0) -> Iterator[list[RawBank]]:
 
 
 def event_counts(path: Path) -> Iterator[tuple[int, int]]:
-    """Where the parts of a file begin, in bytes, and how many events each one has: MDF records, of which only the sizes
-    are read, and Run-3 MEPs; any other file is one part. Raises EventFileError."""
+    """The start in bytes and the number of events of each part of a file.
+
+    Parts are MDF records (only sizes are read) and Run-3 MEPs; any other file is one part. Raises EventFileError.
+    """
     content = _mapped(path)
     try:
         if _is_gzip(content):
@@ -64,10 +65,12 @@ def event_counts(path: Path) -> Iterator[tuple[int, int]]:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raise EventFileError for a path that can be opened and is no file: to open a pipe waits for its writer,
-    and files are mapped or read more than once."""
+    """Raise EventFileError if the path is not a regular file.
+
+    Opening a pipe would wait for a writer, and files are mapped or read more than once.
+    """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise EventFileError(f"{path}: is neither a file nor a folder: write its events to a file first")
+        raise EventFileError(f"{path}: neither a file nor a folder: write its events to a file first")
 
 
 def _mapped(path: Path) -> memoryview:
@@ -90,7 +93,7 @@ def _is_run3_mep(content: memoryview) -> bool:
 
 
 def read_meps(path: Path) -> Iterator[Mep]:
-    """The Run-3 MEPs of a file, each in memory of its own: nothing depends on the file once a MEP is there.
+    """The Run-3 MEPs of a file, each a copy in memory that does not depend on the file.
 
     Raises EventFileError.
     """
@@ -113,23 +116,23 @@ def read_meps(path: Path) -> Iterator[Mep]:
 
 
 def read_all_events(paths: Iterable[Path]) -> Iterator[list[RawBank]]:
-    """The events of several files, one after the other. Raises EventFileError."""
+    """The events of several files, in order. Raises EventFileError."""
     for path in paths:
         yield from read_events(path)
 
 
 def _unpacked_events(path: Path) -> Iterator[list[RawBank]]:
-    """Those of a MDF file packed by gzip, each in memory of its own."""
+    """The events of a gzip-compressed MDF file, each in its own memory."""
     at = 0
     try:
         with gzip.open(path) as file:
             while head := file.read(GENERIC_HEADER.size):
                 where = f"MDF record at byte {at} of the unpacked file"
                 if not is_mdf(head):
-                    raise MdfError(RejectReason.MALFORMED, f"{where}: only MDF is read as gzip")
+                    raise MdfError(RejectReason.MALFORMED, f"{where}: a gzip file must contain MDF")
                 size = struct.unpack_from("<I", head)[0]
                 if size > MAX_UNPACKED_RECORD:
-                    raise MdfError(RejectReason.BAD_SIZE, f"{where}: {size} bytes are more than a record may have")
+                    raise MdfError(RejectReason.BAD_SIZE, f"{where}: {size} bytes exceed the limit of a record")
                 record = head + file.read(max(size - len(head), 0))
                 try:
                     yield next(iter_records(record)).banks()

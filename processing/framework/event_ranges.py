@@ -1,4 +1,4 @@
-"""Files of events in ranges that are read one by one, in any order and on any machine that has the files."""
+"""Ranges of events in files, readable in any order and on any machine that has the files."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,36 +11,38 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """Some events of one file: `n_events` from the one that is `skip` events behind byte `begin`."""
+    """Some events of one file: `n_events` events after skipping `skip` events from byte `begin`."""
 
     path: Path
     file_bytes: int
-    """Size of the file where it was divided."""
+    """Size of the file at the time of the division."""
     begin: int
     skip: int
     n_events: int
 
     def read(self) -> Iterator[list[RawBank]]:
-        """The raw banks of each event. Raises EventFileError, also where the file is another one."""
+        """The raw banks of each event. Raises EventFileError, also if the file has changed."""
         try:
             size = self.path.stat().st_size
         except OSError as error:
             raise EventFileError(f"{self.path}: {error.strerror}") from error
         if size != self.file_bytes:
-            raise EventFileError(f"{self.path}: has {size} bytes, but {self.file_bytes} where it was divided")
+            raise EventFileError(
+                f"{self.path}: the file has {size} bytes, but had {self.file_bytes} when it was divided"
+            )
         yield from islice(read_events(self.path, self.begin), self.skip, self.skip + self.n_events)
 
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """Consecutive events of a sample, the first of which has the number `first`; they may be in several files."""
+    """Consecutive events of a sample from number `first` on; they may be in several files."""
 
     first: int
     parts: tuple[FilePart, ...]
 
     @property
     def n_events(self) -> int:
-        """How many there are."""
+        """Number of events."""
         return sum(part.n_events for part in self.parts)
 
     def read(self) -> Iterator[list[RawBank]]:
@@ -50,7 +52,7 @@ class EventRange:
 
 
 def event_ranges(paths: Sequence[Path], events_per_range: int) -> Iterator[EventRange]:
-    """The events of some files, in order, in ranges of `events_per_range`, the last of which may have fewer.
+    """The events of some files, in order, in ranges of `events_per_range`; the last range may have fewer.
 
     Raises EventFileError.
     """
@@ -67,7 +69,7 @@ def event_ranges(paths: Sequence[Path], events_per_range: int) -> Iterator[Event
 
 
 def _parts(paths: Sequence[Path], events_per_range: int) -> Iterator[FilePart]:
-    """The files in parts that end at the end of a file or of a range."""
+    """Parts of the files; each ends at the end of a file or of a range."""
     free = events_per_range
     for path in paths:
         file_bytes = path.stat().st_size if path.exists() else 0

@@ -1,6 +1,6 @@
-"""Why an event was flagged: the bits of its flag word. The framework has flags of its own; a chain declares more.
+"""Flags of an event: the bits of its flag word. The framework defines some flags; a chain declares more.
 
-A flag that tells of an error keeps the event in the error stream.
+An error flag sends the event to the error stream.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from enum import IntFlag, StrEnum, unique
 
 
 class EventFlag(IntFlag):
-    """Bits of the flag word that mean the same in every chain, in both languages and on the wire."""
+    """Bits of the flag word with the same meaning in every chain, in both languages and on the wire."""
 
     BANK_ERROR = 1
     """A bank could not be decoded."""
@@ -19,7 +19,7 @@ class EventFlag(IntFlag):
     """The fragment of at least one readout source was missing."""
     ODIN_ERROR = 8
     """The ODIN bank is missing or could not be decoded."""
-    # ODIN is no detector: its bank has the event's own numbers, which every chain and the outputs share.
+    # ODIN is not a detector: its bank has the numbers of the event, which every chain and the outputs use.
     BACKEND_ERROR = 16
     """The back end failed on the batch of this event; the event carries no decision of a line."""
     NOT_PROCESSED = 64
@@ -37,7 +37,7 @@ _NO_ERROR = EventFlag.INCOMPLETE | EventFlag.CANDIDATES_LEFT_OUT
 
 @unique
 class FlagKind(StrEnum):
-    """What a flag of a chain means for an event that carries it alone."""
+    """Effect of a chain's flag on an event without other flags."""
 
     ERROR = "error"
     """The event goes to the error stream."""
@@ -45,7 +45,7 @@ class FlagKind(StrEnum):
     """The selection removed the event before the reconstruction. It is counted and no reason to keep the event; the
     luminosity summary says that it did not pass the global event cut."""
     NOTE = "note"
-    """The event is counted and goes where the lines send it."""
+    """The event is counted; only the lines decide on it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,17 @@ class ChainFlag:
 
     @property
     def mask(self) -> int:
-        """The flag word with this flag alone."""
+        """The flag word with only this flag."""
         return 1 << self.bit
 
 
 class FlagTable:
     """All flags of a chain: those of the framework and its own.
 
-    masks: the flag word of each one by its name, in the order of the bits; errors: the bits that send an event to the
-    error stream, unknown ones included; cuts: the bits of events that a cut removed.
+    masks: flag word of each flag by name, in bit order; errors: bits that send an event to the error stream, unknown
+    bits included; cuts: bits of events that a cut removed.
 
-    Raises ValueError where two flags share a bit or a name.
+    Raises ValueError if two flags share a bit or a name.
     """
 
     def __init__(self, of_chain: Sequence[ChainFlag] = ()) -> None:
@@ -89,7 +89,7 @@ class FlagTable:
         names = [flag.name for flag in of_chain]
         for what, values in (("bit", bits), ("name", names)):
             if len(set(values)) < len(values):
-                raise ValueError(f"flags {', '.join(names)}: two have the same {what}")
+                raise ValueError(f"flags {', '.join(names)}: two flags have the same {what}")
         masks = {str(flag.name).lower(): int(flag) for flag in EventFlag} | {flag.name: flag.mask for flag in of_chain}
         self.masks = dict(sorted(masks.items(), key=lambda item: item[1]))
         no_errors = sum(flag.mask for flag in of_chain if flag.kind is not FlagKind.ERROR)

@@ -1,4 +1,4 @@
-"""Files of events that belong to another chain: none of their sources is one that the chain reads."""
+"""Detects files of events of another chain: the chain reads none of their sources."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -10,11 +10,11 @@ from hltnode.protocol.raw_data.source_id import subdetector_of
 
 
 def require_sources(path: Path, chain: Chain) -> None:
-    """Check that a file has a bank of a source that the chain reads.
+    """Check that a file has a bank from a source that the chain reads.
 
-    The first such bank ends the search: a file of the chain costs one event.
+    The first such bank ends the search, so a file of the chain costs one event.
 
-    Raises EventFileError, which names the file, the sub-detectors of its sources, and those that the chain reads.
+    Raises EventFileError with the file, the sub-detectors of its sources, and the sub-detectors that the chain reads.
     """
     sources: set[int] = set()
     for banks in read_events(path):
@@ -25,12 +25,12 @@ def require_sources(path: Path, chain: Chain) -> None:
             sources.add(bank.source_id if source is None else source)
     raise EventFileError(
         f"{path}: chain {chain.name} reads none of its {len(sources)} sources, "
-        f"which are of the sub-detectors {_listed(map(subdetector_of, sources))}; "
+        f"which belong to the sub-detectors {_listed(map(subdetector_of, sources))}; "
         f"the chain reads the sub-detectors {_listed(chain.subdetectors)}"
     )
 
 
 def _listed(subdetectors: Iterable[int]) -> str:
-    """Their numbers, with the names that a chain gives to its own."""
+    """The numbers of sub-detectors, with the names that the chain gives them."""
     texts = (f"{int(it)} ({it.name})" if isinstance(it, Enum) else str(it) for it in sorted(set(subdetectors)))
     return ", ".join(texts) or "(none)"

@@ -1,8 +1,8 @@
-"""Where the kernel sources of a chain lie, and a digest by which a build of them is known.
+"""The kernel sources of a chain, and a digest that identifies a build of them.
 
 The build runs this file with a bare Python (add_chain in cmake/hltnode-config.cmake), so it imports nothing of hltnode:
 
-    python kernel_sources.py HEADER FOLDER...    prints the digest, then each file that it covers, one a line
+    python kernel_sources.py HEADER FOLDER...    prints the digest, then its files, one per line
 """
 
 import hashlib
@@ -15,21 +15,21 @@ from pathlib import Path
 
 BACKENDS = Path(__file__).resolve().parent / "backends"
 LIBRARY_SOURCES = (BACKENDS / "cpu_kernels.cpp", BACKENDS / "cpu_library.cpp")
-"""The C++ files around the kernels of every chain."""
+"""The C++ files that every kernel library contains."""
 
 _INCLUDE = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 class MissingSourceError(OSError):
-    """A kernel source that cannot be read, or an include of a file that is in no folder; the message names both."""
+    """A kernel source is not readable, or an included file is in no folder; the message names both."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSources:
     """The kernels of one chain.
 
-    header: the generated list of its kernels, as it is included.
-    folders: where includes start.
+    header: include path of the generated list of its kernels.
+    folders: the include folders.
     library: the compiled kernels for the CPU, as the name of an importable module or the path of a shared library.
     """
 
@@ -38,7 +38,7 @@ class KernelSources:
     library: str
 
     def digest(self, source: str = "") -> str:
-        """SHA-256 of the files that make the library, and of those that the generated `source` includes.
+        """SHA-256 of the files of the library, and of those that the generated `source` includes.
 
         Raises MissingSourceError.
         """
@@ -47,7 +47,7 @@ class KernelSources:
 
 @dataclass(frozen=True, slots=True, order=True)
 class SourceFile:
-    """A file of kernels. name: the path below an include folder, which stays when a package is installed elsewhere."""
+    """A kernel file. name: the path below an include folder, which does not depend on the place of the installation."""
 
     name: str
     path: str
@@ -57,8 +57,8 @@ class SourceFile:
 def included_files(header: str, folders: Sequence[Path], source: str = "") -> list[SourceFile]:
     """The files that `header`, LIBRARY_SOURCES and the text `source` include, themselves included, ordered by name.
 
-    Conditions are not evaluated: a file counts also where an `#if` leaves it out, because another back end or another
-    instruction set includes it. Raises MissingSourceError.
+    Conditions are not evaluated: a file counts even if an `#if` excludes it, because another back end or instruction
+    set includes it. Raises MissingSourceError.
     """
     roots = [str(folder.resolve()) for folder in folders]
     found: dict[str, SourceFile] = {}
@@ -92,7 +92,7 @@ def _includes(content: bytes) -> list[str]:
 
 
 def _find(name: str, includer: str, folders: Sequence[str]) -> str:
-    """The file that an include means: that of the first folder that has one."""
+    """The included file, from the first folder that has it."""
     for folder in folders:
         path = os.path.normpath(f"{folder}/{name}")
         if os.path.isfile(path):

@@ -1,4 +1,4 @@
-"""Whether what a plan asks for is free, before anything is allocated; and the largest batch that would fit."""
+"""Checks the free memory against a plan before the allocation, and finds the largest batch that fits."""
 
 from dataclasses import replace
 
@@ -7,19 +7,19 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan, plan_memory
 
 _FRACTIONS = 4096
-"""The largest batch is found in steps of this part of the one that does not fit."""
+"""Step of the search for the largest batch, as a fraction of the batch that does not fit."""
 
 FEWEST_SLOTS = 2
-"""One fills while the other computes."""
+"""Minimum number of slots: one fills while the other computes."""
 
 MARGIN = 0.9
-"""Of the free memory, what a suggestion uses: the process itself needs some."""
+"""Fraction of the free memory that a suggestion uses; the process needs the rest."""
 
 
 def require_memory(backend: Backend, plan: MemoryPlan, slots: int) -> None:
-    """Compare what `slots` slots need with the memory that is free; constants lie in theirs already.
+    """Compare the memory of `slots` slots with the free memory; constants are already allocated.
 
-    Raises BackendError with both numbers, and with the number of slots and the batch that would fit.
+    Raises BackendError with both numbers, and with a number of slots and a batch that would fit.
     """
     free = backend.free_bytes()
     needed = plan.total_bytes(slots, backend.threads)
@@ -28,7 +28,7 @@ def require_memory(backend: Backend, plan: MemoryPlan, slots: int) -> None:
     limits = plan.limits
     message = (
         f"{_slots(slots)} of {limits.input_bytes} bytes and {limits.events} events need {_size(needed)} on the back "
-        f"end {backend.name} ({_size(plan.slot_bytes)} a slot), {_size(free)} are free"
+        f"end {backend.name} ({_size(plan.slot_bytes)} per slot), {_size(free)} are free"
     )
     advice: list[str] = []
     usable = int(MARGIN * free)
@@ -42,7 +42,7 @@ def require_memory(backend: Backend, plan: MemoryPlan, slots: int) -> None:
 
 
 def largest_batch(backend: Backend, plan: MemoryPlan, slots: int, free: int) -> BatchLimits | None:
-    """The largest fraction of the plan's batch with which `slots` slots fit in `free` bytes; None if none does."""
+    """The largest fraction of the plan's batch so that `slots` slots fit in `free` bytes; None if none fits."""
     best = None
     low, high = 1, _FRACTIONS - 1
     while low <= high:

@@ -1,11 +1,11 @@
-"""Where every column of a sequence lies: what shares memory, and how many bytes a slot takes. Allocates nothing.
+"""Memory plan of a sequence: place of every column, shared memory, bytes per slot. Allocates nothing.
 
 On a device all events of a batch are in one algorithm at a time. Columns share the arena of a workspace by liveness:
-memory is free again behind the last algorithm that reads it.
+memory becomes free after the last algorithm that reads it.
 
-Where events are fused (the CPU: a thread takes an event through algorithms that follow one another), a column that is
-used inside one fused stage only is memory of the worker thread: one block per thread holds the part of one event, at
-the same addresses for each event, so that it stays in the caches.
+The CPU fuses events: a thread runs consecutive algorithms on one event. A column that only one fused stage uses is in
+the memory of the worker thread: one block per thread holds the part of one event, at the same addresses for each event,
+so it stays in the caches.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +20,12 @@ from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequenc
 from hltnode.processing.framework.limits import BatchLimits
 
 ARENA_ALIGNMENT = 256
-"""Bytes; what CUDA's own allocator gives."""
+"""Alignment in bytes; equal to that of CUDA's allocator."""
 CACHE_LINE = 64
 THREAD_ALIGNMENT = CACHE_LINE
-"""Bytes; a cache line."""
+"""Alignment in bytes; a cache line."""
 TAIL = 64
-"""Bytes behind the last column: kernels may read, not use, a vector beyond the last object."""
+"""Bytes after the last column: kernels may read, but not use, a vector beyond the last object."""
 
 Retain = Iterable[str] | Literal["all"]
 
@@ -49,7 +49,7 @@ class Area:
     nbytes: int
 
     def region(self, name: str) -> Region | None:
-        """The region of a column, None if it lies elsewhere."""
+        """The region of a column, None if it is elsewhere."""
         return next((region for region in self.regions if region.column.name == name), None)
 
     def alive(self, step: int) -> tuple[Region, ...]:
@@ -59,9 +59,9 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class SlotMemory:
-    """Bytes of one slot: on the device, pinned on the host for transfer, and of each worker thread.
+    """Bytes of one slot: on the device, pinned on the host for transfer, and per worker thread.
 
-    On the CPU, where host and device are one, what is transferred counts as pinned alone.
+    On the CPU, host and device are the same; transferred columns count only as pinned.
     """
 
     device: int
@@ -72,11 +72,11 @@ class SlotMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryPlan:
-    """Where the columns of a sequence lie.
+    """Places of the columns of a sequence.
 
-    mirrors: columns that are transferred, each in memory of its own. accumulated: counters, which are transferred
-    whole; on a CPU each thread has its own. arena: what kernels alone use, one block per
-    workspace. thread: one block per worker thread. stages: the algorithms of each step of the arena.
+    mirrors: transferred columns, each in its own memory. accumulated: counters, which are transferred as a whole; on a
+    CPU each thread has its own. arena: columns that only kernels use, one block per workspace. thread: one block per
+    worker thread. stages: the algorithms of each step of the arena.
     """
 
     sequence: AlgorithmSequence
@@ -92,17 +92,17 @@ class MemoryPlan:
 
     @property
     def mirror_bytes(self) -> int:
-        """Bytes of all columns that are transferred."""
+        """Bytes of all transferred columns."""
         mirrors = sum(column.nbytes(self.limits) for column in self.mirrors)
         return mirrors + sum(self.copy_bytes(column) for column in self.accumulated)
 
     def copy_bytes(self, column: Column) -> int:
-        """Bytes of one copy of accumulated counters: whole cache lines, so that no two threads write to the same."""
+        """Bytes of one copy of accumulated counters: whole cache lines, so that no two threads write to one line."""
         return -(-column.nbytes(self.limits) // CACHE_LINE) * CACHE_LINE
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of one slot where the kernels run; threads have theirs besides."""
+        """Bytes of one slot on the device, without the memory of threads."""
         return self.arena.nbytes + self.mirror_bytes
 
     @property
@@ -122,13 +122,13 @@ class MemoryPlan:
 
     @property
     def readable(self) -> frozenset[str]:
-        """Names of the columns that still have their content when a batch is done."""
+        """Names of the columns with valid content after a batch."""
         kept = {column.name for column in (*self.mirrors, *self.constants)}
         return frozenset(kept | self.retained)
 
     @cached_property
     def bytes_by_algorithm(self) -> Mapping[str, int]:
-        """Bytes of the arena that are in use while an algorithm runs, in the order of the sequence."""
+        """Bytes of the arena in use during each algorithm, in the order of the sequence."""
         return {
             algorithm.name: sum(region.nbytes for region in self.arena.alive(step))
             for step, stage in enumerate(self.stages)
@@ -137,7 +137,7 @@ class MemoryPlan:
 
     @property
     def peak(self) -> tuple[str, tuple[Region, ...]]:
-        """The algorithm at which most of the arena is in use, and the regions that are; the first of several."""
+        """The first algorithm with the maximum use of the arena, and its used regions."""
         steps = {algorithm.name: step for step, stage in enumerate(self.stages) for algorithm in stage}
         name = max(self.bytes_by_algorithm, key=lambda algorithm: self.bytes_by_algorithm[algorithm])
         return name, self.arena.alive(steps[name])
@@ -153,8 +153,8 @@ def plan_memory(
     """Plan the memory of a sequence.
 
     retain: names of columns that must keep their content until the batch is done, or "all".
-    fuse_events: whether the back end takes an event through several algorithms before the next one.
-    Raises DeclarationError for a name in `retain` that the sequence does not have.
+    fuse_events: whether the back end runs several algorithms on one event before the next event. Raises
+    DeclarationError for a name in `retain` that the sequence does not have.
     """
     columns = dict.fromkeys((*BATCH_INPUTS, *sequence.columns))
     names = [column.name for column in columns] if retain == "all" else list(retain)
@@ -195,7 +195,7 @@ def plan_memory(
 
 
 def thread_placement(column: Column) -> Placement:
-    """Where the part of each event begins in a column that may be memory of a thread, counted in elements."""
+    """Start of the part of each event, in elements, in a column that may be thread memory."""
     if column.of_event:
         return Placement.fixed(column.width)
     assert column.collection is not None
@@ -215,7 +215,7 @@ def thread_bytes(column: Column, limits: BatchLimits) -> int:
 
 
 def _stages(sequence: AlgorithmSequence, *, fuse_events: bool) -> tuple[tuple[Algorithm, ...], ...]:
-    """The algorithms by steps: those in one step run at the same time on different events."""
+    """The algorithms by steps: algorithms of one step run at the same time on different events."""
     if not fuse_events:
         return tuple((algorithm,) for algorithm in sequence)
     stages: list[tuple[Algorithm, ...]] = []
@@ -236,7 +236,7 @@ def _users(sequence: AlgorithmSequence) -> dict[Column, list[Algorithm]]:
 def _belongs_to_thread(
     column: Column, users: Mapping[Column, Sequence[Algorithm]], stage_of: Mapping[str, int]
 ) -> bool:
-    """Whether a column is used in one fused stage only, by parts of events whose place is known before the stage."""
+    """True if only one fused stage uses a column, and the place of each event's part is known before the stage."""
     stages = {stage_of[algorithm.name] for algorithm in users[column]}
     if len(stages) != 1 or users[column][0].grid is not Grid.EVENTS:
         return False
@@ -252,8 +252,8 @@ def _belongs_to_thread(
 
 
 def _share(regions: Sequence[Region], alignment: int) -> Area:
-    """Lay regions so that none overlaps another that is in use at the same step, largest first, each in the smallest
-    gap that holds it."""
+    """Place regions so that none overlaps another one in use at the same step: largest first, each in the smallest gap
+    that fits."""
     placed: list[Region] = []
     offset_of: dict[Column, int] = {}
     for region in sorted(regions, key=lambda region: (-region.nbytes, region.first, region.column.name)):
@@ -266,7 +266,7 @@ def _share(regions: Sequence[Region], alignment: int) -> Area:
 
 
 def _best_gap(others: Sequence[Region], nbytes: int, alignment: int) -> int:
-    """Offset of the smallest gap between `others` that holds `nbytes`, or behind them."""
+    """Offset of the smallest gap between `others` that fits `nbytes`, or the offset after them."""
     best: tuple[int, int] | None = None
     end = 0
     for other in sorted(others, key=lambda region: region.offset):

@@ -1,6 +1,6 @@
-"""Events through an engine without sockets: what `hltnode process` and `hltnode validate` run on.
+"""Runs events through an engine without sockets, for `hltnode process` and `hltnode validate`.
 
-Events are written as MFPs, exactly as a feeder would send them, so that the kernels read the same bytes as in the node.
+Events are encoded as MFPs like those of a feeder, so kernels read the same bytes as in the node.
 """
 
 from collections import deque
@@ -22,12 +22,12 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import subdetector_of
 
 WORKSPACES = 3
-"""One fills, one computes, one is read out."""
+"""Number of workspaces: one fills, one computes, one is read out."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedMep:
-    """The MFPs of some events, laid out for one copy into a workspace."""
+    """The MFPs of some events, arranged for one copy into a workspace."""
 
     events: Sequence[Sequence[RawBank]]
     data: NDArray[np.uint8]
@@ -41,7 +41,7 @@ class EncodedMep:
 
 @dataclass(frozen=True, slots=True)
 class CompletedBatch:
-    """MEPs whose results stand in `workspace` until the next batch is asked for."""
+    """MEPs with results in `workspace`, valid until the next batch is requested."""
 
     meps: Sequence[EncodedMep]
     workspace: Workspace
@@ -50,9 +50,9 @@ class CompletedBatch:
 def encode_mep(
     chain: Chain, events: Sequence[Sequence[RawBank]], first_event_id: int = 0, encoding: str = AUTO
 ) -> EncodedMep:
-    """Write the banks that a chain reads of some events as the MFPs of one MEP.
+    """Write those banks of some events that a chain reads as the MFPs of one MEP.
 
-    Raises MfpError where they do not fit together.
+    Raises MfpError if the banks are inconsistent.
     """
     read = [[bank for bank in banks if _is_read(chain, bank)] for banks in events]
     mfps = chain.readout.mfps_of_events(read, first_event_id, encoding)
@@ -80,8 +80,11 @@ def encode_meps(
     max_bytes: int | None = None,
     first_event_id: int = 0,
 ) -> Iterator[EncodedMep]:
-    """Write a stream of events as MEPs of `events_per_mep` events; the last may hold fewer, and so do those of events
-    that would have more than `max_bytes` together, or banks of several versions. An event alone may have more bytes."""
+    """Write a stream of events as MEPs of `events_per_mep` events.
+
+    A MEP has fewer events at the end, above `max_bytes`, or for banks of several versions. A single event may have more
+    bytes.
+    """
     iterator = iter(events)
     first = first_event_id
     while of_mep := list(islice(iterator, events_per_mep)):
@@ -92,7 +95,7 @@ def encode_meps(
 def _encode_in_parts(
     chain: Chain, events: Sequence[Sequence[RawBank]], first: int, encoding: str, max_bytes: int | None
 ) -> Iterator[EncodedMep]:
-    """The events as one MEP, or as halves for as long as they have too many bytes or do not go together."""
+    """The events as one MEP, or split in halves while they have too many bytes or are inconsistent."""
     try:
         mep = encode_mep(chain, events, first, encoding)
         if max_bytes is None or mep.data.nbytes <= max_bytes or len(events) == 1:
@@ -107,7 +110,7 @@ def _encode_in_parts(
 
 
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:
-    """Gather MEPs into batches that fit in the limits. Raises ValueError for a MEP that fits in none."""
+    """Gather MEPs into batches within the limits. Raises ValueError for a MEP above the limits."""
     batch: list[EncodedMep] = []
     events = rows = nbytes = 0
     for mep in meps:
@@ -134,7 +137,10 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
 
 
 class OfflineRunner:
-    """Runs MEPs through an engine, filling one workspace while another computes. Raises BackendError without memory."""
+    """Runs MEPs through an engine; fills one workspace while another computes.
+
+    Raises BackendError if memory is short.
+    """
 
     def __init__(self, engine: Engine, workspaces: int = WORKSPACES) -> None:
         self.engine = engine
@@ -142,7 +148,7 @@ class OfflineRunner:
         self.workspaces = [engine.create_workspace() for _ in range(workspaces)]
 
     def warm_up(self, meps: Sequence[EncodedMep]) -> None:
-        """Run some MEPs through every workspace, so that all memory has been touched. Raises BackendError."""
+        """Run some MEPs through every workspace, so that all memory is mapped. Raises BackendError."""
         first = next(batches_of(meps, self.engine.limits))
         with self._waits_at_its_end():
             for workspace in self.workspaces:
@@ -151,13 +157,13 @@ class OfflineRunner:
                 workspace.wait()
 
     def take_histogram_counts(self) -> NDArray[np.uint64]:
-        """What was added to the counters of the histograms since the last call; while no batch runs."""
+        """The histogram counts since the last call. Call it while no batch runs."""
         taken = [workspace.take_histogram_counts() for workspace in self.workspaces]
         total: NDArray[np.uint64] = np.sum(taken, axis=0, dtype=np.uint64)
         return total
 
     def run(self, meps: Iterable[EncodedMep]) -> Iterator[CompletedBatch]:
-        """Run MEPs in order. Each result is valid until the next is asked for. Raises BackendError."""
+        """Run MEPs in order. Each result is valid until the next one is requested. Raises BackendError."""
         with self._waits_at_its_end():
             free = deque(self.workspaces)
             running: deque[CompletedBatch] = deque()
@@ -178,7 +184,7 @@ class OfflineRunner:
 
     @contextmanager
     def _waits_at_its_end(self) -> Iterator[None]:
-        """However a run ends, by Ctrl-C too: the memory of a workspace must not be freed while a batch is in it."""
+        """Wait for running batches at every end of a run, also after Ctrl-C: a batch must not lose its memory."""
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""HTML pages from templates; all text that is put into them is escaped."""
+"""HTML pages from templates; all inserted text is escaped."""
 
 from functools import cache
 from pathlib import Path
@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
 def render(template: str, *folders: Path, **values: object) -> str:
-    """The page from a template, which is looked for in `folders` one after the other, with `values`."""
+    """The page from a template with `values`; the template is searched in `folders`, in order."""
     return _environment(folders).get_template(template).render(values)
 
 

@@ -1,4 +1,4 @@
-"""How the raw banks of an experiment are read out: from events to the MFPs that its readout sources send."""
+"""Readout rules of an experiment: from raw banks to the MFPs of its readout sources."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -7,16 +7,16 @@ from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 AUTO = "auto"
-"""The encoding that the events suggest."""
+"""Choose the encoding from the events."""
 _RESERVED_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
 
 
 class Readout(Protocol):
-    """The rules of one experiment. Events may hold the same hits in several encodings, of which one is read."""
+    """The rules of one experiment. Events may hold the same hits in several encodings; one encoding is read."""
 
     @property
     def encodings(self) -> tuple[str, ...]:
-        """The encodings that a user may ask for, AUTO included."""
+        """The encodings that a user may choose, AUTO included."""
 
     @property
     def subdetectors(self) -> Mapping[int, str]:
@@ -41,13 +41,13 @@ class Readout(Protocol):
         """
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
-        """The encoding that is read from events with banks of these types if none is asked for."""
+        """The default encoding for events with banks of these types."""
 
     def reads(self, bank_type: int, encoding: str) -> bool:
-        """Whether banks of this type are read with an encoding."""
+        """True if an encoding includes banks of this type."""
 
     def source_of(self, bank: RawBank) -> int | None:
-        """The id of the source that reads a bank out, None if no readout board writes such a bank."""
+        """The source id of a bank, None if no readout board writes such a bank."""
 
     def mfps_of_events(
         self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
@@ -71,7 +71,7 @@ def subdetector_name(readout: Readout, subdetector: int) -> str:
 
 
 def check_encoding(readout: Readout, encoding: str) -> str:
-    """The encoding, if there is one of this name. Raises ValueError, which names those that there are."""
+    """Check the name of an encoding. Raises ValueError, which lists the encodings."""
     if encoding not in readout.encodings:
-        raise ValueError(f"no encoding named {encoding!r}: expected {', '.join(readout.encodings)}")
+        raise ValueError(f"unknown encoding {encoding!r}: expected {', '.join(readout.encodings)}")
     return encoding

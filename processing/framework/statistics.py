@@ -1,4 +1,4 @@
-"""Errors of counted rates."""
+"""Statistical errors of counted rates."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ ONE_SIGMA = 1.0
 def wilson_interval(
     passed: ArrayLike, total: ArrayLike, z: float = ONE_SIGMA
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lower and upper end of the Wilson score interval of passed / total; nan where total is 0.
+    """Lower and upper end of the Wilson score interval of passed / total; nan if total is 0.
 
     z = 1 gives 68.3 % confidence. E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209.
     """
@@ -19,5 +19,5 @@ def wilson_interval(
     rate = k / safe
     centre = (rate + z**2 / (2 * safe)) / (1 + z**2 / safe)
     half = z / (1 + z**2 / safe) * np.sqrt(np.maximum(rate * (1 - rate), 0) / safe + z**2 / (4 * safe**2))
-    # The interval must include the rate in spite of rounding.
+    # The interval must include the rate despite rounding.
     return np.clip(centre - half, 0, rate), np.clip(centre + half, rate, 1)

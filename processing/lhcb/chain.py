@@ -1,4 +1,4 @@
-"""HLT1, the chain of LHCb: its sequences of algorithms, and what they read and deliver."""
+"""HLT1, the chain of LHCb: its sequences of algorithms, their input and output."""
 
 from pathlib import Path
 
@@ -84,8 +84,8 @@ from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import Constants, Sequence, TriggerChain
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 
-# Algorithms over single events stand together, so that the CPU takes an event through all of them at once. The global
-# event cut comes first, so that an event that it removes costs nothing further.
+# Algorithms over single events are grouped, so that the CPU takes an event through all of them at once. The global
+# event cut comes first, so that an event that it rejects costs no further time.
 VELO_SIZES = (estimate_input_size, cluster_limit, velo_hit_offsets)
 UT_SIZES = (ut_estimate_input_size, ut_hit_offsets)
 SCIFI_SIZES = (scifi_hit_offsets,)
@@ -128,11 +128,11 @@ _SIMD = {
     filter_three_hit_tracks: filter_three_hit_tracks.with_constants({"max_chi2": 17.0}),
 }
 VELO_SIMD_SEQUENCE = AlgorithmSequence(tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE))
-"""The same with the search that was made for vector registers."""
+"""The VELO chain with the search for vector registers."""
 
 
 def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
-    """Everything around the tracking that makes long tracks of VELO tracks, UT and SciFi hits."""
+    """The sequence with the given long tracking, which makes long tracks from VELO tracks, UT and SciFi hits."""
     ut_sizes, ut_hits = (UT_SIZES, (ut_decode_banks,)) if with_ut else ((no_ut_hits,), ())
     check = missing_detectors if with_ut else missing_detectors.with_constants({"ut": 0})
     return AlgorithmSequence(
@@ -176,11 +176,11 @@ SEQUENCES = {
         counts=_LONG_COUNTS,
     ),
 }
-"""What a trigger configuration may choose from."""
+"""The sequences that a trigger configuration may choose from."""
 
 
 def geometry_constants(velo: VeloGeometry) -> Constants:
-    """The constants of the VELO chain that come from the geometry."""
+    """The constants of the VELO chain from the geometry."""
     return {velo_geometry.name: np.frombuffer(velo.to_bytes(), dtype=np.uint8)}
 
 

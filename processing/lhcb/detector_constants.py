@@ -1,4 +1,4 @@
-"""The constants of the sequences that come from the detector: geometry files of a folder, or the built-in detector."""
+"""The detector constants of the sequences: from the geometry files of a folder, or of the built-in detector."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -62,7 +62,7 @@ def _fields_of_interest(directory: Directory) -> FieldsOfInterest:
 
 
 def _parameters(directory: Directory) -> LongTrackParameters:
-    """Those of the built-in field if the folder has none of its own; they are the same for both polarities."""
+    """Returns those of the built-in field if the folder has none; they are the same for both polarities."""
     polarity = _magnet(directory).polarity
     if directory is None or not (directory / PARAMETERS_FILE).exists():
         return replace(LongTrackParameters.builtin(), polarity=polarity)
@@ -76,7 +76,7 @@ def _parameters(directory: Directory) -> LongTrackParameters:
 
 
 def _ghost_network(directory: Directory) -> GhostNetwork:
-    """That of the built-in detector if the folder has none of its own."""
+    """Returns that of the built-in detector if the folder has none."""
     if directory is None or not (directory / GHOST_NETWORK_FILE).exists():
         return GhostNetwork.builtin()
     return GhostNetwork.load(directory)
@@ -99,4 +99,4 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),
 }
-"""By column; each raises GeometryError, which names the file, if that is missing or wrong."""
+"""By column. Each raises GeometryError, which names the file, if the file is missing or invalid."""

@@ -1,4 +1,4 @@
-"""The readout of LHCb as chains and feeders use it."""
+"""The readout of LHCb, for chains and feeders."""
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
@@ -11,7 +11,7 @@ from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id
 
-# The particles of a simulated event fill one bank of 64 KiB and seldom a second one.
+# The particles of a simulated event fill one bank of 64 KiB, rarely two.
 _TRUTH_BANKS = 3
 
 
@@ -25,12 +25,12 @@ class LhcbReadout:
     types_not_read_out = NOT_READ_OUT
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
-        """More banks of true particles than the first events have."""
+        """Banks of true particles that later events may have, in addition to those of the first events."""
         first = source_id(SubDetector.TDET, 0)
         return {first + number: first for number in range(1, _TRUTH_BANKS)} if first in sources else {}
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
-        """Retina clusters where there are any, else super-pixels."""
+        """Retina clusters if there are any, otherwise super-pixels."""
         return velo_encoding(bank_types)
 
     def reads(self, bank_type: int, encoding: str) -> bool:
@@ -49,7 +49,7 @@ class LhcbReadout:
 
 
 def version_sizes(detector: str, versions: type[IntEnum]) -> dict[str, int]:
-    """Sizes for kernels: `<detector>_version_<name>` for each bank version that is read."""
+    """Constants for kernels: `<detector>_version_<name>` for each supported bank version."""
     return {f"{detector}_version_{version.name.lower()}": int(version) for version in versions}
 
 

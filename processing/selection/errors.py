@@ -1,4 +1,4 @@
-"""What is wrong with a trigger configuration or with one of its lines."""
+"""Errors of a trigger configuration, its lines and histograms."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,14 +10,14 @@ _TEXT.maxstring = _TEXT.maxother = 60
 
 
 def shown(name: object) -> str:
-    """A name as messages show it: as it is if it is short and one word, else quoted and shortened."""
+    """A name for a message: unchanged if it is one short word, else quoted and shortened."""
     if isinstance(name, str) and name.isidentifier() and len(name) <= _TEXT.maxstring:
         return name
     return _TEXT.repr(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The names that one which is not known may stand for, as the end of a message."""
+    """The known names that resemble an unknown one, as the end of a message."""
     names = list(known)
     if near := get_close_matches(name, names, n=3):
         return f"the nearest are {', '.join(near)}"
@@ -26,12 +26,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 class TriggerConfigError(ValueError):
-    """A trigger configuration that cannot be used; the message names the key."""
+    """The trigger configuration is invalid; the message names the key."""
 
 
 class HistogramError(TriggerConfigError):
-    """A histogram that cannot be filled; the message names it, what is wrong, and the source position."""
+    """A histogram is invalid; the message gives its name, the fault and the source position."""
 
 
 class LineError(TriggerConfigError):
-    """A selection line that cannot be used; the message names the line, what is wrong, and the source position."""
+    """A selection line is invalid; the message gives its name, the fault and the source position."""

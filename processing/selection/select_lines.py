@@ -1,5 +1,4 @@
-"""select_lines: all lines and histograms of a configuration, the decision on each event, and what the lines selected in
-accepted events. Its kernel is generated."""
+"""select_lines: a generated kernel of all lines and histograms that decides and writes selected candidates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +29,7 @@ from hltnode.processing.selection.reports.selected import selected
 
 NAME = "select_lines"
 MAX_OPERATIONS = 500_000
-"""Different operations of all lines and histograms together."""
+"""Maximum number of distinct operations of all lines and histograms."""
 
 
 def select_lines(
@@ -39,19 +38,21 @@ def select_lines(
     reports: Reports,
     histograms: Sequence[RecordedHistogram] = (),
 ) -> Algorithm:
-    """The algorithm that decides on every event by some lines, says what they selected in accepted ones, and fills
+    """The algorithm that decides on every event by lines, writes their candidates in accepted events, and fills
     histograms.
 
-    event_words: the numbers by which scalers know an event.
+    event_words: numbers that identify an event for scalers.
 
-    Raises TriggerConfigError for lines and histograms that are too large together.
+    Raises TriggerConfigError if lines and histograms together have too many operations.
     """
     check_histograms(histograms)
     words = tuple(word.node for word in event_words)
     filled = [node for histogram in histograms for node in (histogram.condition, histogram.value)]
     n_operations = len(postorder([*(line.condition for line in lines), *filled]))
     if n_operations > MAX_OPERATIONS:
-        raise TriggerConfigError(f"lines and histograms: {n_operations} operations, at most {MAX_OPERATIONS} possible")
+        raise TriggerConfigError(
+            f"lines and histograms: {n_operations} operations, at most {MAX_OPERATIONS} are allowed"
+        )
     reported = ReportedLines(lines, reports)
     algorithm = Algorithm(
         name=NAME,
@@ -108,7 +109,7 @@ def columns_read(
     reported: ReportedLines,
     histograms: Sequence[RecordedHistogram],
 ) -> tuple[Column, ...]:
-    """The columns that lines, reports and histograms read, each once: those of one collection together."""
+    """The distinct columns that lines, reports and histograms read, grouped by collection."""
     columns = columns_of(tuple(event_words))
     of_lines = (column for line in lines for column in line.columns)
     of_histograms = (column for histogram in histograms for column in histogram.columns)

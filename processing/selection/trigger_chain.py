@@ -1,4 +1,4 @@
-"""A chain that a node can run: it decides, with lines and constants that a trigger configuration may change."""
+"""A chain that a node can run: it decides by lines and constants that a trigger configuration may change."""
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
@@ -35,15 +35,15 @@ from hltnode.processing.selection.select_lines import select_lines
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ENTRY_POINTS = "hltnode.chains"
-"""The group of entry points under which installed packages offer chains."""
+"""Entry point group of installed packages that offer chains."""
 
 Constants = Mapping[str, NDArray[np.uint8]]
-"""The content of constant columns by their names."""
+"""Content of constant columns by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
-    """One of the sequences that a chain offers: its algorithms, and what of a Chain depends on them."""
+    """One sequence of a chain: its algorithms, and the parts of a Chain that depend on them."""
 
     algorithms: AlgorithmSequence
     subdetectors: frozenset[int]
@@ -52,22 +52,21 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerChain(Chain):
-    """A chain with selection lines. Its sequences make the inputs of lines. Their algorithm is added
-    when an engine is made.
+    """A chain with selection lines. Its sequences make the inputs of lines; an engine appends the lines.
 
-    event_words: the numbers by which scalers know an event.
-    sequences: those that a trigger configuration may choose, by name; what runs is one of them (`with_sequence`).
-    default_sequence: the name of the one that runs if none is chosen; empty if there is nothing to choose from.
-    menu: its line types, and the lines that run by default.
-    geometry: what reads each constant column of the detector, by its name, from a folder of files or as built in
-    (None). Raises ValueError, which names the file.
-    routing: which lines set which routing bits.
-    histograms: those that are filled whatever the lines are, where the sequence makes their quantities.
-    reported: what is said of selected objects, parts in front of what is made of them.
-    inputs: what lines may select, by the names under which files of lines import it.
-    display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may stand
-    above the chain, which does not import it.
-    former_names: what TCK documents of earlier versions call this chain.
+    event_words: numbers that identify an event for scalers.
+    sequences: the selectable sequences by name; one of them runs (`with_sequence`).
+    default_sequence: name of the sequence that runs by default; empty if there is no choice.
+    menu: its line types and default lines.
+    geometry: readers of the constant columns of the detector by name, from a folder of files, or built-in values for
+    None. They raise ValueError, which names the file.
+    routing: routing bits of lines.
+    histograms: histograms that are filled with any lines, if the sequence makes their quantities.
+    reported: report contents of selected objects, parts before their wholes.
+    inputs: inputs of lines by the names that line files import.
+    display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
+    layer above the chain, which does not import it.
+    former_names: names of this chain in TCK documents of earlier versions.
     """
 
     event_words: tuple[Expression, ...]
@@ -84,7 +83,7 @@ class TriggerChain(Chain):
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
-        """A chain of several sequences, whose kernels are in one library."""
+        """A chain of several sequences with their kernels in one library."""
         default = sequences[default_sequence]
         return cls(
             sequence=default.algorithms,
@@ -97,13 +96,13 @@ class TriggerChain(Chain):
         )
 
     def picture_maker(self, geometry: Constants, trigger: TriggerConfig) -> Callable[[SequenceOf[RawBank]], str]:
-        """What makes an SVG of the raw banks of an event, of a chain with `display`. Raises BackendError."""
+        """The function that draws the raw banks of an event as SVG, for a chain with `display`. Raises BackendError."""
         made: Callable[[SequenceOf[RawBank]], str]
         made = import_module(self.display).picture_maker(self, geometry, trigger)
         return made
 
     def with_sequence(self, name: str | None) -> Self:
-        """The chain that runs one of its sequences, None: the default one. Raises TriggerConfigError."""
+        """The chain with one of its sequences; None: the default. Raises TriggerConfigError."""
         if name is None:
             return self
         if name not in self.sequences:
@@ -116,12 +115,14 @@ class TriggerChain(Chain):
 
     @property
     def reports(self) -> Reports:
-        """What the sequence can say of the objects of collections."""
+        """The report contents that the sequence can make, by collection."""
         return reports_of(self.reported, (*BATCH_INPUTS, *self.sequence.columns))
 
     def load_geometry(self, directory: Path | None) -> Constants:
-        """The constants of the detector that the sequence reads, from a folder of files or as built in (None). Raises
-        ValueError, which names the file."""
+        """The detector constants that the sequence reads, from a folder of files, or built-in values for None.
+
+        Raises ValueError, which names the file.
+        """
         if directory is not None and not self.geometry:
             raise ValueError(f"{directory}: chain {self.name} has no geometry")
         needed = {column.name for column in self.sequence.columns}
@@ -130,7 +131,7 @@ class TriggerChain(Chain):
     def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
         """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
-        sequence: the name of the sequence that runs instead of the configured one.
+        sequence: name of the sequence to run instead of the configured one.
 
         Raises TriggerConfigError.
         """
@@ -150,7 +151,7 @@ class TriggerChain(Chain):
     def trigger_of(self, document: TckDocument) -> TriggerConfig:
         """The trigger configuration that a document describes; it has the same TCK. Raises TriggerConfigError."""
         if self.renamed(document).chain != self.name:
-            raise TriggerConfigError(f"TCK 0x{document.tck:08X} is one of chain {document.chain!r}, not {self.name!r}")
+            raise TriggerConfigError(f"TCK 0x{document.tck:08X} belongs to chain {document.chain!r}, not {self.name!r}")
         sequence = self.with_sequence(document.sequence or None).sequence
         reader = Reader((*BATCH_INPUTS, *sequence.columns))
         return TriggerConfig.from_content(document.content, sequence, document.sequence or None, reader)
@@ -166,7 +167,7 @@ class TriggerChain(Chain):
         return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
-        """Lines of the menu that the sequence of a configuration cannot run, and why."""
+        """Lines of the menu that the sequence of a configuration cannot run, with the reason."""
         chain = self.with_sequence(trigger.sequence)
         left_out = {line.name: line for line in self.menu.lines}
         for line in self.menu.of(trigger.sequence):
@@ -180,8 +181,8 @@ class TriggerChain(Chain):
     def with_lines(self, trigger: TriggerConfig) -> Self:
         """The chain that runs a configuration: its sequence with its constants, then its lines.
 
-        Raises TriggerConfigError for constants that the sequence does not have, and for lines that read what it does
-        not make.
+        Raises TriggerConfigError for constants that the sequence does not have, and for lines that read columns that it
+        does not make.
         """
         chain = self.with_sequence(trigger.sequence)
         name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
@@ -206,8 +207,8 @@ class TriggerChain(Chain):
         )
 
     def filled_histograms(self, trigger: TriggerConfig) -> tuple[RecordedHistogram, ...]:
-        """The histograms of a configuration: those of the chain whose quantities its sequence makes, then those of the
-        configuration and of its lines."""
+        """The histograms of a configuration: those of the chain if the sequence makes their quantities, then those of
+        the configuration and of its lines."""
         sequence = self.with_sequence(trigger.sequence).sequence
         declared = (histogram.recorded() for histogram in self.histograms)
         return (
@@ -231,7 +232,7 @@ class TriggerChain(Chain):
 
         retain: columns that Workspace.fetch finds after a batch.
 
-        Raises TriggerConfigError for constants that the sequence does not have, BackendError where memory is short.
+        Raises TriggerConfigError for constants that the sequence does not have, BackendError if memory is short.
         """
         chain = self.with_sequence(trigger.sequence)
         shapes = [histogram.shape for histogram in self.filled_histograms(trigger)]
@@ -249,7 +250,7 @@ class TriggerChain(Chain):
 
 
 def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
-    """Which of the columns that a line reads a sequence does not make; empty if there is none."""
+    """The columns of a line that a sequence does not make, as text; empty if it makes all."""
     have = set(sequence.columns) | set(BATCH_INPUTS)
     missing = [column for column in columns if column not in have]
     return ", ".join(dict.fromkeys(column.name.rpartition(".")[0] for column in missing))
@@ -258,8 +259,8 @@ def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
 def installed_chain(name: str) -> TriggerChain:
     """The chain that an installed package offers under a name, which is the chain's own name.
 
-    Raises ValueError, which names the installed chains, the packages that offer the same name, or what is wrong with
-    this chain.
+    Raises ValueError, which names the installed chains, the packages that offer the same name, or the fault of this
+    chain.
     """
     offered = entry_point(ENTRY_POINTS, name, "chain")
     try:
@@ -267,7 +268,7 @@ def installed_chain(name: str) -> TriggerChain:
     except (ImportError, AttributeError) as error:
         raise ValueError(f"chain {name!r}: {offered.value} cannot be loaded: {error}") from error
     if not isinstance(chain, TriggerChain):
-        raise ValueError(f"chain {name!r}: {offered.value} is no TriggerChain")
+        raise ValueError(f"chain {name!r}: {offered.value} is not a TriggerChain")
     if chain.name != name:
-        raise ValueError(f"chain {name!r}: {offered.value} calls itself {chain.name!r}, expected the same name")
+        raise ValueError(f"chain {name!r}: {offered.value} has the name {chain.name!r}, expected the same name")
     return chain

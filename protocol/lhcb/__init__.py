@@ -1,1 +1,1 @@
-"""What only the detectors of LHCb have."""
+"""Formats of the detectors of LHCb."""

@@ -1,4 +1,4 @@
-"""Bank types of LHCb: those of its detectors, its simulation and its file writers (docs/formats/bank-types.md)."""
+"""Bank types of LHCb: of its detectors, simulation and file writers (docs/formats/bank-types.md)."""
 
 from enum import IntEnum
 
@@ -42,6 +42,6 @@ class LhcbBankType(IntEnum):
 
 
 TRUTH_TYPES = frozenset({LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES})
-"""Banks of the simulation, which no detector has."""
+"""Banks that only the simulation writes."""
 NOT_READ_OUT = TYPES_OF_TRIGGER | {BankType.TAE_HEADER, LhcbBankType.DAQ, LhcbBankType.FILE_ID}
 """Banks written by the trigger or the file writer, never by the readout."""

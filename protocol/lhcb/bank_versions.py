@@ -1,6 +1,6 @@
-"""Raw banks of LHCb by detector: sub-detectors, bank types, versions that are read and versions that are written.
+"""Raw banks of LHCb by detector: sub-detectors, bank types, readable and written versions.
 
-Decoders, kernels, simulation and tests take the numbers from here. docs/formats says what each version holds.
+Decoders, kernels, simulation and tests use these numbers. docs/formats describes each version.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from hltnode.protocol.lhcb.subdetectors import SubDetector
 
 
 class VeloVersion(IntEnum):
-    """Of super-pixels (VP) and of retina clusters (VPRetinaCluster)."""
+    """Versions of banks of super-pixels (VP) and retina clusters (VPRetinaCluster)."""
 
     EIGHTHS = 2
-    """A sensor behind a count; centres of retina clusters in eighths of a pixel."""
+    """A count, then one sensor; centres of retina clusters in eighths of a pixel."""
     QUARTERS = 3
-    """A sensor behind a count; centres of retina clusters in quarters of a pixel."""
+    """A count, then one sensor; centres of retina clusters in quarters of a pixel."""
     SENSOR_PAIRS = 4
     """Two sensors without a count; centres in quarters of a pixel."""
 
 
 class UtVersion(IntEnum):
-    """Of UT banks."""
+    """Versions of UT banks."""
 
     CLUSTERS = 3
     STRIPS = 4
 
 
 class SciFiVersion(IntEnum):
-    """Of FTCluster banks."""
+    """Versions of FTCluster banks."""
 
     ONE_HIT_PER_WORD = 4
     VERSION_5 = 5
-    """Two words can be one cluster; the first piece of a wide one is no hit."""
+    """Two words can be one cluster; the first piece of a wide cluster is not a hit."""
     VERSION_6 = 6
-    """Two words can be one cluster; each piece of a wide one is a hit."""
+    """Two words can be one cluster; each piece of a wide cluster is a hit."""
 
 
 class MuonVersion(IntEnum):
-    """Of Muon banks."""
+    """Versions of Muon banks."""
 
     BATCHES = 2
     """Addresses of digits in four batches."""
@@ -52,9 +52,9 @@ class MuonVersion(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBanks:
-    """Banks of a detector that is read out in two halves.
+    """Banks of a detector with two readout halves.
 
-    `sides`: C, then A. `written`: by bank type the versions that the simulation writes, the default one first.
+    `sides`: C, then A. `written`: versions that the simulation writes, by bank type, the default version first.
     """
 
     sides: tuple[SubDetector, SubDetector]
@@ -63,7 +63,7 @@ class DetectorBanks:
 
     @property
     def read_versions(self) -> tuple[int, ...]:
-        """Of the banks that are read, ascending."""
+        """Readable versions, ascending."""
         return tuple(int(version) for version in self.versions)
 
 

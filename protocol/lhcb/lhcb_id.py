@@ -18,7 +18,7 @@ VP_TYPE = 2
 UT_TYPE = 3
 FT_TYPE = 5
 
-# Detector types in samples from before 2022 (docs/formats/lhcb-id.md), by their type in the 2022 scheme.
+# Detector types of samples from before 2022 (docs/formats/lhcb-id.md), by their type in the 2022 scheme.
 _OLD_TYPES = {VP_TYPE: 8, UT_TYPE: 11, FT_TYPE: 10}
 
 # Bit 22 of every UT channel: the only station type of the upgrade's numbering.
@@ -34,7 +34,8 @@ _COLUMN_SHIFT = np.uint32(8)
 _BYTE = np.uint32(0xFF)
 _CHIP_MASK = np.uint32(0x3)
 _VP_BITS = np.uint32(VP_TYPE << 28)
-# orfy and orfx (bits 26, 27): set if the cluster's centre is not that of its pixel; not part of the pixel's identity.
+# orfy and orfx (bits 26, 27): set if the centre of the cluster is not the centre of its pixel. They do not identify the
+# pixel.
 _ALL_BUT_ORIENTATION = np.uint32(0xFFFF_FFFF ^ (1 << 26 | 1 << 27))
 
 
@@ -45,7 +46,7 @@ def velo_lhcb_id(sensor: Ids, chip: Ids, column: Ids, row: Ids) -> Ids:
 
 
 def velo_channel(lhcb_id: Ids) -> tuple[Ids, Ids, Ids, Ids]:
-    """The pixels of VELO LHCbIDs: sensor, chip, column and row, as velo_lhcb_id takes them."""
+    """The pixels of VELO LHCbIDs: sensor, chip, column and row; the inverse of velo_lhcb_id."""
     return (
         lhcb_id >> _SENSOR_SHIFT & _BYTE,
         lhcb_id >> _CHIP_SHIFT & _CHIP_MASK,
@@ -62,7 +63,8 @@ def detector_type(lhcb_id: Ids) -> Ids:
 def in_2022_scheme(lhcb_id: Ids) -> Ids:
     """The ids of VELO, UT and SciFi hits with the detector types of the 2022 scheme; `lhcb_id` may be of either scheme.
 
-    The channels of VELO and SciFi are the same in both; UT channels were numbered otherwise and cannot be compared.
+    VELO and SciFi channels are the same in both schemes. UT channels had other numbers before 2022 and cannot be
+    compared.
     """
     new_type = np.arange(16, dtype=np.uint32)
     for new, old in _OLD_TYPES.items():
@@ -78,10 +80,10 @@ def without_orientation(lhcb_id: Ids) -> Ids:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UtChannel:
-    """Where a UT strip is; all arrays u32[n].
+    """Positions of UT strips; all arrays u32[n].
 
     `side` 0 (x < 0) or 1; `layer` 0..3; `stave` 0..8 from the beam outwards; `face` 0 or 1; `module` 0..7 from the
-    bottom; `sector` 0 or 1 where two sensors share a module; `strip` 0..511.
+    bottom; `sector` 0 or 1 if two sensors share a module; `strip` 0..511.
     """
 
     side: Ids
@@ -116,10 +118,10 @@ def ut_channel(lhcb_id: Ids) -> UtChannel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SciFiChannel:
-    """Where a SciFi channel is; all arrays u32[n] (docs/formats/lhcb-id.md).
+    """Positions of SciFi channels; all arrays u32[n] (docs/formats/lhcb-id.md).
 
     `station` 1..3; `layer` 0..3 (x, u, v, x); `quarter` 0..3 (0, 1 below, 2, 3 above the beam); `module` 0..5 from the
-    beam outwards; `mat` 0..3; `sipm` 0..3; `channel` 0..127, from 64 on in the second die.
+    beam outwards; `mat` 0..3; `sipm` 0..3; `channel` 0..127; 64 and above are in the second die.
     """
 
     station: Ids

@@ -1,4 +1,4 @@
-"""How the detectors of LHCb are read out: the source ids of simulated banks, and the VELO encoding that is read.
+"""Readout of the detectors of LHCb: source ids of simulated banks, and the choice of the VELO encoding.
 
 Source ids: docs/formats/source-ids.md.
 """
@@ -20,23 +20,23 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Number under the test detector's sub-detector of the truth bank of vertices; the banks of particles are
-# numbered from 0, and an event cannot have that many of them.
+# Number of the truth bank of vertices in the sub-detector of the test detector. The banks of particles are numbered
+# from 0 and never reach this number.
 TRUTH_VERTEX_NUMBER = 1024
 
-# For each VELO encoding, the bank type of the other one, which is skipped: simulated events may hold the same hits in
-# both encodings, with the same source ids.
+# For each VELO encoding the bank type to skip: simulated events may hold the same hits in both encodings, with the same
+# source ids.
 NOT_READ_WITH: dict[VeloEncoding, LhcbBankType] = {
     "retina": LhcbBankType.VP,
     "superpixel": LhcbBankType.VP_RETINA_CLUSTER,
 }
 
-# Sides (C, A) of the sub-detectors that are read out in two halves.
+# Sides (C, A) of the sub-detectors with two readout halves.
 _TWO_SIDED: dict[int, tuple[SubDetector, SubDetector]] = {
     bank_type: detector.sides for detector in DETECTORS for bank_type in detector.written
 }
 _ONE_SIDED: dict[int, SubDetector] = {
-    # Simulated Rich banks have no field for which of the two detectors they belong to.
+    # Simulated Rich banks have no field that selects one of the two detectors.
     LhcbBankType.RICH: SubDetector.RICH1,
     LhcbBankType.ECAL_PACKED: SubDetector.ECAL,
     LhcbBankType.HCAL_PACKED: SubDetector.HCAL,
@@ -48,12 +48,13 @@ _VELO_TYPES = frozenset(VELO.written)
 
 
 def readout_source_id(bank: RawBank) -> int | None:
-    """The Run-3 source id under which a bank is read out, or None if no readout board writes such a bank.
+    """The Run-3 source id of a bank, or None if no readout board writes such a bank.
 
     - ODIN is source 0.
     - A bank whose source id has top bits keeps it.
-    - Simulated banks (no top bits) keep their number.  VELO: odd modules are on side A (x > 0), even ones on side C.
-      UT, SciFi, Muon: odd numbers go to side A, even ones to side C, which spreads the load but is not the cabling.
+    - Simulated banks (no top bits) keep their number. VELO: odd modules are on side A (x > 0), even modules on side C.
+      UT, SciFi, Muon: odd numbers go to side A, even numbers to side C; this spreads the load but differs from the
+      cabling.
     - Truth banks belong to the test detector: particles by their own number, vertices to number 1024.
     - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
     """
@@ -80,7 +81,7 @@ def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> 
 
 
 def velo_encoding(bank_types: Iterable[int]) -> VeloEncoding:
-    """The encoding to read from events with banks of these types: retina clusters where there are any."""
+    """The encoding to read from events with banks of these types: retina clusters if there are any."""
     return "retina" if LhcbBankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
 
 
@@ -89,9 +90,10 @@ def mfps_of_events(
 ) -> dict[int, bytes]:
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
-    Event i of the MEP has the id first_event_id + i.  Banks are grouped by :func:`readout_source_id`; those that no
-    readout board writes are left out.  `velo_banks` picks one VELO encoding; "auto" keeps retina clusters of an event
-    that has any, else super-pixels.  Raises MfpError if a source has two banks in one event or two bank versions.
+    Event i of the MEP has the id first_event_id + i. Banks are grouped by :func:`readout_source_id`; banks that no
+    readout board writes are skipped. `velo_banks` picks one VELO encoding; "auto" keeps the retina clusters of an
+    event, or its super-pixels if it has none. Raises MfpError if a source has two banks in one event or two bank
+    versions.
     """
     if velo_banks == "auto":
         of_events = [velo_encoding(bank.type for bank in banks) for banks in events]

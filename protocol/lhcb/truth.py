@@ -34,7 +34,7 @@ class McParticle:
     """A simulated particle.
 
     `p`, `pt` and `dom_pt` in MeV, `vertex_*` (origin) in mm, `dom_tau` in ns, `phi` in rad; `key` and `mother_key`
-    number particles within the event; `dom_*` belong to the decaying heavy-flavour ancestor (without one: own key,
+    number particles within the event; `dom_*` describe the decaying heavy-flavour ancestor (without one: own key,
     -999999, -1, -1); `n_pvs` is the event's number of primary vertices with at least four tracks; the last three fields
     are the LHCbIDs of the particle's hits.
     """
@@ -81,7 +81,7 @@ class McVertex:
 
 
 def decode_particles(banks: Iterable[RawBank]) -> list[McParticle]:
-    """The particles of an event from its banks, as decode_particle_columns reads them.  Raises TruthError."""
+    """The particles of an event from its banks, read by decode_particle_columns. Raises TruthError."""
     columns = decode_particle_columns(banks)
     fields = {name: columns.values[name].tolist() for name in PARTICLE.names or ()}
     for name in FLAGS:

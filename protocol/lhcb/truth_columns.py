@@ -1,5 +1,4 @@
-"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns; only this module reads or writes the
-bytes."""
+"""Truth banks of particles (type 32, docs/formats/truth-banks.md) as columns; only this module reads or writes them."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import number_of
 
-# Bytes of particle data per bank; the rest goes to the bank with the next number.
+# Maximum bytes of particle data per bank; the rest goes to the bank with the next number.
 CHUNK_SIZE = 63 * 1024
 PARTICLES_VERSION = 2
 _MAX_VERSION = 2
-# From this version on a particle has the fromSignal flag.
+# Since this version a particle has the fromSignal flag.
 _SIGNAL_FLAG_VERSION = 2
 
 FLAGS = ("is_long", "is_down", "has_velo", "has_ut", "has_scifi", "from_b", "from_c", "from_strange", "from_signal")
-# A particle up to its lists of ids; names as in McParticle.
+# Fields of a particle before its lists of ids; names as in McParticle.
 _FIELDS = (
     ("key", "<u4"),
     ("pid", "<i4"),
@@ -48,10 +47,10 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class McParticleColumns:
-    """Simulated particles, one row each: `values` has the fields of McParticle (same units; flags are 0 or 1) but ids.
+    """Simulated particles, one row each: `values` has the fields of McParticle (same units, flags 0 or 1) except ids.
 
-    The LHCbIDs (u32) of all particles follow one another in `velo_ids`, `ut_ids` and `scifi_ids`;
-    `n_velo_ids`, `n_ut_ids` and `n_scifi_ids` (i64) are the numbers of ids of each particle.
+    The LHCbIDs (u32) of all particles are concatenated in `velo_ids`, `ut_ids` and `scifi_ids`; `n_velo_ids`,
+    `n_ut_ids` and `n_scifi_ids` (i64) are the numbers of ids of each particle.
     """
 
     values: NDArray[Any]
@@ -67,7 +66,7 @@ class McParticleColumns:
 
 
 def decode_particle_columns(banks: Iterable[RawBank]) -> McParticleColumns:
-    """The particles of an event from its banks; banks of other types are skipped, none of type 32 gives no particle.
+    """The particles of an event from its banks of type 32, no particle without them; other banks are skipped.
 
     The particle data may be split over banks numbered from 0 in any order.  All bytes must be used.  Raises TruthError.
     """
@@ -83,7 +82,7 @@ def decode_particle_columns(banks: Iterable[RawBank]) -> McParticleColumns:
     if version > _MAX_VERSION or any(part.version != version for part in parts):
         raise TruthError(
             RejectReason.BAD_VERSION,
-            f"MC particles: bank versions {sorted({part.version for part in parts})}, one of 0..{_MAX_VERSION} is read",
+            f"MC particles: versions {sorted({part.version for part in parts})}, one of 0..{_MAX_VERSION} expected",
         )
     data = b"".join(part.payload for part in parts)
     starts, counts = _find_particles(data, _layout(version).itemsize)
@@ -99,9 +98,11 @@ def _layout(version: int) -> np.dtype[Any]:
 
 
 def _find_particles(data: bytes, fixed_size: int) -> tuple[list[int], list[int]]:
-    """Where each particle starts, and the lengths of its three lists, particle after particle."""
+    """The start of each particle, and the lengths of its three lists, particle by particle."""
     if len(data) < _U32.size:
-        raise TruthError(RejectReason.TRUNCATED, f"MC particles: {len(data)} bytes hold no number of particles")
+        raise TruthError(
+            RejectReason.TRUNCATED, f"MC particles: {len(data)} bytes are too few for the number of particles"
+        )
     (n,) = _U32.unpack_from(data)
     starts, counts, at = find_particles(data, _U32.size, n, fixed_size)
     if at < 0:
@@ -156,7 +157,7 @@ def encode_particle_columns(
     n_scifi_ids: NDArray[np.int64] | None = None,
     version: int = PARTICLES_VERSION,
 ) -> list[RawBank]:
-    """The banks (type 32, numbered from 0) of the particles of one event, as encode_particles_of_events writes them."""
+    """The banks (type 32, numbered from 0) of the particles of one event, written by encode_particles_of_events."""
     none, no_ids = np.zeros(len(n_velo_ids), np.int64), np.empty(0, np.uint32)
     lists = [
         (velo_ids, n_velo_ids),
@@ -175,13 +176,13 @@ def encode_particles_of_events(
 ) -> list[list[RawBank]]:
     """The banks (type 32, numbered from 0) of one event or several, of `n_particles` particles each, given as columns.
 
-    `columns` maps fields of McParticle to one value per particle (or one for all); fields left out have McParticle's
-    defaults. `lists` are those of VELO, UT and SciFi: the LHCbIDs of the first particle, then those of the second ...,
-    and how many each particle has. Before version 2 `from_signal` is lost. Raises TruthError if these do not add up, a
-    column is unknown, or a value does not fit.
+    `columns` maps fields of McParticle to one value per particle (or one for all); missing fields get McParticle's
+    defaults. `lists` are those of VELO, UT and SciFi: the LHCbIDs of the first particle, then of the second ..., and
+    the number of ids of each particle. Before version 2 `from_signal` is lost. Raises TruthError if the numbers do not
+    add up, a column is unknown, or a value does not fit.
     """
     if not 0 <= version <= _MAX_VERSION:
-        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are written")
+        raise TruthError(RejectReason.BAD_VERSION, f"MC particles: version {version}, 0..{_MAX_VERSION} are supported")
     n = sum(n_particles)
     for ids, counts in lists:
         if len(counts) != n or int(counts.sum()) != len(ids):
@@ -219,7 +220,7 @@ def encode_particles_of_events(
 
 def _stored(columns: Mapping[str, ArrayLike], n: int, layout: np.dtype[Any]) -> NDArray[Any]:
     if unknown := set(columns) - set(PARTICLE.names or ()):
-        raise TruthError(RejectReason.MALFORMED, f"MC particles: there is no field {sorted(unknown)}")
+        raise TruthError(RejectReason.MALFORMED, f"MC particles: unknown fields {sorted(unknown)}")
     stored = np.zeros(n, dtype=layout)
     for name, values in (_DEFAULTS | dict(columns)).items():
         if name not in (layout.names or ()):
@@ -233,7 +234,7 @@ def _stored(columns: Mapping[str, ArrayLike], n: int, layout: np.dtype[Any]) -> 
 
 
 def join_particle_columns(parts: Sequence[McParticleColumns]) -> McParticleColumns:
-    """The particles of several events, one event after the other (at least one)."""
+    """The particles of several events (at least one), in order."""
     return McParticleColumns(
         *(
             np.concatenate([getattr(part, name) for part in parts])

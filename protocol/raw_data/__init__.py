@@ -1,1 +1,1 @@
-"""The containers of raw data that every detector shares."""
+"""Containers of raw data that all detectors share."""

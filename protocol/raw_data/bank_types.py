@@ -1,13 +1,13 @@
-"""Bank types that a node reserves whatever its chain, and those that are free (docs/formats/bank-types.md)."""
+"""Bank types that a node reserves with any chain, and free bank types (docs/formats/bank-types.md)."""
 
 from enum import IntEnum
 
 NO_BANK = 255
-"""The type of a fragment in an MFP whose event has no bank; the size of the fragment is 0. No bank has this type."""
+"""Fragment type in an MFP if the event has no bank; the size of the fragment is 0. No bank has this type."""
 
 
 class BankType(IntEnum):
-    """Types that a node itself reads, writes or refuses. Every other value passes through unread."""
+    """Types that a node reads, writes or refuses. All other types pass through unread."""
 
     ODIN = 16
     HLT_DEC_REPORTS = 17
@@ -20,8 +20,8 @@ class BankType(IntEnum):
 TYPES_OF_TRIGGER = frozenset(
     {BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY}
 )
-"""Banks that the node writes into the events that it keeps. Banks of these types that arrive are dropped there."""
+"""Banks that the node writes into accepted events. It drops received banks of these types there."""
 RESERVED_TYPES = frozenset({*map(int, BankType), NO_BANK})
-"""Types that no board may use for anything else, in any chain."""
+"""Types that boards of any chain must not use for other purposes."""
 USER_TYPES = range(192, 240)
-"""Types for the boards of users. Neither a node nor a chain of this repository ever names one of them."""
+"""Types for the boards of users. No node and no chain of this repository uses them."""

@@ -1,6 +1,6 @@
 """HltLumiSummary banks: counters of an event for the measurement of luminosity (docs/formats/trigger-banks.md).
 
-Where the counters stand is said by a schema, a small document that the bank names by its key.
+A schema, a small document, gives the places of the counters; the bank names it by its key.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _KEY_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class LumiCounter:
-    """Place of a counter: `size` bits from bit `offset` of the bank on, in one word of 32 bits.
+    """Place of a counter: `size` bits from bit `offset` of the bank, in one word of 32 bits.
 
-    What was counted is (number - shift) / scale.
+    The counted value is (number - shift) / scale.
     """
 
     name: str
@@ -42,8 +42,8 @@ class LumiCounter:
 class LumiSchema:
     """The counters of a bank of `size` bytes.
 
-    Raises ReportError for a counter that is not in the bank or in two words, for a bank of no whole words, and where
-    the first counter is not the key.
+    Raises ReportError if a counter lies outside the bank or in two words, if the bank has no whole words, or if the
+    first counter is not the key.
     """
 
     size: int
@@ -54,16 +54,18 @@ class LumiSchema:
         if key is None or (key.name, key.offset, key.size) != (ENCODING_KEY, 0, _KEY_BITS):
             raise ReportError(RejectReason.MALFORMED, f"{_NAME}: the first counter is {key}, not {ENCODING_KEY}")
         if self.size % 4:
-            raise ReportError(RejectReason.MALFORMED, f"{_NAME}: {self.size} bytes are no whole words")
+            raise ReportError(RejectReason.MALFORMED, f"{_NAME}: {self.size} bytes are not whole words")
         for counter in self.counters:
             inside = counter.offset >= 0 and counter.offset + counter.size <= 8 * self.size
             if not (counter.size >= 1 and inside and counter.offset % 32 + counter.size <= 32 and counter.scale):
-                raise ReportError(RejectReason.MALFORMED, f"{_NAME}: {counter} is not in one word of {self.size} bytes")
+                raise ReportError(
+                    RejectReason.MALFORMED, f"{_NAME}: {counter} does not lie in one word of {self.size} bytes"
+                )
 
     @classmethod
     def packed(cls, bits: Iterable[tuple[str, int]]) -> LumiSchema:
-        """The schema of counters given as name and number of bits (1 to 32): the largest first, each in the first word
-        that has room. Raises ReportError."""
+        """The schema for counters of given name and number of bits (1 to 32): the largest comes first, each goes to the
+        first word with room. Raises ReportError."""
         room: list[int] = []
         counters = []
         for name, size in ((ENCODING_KEY, _KEY_BITS), *sorted(bits, key=lambda counter: -counter[1])):
@@ -91,7 +93,7 @@ class LumiSchema:
 
 
 def lumi_key(bank: RawBank) -> int:
-    """The key of the schema by which an HltLumiSummary bank of version 2 is read. Raises ReportError."""
+    """The schema key of an HltLumiSummary bank of version 2. Raises ReportError."""
     if bank.type != BankType.HLT_LUMI_SUMMARY:
         raise ReportError(
             RejectReason.MISMATCH, f"{_NAME}: bank type {BankType.HLT_LUMI_SUMMARY:d} expected, {bank.type} found"
@@ -106,7 +108,7 @@ def lumi_key(bank: RawBank) -> int:
 
 
 def decode_lumi_summary(bank: RawBank, schema: LumiSchema) -> dict[str, float]:
-    """What was counted, by name. Raises ReportError, also for a bank that names another schema."""
+    """The counted values by name. Raises ReportError, also for a bank that names another schema."""
     key = lumi_key(bank)
     if key != schema.key or len(bank.payload) != schema.size:
         raise ReportError(

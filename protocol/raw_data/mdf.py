@@ -21,8 +21,8 @@ HEADER_SIZE = GENERIC_HEADER_SIZE + SUBHEADER_SIZE
 READABLE_VERSIONS = (1, 3)
 DATA_TYPE_BANKS = 1
 DATA_TYPE_MEP = 2
-# The largest body that a compressed record may unpack to.  A raw event has about 150 kB; a record with a hundred times
-# that is damaged or hostile.
+# Largest unpacked body of a compressed record. A raw event has about 150 kB; a record of a hundred times that size is
+# damaged or hostile.
 MAX_BODY_SIZE = 64 << 20
 
 GENERIC_HEADER = struct.Struct("<4I4B")
@@ -34,7 +34,7 @@ _ALL_ROUTING_BITS = (0xFFFF_FFFF,) * 4
 _ROOT_BLOCK_HEADER_SIZE = 9
 _ROOT_ZLIB_TAG = b"ZL"
 _ROOT_ZLIB_METHOD = 8
-# Sizes are 24 bits wide; the margin holds what zlib adds to a block that does not shrink.
+# Sizes are 24 bits wide; the margin holds the overhead of zlib for a block that does not shrink.
 _ROOT_BLOCK_RAW_SIZE = 0xFF0000
 
 
@@ -77,7 +77,7 @@ def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[Md
     """The records that fill `buffer`, in order; uncompressed bodies are views into it.
 
     Checks the three copies of the size, the version and the checksum (unless it is 0 or `verify_checksum` is false),
-    and unpacks zlib-compressed bodies.  Raises MdfError at the first damaged record; those before it have been yielded.
+    and unpacks zlib-compressed bodies. Raises MdfError at the first damaged record, after it has yielded those before.
     Records that hold a MEP (data type 2) or time-aligned events (TAE) are refused.
     """
     view = byte_view(buffer)
@@ -89,7 +89,7 @@ def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[Md
 
 
 def is_mdf(head: Buffer) -> bool:
-    """Whether a file that begins with these bytes, 20 or more, is read as MDF records with raw banks."""
+    """True if a file that begins with these bytes, 20 or more, consists of MDF records with raw banks."""
     return len(head) >= GENERIC_HEADER_SIZE and GENERIC_HEADER.unpack_from(head)[6] == DATA_TYPE_BANKS
 
 
@@ -100,7 +100,7 @@ def uncompressed(record: memoryview, where: str, *, verify_checksum: bool) -> by
 
 
 def check_record_size(view: memoryview, where: str) -> int:
-    """The size in bytes of the record at the start of `view`, whose three copies agree and which is within `view`.
+    """The size in bytes of the record at the start of `view`; its three copies must agree and fit `view`.
 
     Raises MdfError; its text starts with `where`.
     """
@@ -167,7 +167,7 @@ def _unpack_root_blocks(packed: memoryview, where: str) -> memoryview:
         if header[:2] != _ROOT_ZLIB_TAG:
             raise MdfError(
                 RejectReason.BAD_VERSION,
-                f"{where}: compression algorithm {header[:2]!r}, only {_ROOT_ZLIB_TAG!r} is read",
+                f"{where}: compression algorithm {header[:2]!r}, only {_ROOT_ZLIB_TAG!r} is supported",
             )
         packed_size = int.from_bytes(header[3:6], "little")
         raw_size = int.from_bytes(header[6:9], "little")
@@ -180,7 +180,7 @@ def _unpack_root_blocks(packed: memoryview, where: str) -> memoryview:
         total += raw_size
         if total > MAX_BODY_SIZE:
             raise MdfError(RejectReason.OVERSIZED, f"{where}: body unpacks to more than {MAX_BODY_SIZE} bytes")
-        # max_length 0 would mean "no limit"; one byte more than announced shows a block that is too long.
+        # max_length 0 would mean "no limit"; one byte more than announced reveals a block that is too long.
         unpacker = zlib.decompressobj()
         try:
             part = unpacker.decompress(packed[data_at:end], raw_size + 1)
@@ -226,7 +226,7 @@ def encode_record(
     `compression` is the zlib level, 0 = none.  Raises MdfError for values that do not fit.
     """
     if version not in READABLE_VERSIONS:
-        raise MdfError(RejectReason.BAD_VERSION, f"MDF sub-header version {version}, {READABLE_VERSIONS} are written")
+        raise MdfError(RejectReason.BAD_VERSION, f"MDF sub-header version {version}, {READABLE_VERSIONS} are supported")
     if not 0 <= compression <= 9:
         raise MdfError(RejectReason.MALFORMED, f"MDF compression level {compression}, 0..9 expected")
     body = _pack_root_blocks(banks, compression) if compression else banks

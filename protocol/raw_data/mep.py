@@ -41,7 +41,7 @@ class Mep:
     def parse(cls, buffer: Buffer) -> Mep:
         """Check that `buffer` is exactly one MEP and give a view of it.
 
-        Checked: magic, sizes, every MFP, that MFPs do not overlap, and the event builder's rules (see _check_rules).
+        Checks magic, sizes, every MFP, that MFPs do not overlap, and the event builder's rules (see _check_rules).
         Raises MepError, or MfpError for a damaged MFP.
         """
         view = byte_view(buffer)
@@ -64,7 +64,7 @@ class Mep:
             where = f"MEP: MFP of source {source} at byte {offset}"
             if offset < end or offset + WORD + _MFP_PACKET_SIZE_AT > size:
                 raise MepError(
-                    RejectReason.BAD_SIZE, f"{where}: not between the end of the one before, {end}, and {size}"
+                    RejectReason.BAD_SIZE, f"{where}: expected between the end of the previous MFP, {end}, and {size}"
                 )
             (packet_size,) = _MFP_PACKET_SIZE.unpack_from(view, offset + _MFP_PACKET_SIZE_AT)
             end = offset + packet_size
@@ -104,7 +104,7 @@ def announced_size(head: Buffer, where: str) -> int:
 
 
 def _check_rules(mfps: Sequence[Mfp]) -> None:
-    """Sources ascend without repeats, ODIN occurs once, as the first; first event and event count agree."""
+    """Check that sources ascend without repeats, that ODIN occurs once, as the first, and that events agree."""
     first = mfps[0]
     if subdetector_of(first.source_id) != ODIN_SUBDETECTOR:
         raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
@@ -124,7 +124,7 @@ def _check_rules(mfps: Sequence[Mfp]) -> None:
 
 
 def iter_meps(buffer: Buffer) -> Iterator[Mep]:
-    """The MEPs that follow one another in `buffer`.  Raises MepError or MfpError at the first damaged one."""
+    """The consecutive MEPs in `buffer`. Raises MepError or MfpError at the first damaged one."""
     view = byte_view(buffer)
     at = 0
     while at < len(view):
@@ -139,7 +139,7 @@ def iter_meps(buffer: Buffer) -> Iterator[Mep]:
 def encode_mep(mfps: Sequence[Buffer], *, align: int = 3) -> bytes:
     """One MEP of encoded MFPs in any order; each starts at a multiple of 2**align bytes (align >= 2).
 
-    Raises MepError where the MFPs break the event builder's rules, MfpError where one is damaged.
+    Raises MepError if the MFPs break the event builder's rules, MfpError if one is damaged.
     """
     if not 2 <= align <= 12:
         raise MepError(RejectReason.MALFORMED, f"MEP: alignment 2**{align} bytes, 2**2..2**12 expected")

@@ -94,7 +94,7 @@ def _parse_block(
     sizes_at = types_at + padded(packing, 2)
     fragments_at = sizes_at + padded(2 * packing, 2)
     if fragments_at > len(data):
-        raise MepError(RejectReason.TRUNCATED, f"{where}: its headers end after the packet")
+        raise MepError(RejectReason.TRUNCATED, f"{where}: its headers end beyond the packet")
     event_id, n_fragments, _, block_size = _BLOCK_HEADER.unpack_from(data, offset)
     if n_fragments != packing:
         raise MepError(RejectReason.MISMATCH, f"{where}: {packing} fragments expected, {n_fragments} found")

@@ -1,4 +1,4 @@
-"""Multi-fragment packets: what one readout source sends for a range of events (docs/formats/mfp.md)."""
+"""Multi-fragment packets: the fragments of one readout source for a range of events (docs/formats/mfp.md)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 MAGIC = 0x40CE
 HEADER_SIZE = 20
 MAX_FRAGMENTS = 0xFFFF
-# Fragments hold 32-bit words that are read in place, so a packing closer than 4 bytes is refused; 256 bytes is far
-# above any cache line or DMA burst that a packing serves.
+# Fragments hold 32-bit words that are read in place, so a packing below 4 bytes is refused; 256 bytes exceeds every
+# cache line and DMA burst.
 MIN_ALIGN = 2
 MAX_ALIGN = 8
 
@@ -67,8 +67,8 @@ class Mfp:
     def parse(cls, buffer: Buffer) -> Mfp:
         """Check that `buffer` is exactly one MFP and give a view of it.
 
-        Everything that a reader of fragments relies on is checked: magic, packing, the arrays fit, the padded
-        fragments add up to the packet size, absent banks are empty, event ids do not wrap.  Raises MfpError.
+        Checks everything that a reader of fragments relies on: magic, packing, arrays inside the packet, padded
+        fragments that add up to the packet size, empty absent banks, event ids that do not wrap. Raises MfpError.
         """
         view = byte_view(buffer)
         length = len(view)
@@ -112,7 +112,7 @@ class Mfp:
 
     @property
     def types(self) -> NDArray[np.uint8]:
-        """Bank type of each fragment, u8[n_fragments]; NO_BANK where the event has none."""
+        """Bank type of each fragment, u8[n_fragments]; NO_BANK if the event has none."""
         return np.frombuffer(self.view, _U8, self.n_fragments, HEADER_SIZE)
 
     @property
@@ -132,7 +132,7 @@ class Mfp:
         return self.view[start : start + int(self.sizes[i])]
 
     def banks(self) -> list[RawBank | None]:
-        """The raw bank of each event, None where the event has none."""
+        """The raw bank of each event, None if the event has none."""
         view, version, source = self.view, self.version, self.source_id
         return [
             None if bank_type == NO_BANK else RawBank(bank_type, version, source, view[start : start + size])
@@ -151,9 +151,9 @@ def encode_mfp(
     fragments: Sequence[Buffer],
     align: int = 3,
 ) -> bytes:
-    """One MFP of `fragments` (bytes without bank headers), of which the first belongs to event `event_id`.
+    """One MFP of `fragments` (bytes without bank headers); the first belongs to event `event_id`.
 
-    `types` holds one u8 per fragment; NO_BANK goes with an empty fragment.  Raises MfpError for values that do not fit.
+    `types` holds one u8 per fragment; NO_BANK requires an empty fragment.  Raises MfpError for values that do not fit.
     """
     n = len(fragments)
     if not 1 <= n <= MAX_FRAGMENTS or len(types) != n:
@@ -183,7 +183,7 @@ def encode_mfp(
 
 
 def set_event_id(mfp: bytearray | memoryview, event_id: int) -> None:
-    """Number the events of an encoded MFP from `event_id`.  Raises MfpError if that does not fit."""
+    """Renumber the events of an encoded MFP from `event_id`. Raises MfpError if the id does not fit."""
     try:
         _EVENT_ID.pack_into(mfp, _EVENT_ID_AT, event_id)
     except struct.error as error:
@@ -195,9 +195,8 @@ def group_into_mfps(
 ) -> dict[int, bytes]:
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
-    Event i of the MEP has the id first_event_id + i.  `source_of` gives the u16 source id under which a bank is read
-    out; banks for which it gives None are left out.  Raises MfpError if a source has two banks in one event or two bank
-    versions.
+    Event i of the MEP has the id first_event_id + i. `source_of` returns the u16 source id of a bank; banks for which
+    it returns None are skipped. Raises MfpError if a source has two banks in one event or two bank versions.
     """
     n = len(events)
     types_of: dict[int, bytearray] = {}

@@ -1,4 +1,4 @@
-"""ODIN banks: what the timing and readout supervisor records of an event (docs/formats/odin.md)."""
+"""ODIN banks: the event record of the timing and readout supervisor (docs/formats/odin.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _V6_CROSSING_SHIFT = 22
 
 
 class CrossingType(IntEnum):
-    """Which beams had a bunch in this crossing."""
+    """The beams with a bunch in this crossing."""
 
     NO_BEAM = 0
     BEAM_1 = 1
@@ -120,7 +120,7 @@ def _decode_v6(payload: memoryview) -> Odin:
 
 
 def set_run(mfp: Buffer, run: int) -> None:
-    """Write another run into all ODIN banks of an encoded MFP; what is no ODIN bank stays as it is.
+    """Write another run into all ODIN banks of an encoded MFP; other banks do not change.
 
     Raises MfpError for a damaged MFP, OdinError for a run that does not fit.
     """
@@ -129,7 +129,7 @@ def set_run(mfp: Buffer, run: int) -> None:
     parsed = Mfp.parse(mfp)
     if parsed.version not in READABLE_VERSIONS:
         return
-    # Both versions begin with the run.
+    # Both versions start with the run.
     places = parsed.offsets[(parsed.types == BankType.ODIN) & (parsed.sizes == BANK_SIZE)]
     content = np.frombuffer(mfp, np.uint8)
     for byte, value in enumerate(run.to_bytes(4, "little")):
@@ -139,7 +139,7 @@ def set_run(mfp: Buffer, run: int) -> None:
 def encode_odin(odin: Odin, version: int = 7) -> RawBank:
     """The raw bank of `odin` with source id 0.  Raises OdinError for a value that the version cannot hold."""
     if version not in READABLE_VERSIONS:
-        raise OdinError(RejectReason.BAD_VERSION, f"ODIN: version {version}, {READABLE_VERSIONS} are written")
+        raise OdinError(RejectReason.BAD_VERSION, f"ODIN: version {version}, {READABLE_VERSIONS} are supported")
     fits = {
         "bunch_id": odin.bunch_id <= 0xFFF,
         "crossing_type": odin.crossing_type <= CrossingType.BEAM_BEAM,

@@ -1,4 +1,4 @@
-"""Raw banks: the unit in which every sub-detector writes the data of one event (docs/formats/raw-bank.md)."""
+"""Raw banks: every sub-detector writes the data of one event in this unit (docs/formats/raw-bank.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER_SIZE = 8
 MAX_PAYLOAD_SIZE = 0xFFFF - HEADER_SIZE
 
 # u16 magic, u16 length in bytes (header included, padding not), u8 type, u8 version, 16-bit source id.  The field is
-# signed in LHCb's own structure; ids of Run 3 use all 16 bits, so it is read unsigned here.
+# signed in LHCb's own structure; ids of Run 3 use all 16 bits, so this module reads it as unsigned.
 _HEADER = struct.Struct("<HHBBH")
 _PADDING = (b"", b"\0\0\0", b"\0\0", b"\0")
 
@@ -38,8 +38,8 @@ class RawBank(NamedTuple):
 def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
     """The raw banks that fill `buffer`, in order, as views into it.
 
-    Each bank starts at a multiple of 4 bytes from the start of the buffer.  Raises BankError at the first bank that
-    is damaged or does not fit; banks before it have been yielded.
+    Each bank starts at a multiple of 4 bytes from the start of the buffer. Raises BankError at the first bank that is
+    damaged or does not fit, after it has yielded the banks before.
     """
     view = byte_view(buffer)
     banks, at = scan_banks(view, RawBank)
@@ -70,7 +70,7 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
 def cut_into_banks(
     stream: bytes, ends: NDArray[np.int64], bank_type: int, version: int, sources: Sequence[int]
 ) -> list[RawBank]:
-    """Banks whose payloads follow one another in `stream`, as views that end at `ends`; `sources` repeat as needed."""
+    """Banks with consecutive payloads in `stream`, as views that end at `ends`; `sources` repeat as needed."""
     view = memoryview(stream)
     begin = 0
     banks = []
@@ -103,10 +103,10 @@ def encode_bank(bank: RawBank) -> bytes:
 
 
 def encode_banks(banks: Iterable[RawBank]) -> bytes:
-    """The raw banks back to back, as they fill an MDF record; raises BankError as encode_bank does."""
+    """The raw banks back to back, the body of an MDF record; raises BankError as encode_bank does."""
     several = list(banks)
     try:
         return encode_valid_banks(several)
     except ValueError:
-        # Encoded one by one, so that the error names the bank and the reason.
+        # Encode one by one, so that the error names the bank and the reason.
         return b"".join(map(encode_bank, several))

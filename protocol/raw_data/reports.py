@@ -11,9 +11,9 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 DEC_REPORTS_VERSION = 3
 ROUTING_BITS_VERSION = 0
-# HLT1 (1 << 8) of the system 31, which no detector has; so it is in data of 2025.
+# HLT1 (1 << 8) of system 31, which no detector uses. Data of 2025 have the same value.
 HLT1_SOURCE_ID = 31 << 11 | 1 << 8
-# Lines in one report. The decision id has 16 bits and the bank's length too; the length is the tighter bound.
+# Maximum number of lines of a report. Decision id and bank length have 16 bits each; the length is the tighter bound.
 MAX_LINES = (0xFFFF - 8) // 4 - 3
 
 _ROUTING_WORDS = struct.Struct("<3I")
@@ -32,7 +32,7 @@ class LineReport:
 
 @dataclass(frozen=True, slots=True)
 class HltDecReports:
-    """The decisions of all lines on an event; `key` names the table of decision names."""
+    """The decisions of all lines for an event; `key` identifies the table of decision names."""
 
     key: int
     tck: int

@@ -1,4 +1,4 @@
-"""HltSelReports banks: what the lines of the trigger selected in an event (docs/formats/trigger-banks.md)."""
+"""HltSelReports banks: the objects that the lines selected in an event (docs/formats/trigger-banks.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_WORDS = MAX_PAYLOAD_SIZE // 4
 
 
 class ClassId(IntEnum):
-    """What an object is; other values are legal and pass through."""
+    """Kind of an object; other values are legal and pass through."""
 
     SELECTION = 1
     CALO_CLUSTER = 2003
@@ -39,10 +39,10 @@ class SubBank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportedObject:
-    """A selection, or an object that one selected.
+    """A selection, or an object of one.
 
-    class_id: `ClassId`; info: numbers (f32), what they mean depends on the class; ids: channels (u32) of the hits of a
-    track; parts: indices of the objects that it is made of. Only one of `ids` and `parts` is not empty.
+    class_id: `ClassId`; info: numbers (f32) whose meaning depends on the class; ids: channels (u32) of the hits of a
+    track; parts: indices of its constituents. At least one of `ids` and `parts` is empty.
     """
 
     class_id: int
@@ -53,7 +53,7 @@ class ReportedObject:
 
 @dataclass(frozen=True, slots=True)
 class HltSelReports:
-    """The objects of an event, those of one class side by side; parts come from anywhere among them."""
+    """The objects of an event, grouped by class; `parts` may point to any of them."""
 
     objects: tuple[ReportedObject, ...]
 
@@ -90,7 +90,7 @@ def decode_sel_reports(bank: RawBank) -> HltSelReports:
     infos = _infos(sub_banks, len(class_ids))
     sequences = _sequences(sub_banks)
     objects = []
-    # Objects may share hits; without a bound a small bank could ask for any amount of memory.
+    # Objects may share hits; without a limit a small bank could request any amount of memory.
     ids_left = MAX_WORDS
     for class_id, (of_hits, pointers), info in zip(class_ids, structures, infos, strict=True):
         if of_hits and any(pointer >= len(sequences) for pointer in pointers):
@@ -125,7 +125,7 @@ def _sub_banks(payload: memoryview) -> dict[int, memoryview]:
 
 
 def _count(sub_bank: memoryview, name: str) -> int:
-    """The number of entries; the sub-bank's size in words stands behind it, and is its own."""
+    """The number of entries; checks the size in words, which follows it."""
     count, words = struct.unpack_from("<HH", sub_bank)
     if 4 * words != len(sub_bank):
         raise _malformed(f"{name} of {words} words announced, {len(sub_bank) // 4} found")
@@ -140,13 +140,13 @@ def _class_ids(sub_banks: dict[int, memoryview]) -> list[int]:
     class_ids: list[int] = []
     for end, class_id in struct.iter_unpack("<HH", types[4 : 4 * (1 + count)]):
         if end < len(class_ids):
-            raise _malformed(f"objects of class {class_id} end before those of the class before")
+            raise _malformed(f"objects of class {class_id} end before those of the previous class")
         class_ids += [class_id] * (end - len(class_ids))
     return class_ids
 
 
 def _structures(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[bool, tuple[int, ...]]]:
-    """Of each object: whether it points to hits, and what it points to."""
+    """For each object: whether it points to hits, and its pointers."""
     structure = sub_banks[SubBank.STRUCTURE]
     count = _count(structure, "STRUCTURE")
     if count != n_objects:
@@ -156,7 +156,7 @@ def _structures(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[
     at = 2
     for _ in range(count):
         if at >= len(shorts) or at + 1 + (shorts[at] >> 1) > len(shorts):
-            raise _malformed("the structures of objects reach beyond their sub-bank")
+            raise _malformed("the structures of objects extend beyond their sub-bank")
         end = at + 1 + (shorts[at] >> 1)
         found.append((bool(shorts[at] & 1), shorts[at + 1 : end]))
         at = end
@@ -173,7 +173,7 @@ def _infos(sub_banks: dict[int, memoryview], n_objects: int) -> list[tuple[float
         raise _malformed(f"numbers of {count} objects in {len(info) // 4} words, {n_objects} objects expected")
     sizes = info[4 : 4 + count]
     if values_at + 4 * sum(sizes) > len(info):
-        raise _malformed("the numbers of objects reach beyond their sub-bank")
+        raise _malformed("the numbers of objects extend beyond their sub-bank")
     values = struct.unpack_from(f"<{sum(sizes)}f", info, values_at)
     found = []
     at = 0

@@ -7,12 +7,12 @@ from hltnode.protocol.errors import BankError, RejectReason
 NUMBER_BITS = 11
 MAX_NUMBER = (1 << NUMBER_BITS) - 1
 ODIN_SUBDETECTOR = 0
-"""The sub-detector of ODIN in every chain: a MEP begins with its source."""
+"""The sub-detector of ODIN in every chain; the ODIN source is the first of a MEP."""
 ODIN_SOURCE = ODIN_SUBDETECTOR << NUMBER_BITS
 TRIGGER_SUBDETECTOR = 31
 """The sub-detector of the banks that the trigger writes (reports.HLT1_SOURCE_ID)."""
 USER_SUBDETECTORS = range(24, 31)
-"""Sub-detectors for the boards of users. Neither a node nor a chain of this repository ever names one of them."""
+"""Sub-detectors for the boards of users. No node and no chain of this repository uses them."""
 
 
 def source_id(subdetector: int, number: int) -> int:

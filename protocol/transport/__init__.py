@@ -1,1 +1,1 @@
-"""What passes between feeder, node and consumer."""
+"""Messages between feeder, node and consumer."""

@@ -1,4 +1,4 @@
-"""Which node a MEP goes to: the supervising feeder (ROUTER) answers the other feeders (DEALER) by msgpack maps."""
+"""Assignment of MEPs to nodes: the supervising feeder (ROUTER) answers other feeders (DEALER) with msgpack maps."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from hltnode.protocol.transport.messages import MAX_ITEMS, U16, U32, U64, Messag
 ASSIGNMENTS_VERSION = 2
 # Entries of one answer; the feeder requests further ones at once.
 MAX_ENTRIES = MAX_ITEMS
-# Stands for a node: the MEP is acknowledged to the supervisor, and goes to no other node.
+# In place of a node: the MEP is acknowledged to the supervisor and goes to no other node.
 ACKNOWLEDGED = 0xFFFF
 
 
 class Follow(Message, frozen=True):
-    """Feeder to supervisor: requests what follows `position` in the list of the supervisor's `session`.
+    """Feeder to supervisor: requests the entries after `position` in the list of the supervisor's `session`.
 
-    `nodes` are the data endpoints in the order of the feeder's command line, separated by blanks: assignments give
-    their index, so that supervisor and feeders must have the same list.
+    `nodes` are the data endpoints in the order of the feeder's command line, separated by blanks. Assignments hold an
+    index into this list, so supervisor and feeders must have the same list.
     """
 
     feeder: str
@@ -27,11 +27,11 @@ class Follow(Message, frozen=True):
 
 
 class Assignments(Message, frozen=True):
-    """Supervisor to feeder: MEP `meps[i]` goes to node `nodes[i]`, a later entry for a MEP replaces an earlier one.
+    """Supervisor to feeder: MEP `meps[i]` goes to node `nodes[i]`; a later entry for a MEP replaces an earlier one.
 
-    `position` follows the last entry. A MEP below `next_mep` that was never named has been acknowledged. With
-    `everything` the MEPs are all those that are assigned and not acknowledged, else what has changed. `error` is empty,
-    or the reason why the feeder cannot be served.
+    `position` follows the last entry. A MEP below `next_mep` that was never named is acknowledged. With `everything`
+    the list holds all MEPs that are assigned and not acknowledged, else the changes. `error` is empty, or the reason
+    why the supervisor refuses the feeder.
     """
 
     session: str
@@ -62,5 +62,5 @@ def encode_assignment_message(message: Follow | Assignments) -> bytes:
 
 
 def decode_assignment_message(raw: Buffer) -> Follow | Assignments:
-    """The message in `raw`. Raises MessageError for anything that is not exactly a message of this version."""
+    """The message in `raw`. Raises MessageError for anything except a message of this version."""
     return _CODEC.decode(raw)

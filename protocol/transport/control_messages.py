@@ -1,4 +1,4 @@
-"""What the control socket of a node (ROUTER) exchanges with feeders and operators (DEALER): msgpack maps."""
+"""Messages of the control socket of a node (ROUTER) with feeders and operators (DEALER): msgpack maps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CODEC: MessageCodec[ControlMessage] = MessageCodec(
     version=CONTROL_VERSION,
     change="since version 2 a hello says whether the feeder supervises, and first_mep confirms what is acknowledged",
     max_size=MAX_CONTROL_SIZE,
-    # The message itself, the list of ranges, and each range.
+    # Containers: the message, the list of ranges, and each range.
     max_containers=MAX_RANGES + 2,
 )
 
@@ -62,5 +62,5 @@ def encode_message(message: ControlMessage) -> bytes:
 
 
 def decode_message(raw: Buffer) -> ControlMessage:
-    """The message in `raw`.  Raises MessageError for anything that is not exactly a known message of this version."""
+    """The message in `raw`.  Raises MessageError for anything except a known message of this version."""
     return _CODEC.decode(raw)

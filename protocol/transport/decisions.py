@@ -1,7 +1,7 @@
-"""The decision message: what the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
+"""The decision message, which the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
 
 One message holds the decisions of a whole MEP, with any number of lines: `max_events_of_decision` is the largest number
-of events, and a node takes no MEPs with more.
+of events; a node refuses MEPs with more events.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec, Name
 
 DECISION_VERSION = 2
-# 65,535 events, the most that a MEP can have, fit with up to 1984 lines; 8,152 events with the most lines that a
-# decision report holds, 16,378.
+# The largest MEP, 65,535 events, fits with up to 1984 lines. With 16,378 lines, the maximum of a decision report, 8,152
+# events fit.
 MAX_DECISION_SIZE = 16 << 20
-# Bytes kept for all fields but `accepted`, `lines` and `flags`: two texts of 4096 bytes, a name, a list of 4096 sources
-# at 3 bytes each, and the names of the fields take 21 kB.
+# Bytes reserved for all fields except `accepted`, `lines` and `flags`: two texts of 4096 bytes, a name, a list of 4096
+# sources at 3 bytes each, and the names of the fields take 21 kB.
 _ENVELOPE_SIZE = 32 << 10
 _MAX_EVENTS = 0xFFFF
 
@@ -22,12 +22,12 @@ _MAX_EVENTS = 0xFFFF
 class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     """The decisions on the events of one MEP.
 
-    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` is why the event
-    builder closed the MEP, and `missing_sources` (u16) are the sources without a fragment in it.  `accepted` is a
-    bitmap (event i is bit i % 8 of byte i // 8).  `lines` holds ceil(n_lines / 32) words (u32, little-endian) per
-    event, one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
-    0.  `flags` holds a u32 per event, little-endian.  `chain` is the name of the chain that decided; it is
-    empty, and left out on the wire, for a node that does not tell it.
+    `seq` counts the messages of a node's session; `first_event` is the id of event 0; `close_reason` is the reason why
+    the event builder closed the MEP; `missing_sources` (u16) are the sources without a fragment in it. `accepted` is a
+    bitmap (event i is bit i % 8 of byte i // 8). `lines` holds ceil(n_lines / 32) words (u32, little-endian) per event,
+    one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
+    0. `flags` holds a u32 per event, little-endian. `chain` is the name of the deciding chain; it is empty, and omitted
+    on the wire, if the node does not give it.
     """
 
     node: str
@@ -58,13 +58,13 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
 
 
 def max_events_of_decision(n_lines: int) -> int:
-    """The most events of one MEP whose decisions on `n_lines` lines always fit in one message."""
+    """Largest number of events of a MEP whose decisions on `n_lines` lines always fit in one message."""
     bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
     return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
 
 
 def _line_bytes(n_lines: int) -> int:
-    """Bytes of the line decisions of one event."""
+    """Size of the line decisions of one event in bytes."""
     return 4 * -(-n_lines // 32)
 
 
@@ -74,7 +74,7 @@ _CODEC: MessageCodec[MepDecision] = MessageCodec(
     version=DECISION_VERSION,
     change="since version 2 a message has the field n_lines and ceil(n_lines / 32) words of 32 bits per event in lines",
     max_size=MAX_DECISION_SIZE,
-    # The message itself and the list of missing sources.
+    # Containers: the message and the list of missing sources.
     max_containers=2,
 )
 
@@ -85,5 +85,5 @@ def encode_decision(decision: MepDecision) -> bytes:
 
 
 def decode_decision(raw: Buffer) -> MepDecision:
-    """The decision in `raw`.  Raises MessageError for anything that is not exactly a decision of this version."""
+    """The decision in `raw`.  Raises MessageError for anything except a decision of this version."""
     return _CODEC.decode(raw)

@@ -1,4 +1,4 @@
-"""Kept events on a socket: one message per event, a short header that can be subscribed to, and the MDF record."""
+"""Kept events on a socket: one message per event, with a short header for subscriptions and the MDF record."""
 
 import struct
 

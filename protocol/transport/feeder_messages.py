@@ -1,4 +1,4 @@
-"""Messages between feeder and node: who sends, what may be sent, what was received."""
+"""Messages between feeder and node: hello, credits, acknowledgements, refusals, revocations."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from hltnode.protocol.transport.messages import (
     check_ranges,
 )
 
-# MEPs of one `Revoked` or `Returned`: more than a node has in its slots. The node checks each of them.
+# Maximum number of MEPs of one `Revoked` or `Returned`, above the number of slots of a node. The node checks each MEP.
 MAX_REVOKED = 65_536
 
 
 class Hello(Message, frozen=True, omit_defaults=True):
-    """Feeder to node: the name of the feeder, and what it sends.
+    """Feeder to node: the name of the feeder, and its data.
 
     `session` is new for each start of the feeder process; `sources` are u16 source ids; `max_fragment_bytes` is the
     largest MFP that the feeder will send.  Every MEP below `first_mep` is acknowledged to this feeder, by this node or
-    another one: with `first_mep` above its last MEP it confirms the whole run.  Only a feeder that `supervises` may
-    revoke MEPs.  `feeders` is how many feeders share the sources of the run, this one included: the run starts when
-    they are there; it is left out if it is 1.  `chain` is the name of the chain that the data are for: a node of
-    another chain refuses the hello; a feeder that leaves it out is taken by a node of any chain.
+    another one: with `first_mep` above its last MEP it confirms the whole run. Only a feeder that `supervises` may
+    revoke MEPs. `feeders` is the number of feeders that share the sources of the run, this one included: the run starts
+    when all are connected; it is omitted if it is 1. `chain` is the name of the chain of the data: a node of another
+    chain refuses the hello; without it a node of any chain accepts the feeder.
     """
 
     feeder: Name
@@ -47,7 +47,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
 
 
 class Welcome(Message, frozen=True):
-    """Node to feeder: accepted.  `session` is new for each start of the node; no MFP may exceed the given size."""
+    """Node to feeder: hello accepted. `session` is new for each start of the node; no MFP may exceed the given size."""
 
     node: Name
     session: Name
@@ -56,7 +56,7 @@ class Welcome(Message, frozen=True):
 
 
 class Credit(Message, frozen=True):
-    """Node to feeder: how many MEPs may be unacknowledged at this node.  A level, so repeats and losses do no harm."""
+    """Node to feeder: the limit of unacknowledged MEPs at this node. As a level, it may be repeated or lost."""
 
     run: U32
     meps: U32
@@ -73,9 +73,9 @@ class Ack(Message, frozen=True):
 
 
 class Held(Message, frozen=True):
-    """Node to feeder: the node has everything that this feeder sends of these MEPs (ranges, first and last included).
+    """Node to feeder: the node has all fragments of this feeder for these MEPs (ranges, first and last included).
 
-    None of it need be sent again to this `session` of the node, which will acknowledge the MEPs.
+    The feeder need not repeat them to this `session` of the node, which will acknowledge the MEPs.
     """
 
     session: Name
@@ -87,10 +87,10 @@ class Held(Message, frozen=True):
 
 
 class Revoked(Message, frozen=True):
-    """MEPs, by ranges with first and last included, that were assigned to another node.
+    """MEPs that were assigned to another node (ranges, first and last included).
 
-    Supervising feeder to node: discard the fragments and results of these, and refuse what still comes of them.  Node
-    to feeder: these have been discarded.
+    Supervising feeder to node: discard fragments and results of these MEPs, and refuse their fragments from now on.
+    Node to feeder: they are discarded.
     """
 
     run: U32
@@ -101,9 +101,9 @@ class Revoked(Message, frozen=True):
 
 
 class Returned(Message, frozen=True):
-    """Revoked MEPs, by ranges with first and last included, that are assigned to this node again.
+    """Revoked MEPs that are assigned to this node again (ranges, first and last included).
 
-    Supervising feeder to node: take what comes of these.  Node to feeder: they are taken.
+    Supervising feeder to node: accept their fragments again. Node to feeder: they are accepted.
     """
 
     run: U32
@@ -114,7 +114,7 @@ class Returned(Message, frozen=True):
 
 
 class Nack(Message, frozen=True):
-    """Node to feeder: a fragment was refused, and whether sending it again helps."""
+    """Node to feeder: a fragment was refused; `resend` tells whether to send it again."""
 
     run: U32
     source: U16
@@ -126,7 +126,7 @@ class Nack(Message, frozen=True):
 class Missed(Message, frozen=True):
     """Node to feeder: these MEPs (ranges, first and last included) were closed without a fragment of this source.
 
-    It names one source of the feeder for each MEP, more may be missing.  Repeats do no harm.
+    It names one missing source of the feeder per MEP; more may be missing. It may be repeated.
     """
 
     run: U32
@@ -138,7 +138,7 @@ class Missed(Message, frozen=True):
 
 
 class EndOfRun(Message, frozen=True):
-    """Feeder to node: nothing follows `last_mep`; None if the feeder sent nothing."""
+    """Feeder to node: `last_mep` was the last MEP; None if the feeder sent no MEP."""
 
     run: U32
     last_mep: U64 | None
@@ -158,7 +158,7 @@ class Error(Message, frozen=True):
 
 
 class RunClosed(Message, frozen=True):
-    """Node to feeder: an operator has closed the run; what is not acknowledged now will never be."""
+    """Node to feeder: an operator closed the run; the node acknowledges no further MEPs of it."""
 
     run: U32
 
@@ -174,19 +174,19 @@ _Moved = TypeVar("_Moved", Revoked, Returned)
 
 
 def split_ack(run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Ack]:
-    """As many acknowledgements as the ranges (first, last) of a run need; none for no range."""
+    """The acknowledgements for the ranges (first, last) of a run, as many as needed; none without ranges."""
     for of_message in _of_messages(ranges):
         yield Ack(run, of_message)
 
 
 def split_held(session: str, run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Held]:
-    """As many `Held` as the ranges (first, last) of a run need; none for no range."""
+    """The `Held` messages for the ranges (first, last) of a run; none without ranges."""
     for of_message in _of_messages(ranges):
         yield Held(session, run, of_message)
 
 
 def split_missed(run: int, source: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Missed]:
-    """As many `Missed` as the ranges (first, last) of a source need; none for no range."""
+    """The `Missed` messages for the ranges (first, last) of a source; none without ranges."""
     for of_message in _of_messages(ranges):
         yield Missed(run, source, of_message)
 
@@ -198,7 +198,7 @@ def _of_messages(ranges: Iterable[tuple[int, int]]) -> Iterator[Ranges]:
 
 
 def split_moved(kind: type[_Moved], run: int, ranges: Iterable[tuple[int, int]]) -> Iterator[_Moved]:
-    """As many `Revoked` or `Returned` as the ranges (first, last) of a run need; none for no range."""
+    """The `Revoked` or `Returned` messages for the ranges (first, last) of a run; none without ranges."""
     of_message: list[tuple[int, int]] = []
     room = MAX_REVOKED
     for first, last in ranges:

@@ -39,7 +39,7 @@ class FrameHeader:
 
 
 def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
-    """The header of a whole frame after its cheap checks: size, magic, version, length.  The MFP is not read.
+    """Decode the header of a whole frame and check size, magic, version and length. The MFP is not read.
 
     `max_bytes` bounds the MFP.  Raises FrameError.
     """
@@ -60,7 +60,7 @@ def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
         raise FrameError(
             RejectReason.TRUNCATED if length > size - HEADER_SIZE else RejectReason.BAD_SIZE,
             f"frame of source {source}, run {run}, MEP {mep_id}: "
-            f"MFP of {length} bytes announced, {size - HEADER_SIZE} came",
+            f"MFP of {length} bytes announced, {size - HEADER_SIZE} received",
         )
     if reserved:
         raise FrameError(

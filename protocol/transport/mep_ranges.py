@@ -1,11 +1,11 @@
-"""Sets of MEP ids as few disjoint ranges (no I/O, no clock)."""
+"""Sets of MEP ids, stored as disjoint ranges (no I/O, no clock)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 
 class MepRanges:
-    """MEP ids, kept as few disjoint ranges (one, when they come in order)."""
+    """MEP ids, stored as disjoint ranges; ids that come in order form one range."""
 
     def __init__(self, ranges: Iterable[tuple[int, int]] = ()) -> None:
         self._first: list[int] = []
@@ -18,7 +18,7 @@ class MepRanges:
         return i >= 0 and mep <= self._last[i]
 
     def add(self, first: int, last: int | None = None) -> None:
-        """Add one id, or a range of ids (last included); ranges that touch merge."""
+        """Add one id, or a range of ids (last included); adjacent ranges merge."""
         last = first if last is None else last
         i = bisect_left(self._last, first - 1)
         j = bisect_right(self._first, last + 1)
@@ -29,7 +29,7 @@ class MepRanges:
         self._last[i:j] = [last]
 
     def discard(self, first: int, last: int | None = None) -> None:
-        """Remove one id, or a range of ids (last included), as far as they are there."""
+        """Remove one id, or a range of ids (last included); absent ids are ignored."""
         last = first if last is None else last
         i = bisect_left(self._last, first)
         j = bisect_right(self._first, last)
@@ -49,7 +49,7 @@ class MepRanges:
         return sum(self._last) - sum(self._first) + len(self._first)
 
     def overlap(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The (first, last) ranges of the ids that are here and in a range; it is empty if last is below first."""
+        """The (first, last) ranges of the ids within a range; empty if last is below first."""
         if last < first:
             return []
         i = bisect_left(self._last, first)

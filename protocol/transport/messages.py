@@ -1,4 +1,4 @@
-"""Versioned msgpack messages under strict limits: the base of all messages, and their encoding and decoding."""
+"""Versioned msgpack messages with strict limits: base class, encoding and decoding."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import msgspec
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MessageError, RejectReason
 
-# Largest message that is read, except decisions (decisions.py).
+# Size limit of received messages, except decisions (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
-# Bytes of one text.
+# Size limit of one text in bytes.
 MAX_TEXT_LENGTH = 4096
-# Letters of a text for people: it fits MAX_TEXT_LENGTH whatever its letters are.
+# Maximum number of letters of a text for people: any such text fits MAX_TEXT_LENGTH bytes.
 MAX_REMARK_LENGTH = 1000
 # A host name has up to 63 letters.
 MAX_NAME_LENGTH = 64
-# Ranges of one message: 19 kB at most.
+# Maximum number of ranges of one message: 19 kB.
 MAX_RANGES = 1024
-# Items of one list: four times the readout sources of a full detector.  msgpack allocates a list when it reads its
-# announced length, and nests up to 511 deep, so this bounds what a hostile message can make it allocate to 17 MB.
+# Maximum number of items of one list: four times the readout sources of a full detector. msgpack allocates a list when
+# it reads its announced length, and nests up to 511 levels. So this limits the allocations of a hostile message to 17
+# MB.
 MAX_ITEMS = 4096
 _VERSION_KEY = "v"
 _TYPE_KEY = "type"
@@ -38,16 +39,16 @@ _LIMITS: dict[str, Any] = {
     "max_ext_len": 0,
 }
 
-# msgpack raises ValueError (and subclasses) for bad bytes and limits; its own hierarchy for formats and depth.
+# msgpack raises ValueError (and subclasses) for bad bytes and limits, and its own hierarchy for formats and depth.
 _UNPACK_ERRORS = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 U16: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 U32: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
-# msgpack itself has no integers of more than 64 bits.
+# msgpack has no integers above 64 bits.
 U64: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Range: TypeAlias = tuple[U64, U64]
 Ranges: TypeAlias = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MAX_RANGES)]
-# Names of processes and sessions: they go into log lines, status pages and other messages as they are.
+# Names of processes and sessions: log lines, status pages and other messages contain them unchanged.
 _NAME = r"\A[A-Za-z0-9._:/-]+\Z"
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH, pattern=_NAME)]
 Remark: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_REMARK_LENGTH)]
@@ -59,14 +60,14 @@ def _wire_name(class_name: str) -> str:
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=_TYPE_KEY, tag=_wire_name):
-    """Base of the messages: a subclass declares the fields, in their order on the wire, with types and ranges.
+    """Base class of messages: a subclass declares the fields in wire order, with types and ranges.
 
-    The field "type" on the wire is the name of the class in lower case, words joined by underscores, unless the class
-    gives another as `tag`.
+    The field "type" on the wire is the class name in lower case with underscores between words, unless the class sets
+    another one as `tag`.
     """
 
     def check(self) -> None:
-        """Raise ValueError if fields that are valid alone contradict one another."""
+        """Raise ValueError if fields contradict one another, even if each one is valid."""
 
 
 def is_name(text: str) -> bool:
@@ -75,7 +76,7 @@ def is_name(text: str) -> bool:
 
 
 def as_remark(text: str) -> str:
-    """`text` as a message can carry it: what UTF-8 does not have is replaced, the middle of a long text left out."""
+    """`text` in a form that fits a message: characters outside UTF-8 are replaced, the middle of a long text is cut."""
     text = text.encode(errors="replace").decode()
     half = MAX_REMARK_LENGTH // 2 - 1
     return text if len(text) <= MAX_REMARK_LENGTH else f"{text[:half]}…{text[-half:]}"
@@ -92,16 +93,16 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 
 class MessageCodec(Generic[AnyMessage]):
-    """Writes and reads one family of messages.
+    """Encodes and decodes one family of messages.
 
     Args:
         types: the messages of the family.
-        what: what the messages are called in errors.
+        what: name of the messages in errors.
         version: version of the wire format, the value of the field "v".
-        change: what distinguishes this version from the one before, for the error of a message of another version.
-        max_size: bound on the bytes of a message.
-        max_containers: bound on the lists and maps of a message, itself included, so that a large message of nothing
-        but empty lists cannot take many times its size in memory.
+        change: difference from the previous version; the error about a message of another version quotes it.
+        max_size: maximum size of a message in bytes.
+        max_containers: maximum number of lists and maps of a message, itself included. It keeps a message of empty
+            lists from taking many times its size in memory.
     """
 
     __slots__ = ("_change", "_limits", "_max_containers", "_max_size", "_types", "_version", "_what")
@@ -133,7 +134,7 @@ class MessageCodec(Generic[AnyMessage]):
         if len(packed) > self._max_size:
             raise MessageError(
                 RejectReason.OVERSIZED,
-                f"{self._what}: message of {len(packed)} bytes, at most {self._max_size} are sent",
+                f"{self._what}: message of {len(packed)} bytes, at most {self._max_size} are allowed",
             )
         self.decode(packed)
         return packed
@@ -141,8 +142,8 @@ class MessageCodec(Generic[AnyMessage]):
     def decode(self, raw: Buffer) -> AnyMessage:
         """The message in `raw`.
 
-        Raises MessageError for anything that is not exactly a known message of this version: unknown type, missing or
-        unknown field, wrong type or range, over a limit.
+        Raises MessageError for anything except a known message of this version: unknown type, missing or unknown field,
+        wrong type or range, limit exceeded.
         """
         fields = self._unpack(raw)
         version = fields.pop(_VERSION_KEY, None)
@@ -155,7 +156,7 @@ class MessageCodec(Generic[AnyMessage]):
             known = f"{name:.80}" if type(name) is str else _shown(name)
             raise MessageError(RejectReason.MALFORMED, f"{self._what}: unknown type {known!r}")
         try:
-            # Without builtin_types, text would be converted to bytes as base64.
+            # Without builtin_types, msgspec would decode text as base64 where bytes are expected.
             message = msgspec.convert(fields, message_type, strict=True, builtin_types=_BUILTIN_TYPES)
             message.check()
         except ValueError as error:
@@ -166,14 +167,14 @@ class MessageCodec(Generic[AnyMessage]):
         if len(raw) > self._max_size:
             raise MessageError(
                 RejectReason.OVERSIZED,
-                f"{self._what}: message of {len(raw)} bytes, at most {self._max_size} are read",
+                f"{self._what}: message of {len(raw)} bytes, at most {self._max_size} are allowed",
             )
         hook = None if self._max_containers is None else _limit_containers(self._max_containers)
         try:
             fields = msgpack.unpackb(
                 raw, max_array_len=min(MAX_ITEMS, len(raw)), list_hook=hook, object_hook=hook, **self._limits
             )
-        # The text of the error, because its representation may hold the rest of the message.
+        # Use the text of the error: its representation may hold the rest of the message.
         except _UNPACK_ERRORS as error:
             raise self._malformed(f"{self._place_of_damage(raw)}: not a msgpack message", error) from error
         if type(fields) is not dict or not all(type(key) is str for key in fields):
@@ -183,11 +184,11 @@ class MessageCodec(Generic[AnyMessage]):
         return fields
 
     def _place_of_damage(self, raw: Buffer) -> str:
-        """Type and field of a message that cannot be unpacked, as far as they can be read, for the error's text."""
+        """Type and field of a message that cannot be unpacked, if readable, for the error's text."""
         if len(raw) > MAX_MESSAGE_SIZE:
-            # The unpacker copies what it reads step by step.
+            # The unpacker copies its input step by step.
             return ""
-        # The map of the message is not counted; its header is read separately.
+        # The map of the message does not count: its header is read separately.
         hook = None if self._max_containers is None else _limit_containers(self._max_containers - 1)
         unpacker = msgpack.Unpacker(
             max_buffer_size=MAX_MESSAGE_SIZE,
@@ -214,7 +215,7 @@ class MessageCodec(Generic[AnyMessage]):
 
 
 def _limit_containers(limit: int) -> Callable[[object], object]:
-    """A hook of msgpack that accepts at most this number of lists and maps."""
+    """Returns a msgpack hook that accepts at most this number of lists and maps."""
     seen = count(1)
 
     def check(container: object) -> object:
@@ -233,6 +234,6 @@ def _shown(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    """`text` without its middle if it is long: what was found may be long, and the name of the field is at the end."""
+    """`text`, without its middle if it is long: the found value may be long, and the field name is at the end."""
     half = _MAX_SHOWN // 2
     return text if len(text) <= _MAX_SHOWN else f"{text[:half]}…{text[-half:]}"

@@ -1,17 +1,17 @@
-"""Why a node refuses a message: the words of an `Error`, which are labels of its metrics, too."""
+"""Reasons why a node refuses a message: reasons of an `Error` and metric labels."""
 
 from enum import StrEnum, unique
 
 
 @unique
 class HelloRefusal(StrEnum):
-    """Why a hello was refused.
+    """Reasons why a hello was refused.
 
-    foreign_chain: the data are for another chain than the node runs; name_taken: another process feeds under its name;
-    source_taken: a feeder of another name sends one of its sources; sources_fixed: the run has started without one of
-    its sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
-    still feed; connection_taken: the same connection is that of another feeder or run; too_many_runs: an operator has
-    to close runs that are kept.
+    foreign_chain: the node runs another chain than that of the data; name_taken: another process feeds under its name;
+    source_taken: a feeder of another name sends one of its sources; sources_fixed: the run started without one of its
+    sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
+    still feed; connection_taken: the connection belongs to another feeder or run; too_many_runs: an operator must close
+    kept runs.
     """
 
     FOREIGN_CHAIN = "foreign_chain"
@@ -30,10 +30,10 @@ class HelloRefusal(StrEnum):
 
 @unique
 class MessageRefusal(StrEnum):
-    """Why a control message that is no hello was refused; nothing has changed then.
+    """Reasons why a control message other than a hello was refused; a refused message changes no state.
 
-    unknown_feeder: no hello came over this connection, its next one repairs that; unexpected: not for a node, or not of
-    its run; not_permitted: revoked MEPs that are not the sender's to revoke.
+    unknown_feeder: this connection has sent no hello, the next hello repairs that; unexpected: not for a node, or not
+    of its run; not_permitted: revoked MEPs that the sender may not revoke.
     """
 
     MALFORMED = "malformed"

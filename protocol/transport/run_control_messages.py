@@ -1,4 +1,4 @@
-"""Messages between node and operator: commands, and the states that the replies carry."""
+"""Messages between node and operator: commands, replies and run-control states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hltnode.protocol.transport.messages import U32, Message
 
 @unique
 class RunState(StrEnum):
-    """Where a node is in its run control; a wire value and a metric label."""
+    """State of the run control of a node; a wire value and a metric label."""
 
     IDLE = "idle"
     CONFIGURED = "configured"
@@ -22,7 +22,7 @@ class RunState(StrEnum):
 
 @unique
 class CommandName(StrEnum):
-    """The commands that an operator may send to a node."""
+    """Commands of an operator to a node."""
 
     CONFIGURE = "configure"
     START = "start"
@@ -35,7 +35,7 @@ class CommandName(StrEnum):
 
 
 class Command(Message, frozen=True):
-    """Operator to node.  `request` is repeated in the reply; `run` is for start and close: the run number, or None."""
+    """Operator to node. The reply repeats `request`; `run` is the run number for start and close, or None."""
 
     request: U32
     command: CommandName
@@ -43,7 +43,7 @@ class Command(Message, frozen=True):
 
 
 class Reply(Message, frozen=True):
-    """Node to operator: whether the command was executed, the state after it, and a text (JSON for status)."""
+    """Node to operator: the success of the command, the state after it, and a text (JSON for status)."""
 
     request: U32
     ok: bool

@@ -1,9 +1,10 @@
-"""The memory socket of a node: a feeder of the same machine hands over a segment of memory, then says where frames are.
+"""The memory socket of a node: a feeder of the same machine hands over a memory segment, then sends places of frames.
 
-A Unix socket that keeps the borders of messages (SOCK_SEQPACKET). The feeder sends `Attach` together with a descriptor
+It is a Unix socket that keeps message boundaries (SOCK_SEQPACKET). The feeder sends `Attach` together with a descriptor
 of the segment (SCM_RIGHTS), and the node answers `Attached` or `Refused`. After that the feeder sends range messages,
 in little-endian: u32 magic @0, u16 version @4, u16 number of ranges @6, then for each range u64 offset in the segment
-and u64 size in bytes. A range holds frames, each at the next multiple of FRAME_ALIGNMENT bytes behind the one before.
+and u64 size in bytes. A range holds frames; each starts at the next multiple of FRAME_ALIGNMENT bytes after the
+previous one.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from hltnode.protocol.transport.messages import U64, Message, MessageCodec, Name
 MEMORY_VERSION = 1
 RANGES_MAGIC = 0x524E4C48
 FRAME_ALIGNMENT = 64
-# Of one message: it stays below 16 KiB.
+# Maximum number of ranges of a message, which then stays below 16 KiB.
 MAX_RANGES_OF_A_MESSAGE = 1000
 # The largest message of the memory socket.
 MAX_MEMORY_MESSAGE_SIZE = 16 << 10
-# Seals of a segment: it does not shrink, does not grow, cannot be mapped writable by anybody else and gets no holes,
-# and that stays so. Values of linux/fcntl.h; Python's fcntl does not know the fourth.
+# Seals of a segment: it cannot shrink or grow, no other process can map it writable, it gets no holes, and seals cannot
+# change. Values of linux/fcntl.h; Python's fcntl lacks the fourth.
 SEAL_SEAL, SEAL_SHRINK, SEAL_GROW, SEAL_FUTURE_WRITE = 1, 2, 4, 16
 SEALS = SEAL_SEAL | SEAL_SHRINK | SEAL_GROW | SEAL_FUTURE_WRITE
 
@@ -35,12 +36,12 @@ _RANGE = struct.Struct("<QQ")
 
 @unique
 class MemoryRefusal(StrEnum):
-    """Why a node ends a connection to its memory socket.
+    """Reasons why a node ends a connection to its memory socket.
 
-    unknown_feeder: no feeder of this name and session has said hello; too_many: shared_memory.max_segments are there;
-    too_large: above shared_memory.max_segment_bytes; not_sealed: no memory, or without all seals, so that it could
-    shrink while it is read; bad_size: its size is not the one that was announced; not_allocated: it has holes; late:
-    nothing was handed over in time; outside: a range that is not in the segment.
+    unknown_feeder: no feeder of this name and session sent a hello; too_many: shared_memory.max_segments exist;
+    too_large: above shared_memory.max_segment_bytes; not_sealed: not a memory file, or seals are missing, so that it
+    could shrink during reads; bad_size: its size differs from the announced one; not_allocated: it has holes; late: no
+    segment was handed over in time; outside: a range outside the segment.
     """
 
     UNKNOWN_FEEDER = "unknown_feeder"
@@ -56,7 +57,7 @@ class MemoryRefusal(StrEnum):
 
 
 class Attach(Message, frozen=True):
-    """Feeder to node, with the descriptor of the segment: whose memory it is, as in the hello, and its size."""
+    """Feeder to node, with the descriptor of the segment: name and session as in the hello, and its size."""
 
     feeder: Name
     session: Name
@@ -64,7 +65,7 @@ class Attach(Message, frozen=True):
 
 
 class Attached(Message, frozen=True):
-    """Node to feeder: range messages may follow."""
+    """Node to feeder: segment accepted, range messages may follow."""
 
 
 class Refused(Message, frozen=True):
@@ -95,7 +96,7 @@ def encode_memory_message(message: MemoryMessage) -> bytes:
 
 
 def decode_memory_message(raw: Buffer) -> MemoryMessage:
-    """The message in `raw`. Raises MessageError for anything that is not exactly a known message of this version."""
+    """The message in `raw`. Raises MessageError for anything except a known message of this version."""
     return _CODEC.decode(raw)
 
 
@@ -106,7 +107,7 @@ def encode_ranges(ranges: Sequence[tuple[int, int]]) -> bytes:
 
 
 def decode_ranges(raw: Buffer) -> list[tuple[int, int]] | None:
-    """The ranges (offset, size) of a range message; None if it is no range message. Raises MessageError."""
+    """The ranges (offset, size) of a range message; None for another message. Raises MessageError."""
     if len(raw) < _HEAD.size:
         return None
     magic, version, n = _HEAD.unpack_from(raw)

@@ -1,5 +1,4 @@
-"""What the tap of a node publishes: fragments as they were taken, closed MEPs, and that a recorder has come
-(docs/formats/tap-message.md)."""
+"""Messages of the tap of a node: fragments, closed MEPs, new recorders (docs/formats/tap-message.md)."""
 
 import struct
 
@@ -12,12 +11,12 @@ FRAGMENT = b"F"
 CLOSED = b"C"
 BEGIN = b"B"
 
-# Kind, number of the message u64, run u32, MEP id u64, fragments of the MEP u16 (of a closed one).
+# Kind, message number u64, run u32, MEP id u64, number of fragments u16 (of a closed MEP).
 _HEADER = struct.Struct("<cQIQH")
 
 
 class TapHeader(msgspec.Struct, frozen=True):
-    """First part of a message of the tap; `kind` is FRAGMENT, with the frame as second part, CLOSED or BEGIN."""
+    """First part of a tap message; `kind` is FRAGMENT (the frame is the second part), CLOSED or BEGIN."""
 
     kind: bytes
     sequence: int
@@ -35,7 +34,7 @@ def encode_tap_header(header: TapHeader) -> bytes:
 
 
 def decode_tap_header(buffer: Buffer) -> TapHeader:
-    """The header of a message of the tap.  Raises MessageError."""
+    """The header of a tap message. Raises MessageError."""
     view = byte_view(buffer)
     if len(view) != _HEADER.size:
         raise MessageError(RejectReason.BAD_SIZE, f"tap header: {_HEADER.size} bytes expected, {len(view)} received")

@@ -131,7 +131,7 @@ def test_the_command_reports_what_each_tool_found(
         monkeypatch.setattr(command, tool, lambda *_: Section(title="Tool", good=True))
     assert command.main([], tmp_path / "nowhere") == 1
     text = (tmp_path / "build" / "gpu" / "report.md").read_text()
-    assert "nowhere is missing: HLTNODE_SHARED names it" in text
+    assert "nowhere is missing: set HLTNODE_SHARED" in text
     assert "Tool: passed" in text
 
 

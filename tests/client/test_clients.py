@@ -67,7 +67,7 @@ async def test_a_program_with_a_loop_feeds_and_receives_decisions(tmp_path: Path
 
 
 def test_a_control_endpoint_that_cannot_be_derived_is_an_error_and_leaves_no_thread() -> None:
-    with pytest.raises(ValueError, match="the control endpoint is needed"):
+    with pytest.raises(ValueError, match="give the control endpoint"):
         client.Feeder("ipc:///tmp/nowhere", identity=IDENTITY)
 
 

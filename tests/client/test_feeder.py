@@ -204,7 +204,7 @@ async def test_a_feeder_that_is_refused_for_long_ends_with_the_text_of_the_node(
     await bench.clock.advance(30.0)
     bench.feeder.check()
     await bench.clock.advance(3 * HELLO_SECONDS)
-    with pytest.raises(FeederRefusedError, match="3 MEPs of run 6 are open: so for 30 s"):
+    with pytest.raises(FeederRefusedError, match="3 MEPs of run 6 are open: refused for 30 s"):
         bench.feeder.check()
 
 

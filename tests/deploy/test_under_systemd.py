@@ -154,7 +154,7 @@ def test_the_unit_starts_and_every_line_of_the_node_in_the_journal_is_json(machi
     lines = [json.loads(line) for line in machine.journal("--identifier=hltnode")]
     assert {"back_end", "trigger"} <= {line["event"] for line in lines}
     assert [line["text"] for line in lines if line["event"] == "warning"] == [
-        "no C++ compiler (g++, clang++): lines are evaluated with NumPy, which is slower"
+        "no C++ compiler (g++, clang++): NumPy evaluates the lines, which is slower"
     ]
 
 

@@ -1,1 +1,1 @@
-"""The Grafana dashboards: what they show (one module each), and how that becomes JSON (`rendering`)."""
+"""The Grafana dashboards: their content (one module each), and its conversion to JSON (`rendering`)."""

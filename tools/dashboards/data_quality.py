@@ -47,7 +47,7 @@ DATA_QUALITY = Board(
                         "{{histogram}}",
                     ),
                 ),
-                "In the last five minutes; some histograms have none by nature, others show a defect of a fit.",
+                "In the last five minutes. Some histograms never have any; in others they show a defect of a fit.",
                 width=12,
             ),
             Panel(

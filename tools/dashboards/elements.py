@@ -1,15 +1,15 @@
-"""What a dashboard consists of, without a word of Grafana."""
+"""The elements of a dashboard, independent of Grafana."""
 
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
-# The nodes are chosen at the top of each dashboard.
+# The nodes are selected at the top of each dashboard.
 NODES = 'instance=~"$instance"'
 
 
 @unique
 class Shape(StrEnum):
-    """How a panel shows its queries."""
+    """Kind of a panel."""
 
     CURVES = "curves"
     STACKED = "stacked"
@@ -20,7 +20,7 @@ class Shape(StrEnum):
 
 @dataclass(frozen=True)
 class Query:
-    """A PromQL expression, in which NODES selects the chosen instances, and the name of its curves."""
+    """A PromQL expression, in which NODES stands for the selected instances, and the name of its curves."""
 
     expression: str
     legend: str
@@ -28,9 +28,9 @@ class Query:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel: its title, unit and curves; above `warn` and `alarm` values are yellow and red.
+    """One panel: title, unit and curves; values above `warn` are yellow, above `alarm` red.
 
-    With `low_is_bad` they are yellow and red below these.
+    With `low_is_bad` values below these limits are yellow and red.
     """
 
     title: str
@@ -46,7 +46,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A monitoring histogram of the nodes: as bars over the chosen time, and with `over_time` as a picture of it."""
+    """A monitoring histogram of the nodes: bars for the selected time, and with `over_time` a heat map over time."""
 
     title: str
     histogram: str
@@ -56,7 +56,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Board:
-    """One dashboard: numbers at its top, and rows of panels by their titles."""
+    """One dashboard: numbers at the top, and rows of panels by title."""
 
     uid: str
     title: str
@@ -75,7 +75,7 @@ def recent(metric: str, by: str, where: str = NODES) -> str:
 
 
 def gauge(metric: str, legend: str = "{{instance}}") -> Query:
-    """A gauge as it is."""
+    """A gauge without a function."""
     return Query(f"{metric}{{{NODES}}}", legend)
 
 
@@ -86,7 +86,7 @@ def quantile(metric: str, fraction: float, by: str = "instance", where: str = NO
 
 
 def quantiles(metric: str, by: str = "instance", where: str = NODES) -> tuple[Query, ...]:
-    """Median and 99 % of a histogram."""
+    """Median and 99 % quantile of a histogram."""
     return (
         Query(quantile(metric, 0.5, by, where), f"median {{{{{by}}}}}"),
         Query(quantile(metric, 0.99, by, where), f"99 % {{{{{by}}}}}"),

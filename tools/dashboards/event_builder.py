@@ -88,7 +88,7 @@ EVENT_BUILDER = Board(
                 "Silent sources",
                 "none",
                 (Query(f"sum by (feeder) (hltnode_sources_silent{{{NODES}}})", "feeder {{feeder}}"),),
-                "By whether their feeder is connected or lost.",
+                "By state of their feeder: connected or lost.",
             ),
         ),
         "MEPs": (
@@ -114,7 +114,7 @@ EVENT_BUILDER = Board(
                 "Dead time",
                 "percentunit",
                 (Query(rate("hltnode_dead_time_seconds_total", "reason"), "{{reason}}"),),
-                "Part of the time without a free credit, by what is waited for; summed over nodes.",
+                "Fraction of the time without a free credit, by cause; summed over nodes.",
                 Shape.STACKED,
             ),
             Panel("Runs kept", "none", (gauge("hltnode_runs_kept"),), "Runs that their feeders have not confirmed."),

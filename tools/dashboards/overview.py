@@ -1,4 +1,4 @@
-"""The farm, and one node of it: run, state, readiness, version, alerts, disk, process."""
+"""The farm and its nodes: run, state, readiness, version, alerts, disk, process."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate, recent
 
@@ -60,7 +60,7 @@ OVERVIEW = Board(
                 "Alerts that fire",
                 "none",
                 (Query(f"count by (alertname) ({ALERTS})", "{{alertname}}"),),
-                "Number of nodes, by alert; docs/how-to/respond-to-alerts.md says what to do.",
+                "Number of nodes, by alert; docs/how-to/respond-to-alerts.md describes the response.",
                 Shape.STACKED,
                 width=24,
             ),
@@ -80,7 +80,7 @@ OVERVIEW = Board(
                 "Dead time",
                 "percentunit",
                 (Query(f"avg by (reason) (instance_reason:hltnode_dead_time:ratio_rate5m{{{NODES}}})", "{{reason}}"),),
-                "Part of the time without a free credit, by what is waited for; mean of the nodes.",
+                "Fraction of the time without a free credit, by cause; mean of the nodes.",
                 Shape.STACKED,
                 warn=0.01,
                 alarm=0.05,
@@ -105,7 +105,7 @@ OVERVIEW = Board(
                         "{{instance}}",
                     ),
                 ),
-                "If it goes on as in the last half hour.",
+                "Forecast from the last half hour.",
                 warn=50e9,
                 alarm=10e9,
                 low_is_bad=True,
@@ -117,13 +117,13 @@ OVERVIEW = Board(
                 "Reloads of the configuration",
                 "short",
                 (Query(recent("hltnode_config_reloads_total", "outcome"), "{{outcome}}"),),
-                "In the last five minutes. After a refused one the old values stay in force; the log has the reason.",
+                "In the last five minutes. After a refused reload the old values stay; the log has the reason.",
             ),
             Panel(
                 "Refused logins",
                 "short",
                 (Query(recent("hltnode_login_failures_total", "reason"), "{{reason}}"),),
-                "In the last five minutes: unknown keys, missing or wrong tokens, commands of others than operators.",
+                "In the last five minutes: unknown keys, missing or wrong tokens, commands without permission.",
             ),
             Panel(
                 "Broken connections",
@@ -133,7 +133,7 @@ OVERVIEW = Board(
                         recent("hltnode_connection_events_total", "event", f'{NODES},event!="connected"'), "{{event}}"
                     ),
                 ),
-                "In the last five minutes: ended, not accepted, and handshakes that failed.",
+                "In the last five minutes: ended and refused connections, and failed handshakes.",
             ),
         ),
         "Process": (
@@ -148,7 +148,7 @@ OVERVIEW = Board(
                 "Time of a scrape",
                 "s",
                 (gauge("scrape_duration_seconds"),),
-                "As Prometheus sees it.",
+                "Measured by Prometheus.",
                 warn=0.5,
                 alarm=2.0,
             ),

@@ -1,4 +1,4 @@
-"""The way of a MEP through the node in time, the back end, and the GPU."""
+"""The times of a MEP in the node, the back end, and the GPU."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, quantile, quantiles, rate
 
@@ -91,7 +91,7 @@ PIPELINE = Board(
                     Query(f"max by (instance, reason) (hltnode_gpu_throttled{{{NODES}}})", "{{reason}} {{instance}}"),
                     Query(f"hltnode_gpu_uncorrected_memory_errors_total{{{NODES}}}", "memory errors {{instance}}"),
                 ),
-                "Why the clocks are lower than they could be; power is the limit that was set.",
+                "Cause of reduced clocks; power: the configured limit.",
             ),
         ),
     },

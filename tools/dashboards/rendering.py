@@ -1,4 +1,4 @@
-"""Elements of a dashboard as Grafana's JSON; needs the extra `dashboards` (grafana-foundation-sdk)."""
+"""Converts elements of a dashboard to Grafana's JSON; needs the extra `dashboards` (grafana-foundation-sdk)."""
 
 import string
 from typing import Any
@@ -37,10 +37,10 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from tools.dashboards.elements import NODES, Board, Distribution, Panel, Query, Shape
 
-# The data source is chosen at the top of the dashboard.
+# The data source is selected at the top of the dashboard.
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 TAG = "hltnode"
-# A region for each run that goes on.
+# A region for each active run.
 RUNS = f'count by (run) (hltnode_run_info{{{NODES}, run!="0"}} and on (instance) hltnode_run_active{{{NODES}}} == 1)'
 
 
@@ -166,14 +166,14 @@ def _table(_panel: Panel) -> table.Panel:
 
 
 def _entries(of: Distribution, time: str) -> prometheus.Dataquery:
-    """Entries of each bucket; Grafana makes single buckets of cumulative ones in the format of heatmaps."""
+    """Entries of each bucket; in the heat-map format, Grafana converts cumulative buckets to single ones."""
     selector = f'{{{NODES},histogram="{of.histogram}"}}'
     expression = f"sum by (le) (increase(hltnode_histogram_bucket{selector}[{time}]))"
     return _target("A", Query(expression, "{{le}}")).format(PromQueryFormat.HEATMAP)
 
 
 def _bars(of: Distribution) -> bargauge.Panel:
-    """The distribution over the chosen time, one bar for each bucket, named by its upper end."""
+    """The distribution in the selected time, one bar per bucket, named by its upper end."""
     return (
         bargauge.Panel()
         .title(of.title)
@@ -195,7 +195,7 @@ def _bars(of: Distribution) -> bargauge.Panel:
 
 
 def _over_time(of: Distribution) -> heatmap.Panel:
-    """The distribution as it changes with time."""
+    """The distribution over time."""
     return (
         heatmap.Panel()
         .title(f"{of.title}, over time")

@@ -1,4 +1,4 @@
-"""What the lines accept, and what becomes of it."""
+"""Accepted events of lines, and their outputs."""
 
 from tools.dashboards.elements import NODES, Board, Panel, Query, Shape, gauge, number, rate
 
@@ -35,7 +35,7 @@ TRIGGER = Board(
                         "{{line}}",
                     ),
                 ),
-                "A line whose part jumps has other data, or another threshold.",
+                "A line whose fraction jumps has different data or a different threshold.",
                 width=12,
             ),
         ),

@@ -1,1 +1,1 @@
-"""The two ways to run a kernel: on the CPU (the same sources, compiled) and with CUDA (CuPy, NVRTC)."""
+"""Back ends that run kernels: on the CPU (the same sources, compiled) and with CUDA (CuPy, NVRTC)."""

@@ -1,7 +1,7 @@
 """The CPU back end: the kernels of a chain compiled as plain C++, run by cpu_executor.cpp.
 
-Host and device memory are the same, so nothing is copied. A batch runs on a thread of its own with the GIL released and
-is shared event by event among the threads of the executor.
+Host and device memory are the same, so nothing is copied. A batch runs on its own thread without the GIL; the threads
+of the executor share it event by event.
 """
 
 import contextlib
@@ -33,24 +33,24 @@ from hltnode.processing.framework.batch import BATCH_HEADER
 from hltnode.processing.framework.kernel_sources import KernelSources
 
 ALIGNMENT = 64
-"""Bytes; a cache line and the widest vector."""
+"""Alignment in bytes: a cache line and the widest vector."""
 
 _HUGE_PAGE = 2 << 20
 
 
 def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
-    """Zeroed memory of whole pages, huge ones where the system gives them: the first touch of a page costs time."""
-    # Of memory that processes could share the system gives small pages only.
+    """Zeroed memory of whole pages, huge ones if available, because the first access to a page costs time."""
+    # The system provides only small pages for memory that processes can share.
     pages = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if nbytes >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        # A kernel without huge pages refuses, and small pages serve as well.
+        # A kernel without huge pages refuses; small pages work too.
         with contextlib.suppress(OSError):
             pages.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(pages, dtype=np.uint8, count=nbytes)
 
 
 class CpuQueue:
-    """Runs the launches of one slot on the threads of its back end, then what is evaluated on the host."""
+    """Runs the launches of one slot on the threads of its back end, then the kernels that the host evaluates."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class CpuQueue:
     ) -> None:
         self._program = program
         self._launches = tuple(launches)
-        """They have the parameters to which the program points."""
+        """The launches own the parameters to which the program points."""
         self._evaluate = evaluate
         self._evaluated = 0
         self._executor = executor
@@ -102,7 +102,7 @@ class CpuQueue:
     def wait(self) -> None:
         if self._batch is None:
             return
-        # Ctrl-C may end the wait, and not the batch: it still is in the memory of this queue.
+        # Ctrl-C may end the wait but not the batch, which still uses the memory of this queue.
         wait_for((self._batch,))
         batch, self._batch = self._batch, None
         self._timings = Timings(0.0, batch.result(), 0.0)
@@ -113,11 +113,11 @@ class CpuQueue:
 
     @property
     def progress(self) -> int:
-        """Events, blocks of other grids, and steps of what is evaluated on the host that are done."""
+        """Number of finished events, blocks of other grids, and steps of the evaluation on the host."""
         return self._program.progress + self._evaluated
 
     def take_profile(self) -> dict[str, float]:
-        """Thread seconds of each kernel since the last call; only batches run with `profile` count."""
+        """Thread seconds of each kernel since the last call, for batches with `profile`."""
         seconds: dict[str, float] = {}
         for launch, nanoseconds in zip(self._launches, self._program.take_nanoseconds(), strict=True):
             seconds[launch.kernel] = seconds.get(launch.kernel, 0.0) + nanoseconds * 1e-9
@@ -125,8 +125,11 @@ class CpuQueue:
 
 
 class CpuBackend:
-    """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`). Generated ones
-    are compiled if the machine can, unless `compiles` is False. `common`: no kernel in its form for the CPU."""
+    """Kernels on `threads` threads, compiled for the best instruction set of this machine (or `target`).
+
+    Generated kernels are compiled if the machine has a compiler, unless `compiles` is False. `common`: use no CPU form
+    of a kernel.
+    """
 
     name = "cpu"
     fuses_events = True
@@ -145,11 +148,11 @@ class CpuBackend:
         self._compiles = compiles
         self._common = common
         self._compiled: dict[str, ctypes.CDLL | None] = {}
-        """Libraries of generated kernels by their source, None where the compiler is missing."""
+        """Libraries of generated kernels by their source, None without a compiler."""
         supported = self._library.targets
         self.target = target or supported[0]
         if self.target not in supported:
-            raise BackendError(f"this CPU does not run {self.target!r}: it runs {', '.join(supported)}")
+            raise BackendError(f"this CPU does not support {self.target!r}: it supports {', '.join(supported)}")
         if not 1 <= threads <= 1024:
             raise BackendError(f"threads must be 1 to 1024, not {threads}")
         self._executor = _executor.Executor(threads)
@@ -194,7 +197,7 @@ class CpuBackend:
             return self._library.address(self.target, launch.kernel, common=self._common)
         library = self._compiled[launch.generated.source]
         if library is None:
-            raise BackendError(f"{launch.kernel} cannot be evaluated on the host: other kernels come behind it")
+            raise BackendError(f"{launch.kernel} cannot be evaluated on the host: other kernels follow it")
         address = ctypes.cast(library.run_block, ctypes.c_void_p).value
         assert address is not None
         return address
@@ -234,8 +237,10 @@ class CpuBackend:
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 
     def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
-        """A block for each thread, which all queues share: one program runs at a time. Blocks that were given out
-        before stay, because programs point to them."""
+        """A memory block for each thread. All queues share it: one program runs at a time.
+
+        Earlier blocks stay, because programs point to them.
+        """
         if nbytes and (not self._thread_memory or self._thread_memory[-1].nbytes < nbytes):
             self._thread_memory += [self.allocate_device(nbytes) for _ in range(self.threads)]
         return self._thread_memory[-self.threads :]
@@ -253,7 +258,7 @@ def _addresses(tables: EventTables | None) -> tuple[int, int, int, int]:
 
 
 def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], Iterator[None]]:
-    """Evaluates a generated kernel for the events of the batch."""
+    """Evaluate a generated kernel for the events of the batch."""
     columns = {column: _array_of(memory).view(column.dtype) for column, memory in generated.memory.items()}
     header = _array_of(batch_header).view(BATCH_HEADER.dtype)
     return lambda: generated.evaluate(columns, int(header["n_events"][0]))

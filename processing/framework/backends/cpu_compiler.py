@@ -1,6 +1,6 @@
-"""Generated kernels compiled for the CPU by the C++ compiler of this machine, and kept on disk.
+"""Compiles generated kernels for the CPU with the C++ compiler of this machine, and caches them on disk.
 
-The options round as those of the other kernels do (CMakeLists.txt): no contraction to FMA.
+The options give the same rounding as those of the other kernels (CMakeLists.txt): no contraction to FMA.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hltnode.processing.framework.backends.kernel_cache import cache_folder, key_of, read_cached, write_cached
 
-# -O1 makes 100 lines 1.1 to 1.2 times as fast, which is 0.2 % of a sequence, and takes 1.4 times as long to compile.
+# -O1 would make 100 lines 1.1 to 1.2 times as fast (0.2 % of a sequence), but compiles 1.4 times as long.
 OPTIONS = (
     *("-std=c++17", "-Og", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"),
     *("-fvisibility=hidden", "-shared", "-fPIC"),
@@ -25,9 +25,9 @@ TARGET_OPTIONS = {
     "avx2": _AVX2,
     "avx512": ("-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", *_AVX2),
 }
-"""As CMakeLists.txt has them."""
+"""Options by instruction set; CMakeLists.txt has the same."""
 TIMEOUT = 120.0
-"""Seconds for one compilation; 100 lines take 1.0 to 1.5."""
+"""Time limit of one compilation in seconds; 100 lines take 1.0 to 1.5 s."""
 
 
 def compiler() -> str | None:
@@ -62,12 +62,11 @@ def compile_kernel(
 ) -> ctypes.CDLL | None:
     """A library with the function run_block(parameters, block) of a generated kernel.
 
-    sources_digest: of what the source includes. None, with a warning, where the machine has no compiler or where it
-    fails.
+    sources_digest: digest of the included sources. Returns None, with a warning, if there is no compiler or it fails.
     """
     found = compiler()
     if found is None:
-        warnings.warn("no C++ compiler (g++, clang++): lines are evaluated with NumPy, which is slower", stacklevel=2)
+        warnings.warn("no C++ compiler (g++, clang++): NumPy evaluates the lines, which is slower", stacklevel=2)
         return None
     unit = kernel_unit(name, source)
     options = (*OPTIONS, *TARGET_OPTIONS[target], *(f"-I{folder}" for folder in folders))
@@ -85,7 +84,7 @@ def compile_kernel(
     except (OSError, subprocess.SubprocessError) as error:
         log = getattr(error, "stderr", None) or ""
         warnings.warn(
-            f"{found} has not compiled the lines, they are evaluated with NumPy, which is slower: {error}\n{log}",
+            f"{found} failed to compile the lines; NumPy evaluates them, which is slower: {error}\n{log}",
             stacklevel=2,
         )
         return None

@@ -1,17 +1,17 @@
 // Python extension hltnode.processing.framework.backends._executor: runs a program of kernels on the CPU with the GIL
 // released.
 //
-// A program is a list of steps, each a kernel, its block of parameters and its grid. Steps over the events that follow
-// one another are fused: a thread takes an event through all of them before it takes the next one, so that the data of
-// an event stay in its caches. This is allowed because such kernels touch nothing but the data of their event.
+// A program is a list of steps: a kernel, its parameter block and its grid. Consecutive steps over events are fused: a
+// thread runs all of them on one event before it takes the next, so the data of an event stay in its caches. Fusion is
+// valid because such kernels access only the data of their event.
 //
-// What only one fused stage uses lies in memory of the thread, the same for each event. Kernels find the part of an
-// event by adding first(event) to a pointer; so each thread has copies of the blocks of parameters, in which it sets,
-// before it takes an event, the pointers into its memory to
+// Columns that only one fused stage uses are in thread memory, at the same place for each event. Kernels find the part
+// of an event by adding first(event) to a pointer. So each thread has copies of the parameter blocks. Before an event,
+// it sets the pointers into its memory to
 //     memory + offset - first(event) * stride.
-// Pointers to counters that go on from event to event lead each thread to a copy of its own.
+// Each thread has its own copy of counters that accumulate over events.
 //
-// Several threads take the events of a batch in the order of event_order.h.
+// With several threads, the events of a batch run in the order of event_order.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -43,8 +43,8 @@ using KernelFunction = void (*)(const void* parameters, uint32_t block);
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t page = 4096;
 
-// Time of a processor that this thread has had: while it waits for one, none passes. A call takes 0.2 us: 1 to 2 % of
-// an event that goes through fifty kernels.
+// Processor time of this thread, without waits for a processor. A call takes 0.2 us: 1 to 2 % of an event that runs
+// through fifty kernels.
 uint64_t thread_nanoseconds()
 {
     timespec now;
@@ -52,7 +52,7 @@ uint64_t thread_nanoseconds()
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// What of it a reading takes at least.
+// The minimum time of a reading.
 uint64_t clock_reading_nanoseconds()
 {
     static const uint64_t least = [] {
@@ -70,7 +70,7 @@ struct Step {
     KernelFunction kernel;
     const void* parameters;
     hlt::grid grid;
-    std::size_t copy;  // where the copy of its parameters begins, in cache lines
+    std::size_t copy;  // start of the copy of its parameters, in cache lines
 };
 
 // Placement.first in processing/framework/collections.py.
@@ -85,7 +85,7 @@ struct Placement {
     }
 };
 
-// A pointer that leads into the memory of the thread.
+// A pointer into the memory of the thread.
 struct ThreadPointer {
     std::size_t stage;      // first step of the fused stage
     std::size_t placement;  // in Program::placements_
@@ -93,7 +93,7 @@ struct ThreadPointer {
     uint64_t offset, stride;
 };
 
-// What one thread needs for one program.
+// State of one thread for one program.
 class ThreadState {
   public:
     ThreadState(uint64_t memory, std::size_t bytes, std::size_t parameter_lines)
@@ -207,7 +207,7 @@ class Program {
 
     std::size_t size() const { return steps_.size(); }
 
-    // Whether each of a number of threads has what it needs.
+    // Whether there is a state for each of a number of threads.
     bool serves(uint32_t threads) const { return !has_own_parameters_ || threads_.size() >= threads; }
 
     // The steps [first, last) that run as one pass over a grid.
@@ -231,8 +231,9 @@ class Program {
 
     void begin() { is_order_made_ = false; }
 
-    // Before a stage: several threads take events in the order of their bytes, which are known once fragments are
-    // placed and whose tables may be gone behind the first stage of events; one thread takes them as they came.
+    // Call it before a stage. Several threads take events in the order of their bytes. The bytes are known after the
+    // placement of fragments, and their tables may be overwritten after the first stage over events. One thread takes
+    // events in their original order.
     void put_in_order(std::size_t first, bool by_several_threads)
     {
         is_in_order_ = by_several_threads && steps_[first].grid == hlt::grid::events;
@@ -241,10 +242,10 @@ class Program {
         is_order_made_ = true;
     }
 
-    // The block of a stage that is taken as number `number`.
+    // The block of a stage at position `number` of the order.
     uint32_t block_at(uint32_t number) const { return is_in_order_ ? order_[number] : number; }
 
-    // Before a thread takes its first block of a stage.
+    // Called before the first block of a thread in a stage.
     void enter(uint32_t thread)
     {
         if (!threads_.empty()) threads_[thread].touch();
@@ -270,14 +271,14 @@ class Program {
         progress_.fetch_add(1, std::memory_order_relaxed);
     }
 
-    // Processor time between two readings of the clock, of which one is taken off.
+    // Adds the processor time between two clock readings, minus the time of one reading.
     void add_nanoseconds(std::size_t step, uint64_t between)
     {
         const uint64_t reading = clock_reading_nanoseconds();
         nanoseconds_[step].fetch_add(between - std::min(between, reading), std::memory_order_relaxed);
     }
 
-    // Blocks that have been through a stage, in all runs. May be read while the program runs.
+    // Number of finished blocks of stages, over all runs. May be read while the program runs.
     uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
     std::vector<uint64_t> take_nanoseconds()
@@ -301,7 +302,7 @@ class Program {
         return own_parameters(thread, step);
     }
 
-    // The copy of the parameters of a step that a thread has.
+    // The copy of a step's parameters of a thread.
     std::byte* own_parameters(std::size_t thread, std::size_t step)
     {
         return threads_[thread].parameters() + steps_[step].copy * cache_line;
@@ -329,7 +330,7 @@ class Program {
     std::vector<Step> steps_;
     std::vector<Placement> placements_;
     std::vector<ThreadPointer> thread_pointers_;  // in the order of stages
-    std::vector<std::size_t> pointers_before_;    // those of stages before each step; behind the last step all
+    std::vector<std::size_t> pointers_before_;    // pointers of the stages before each step; at the end all
     std::vector<ThreadState> threads_;
     bool has_own_parameters_ = false;
     bool is_in_order_ = false, is_order_made_ = false;
@@ -339,7 +340,7 @@ class Program {
     std::atomic<uint64_t> progress_{0};
 };
 
-// A fixed set of threads that share the blocks of one stage at a time. The calling thread is one of them.
+// A fixed set of threads that share the blocks of one stage. The calling thread is one of them.
 class Executor {
   public:
     explicit Executor(uint32_t threads)
@@ -408,7 +409,7 @@ class Executor {
     void take_blocks(const Stage& stage, uint32_t thread)
     {
         stage.program->enter(thread);
-        // A stage of one step is measured as a whole: its blocks may be shorter than a reading of the clock.
+        // A stage of one step is measured as a whole: a block may be shorter than a clock reading.
         const bool is_one_step = stage.last - stage.first == 1;
         const uint64_t before = stage.profile && is_one_step ? thread_nanoseconds() : 0;
         for (;;) {
@@ -459,7 +460,7 @@ class Executor {
 
 NB_MODULE(_executor, module)
 {
-    // What lives until the process ends is reported as a leak otherwise.
+    // nanobind would report objects that live until the process ends as leaks.
     nb::set_leak_warnings(false);
     module.doc() = "Runs kernels on the CPU";
 

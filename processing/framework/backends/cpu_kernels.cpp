@@ -1,13 +1,13 @@
 // The kernels of a chain, compiled as plain C++ for one instruction set. This file is compiled once for each set, with
-// another HLT_TARGET each time, and HLT_KERNEL_LIST the generated list of the kernels of the chain. A kernel that has a
-// form for the CPU is there twice: HLT_CPU_FORM(name) is found by `name`, the kernel itself by find_common_kernel.
+// its own HLT_TARGET; HLT_KERNEL_LIST is the generated list of the kernels of the chain. A kernel with a CPU form
+// exists twice: find_kernel returns HLT_CPU_FORM(name), find_common_kernel the kernel itself.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #if defined(__AVX2__)
-// For forms that are written for it; here, as it is not to be in the namespace below. GCC takes what its own functions
-// leave undefined on purpose for a mistake.
+// For CPU forms with intrinsics; included here, outside the namespace below. GCC warns about values that its own
+// intrinsics leave undefined on purpose.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
 #pragma GCC diagnostic ignored "-Wuninitialized"

@@ -1,7 +1,7 @@
-// The kernels of a chain as a shared library: for each instruction set one set of them, found by name.
+// The kernels of a chain as a shared library: one set of kernels per instruction set, found by name.
 //
-// The library is plain C, so that it can be built for any chain, by CMake or by a compiler at run time
-// (kernel_library.py opens it). HLT_KERNEL_DIGEST says of which sources it was made.
+// The library has a plain C interface. So CMake, or a compiler at run time, can build it for any chain
+// (kernel_library.py opens it). HLT_KERNEL_DIGEST identifies its sources.
 #include "cpu_target.h"
 
 namespace {
@@ -33,7 +33,7 @@ const Target targets[] = {
 
 HLT_EXPORT const char* hlt_kernel_digest() { return HLT_KERNEL_DIGEST; }
 
-// Instruction set number `index` of those that this machine runs, best first; a null pointer behind the last.
+// Instruction set number `index` of those that this machine supports, best first; a null pointer after the last.
 HLT_EXPORT const char* hlt_kernel_target(uint32_t index)
 {
     for (const Target& target : targets)
@@ -41,8 +41,8 @@ HLT_EXPORT const char* hlt_kernel_target(uint32_t index)
     return nullptr;
 }
 
-// The kernel of a name for an instruction set, in its form for the CPU if it has one and `common` is 0; a null pointer
-// if there is none of this name.
+// The kernel of a name for an instruction set: its CPU form if it has one and `common` is 0. A null pointer for an
+// unknown name.
 HLT_EXPORT KernelFunction hlt_find_kernel(const char* target_name, const char* name, int common)
 {
     for (const Target& target : targets)

@@ -1,4 +1,4 @@
-// What the kernels of a chain, compiled for one instruction set, offer to cpu_library.cpp.
+// Interface of the kernels of a chain, compiled for one instruction set, to cpu_library.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-"""The CUDA back end: the kernels of a chain on a GPU, driven through the parts of CuPy that wrap CUDA one to one.
+"""The CUDA back end: runs the kernels of a chain on a GPU through the thin CUDA wrappers of CuPy.
 
-One stream and one captured graph per slot. Copies go straight between pinned memory and preallocated device memory.
-CuPy hides errors in some places: Event.done takes every one for "not done yet", so events are asked through the
-runtime. What the back end needs of the installation is checked when it is made (cuda_installation.py), and any thread
-may use it (cuda_device.py).
+Each slot has one stream and one captured graph. Copies go directly between pinned memory and preallocated device
+memory. CuPy hides some errors: Event.done returns "not done" for every error, so events are queried through the
+runtime. The constructor checks the installation (cuda_installation.py). Any thread may use the back end
+(cuda_device.py).
 """
 
 import queue
@@ -35,9 +35,9 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 
 
 class EndWatch:
-    """A thread that sleeps until the last event of a stream is passed; begun with the first batch that is watched.
+    """A thread that sleeps until the last event of a stream completes; started with the first watched batch.
 
-    Not a host function in the stream: after an error of the device the driver calls none.
+    A host function in the stream would not work: after a device error the driver calls none.
     """
 
     def __init__(self, device: CudaDevice, event: Any) -> None:
@@ -47,20 +47,20 @@ class EndWatch:
         self._thread: threading.Thread | None = None
 
     def watch(self, ended: Callable[[], None]) -> None:
-        """Call `ended` when the batch that was started last has ended."""
+        """Call `ended` when the batch that was started last ends."""
         if self._thread is None:
-            # A device may hang, and must not keep the process from ending.
+            # A daemon thread: a hanging device must not keep the process from ending.
             self._thread = threading.Thread(target=self._run, name="hltnode-cuda-end", daemon=True)
             self._thread.start()
         self._batches.put(ended)
 
     def close(self) -> None:
-        """End the thread behind what it waits for."""
+        """End the thread after its current wait."""
         self._batches.put(None)
 
     def _run(self) -> None:
         while (ended := self._batches.get()) is not None:
-            # The poller gets the error.
+            # `poll` reports the error.
             with suppress(BackendError), self._device.calls("wait for a batch"):
                 self._event.synchronize()
             ended()
@@ -69,7 +69,7 @@ class EndWatch:
 class CudaQueue:
     """One stream: H2D copies, the graph of all kernels, D2H copies.
 
-    With `profile` the kernels are launched one by one, with an event behind each.
+    With `profile` the kernels are launched one by one, each followed by an event.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class CudaQueue:
         self._kernels = [(kernels[launch.kernel], launch, block_size or launch.block_size) for launch in launches]
         with device.calls("make a stream and its events") as cupy:
             self._stream = cupy.cuda.Stream(non_blocking=True)
-            # The last one is waited for by a thread, which shall sleep and not spin.
+            # A thread waits for the last event; it must sleep, not spin.
             self._events = [*(cupy.cuda.Event() for _ in range(3)), cupy.cuda.Event(block=True)]
         self._end_watch = EndWatch(device, self._events[3])
         self._kernel_events: list[Any] = []
-        """Behind each kernel, while a batch is profiled."""
+        """Events after each kernel of a profiled batch."""
         self._kernel_seconds: dict[str, float] = {}
         self._timings = Timings(0.0, 0.0, 0.0)
         self._running = False
@@ -93,14 +93,14 @@ class CudaQueue:
         with device.calls(f"make a graph of {len(launches)} kernels") as cupy:
             self._stream.begin_capture()
             for kernel, launch, block in self._kernels:
-                # No call but the launch itself belongs into a capture.
+                # A capture may contain only the launches.
                 with cuda_calls(cupy, f"launch {launch.kernel} with {launch.max_blocks} blocks of {block} threads"):
                     self._launch(cupy, kernel, launch, block)
             self._graph = self._stream.end_capture()
             self._graph.upload(self._stream)
 
     def _launch(self, cupy: Any, kernel: Any, launch: Launch, block: int) -> None:
-        """Put a kernel into the stream. The driver copies its parameters, which are one struct."""
+        """Enqueue a kernel in the stream. The driver copies its parameters, one struct."""
         arguments = np.array([launch.parameters.ctypes.data], dtype=np.uint64)
         grid = launch.max_blocks
         cupy.cuda.driver.launchKernel(
@@ -123,8 +123,8 @@ class CudaQueue:
         except DeviceLostError:
             raise
         except BackendError:
-            # A part of the batch may be on its way and use the buffers.
-            with self._device.calls("finish what was started of a batch"):
+            # A part of the batch may already run and use the buffers.
+            with self._device.calls("finish the started part of a batch"):
                 self._stream.synchronize()
             raise
         self._running = True
@@ -160,7 +160,7 @@ class CudaQueue:
             return True
         try:
             with self._device.calls("compute a batch") as cupy:
-                # The events are passed in this order.
+                # The events complete in this order.
                 while self._steps < len(self._events):
                     status = cupy.cuda.runtime.eventQuery(self._events[self._steps].ptr)
                     if status == NOT_READY:
@@ -193,37 +193,40 @@ class CudaQueue:
         return self._timings
 
     def seconds_since(self, event: Any) -> tuple[float, float, float, float]:
-        """When the last batch began, was on the device, was computed and was back, seconds after a CUDA event."""
+        """Times of the last batch after a CUDA event in s: start, on the device, computed, copied back."""
         with self._device.calls("time a batch") as cupy:
             begin, on_device, computed, back = (cupy.cuda.get_elapsed_time(event, own) * 1e-3 for own in self._events)
         return begin, on_device, computed, back
 
     def close(self) -> None:
-        """End the thread that waits for the end of batches."""
+        """End the thread that waits for batches."""
         self._end_watch.close()
 
     def take_profile(self) -> dict[str, float]:
-        """Seconds of each kernel since the last call; only batches run with `profile` count."""
+        """Seconds of each kernel since the last call, for batches with `profile`."""
         seconds, self._kernel_seconds = self._kernel_seconds, {}
         return seconds
 
     @property
     def progress(self) -> int:
-        """Events of the stream that are passed: start, copy, kernels, copy back. The kernels of a batch are one step,
-        since a graph reports nothing from inside; the densest batch takes a GPU about a second."""
+        """Number of completed events of the stream: start, copy, kernels, copy back.
+
+        The kernels of a batch are one step, because a graph reports no progress; the densest batch takes a GPU about a
+        second.
+        """
         return self._steps_before + self._steps
 
 
 def _between(cupy: Any, events: Sequence[Any]) -> list[float]:
-    """Seconds from each event to the next."""
+    """Seconds from each event to the next one."""
     return [cupy.cuda.get_elapsed_time(one, other) * 1e-3 for one, other in pairwise(events)]
 
 
 class CudaBackend:
-    """Kernels on one GPU: `device` is its ordinal, as CUDA counts those that CUDA_VISIBLE_DEVICES leaves.
+    """Kernels on one GPU: `device` is its CUDA ordinal among the GPUs in CUDA_VISIBLE_DEVICES.
 
-    Raises BackendError with what to install where GPU, driver, CuPy and NVRTC do not go together, with the GPUs that
-    are there if `device` is not one of them, and with the log of the compiler where it refuses the kernels.
+    Raises BackendError: with the packages to install if GPU, driver, CuPy and NVRTC do not match; with the available
+    GPUs if `device` is not one of them; with the compiler log if the kernels do not compile.
     """
 
     name = "cuda"
@@ -241,7 +244,7 @@ class CudaBackend:
         """Modules of generated kernels by their source."""
 
     def _load(self, source: str | None) -> Any:
-        """The module of the kernels of the chain, or of a generated source."""
+        """The module with the kernels of the chain, or with a generated source."""
         nvrtc = self.device.cupy.cuda.nvrtc
         cubin = cached_kernels(nvrtc, self._kernels, self._architecture, cache_folder(), source)
         with self.device.calls(f"load the kernels, {size_of(len(cubin))} for sm_{self._architecture}") as cupy:
@@ -259,7 +262,7 @@ class CudaBackend:
         return f"GPU {self.device.ordinal}, {self.device.name}"
 
     def free_bytes(self) -> int:
-        with self.device.calls("ask for free memory") as cupy:
+        with self.device.calls("query the free memory") as cupy:
             free, _total = cupy.cuda.runtime.memGetInfo()
         return int(free)
 
@@ -267,7 +270,7 @@ class CudaBackend:
         action = f"allocate {size_of(nbytes)} of pinned memory"
         with self.device.calls(action) as cupy:
             try:
-                # Not from the pinned pool, which rounds up to a power of two.
+                # Not from the pinned memory pool: it rounds up to a power of two.
                 pinned = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(nbytes), 0)
             except cupy.cuda.runtime.CUDARuntimeError as error:
                 if error.status != OUT_OF_MEMORY:
@@ -283,7 +286,7 @@ class CudaBackend:
         with self.device.calls(f"allocate {size_of(nbytes)} of device memory") as cupy:
             memory = cupy.cuda.Memory(nbytes)
             if nbytes:
-                # It returns before it is done, and the streams of the slots do not wait for it.
+                # The call returns before the memory is cleared, and the streams of the slots do not wait for it.
                 cupy.cuda.runtime.memset(memory.ptr, 0, nbytes)
                 cupy.cuda.runtime.deviceSynchronize()
         return DeviceMemory(memory.ptr, nbytes, memory)
@@ -293,14 +296,14 @@ class CudaBackend:
         with self.device.calls(f"write {size_of(source.nbytes)} of constants") as cupy:
             runtime = cupy.cuda.runtime
             runtime.memcpy(memory.pointer, source.ctypes.data, source.nbytes, runtime.memcpyHostToDevice)
-            # The copy of pageable memory may go on after its call has returned.
+            # The copy of pageable memory may continue after the call returns.
             runtime.deviceSynchronize()
 
     def read(self, memory: DeviceMemory, nbytes: int) -> NDArray[np.uint8]:
         content = np.empty(nbytes, dtype=np.uint8)
         with self.device.calls(f"read {size_of(nbytes)}") as cupy:
             runtime = cupy.cuda.runtime
-            # Streams that do not block are not awaited by a copy.
+            # A copy does not wait for non-blocking streams.
             runtime.deviceSynchronize()
             runtime.memcpy(content.ctypes.data, memory.pointer, nbytes, runtime.memcpyDeviceToHost)
         return content
@@ -324,6 +327,6 @@ class CudaBackend:
     def close(self) -> None:
         for each in self._queues:
             each.close()
-        # A lost device has nothing to wait for, and who lost a batch by it knows.
+        # A lost device has no work to wait for, and the owner of a lost batch has its error.
         with suppress(DeviceLostError), self.device.calls("finish") as cupy:
             cupy.cuda.runtime.deviceSynchronize()

@@ -1,4 +1,4 @@
-"""One GPU of a process, for any of its threads."""
+"""One GPU of a process, usable from any thread."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,18 +10,17 @@ from hltnode.processing.framework.backends.cuda_errors import cuda_calls
 
 @dataclass(frozen=True, slots=True)
 class CudaDevice:
-    """The GPU of this ordinal, as CUDA counts those that CUDA_VISIBLE_DEVICES leaves."""
+    """The GPU with this CUDA ordinal among the GPUs in CUDA_VISIBLE_DEVICES."""
 
     cupy: Any
     ordinal: int
 
     @contextmanager
     def calls(self, action: str) -> Iterator[Any]:
-        """Calls of CUDA that serve `action` ("copy a batch"), on this GPU; yields CuPy. Their errors become
-        BackendError.
+        """CUDA calls for `action` ("copy a batch") on this GPU; yields CuPy. Their errors become BackendError.
 
-        Which GPU a call is for is a property of the thread, and a thread starts with the first GPU: every call of the
-        back end is made in here. The thread keeps the GPU afterwards.
+        The current GPU is a property of the thread, and a thread starts with the first GPU. So every call of the back
+        end runs in this context. The thread keeps the GPU afterwards.
         """
         with cuda_calls(self.cupy, action):
             self.cupy.cuda.runtime.setDevice(self.ordinal)
@@ -29,8 +28,8 @@ class CudaDevice:
 
     @property
     def name(self) -> str:
-        """As its maker calls it."""
-        with self.calls("ask for the name of the GPU"):
+        """Product name of the GPU."""
+        with self.calls("query the name of the GPU"):
             return name_of(self.cupy, self.ordinal)
 
 

@@ -1,4 +1,4 @@
-"""What CUDA reports, as BackendError: what was asked for, and whether the process can go on."""
+"""CUDA errors as BackendError: the failed action, and whether the process can continue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,16 +10,16 @@ OUT_OF_MEMORY = 2
 NOT_READY = 600
 
 LOST = frozenset({214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999})
-"""Status of errors after which every call of the process fails. In the order of the numbers: uncorrectable ECC and
-NVLink errors, a contained error; illegal address, launch timeout, context destroyed, assertion, hardware stack error,
-illegal instruction, misaligned address, invalid address space, invalid program counter, launch failure, leak of tensor
-memory; unknown. CUDA Runtime API, "Data types used by CUDA Runtime", enum cudaError: "the process must be terminated
-and relaunched". Errors of the driver API have the same numbers."""
+"""Status codes after which every call of the process fails. In numerical order: uncorrectable ECC and NVLink errors, a
+contained error; illegal address, launch timeout, context destroyed, assertion, hardware stack error, illegal
+instruction, misaligned address, invalid address space, invalid program counter, launch failure, leak of tensor memory;
+unknown. CUDA Runtime API, "Data types used by CUDA Runtime", enum cudaError: "the process must be terminated and
+relaunched". Errors of the driver API have the same numbers."""
 
 
 @contextmanager
 def cuda_calls(cupy: Any, action: str) -> Iterator[None]:
-    """Calls of CUDA that serve `action` ("copy a batch"); their errors become BackendError."""
+    """CUDA calls for `action` ("copy a batch"); their errors become BackendError."""
     try:
         yield
     except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
@@ -27,7 +27,7 @@ def cuda_calls(cupy: Any, action: str) -> Iterator[None]:
 
 
 def _backend_error(cupy: Any, action: str, error: Any) -> BackendError:
-    """The error to raise for one of CuPy's; for one of short memory with what is free."""
+    """The error to raise for an error of CuPy; an out-of-memory error gives the free memory."""
     message = f"CUDA failed to {action}: {error}"
     if error.status in LOST:
         return DeviceLostError(message)
@@ -46,6 +46,6 @@ def _free_memory(cupy: Any) -> str:
     try:
         free, total = runtime.memGetInfo()
     except runtime.CUDARuntimeError as error:
-        # Where not even a context has room.
-        return f"what is free cannot be asked: {error}"
+        # There is not even memory for a context.
+        return f"the free memory is unknown: {error}"
     return f"{size_of(free)} of the device's {size_of(total)} are free"

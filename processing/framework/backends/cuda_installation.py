@@ -1,4 +1,4 @@
-"""Whether CuPy, NVRTC, driver and GPU go together; where they do not, what to install."""
+"""Checks that CuPy, NVRTC, driver and GPU match; if not, names the packages to install."""
 
 import importlib
 import importlib.util
@@ -11,13 +11,13 @@ from hltnode.processing.framework.backends.cuda_errors import cuda_calls
 from hltnode.processing.framework.backends.interface import BackendError
 
 DRIVERS = {12: 525, 13: 580}
-"""The oldest driver that runs programs of each CUDA for which there is an extra (CUDA Compatibility, table 2)."""
+"""Oldest driver for each CUDA version with an extra (CUDA Compatibility, table 2)."""
 
 NO_DEVICE = 100
 
 
 def load_cupy() -> Any:
-    """The module cupy; GPUs have the ordinals of nvidia-smi if the environment has no other order.
+    """The module cupy; GPUs have the ordinals of nvidia-smi unless the environment sets another order.
 
     Raises BackendError with what to install.
     """
@@ -33,9 +33,9 @@ def load_cupy() -> Any:
 
 
 def is_available() -> bool:
-    """Whether CuPy is installed and a GPU is there; `check_installation` says whether they go together.
+    """True if CuPy is installed and a GPU exists; `check_installation` checks that they match.
 
-    Raises BackendError where CuPy is installed and cannot be imported.
+    Raises BackendError if CuPy is installed but cannot be imported.
     """
     if importlib.util.find_spec("cupy") is None:
         return False
@@ -49,8 +49,10 @@ def is_available() -> bool:
 
 
 def check_installation(device: CudaDevice) -> int:
-    """The architecture to compile for (90 for sm_90). Raises BackendError with what to install, or with the GPUs that
-    are there."""
+    """The architecture to compile for (90 for sm_90).
+
+    Raises BackendError with the packages to install, or with the available GPUs.
+    """
     cupy = device.cupy
     runtime, nvrtc = cupy.cuda.runtime, cupy.cuda.nvrtc
     cuda, driver = runtime.runtimeGetVersion(), runtime.driverGetVersion()
@@ -60,7 +62,7 @@ def check_installation(device: CudaDevice) -> int:
     if driver // 1000 < major:
         other = f", or pip install 'hltnode[cuda{driver // 1000}]'" if driver // 1000 in DRIVERS else ""
         raise BackendError(
-            f"the driver is too old: it runs CUDA {_version(driver)}, CuPy is built for CUDA {_version(cuda)}: "
+            f"the driver is too old: it supports CUDA {_version(driver)}, CuPy is built for CUDA {_version(cuda)}: "
             f"install {_driver(major)}{other}"
         )
     try:
@@ -69,7 +71,7 @@ def check_installation(device: CudaDevice) -> int:
         raise BackendError(f"NVRTC is missing: pip install 'hltnode[cuda{major}]' ({error})") from error
     if compiler[0] != major:
         raise BackendError(
-            f"CuPy is built for CUDA {_version(cuda)} and has found NVRTC {compiler[0]}.{compiler[1]}: "
+            f"CuPy is built for CUDA {_version(cuda)}, but found NVRTC {compiler[0]}.{compiler[1]}: "
             f"pip install 'hltnode[cuda{major}]' into an environment without packages of another CUDA"
         )
     try:
@@ -86,8 +88,8 @@ def check_installation(device: CudaDevice) -> int:
 
 
 def check_launch(device: CudaDevice, kernel: str, function: Any, block_size: int) -> None:
-    """Raises BackendError if the device does not run blocks of this many threads of a kernel."""
-    with device.calls(f"ask what {kernel} needs") as cupy:
+    """Raises BackendError if the device cannot run a kernel with this number of threads per block."""
+    with device.calls(f"query the resources of {kernel}") as cupy:
         driver = cupy.cuda.driver
         threads, registers, shared = (
             driver.funcGetAttribute(attribute, function.ptr)
@@ -100,19 +102,21 @@ def check_launch(device: CudaDevice, kernel: str, function: Any, block_size: int
     if block_size > threads:
         raise BackendError(
             f"{kernel} needs {registers} registers per thread and {shared} bytes of shared memory per block: the "
-            f"device runs at most {threads} threads of it in a block, {block_size} are declared"
+            f"device runs at most {threads} of its threads per block, {block_size} are declared"
         )
 
 
 def _names(cupy: Any, found: int) -> str:
-    with cuda_calls(cupy, "ask which GPUs there are"):
+    with cuda_calls(cupy, "list the GPUs"):
         return ", ".join(f"{ordinal} is {name_of(cupy, ordinal)}" for ordinal in range(found))
 
 
 def _architecture(device: CudaDevice, compiler: tuple[int, int]) -> int:
-    """The newest architecture that NVRTC knows and whose programs the GPU runs: the same major number, no newer minor
-    one. Programs that the driver would translate at run time are not those that the tests compile."""
-    with device.calls("ask which GPU there is") as cupy:
+    """The newest architecture that both NVRTC and the GPU support: the same major number, no newer minor one.
+
+    Code that the driver translates at run time would differ from the code that the tests compile.
+    """
+    with device.calls("query the GPU") as cupy:
         capability = int(cupy.cuda.Device(device.ordinal).compute_capability)
     known: Sequence[int] = device.cupy.cuda.nvrtc.getSupportedArchs()
     fitting = [one for one in known if one // 10 == capability // 10 and one <= capability]
@@ -130,5 +134,5 @@ def _version(cuda: int) -> str:
 
 
 def _driver(major: int) -> str:
-    """The driver that a CUDA needs."""
+    """The driver that a CUDA version needs."""
     return f"a driver for CUDA {major} ({DRIVERS[major]} or newer)" if major in DRIVERS else f"one for CUDA {major}"

@@ -1,7 +1,7 @@
-"""Kernels compiled by NVRTC, and a cache of them on disk. Tests compile by the same function as the back end.
+"""Compiles kernels with NVRTC, with a cache on disk. Tests and back end use the same function.
 
-CuPy is not asked to compile, because it appends `-ftz=true`: the kernels would flush denormal numbers, which the CPU
-back end does not (Module cupy.cuda.compiler of CuPy 14, `_compile_with_cache_cuda`).
+CuPy does not compile, because it appends `-ftz=true`: kernels would flush denormal numbers, unlike the CPU back end
+(module cupy.cuda.compiler of CuPy 14, `_compile_with_cache_cuda`).
 """
 # ruff: noqa: N802 (names of CuPy)
 
@@ -22,12 +22,12 @@ COMPILE_OPTIONS = (
     "--prec-sqrt=true",
     "-default-device",
 )
-"""The GPU rounds as the CPU back end does, so both decide alike: no contraction to FMA, denormal numbers are kept,
-division and square root are those of IEEE 754."""
+"""Options for the rounding of the CPU back end, so that both decide alike: no contraction to FMA, denormal numbers are
+kept, division and square root follow IEEE 754."""
 
 
 class Nvrtc(Protocol):
-    """NVRTC as `cupy.cuda.nvrtc` offers it; programs are handles."""
+    """The NVRTC interface of `cupy.cuda.nvrtc`; programs are handles."""
 
     @property
     def NVRTCError(self) -> type[Exception]: ...
@@ -41,18 +41,18 @@ class Nvrtc(Protocol):
 
 
 def translation_unit(kernels: KernelSources) -> str:
-    """What NVRTC compiles."""
+    """The source that NVRTC compiles."""
     return f'#include "{kernels.header}"\n'
 
 
 def compile_options(kernels: KernelSources) -> tuple[str, ...]:
-    """COMPILE_OPTIONS, and where includes start."""
+    """COMPILE_OPTIONS and the include folders."""
     return (*COMPILE_OPTIONS, *(f"-I{folder}" for folder in kernels.folders))
 
 
 @contextmanager
 def compiled_program(nvrtc: Nvrtc, source: str, options: Sequence[str]) -> Iterator[int]:
-    """A program that NVRTC has compiled. Raises BackendError with the log of the compiler."""
+    """A compiled NVRTC program. Raises BackendError with the compiler log."""
     program = nvrtc.createProgram(source, "kernels.cu", (), ())
     try:
         try:
@@ -81,7 +81,7 @@ def _target(architecture: int) -> str:
 
 
 def compiler_version(nvrtc: Nvrtc) -> str:
-    """The build of NVRTC; getVersion() does not tell those of one release apart."""
+    """The build of NVRTC; getVersion() cannot distinguish builds of one release."""
     with compiled_program(nvrtc, "", ()) as program:
         lines = nvrtc.getPTX(program).decode().splitlines()
     return " ".join(line for line in lines if line.startswith("// ") or line.startswith(".version"))
@@ -90,10 +90,9 @@ def compiler_version(nvrtc: Nvrtc) -> str:
 def cached_kernels(
     nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path, source: str | None = None
 ) -> bytes:
-    """What `compile_kernels` makes, from a file in `folder` if it was made there before: of the same sources, by the
-    same compiler, with the same options. A damaged file is replaced.
+    """The result of `compile_kernels`, cached in `folder` by sources, compiler and options; replaces a damaged file.
 
-    Raises BackendError with the log of the compiler, or with the name of a missing source. Warns if the file cannot be
+    Raises BackendError with the compiler log, or with the name of a missing source. Warns if the file cannot be
     written.
     """
     options = (*compile_options(kernels), _target(architecture))

@@ -1,8 +1,8 @@
-// In which order threads take the events of a batch: those that are likely to take longest first, so that none of them
-// is begun when the other threads have nothing left to do.
+// The order in which threads take the events of a batch: the events with the longest expected times first. Otherwise a
+// long event could start when the other threads are already idle.
 //
-// What an event takes rises with its bytes. Events of twice the mean or more come first, in classes of a factor of two,
-// the largest at the head; all others follow as they came, because the tables of neighbours share cache lines.
+// The time of an event rises with its bytes. Events of at least twice the mean come first, in classes of a factor of
+// two, the largest class first. All others keep their order, because the tables of neighbours share cache lines.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace hlt {
 
-/// Where fragments and events lie, once the fragments are placed; all null where events are taken as they came.
+/// Tables of fragments and events, valid after the placement of fragments; all null if events keep their order.
 struct event_tables {
     const event_row* events;
     const row_range* meps;  // [mep][n_subdetectors]
@@ -27,7 +27,7 @@ class EventOrder {
   public:
     explicit EventOrder(const event_tables& tables) : tables_(tables) {}
 
-    /// For the first n events of a batch.
+    /// Compute the order of the first n events of a batch.
     void make(uint32_t n)
     {
         order_.clear();
@@ -48,14 +48,15 @@ class EventOrder {
         for (uint32_t i = 0; i < n; ++i) order_[first[class_[i]]++] = i;
     }
 
-    /// The event that is taken as number i.
+    /// The event at position i.
     uint32_t operator[](uint32_t i) const { return order_.empty() ? i : order_[i]; }
 
   private:
-    static constexpr uint32_t n_classes = 6;   // the last one of events below twice the mean
-    static constexpr uint32_t looked_at = 16;  // MFPs of each sub-detector, about: their sizes are much the same
+    static constexpr uint32_t n_classes = 6;  // the last class has the events below twice the mean
+    static constexpr uint32_t looked_at =
+        16;  // approximate number of sampled MFPs per sub-detector; their sizes are similar
 
-    /// Whole multiples of the mean to classes: 32 and more, 16, 8, 4, 2, less.
+    /// Class of a whole multiple of the mean: 32 and more, 16, 8, 4, 2, less.
     static uint8_t class_of(uint64_t multiple)
     {
         uint8_t found = n_classes - 1u;
@@ -66,7 +67,7 @@ class EventOrder {
         return found;
     }
 
-    /// Bytes of each event in some of its fragments.
+    /// Add the bytes of each event in some of its fragments.
     void add_bytes(uint32_t n)
     {
         bytes_.assign(n, 0);

@@ -1,4 +1,4 @@
-"""Which back end runs the kernels."""
+"""Choice of the back end."""
 
 from hltnode.processing.framework.backends import cpu, cuda, cuda_installation
 from hltnode.processing.framework.backends.interface import Backend, BackendError
@@ -8,10 +8,10 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 def create_backend(
     name: str, kernels: KernelSources, *, threads: int = 1, device: int = 0, compiles: bool = True
 ) -> Backend:
-    """Make the back end `cpu`, `cuda`, or the best that is there (`auto`), for the kernels of a chain.
+    """Make the back end `cpu`, `cuda`, or the best available one (`auto`), for the kernels of a chain.
 
-    `threads` and `compiles` (False: lines are evaluated with NumPy) are for the CPU alone, `device` (which of several)
-    for a GPU. Raises BackendError with what is missing.
+    `threads` and `compiles` (False: NumPy evaluates the lines) apply only to the CPU, `device` (the ordinal) to a GPU.
+    Raises BackendError, which names the missing part.
     """
     if name == "auto":
         name = "cuda" if cuda_installation.is_available() else "cpu"
@@ -19,4 +19,4 @@ def create_backend(
         return cpu.CpuBackend(kernels, threads=threads, compiles=compiles)
     if name == "cuda":
         return cuda.CudaBackend(kernels, device=device)
-    raise BackendError(f"no back end named {name!r}: expected auto, cpu or cuda")
+    raise BackendError(f"unknown back end {name!r}: expected auto, cpu or cuda")

@@ -1,4 +1,4 @@
-"""How much memory this process may still take: of the machine, and of the control groups that it belongs to."""
+"""Memory that this process may still allocate, limited by the machine and by its control groups."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,10 +9,10 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True, slots=True)
 class _Hierarchy:
-    """Names of the files of one version of control groups."""
+    """File names of one version of control groups."""
 
     controllers: str
-    """As /proc/self/cgroup names the hierarchy."""
+    """Name of the hierarchy in /proc/self/cgroup."""
     folder: str
     limit: str
     usage: str
@@ -28,7 +28,7 @@ _HIERARCHIES = (
 def available_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
     """Bytes that can be allocated without swapping and without reaching the limit of a control group.
 
-    Raises OSError, ValueError where /proc is not that of Linux.
+    Raises OSError or ValueError if /proc is not that of Linux.
     """
     left = [_machine(proc)]
     for line in (proc / "self" / "cgroup").read_text().splitlines():
@@ -42,12 +42,12 @@ def available_bytes(proc: Path = PROC, cgroups: Path = CGROUPS) -> int:
 def _machine(proc: Path) -> int:
     fields = _table(proc / "meminfo")
     if "MemAvailable:" not in fields:
-        raise ValueError(f"{proc / 'meminfo'} does not say how much memory is available")
+        raise ValueError(f"{proc / 'meminfo'} does not give the available memory")
     return fields["MemAvailable:"] * 1024
 
 
 def _limits(root: Path, path: str, hierarchy: _Hierarchy) -> list[int]:
-    """What is left of the limit of each group from that of this process up to the root, as far as they have one."""
+    """The remaining memory of each group with a limit, from the group of this process up to the root."""
     left = []
     group = root / path.strip("/")
     for folder in (group, *group.parents):
@@ -65,6 +65,6 @@ def _limits(root: Path, path: str, hierarchy: _Hierarchy) -> list[int]:
 
 
 def _table(path: Path) -> dict[str, int]:
-    """Lines of a name and a number, units ignored."""
+    """Names and numbers from lines; units are ignored."""
     rows = (line.split() for line in path.read_text().splitlines())
     return {row[0]: int(row[1]) for row in rows if len(row) >= 2}

@@ -1,7 +1,7 @@
-"""What a back end must offer: thin enough that CuPy can be swapped for another binding of CUDA.
+"""The interface of a back end, thin enough to replace CuPy by another CUDA binding.
 
-All memory is allocated when a slot is made. A queue runs the same launches again and again; what changes from batch to
-batch is the content of the input buffers and how many of their bytes are used.
+All memory is allocated when a slot is made. A queue repeats the same launches; only the content of the input buffers
+and the number of used bytes change from batch to batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,29 +16,29 @@ from hltnode.processing.framework.declaration import Grid
 
 
 class BackendError(RuntimeError):
-    """The back end is not there, or failed while it ran a batch."""
+    """The back end is not available, or failed during a batch."""
 
 
 class DeviceLostError(BackendError):
-    """The device computes nothing any more for this process: only a new process can go on."""
+    """The device no longer works for this process: only a new process can continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Memory that kernels can reach. `owner` keeps it alive; what it is is up to the back end."""
+    """Memory that kernels can access. `owner` keeps it alive; its type depends on the back end."""
 
     pointer: int
     nbytes: int
     owner: Any
 
     def part(self, offset: int, nbytes: int) -> "DeviceMemory":
-        """Some bytes of it."""
+        """A part of the memory."""
         return DeviceMemory(self.pointer + offset, nbytes, self.owner)
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """A host buffer (pinned where that exists) and its counterpart on the device; on the CPU they are one."""
+    """A host buffer (pinned if supported) and its counterpart on the device; on the CPU they are the same memory."""
 
     host: NDArray[np.uint8]
     device: DeviceMemory
@@ -56,9 +56,10 @@ class EventPlacement:
 
 @dataclass(frozen=True, slots=True)
 class ThreadPointer:
-    """A pointer among the parameters, `position` bytes behind their begin, that leads into the memory of the worker
-    thread: the part of any event begins `offset` bytes behind the start of that memory, its elements have `stride`
-    bytes."""
+    """A pointer at byte `position` of the parameters into the memory of the worker thread.
+
+    The part of any event starts at byte `offset` of that memory; its elements have `stride` bytes.
+    """
 
     position: int
     offset: int
@@ -68,8 +69,10 @@ class ThreadPointer:
 
 @dataclass(frozen=True, slots=True)
 class ThreadCopy:
-    """A pointer among the parameters, `position` bytes behind their begin, to memory of which each worker thread has a
-    copy of its own: that of thread i begins i * `stride` bytes behind that of the first."""
+    """A pointer at byte `position` of the parameters to memory with one copy per worker thread.
+
+    The copy of thread i starts i * `stride` bytes after the first one.
+    """
 
     position: int
     stride: int
@@ -77,7 +80,7 @@ class ThreadCopy:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Generated:
-    """Of a launch of a generated kernel: its source, and what does the same on the host (GeneratedKernel.evaluate) with
+    """For a launch of a generated kernel: its source, and its equivalent on the host (GeneratedKernel.evaluate) with
     the memory of its columns."""
 
     source: str
@@ -87,7 +90,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """One kernel, to be run on a grid. `parameters` are the bytes of its struct, as long as the compiler makes it."""
+    """A launch of one kernel on a grid.
+
+    `parameters` are the bytes of its struct, with the size that the compiler gives it.
+    """
 
     kernel: str
     parameters: NDArray[np.uint8]
@@ -101,7 +107,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventTables:
-    """Where the events and fragments of a batch lie, and so how large each event is: the columns of batch.raw_banks."""
+    """Tables of the events and fragments of a batch (columns of batch.raw_banks), which give the size of each event."""
 
     event_rows: DeviceMemory
     mep_rows: DeviceMemory
@@ -111,7 +117,7 @@ class EventTables:
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Seconds that the stages of the last batch took."""
+    """Times of the stages of the last batch in s."""
 
     h2d: float
     kernels: float
@@ -119,7 +125,7 @@ class Timings:
 
 
 class Queue(Protocol):
-    """Runs the launches of one slot, batch after batch (a CUDA stream with a captured graph, or a thread)."""
+    """Runs the launches of one slot for each batch (a CUDA stream with a captured graph, or a thread)."""
 
     def submit(
         self,
@@ -129,53 +135,55 @@ class Queue(Protocol):
     ) -> None:
         """Start a batch: copy the first bytes of each upload, run the launches, copy the downloads. Returns at once.
 
-        `ended` is called, in a thread of the back end, when the batch is done or has failed: `poll` tells which.
+        A thread of the back end calls `ended` when the batch is done or failed; `poll` gives the result.
 
-        Raises BackendError if it cannot be started; the buffers are not in use then.
+        Raises BackendError if the batch cannot start; the buffers are then not in use.
         """
 
     def poll(self) -> bool:
-        """Whether the batch is done. Raises BackendError if it failed, DeviceLostError if none can be run any more."""
+        """True if the batch is done. Raises BackendError if it failed, DeviceLostError if no further batch can run."""
 
     def wait(self) -> None:
         """Block until the batch is done. Raises as `poll`."""
 
     @property
     def timings(self) -> Timings:
-        """Of the last batch that is done."""
+        """Times of the last finished batch."""
 
     @property
     def progress(self) -> int:
-        """Steps of batches that are behind the back end, as of the last poll; only rises. How much a step is is up to
-        the back end, but each ends soon: when no step ends for seconds the back end hangs."""
+        """Number of finished steps of batches at the last poll; it only rises.
+
+        The back end defines a step, but each one is short: if no step ends for seconds, the back end hangs.
+        """
 
 
 class Backend(Protocol):
-    """One way to run kernels."""
+    """Runs kernels on one kind of device."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def threads(self) -> int:
-        """Host threads that compute; 1 for a GPU."""
+        """Number of computing host threads; 1 for a GPU."""
 
     @property
     def fuses_events(self) -> bool:
-        """Whether a thread takes an event through algorithms that follow one another before it takes the next."""
+        """Whether a thread runs consecutive algorithms on one event before it takes the next event."""
 
     @property
     def description(self) -> str:
-        """What computes, for people. Raises BackendError."""
+        """Description of the device for people. Raises BackendError."""
 
     def free_bytes(self) -> int:
-        """Bytes that can still be allocated where the kernels run."""
+        """Bytes that can still be allocated on the device."""
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
-        """Host memory that can be copied asynchronously, and as much on the device. Zeroed."""
+        """Zeroed host memory for asynchronous copies, and the same size on the device."""
 
     def allocate_device(self, nbytes: int) -> DeviceMemory:
-        """Device memory. Zeroed."""
+        """Zeroed device memory."""
 
     def write(self, memory: DeviceMemory, content: NDArray[np.uint8]) -> None:
         """Copy constants to the device and wait."""
@@ -184,8 +192,10 @@ class Backend(Protocol):
         """Copy device memory to a new host array and wait. For validation only."""
 
     def compile(self, kernel: str, source: str) -> bool:
-        """Compile a generated kernel, which launches name later. False where there is no compiler: it is evaluated on
-        the host then, so that its columns must be retained. Raises BackendError."""
+        """Compile a generated kernel for later launches.
+
+        False without a compiler: the host then evaluates it, so its columns must be retained. Raises BackendError.
+        """
 
     def create_queue(
         self,
@@ -194,9 +204,11 @@ class Backend(Protocol):
         thread_bytes: int,
         tables: EventTables | None,
     ) -> Queue:
-        """A queue for one slot. Launches have pointers into `thread_bytes` of each thread where events are fused, and
-        to copies that each thread has. With `tables`, which the first launches write, threads may take large events
-        first."""
+        """A queue for one slot.
+
+        With fused events, launches have pointers into `thread_bytes` of each thread, and to copies per thread. With
+        `tables`, which the first launches write, threads may take large events first.
+        """
 
     def close(self) -> None:
-        """Stop threads and free what the back end holds."""
+        """Stop threads and free the resources of the back end."""

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk, found again by what they were made of."""
+"""Cache of compiled kernels on disk, by their sources and options."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ _DIGEST_BYTES = 32
 
 
 def cache_folder() -> Path:
-    """Where compiled kernels are kept: what systemd gives (CacheDirectory=), or the user's cache."""
+    """Folder of compiled kernels: the one of systemd (CacheDirectory=), or the user's cache."""
     given = os.environ.get("CACHE_DIRECTORY")
     if given:
         return Path(given)
@@ -19,7 +19,7 @@ def cache_folder() -> Path:
 
 
 def key_of(parts: Iterable[str]) -> str:
-    """A name for what was made of these texts."""
+    """The cache key of these texts."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part.encode() + b"\0")
@@ -27,7 +27,7 @@ def key_of(parts: Iterable[str]) -> str:
 
 
 def read_cached(path: Path) -> bytes | None:
-    """What `write_cached` has written; None where there is nothing or where it is damaged."""
+    """The content that `write_cached` wrote; None if it is missing or damaged."""
     if not path.is_file():
         return None
     content = path.read_bytes()
@@ -36,15 +36,17 @@ def read_cached(path: Path) -> bytes | None:
 
 
 def write_cached(path: Path, content: bytes) -> bool:
-    """Keep a file with its digest at the end; several processes may write the same one at once. Warns, and returns
-    False, if it cannot be written."""
+    """Write a file with its digest at the end; several processes may write the same file at once.
+
+    Warns, and returns False, if it cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(content + hashlib.sha256(content).digest())
         os.replace(file.name, path)
     except OSError as error:
-        message = f"compiled kernels cannot be kept, each start compiles them again: {path}: {error.strerror}"
+        message = f"compiled kernels cannot be cached; each start compiles them again: {path}: {error.strerror}"
         warnings.warn(message, stacklevel=3)
         return False
     return True

@@ -1,4 +1,4 @@
-"""The compiled kernels of a chain: a shared library that gives addresses by name (cpu_library.cpp)."""
+"""The compiled kernels of a chain: a shared library with kernel addresses by name (cpu_library.cpp)."""
 
 import ctypes
 import importlib.util
@@ -11,7 +11,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources, MissingSo
 class KernelLibrary:
     """The kernels of one chain for the instruction sets of this machine.
 
-    Raises BackendError where the library is missing or was built from other sources than those that are there.
+    Raises BackendError if the library is missing or was built from other sources than the present ones.
     """
 
     def __init__(self, sources: KernelSources) -> None:
@@ -36,16 +36,16 @@ class KernelLibrary:
 
     @property
     def targets(self) -> list[str]:
-        """Instruction sets that the library has and this machine runs, best first."""
+        """Instruction sets of the library that this machine supports, best first."""
         targets: list[str] = []
         while (name := self._library.hlt_kernel_target(len(targets))) is not None:
             targets.append(name.decode())
         return targets
 
     def address(self, target: str, name: str, *, common: bool = False) -> int:
-        """Address of a kernel, in its form for the CPU if it has one and `common` does not ask for the other.
+        """Address of a kernel: its CPU form if it has one, unless `common` asks for the common kernel.
 
-        Raises BackendError if there is none of this name.
+        Raises BackendError for an unknown name.
         """
         address = self._library.hlt_find_kernel(target.encode(), name.encode(), common)
         if address is None:

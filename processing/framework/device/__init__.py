@@ -1,1 +1,1 @@
-"""The kernels: CUDA C++ that is also plain C++."""
+"""Device code for kernels: CUDA C++ that is also plain C++."""

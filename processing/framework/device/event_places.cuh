@@ -1,15 +1,15 @@
-// Where the objects of each event lie in a buffer that the events of a batch share.
+// Places of the objects of each event in a buffer that the events of a batch share.
 #pragma once
 
 #include "framework/generated/launch_types.h"
 
 namespace hlt {
 
-/// Prefix sum of the places that the events want, by one block whose threads stride over the events.
+/// Prefix sum of the requested places of the events, by one block whose threads stride over the events.
 ///
-/// `wanted(event)` is the most objects that an event can have; `padding` places are left free behind each event that
-/// has any. An event that wants more than `most`, or that no longer fits in the `size` places of the buffer, gets bound
-/// 0 and is flagged: it is kept, without objects. Out: bound [event]; offset [event + 1], never beyond `size`.
+/// `wanted(event)` is the maximum number of objects of an event; `padding` free places follow each event with objects.
+/// An event that wants more than `most`, or that does not fit in the `size` places of the buffer, gets bound 0 and is
+/// flagged: it stays in the batch, without objects. Out: bound [event]; offset [event + 1], never beyond `size`.
 template <typename Wanted>
 __device__ void place_events(uint32_t n_events, const Wanted& wanted, uint32_t most, uint32_t padding, uint32_t size,
                              uint32_t* bound, uint32_t* offset, uint32_t* flags)

@@ -1,4 +1,4 @@
-// What code needs that works on one number or on the lanes of a vector (vector8.cuh, wide_lanes.h) beside arithmetic,
+// Operations for code on one number or on the lanes of a vector (vector8.cuh, wide_lanes.h), besides arithmetic,
 // comparisons and `condition ? a : b`.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Of each lane.
+/// Square root of each lane.
 template <typename Lanes>
 __device__ __forceinline__ Lanes square_root(const Lanes& lanes)
 {

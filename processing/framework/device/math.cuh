@@ -1,7 +1,7 @@
 // Elementary functions with the same result on every back end.
 //
-// The libraries of CPU and GPU round atan2 and exp differently, and a trigger must decide alike on both. These
-// polynomials use only +, -, * and /, which IEEE 754 rounds the same everywhere when contraction to FMA is off.
+// The libraries of CPU and GPU round atan2 and exp differently, but a trigger must decide alike on both. These
+// polynomials use only +, -, * and /, which IEEE 754 rounds the same everywhere if contraction to FMA is off.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -10,15 +10,15 @@ namespace hlt {
 
 constexpr float pi = 3.14159265358979f;
 
-/// A `Number` is a float or, on the CPU, a vector of them: functions written for any have the same result in each lane.
-/// What they need beside arithmetic, comparisons and `condition ? a : b`; words are those of numbers, as many bits.
+/// A `Number` is a float or, on the CPU, a vector of floats: a function of a `Number` has the same result in each lane.
+/// Beside arithmetic, comparisons and `condition ? a : b`, such functions use these operations on the bits of numbers.
 template <typename Number>
 struct number_words
 #if HLT_ON_GPU
     ;
 #else
 {
-    typedef uint32_t words __attribute__((vector_size(sizeof(Number))));  // compilers ignore it of an alias
+    typedef uint32_t words __attribute__((vector_size(sizeof(Number))));  // compilers ignore the attribute on an alias
     typedef int32_t integers __attribute__((vector_size(sizeof(Number))));
 
     static __forceinline__ Number all(float value) { return value - Number{}; }
@@ -44,12 +44,12 @@ struct number_words<float> {
     static __device__ __forceinline__ uint32_t of(float number) { return __float_as_uint(number); }
     static __device__ __forceinline__ float number(uint32_t bits) { return __uint_as_float(bits); }
     static __device__ __forceinline__ uint32_t ones_where(bool comparison) { return comparison ? 1u : 0u; }
-    /// To an integer of 32 bits with a sign, towards 0.
+    /// Conversion to a signed 32-bit integer, towards 0.
     static __device__ __forceinline__ uint32_t truncated(float number)
     {
         return static_cast<uint32_t>(static_cast<int32_t>(number));
     }
-    /// Of such an integer.
+    /// Conversion from such an integer.
     static __device__ __forceinline__ float converted(uint32_t integer)
     {
         return static_cast<float>(static_cast<int32_t>(integer));
@@ -84,8 +84,8 @@ __device__ Number atan2_approximate(const Number& y, const Number& x)
 /// 1 / ln 2.
 constexpr float log2_e = 1.44269504f;
 
-/// exp(x) / 2^exponent, of a number or of lanes, relative error below 1e-6; `exponent` is the whole number next to
-/// x log2(e). A polynomial of order 6 on [-ln 2 / 2, ln 2 / 2].
+/// exp(x) / 2^exponent, for a number or for lanes, relative error below 1e-6; `exponent` is the integer nearest to x
+/// log2(e). A polynomial of order 6 on [-ln 2 / 2, ln 2 / 2].
 template <typename Number, typename Exponent>
 __device__ __forceinline__ Number exp_without_power(const Number& x, const Exponent& exponent)
 {
@@ -103,8 +103,8 @@ __device__ __forceinline__ Number exp_without_power(const Number& x, const Expon
 
 constexpr float exp_negative_zero = -87.f;
 
-/// exp(x) for x <= 0, of a number or of lanes, relative error below 1e-6; 0 for x <= exp_negative_zero. A mask in place
-/// of an early return lets loops over it use vector registers.
+/// exp(x) for x <= 0, for a number or for lanes, relative error below 1e-6; 0 for x <= exp_negative_zero. A mask
+/// instead of an early return lets the compiler vectorise loops over it.
 template <typename Number>
 __device__ __forceinline__ Number exp_negative(const Number& x)
 {
@@ -116,9 +116,8 @@ __device__ __forceinline__ Number exp_negative(const Number& x)
     return exp_without_power(inside, exponent) * as::number((exponent + 127u) << 23 & mask);
 }
 
-/// ln(x) for x > 0 that is no denormal number, absolute error below 1e-7 beside that of rounding. The exponent is split
-/// off so that the rest lies between sqrt(1/2) and sqrt(2), then a polynomial of order 9 in x - 1 (S. Moshier, Cephes,
-/// logf).
+/// ln(x) for normal x > 0, absolute error below 1e-7 plus rounding. The exponent is split off so that the rest lies
+/// between sqrt(1/2) and sqrt(2); then a polynomial of order 9 in x - 1 follows (S. Moshier, Cephes, logf).
 template <typename Number>
 __device__ Number logarithm(const Number& x)
 {

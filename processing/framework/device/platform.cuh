@@ -1,20 +1,20 @@
 // One source, two back ends.
 //
 // Kernels are CUDA C++. This header lets the same files compile as plain C++: execution-space keywords vanish, a block
-// has one thread, barriers vanish, atomics are plain and a host loop runs the blocks. A kernel is therefore right only
-// if it is right for every block size, 1 included: threads stride over their work,
+// has one thread, barriers vanish, atomics are plain and a host loop runs the blocks. So a kernel must be correct for
+// every block size, 1 included: threads stride over their work,
 //     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) ...
-// and results never depend on which thread did what.
+// and results never depend on the assignment of work to threads.
 //
-// A kernel `name` takes its block of parameters by value, as `p`: the struct `name_parameters`, which is generated from
-// the declaration beside the kernel: pointers to the columns that it reads and writes, then its constants (4 bytes
-// each). Nothing in it changes from batch to batch, so a whole sequence is one CUDA graph, which has the blocks in it.
-// On a GPU they lie in constant memory, and the compiler knows that what they point to is global memory.
+// A kernel `name` takes its parameter block by value, as `p`: the struct `name_parameters`, generated from the
+// declaration beside the kernel. It has pointers to the columns that the kernel reads and writes, then its constants (4
+// bytes each). It does not change between batches, so a whole sequence is one CUDA graph that contains the parameter
+// blocks. On a GPU they are in constant memory, and the compiler knows that their pointers point to global memory.
 #pragma once
 
-// HLT_ON_GPU is 1 in code for a GPU and 0 in code for a CPU. Only this header names the compilers of CUDA: elsewhere
-// write `#if HLT_ON_GPU` or `#if !HLT_ON_GPU`. The macro always has a value, so that -Wundef finds a file that tests it
-// without this header. A condition on the architecture of a GPU tests __CUDA_ARCH__.
+// HLT_ON_GPU is 1 in code for a GPU and 0 in code for a CPU. Only this header tests for the compilers of CUDA: other
+// files use `#if HLT_ON_GPU` or `#if !HLT_ON_GPU`. The macro always has a value, so that -Wundef finds a file that
+// tests it without this header. A condition on the architecture of a GPU tests __CUDA_ARCH__.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define HLT_ON_GPU 1
 #else
@@ -36,19 +36,19 @@ using uint64_t = unsigned long long;
 #include <cstdint>
 #endif
 
-// What every architecture and CUDA takes (CUDA C++ Programming Guide, "Function Parameters"). Behind the name:
-// attributes of the function.
+// The size limit of every architecture and CUDA version (CUDA C++ Programming Guide, "Function Parameters"). Function
+// attributes may follow the name.
 #define HLT_KERNEL(name, ...)                         \
     static_assert(sizeof(name##_parameters) <= 4096); \
     extern "C" __global__ void __VA_ARGS__ name([[maybe_unused]] const __grid_constant__ name##_parameters p)
 
-// At most 64 registers for each thread, so that a multiprocessor runs half of the warps it has. Bounds of a launch
-// would do the same, but with them the compiler computes addresses anew wherever it needs them.
+// At most 64 registers per thread, so that a multiprocessor runs half of its warps. Launch bounds have the same effect,
+// but with them the compiler computes addresses again at each use.
 #define HLT_HALF_OCCUPANCY __maxnreg__(64)
 
 #else  // plain C++
 
-// Kernels are built for three instruction sets: the plainest one, AVX2, and these four sets of AVX-512 together.
+// Kernels are built for three instruction sets: the baseline, AVX2, and these four AVX-512 sets together.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
 #define HLT_AVX512
 #endif
@@ -148,8 +148,8 @@ __device__ T max_of(T a, T b)
     return a < b ? b : a;
 }
 
-/// Ask for what lies at an address before it is needed: a processor waits for memory otherwise, where a GPU has other
-/// threads to run. To be inlined: compilers drop calls of functions that do nothing else.
+/// Prefetch the data at an address: a CPU would wait for memory, while a GPU runs other threads. Always inlined:
+/// compilers remove calls of functions that only prefetch.
 __device__ __forceinline__ void prefetch([[maybe_unused]] const void* address)
 {
 #if !HLT_ON_GPU
@@ -157,7 +157,7 @@ __device__ __forceinline__ void prefetch([[maybe_unused]] const void* address)
 #endif
 }
 
-/// Little-endian words of raw banks and MFPs, which lie at multiples of their size (docs/formats/mfp.md).
+/// Little-endian words of raw banks and MFPs, aligned to their size (docs/formats/mfp.md).
 template <typename Word>
 __device__ Word load_word(const uint8_t* bytes)
 {
@@ -183,13 +183,13 @@ __device__ void store_word(uint8_t* bytes, Word word)
 __device__ uint32_t load_u16(const uint8_t* bytes) { return load_word<uint16_t>(bytes); }
 __device__ uint32_t load_u32(const uint8_t* bytes) { return load_word<uint32_t>(bytes); }
 
-/// Four words that one instruction of a GPU loads or stores; they lie at a multiple of 16 bytes.
+/// Four words that one GPU instruction loads or stores; aligned to 16 bytes.
 template <typename Word>
 struct alignas(16) four_of {
     Word words[4];
 };
 
-/// The threads of a block set `n` words to 0, a multiple of 4; the first lies at a multiple of 16 bytes.
+/// The threads of a block set `n` words to 0; n is a multiple of 4, and the first word is aligned to 16 bytes.
 __device__ void zero_words(void* words, uint32_t n)
 {
 #if HLT_ON_GPU
@@ -200,7 +200,7 @@ __device__ void zero_words(void* words, uint32_t n)
 #endif
 }
 
-/// The threads of a block copy `n` words, a multiple of 4; both begin at multiples of 16 bytes.
+/// The threads of a block copy `n` words; n is a multiple of 4, and both ranges are aligned to 16 bytes.
 __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 {
 #if HLT_ON_GPU
@@ -211,7 +211,7 @@ __device__ void copy_words(void* to, const uint32_t* words, uint32_t n)
 #endif
 }
 
-/// The part of a column that belongs to one event. A GPU adds the first index before it makes an address of both: one
+/// The part of a column that belongs to one event. A GPU adds the first index before it computes the address, so one
 /// register serves all columns.
 template <typename T>
 class event_column {
@@ -243,13 +243,13 @@ __device__ uint32_t warp_lanes()
     return threads < warp_size ? (1u << threads) - 1u : 0xffffffffu;
 }
 
-/// How many they are.
+/// The number of these lanes.
 __device__ uint32_t n_warp_lanes() { return min_of(blockDim.x - threadIdx.x / warp_size * warp_size, warp_size); }
 
 /// The lanes of this thread's warp before its own.
 __device__ uint32_t lanes_before() { return (1u << threadIdx.x % warp_size) - 1u; }
 
-/// Barrier of the block. A block of one warp pays for one of the warp only.
+/// Barrier of the block; for a block of one warp it is only a barrier of the warp.
 __device__ void block_barrier()
 {
     if (blockDim.x <= warp_size) {
@@ -259,10 +259,10 @@ __device__ void block_barrier()
     }
 }
 
-/// The value of the last lane of the warp; all of them must call it.
+/// The value of the last lane of the warp; all lanes must call it.
 __device__ uint32_t of_last_lane(uint32_t value) { return __shfl_sync(warp_lanes(), value, n_warp_lanes() - 1u); }
 
-/// Inclusive prefix sum over the lanes of the warp, all of which must call it.
+/// Inclusive prefix sum over the lanes of the warp; all lanes must call it.
 __device__ uint32_t warp_inclusive_sum(uint32_t value)
 {
     for (uint32_t distance = 1; distance < warp_size; distance <<= 1) {
@@ -272,7 +272,7 @@ __device__ uint32_t warp_inclusive_sum(uint32_t value)
     return value;
 }
 
-/// Sum over the lanes of the warp, all of which must call it.
+/// Sum over the lanes of the warp; all lanes must call it.
 __device__ uint32_t warp_sum(uint32_t value)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -282,7 +282,7 @@ __device__ uint32_t warp_sum(uint32_t value)
 #endif
 }
 
-/// Sum over the warps before this one of what each of them has, which all its lanes know. `total`: of all warps.
+/// Sum of the values of the warps before this one; all lanes of a warp have its value. `total`: sum over all warps.
 __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uint32_t& total)
 {
     if (blockDim.x <= warp_size) {
@@ -300,13 +300,13 @@ __device__ uint32_t sum_of_warps_before(uint32_t of_warp, uint32_t* scratch, uin
     }
     total = warp_sum(of_all);
     const uint32_t before = warp_sum(of_those_before);
-    __syncthreads();  // all have read before a later call writes
+    __syncthreads();  // all threads read before a later call writes
     return before;
 }
 
 /// Exclusive prefix sum over the threads of the block of one value each; every thread gets its offset, `total` the sum.
-/// `scratch` is a shared array of max_block_size / warp_size words. All threads of the block must call it; what they
-/// have written before, all see behind it.
+/// `scratch` is a shared array of max_block_size / warp_size words. All threads of the block must call it; earlier
+/// writes are visible to all threads afterwards.
 __device__ uint32_t block_exclusive_sum(uint32_t value, uint32_t* scratch, uint32_t& total)
 {
     const uint32_t inclusive = warp_inclusive_sum(value);

@@ -18,7 +18,8 @@ inline __attribute__((always_inline)) float_wide in_quads(const float_wide& lane
 #endif
 }
 
-/// The quads of a column at places[0], places[4] and so on; `bits`: which of the bits of these words are the place.
+/// The quads of a column at places[0], places[4] and so on; `bits`: mask of the bits of these words that hold the
+/// place.
 inline __attribute__((always_inline)) float_wide quads_at(const float* column, const uint32_t* places, uint32_t bits)
 {
     const auto quad = [&](uint32_t q) { return _mm_loadu_ps(column + (places[4u * q] & bits)); };
@@ -31,7 +32,7 @@ inline __attribute__((always_inline)) float_wide quads_at(const float* column, c
 #endif
 }
 
-/// Lane k of each quad is the least of the lanes of that quad in vector k.
+/// Lane k of each quad is the minimum of the lanes of that quad in vector k.
 inline __attribute__((always_inline)) uint_wide least_of_quads(const uint_wide& v0, const uint_wide& v1,
                                                                const uint_wide& v2, const uint_wide& v3)
 {

@@ -1,5 +1,5 @@
-// The raw banks of a batch as decoders read them: whole MFPs as they came from the wire, found through small tables
-// that the host writes when it seals a slot, and through the offsets that fragment_offsets has made.
+// Raw banks of a batch for decoders: unchanged MFPs from the wire. Decoders find them through small tables, which the
+// host writes when it seals a slot, and through the offsets of fragment_offsets.
 #pragma once
 
 #include "framework/generated/batch_types.h"
@@ -21,8 +21,8 @@ __device__ fragment_view fragment_of(const raw_banks& banks, const mfp_row& row,
     return {banks.bytes + fragment.offset, fragment.size, fragment.type};
 }
 
-/// Ask for the fragments of an event before they are read: they lie far apart, and a processor that meets one after the
-/// other waits for memory each time. A GPU has other threads to run.
+/// Prefetch the fragments of an event: they lie far apart, and a CPU would wait for memory at each one. A GPU runs
+/// other threads meanwhile.
 __device__ __forceinline__ void prefetch_fragments([[maybe_unused]] const raw_banks& banks,
                                                    [[maybe_unused]] const row_range& rows,
                                                    [[maybe_unused]] uint32_t event_index)

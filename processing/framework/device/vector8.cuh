@@ -1,12 +1,12 @@
-// Eight lanes for the CPU, where a loop over a handful of places is the hot spot and compilers unroll it into scalars.
-// GCC and Clang lower these to whatever the instruction set has. On a GPU the lanes are the threads, so there is none.
+// Eight lanes for the CPU, for hot loops over a few places that compilers unroll into scalar code. GCC and Clang lower
+// these vectors to the available instruction set. On a GPU the threads are the lanes, so this header is empty.
 #pragma once
 
 #include "framework/device/platform.cuh"
 
 #if !HLT_ON_GPU
 
-// Vectors are returned without AVX in another way than with it. All such functions are inline: no caller sees another.
+// The ABI for returned vectors differs with and without AVX. All such functions are inline, so this has no effect.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace hlt {
@@ -24,17 +24,17 @@ inline __attribute__((always_inline)) void load8(Vector& vector, const void* fro
     std::memcpy(&vector, from, sizeof vector);
 }
 
-/// Whether comparisons of eight lanes are operations of the instruction set. Without AVX2 GCC takes them apart lane by
-/// lane, so that forms for the CPU in which they count leave their events to the common kernel, which is faster then.
-/// Tests define HLT_EVERY_CPU_FORM to have the forms run under sanitizers, which see the plainest instruction set.
+/// Whether the instruction set can compare eight lanes. Without AVX2, GCC compares lane by lane; CPU forms that depend
+/// on comparisons then call the common kernel, which is faster. Tests define HLT_EVERY_CPU_FORM to run the forms under
+/// sanitizers, which use the baseline instruction set.
 #if defined(__AVX2__) || defined(HLT_EVERY_CPU_FORM)
 constexpr bool compares_eight_lanes = true;
 #else
 constexpr bool compares_eight_lanes = false;
 #endif
 
-// Between eight lanes of 32 bits and narrower ones. GCC makes several shuffles of __builtin_convertvector, and for
-// eight bytes one instruction and more for each.
+// Conversions between eight lanes of 32 bits and narrower ones. GCC compiles __builtin_convertvector to several
+// shuffles, and for eight bytes to at least one instruction per byte.
 #if defined(__AVX2__) && !defined(__clang__)
 #define HLT_CONVERSIONS_BY_NAME
 #endif
@@ -99,7 +99,7 @@ inline __attribute__((always_inline)) void store_bytes8(uint8_t* to, const uint8
 }
 #undef HLT_CONVERSIONS_BY_NAME
 
-/// The first `n` of eight lanes of 16 bits; the others are 0, and what stands in memory behind the first is not read.
+/// The first `n` of eight lanes of 16 bits; the others are 0, and memory beyond the first `n` is not read.
 inline __attribute__((always_inline)) void load_first8(uint8x16& lanes, const void* from, uint32_t n)
 {
 #if defined(HLT_AVX512)
@@ -121,13 +121,13 @@ inline __attribute__((always_inline)) void load_first8(uint8x16& lanes, const vo
 #endif
 }
 
-/// The last lane first.
+/// The lanes in reverse order.
 inline __attribute__((always_inline)) uint8x16 reversed8(const uint8x16& lanes)
 {
     return __builtin_shufflevector(lanes, lanes, 7, 6, 5, 4, 3, 2, 1, 0);
 }
 
-/// Smallest of the eight lanes.
+/// Minimum of the eight lanes.
 inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes)
 {
     uint4x32 low, high;
@@ -141,7 +141,7 @@ inline __attribute__((always_inline)) uint32_t lowest_lane(const uint8x32& lanes
     return four[0];
 }
 
-/// Bit k is set where lane k of a comparison is true.
+/// Bit k is set if lane k of a comparison is true.
 inline __attribute__((always_inline)) uint32_t bits_of(const int8x32& comparison)
 {
 #if defined(__AVX__)
@@ -171,7 +171,7 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int8x16& comparison
 #endif
 }
 
-/// For every set of eight places those that are in it, first ones first.
+/// For every subset of eight places the places in it, in order.
 struct places_of_bits {
     uint8_t places[256][8];
 
@@ -184,7 +184,7 @@ struct places_of_bits {
 };
 inline constexpr places_of_bits eight_places;
 
-/// Store the lanes whose bits are set, first ones first; in the rest of the 32 bytes anything.
+/// Store the lanes whose bits are set, first ones first; the rest of the 32 bytes gets any values.
 template <typename Vector>
 inline __attribute__((always_inline)) void store_packed(void* to, const Vector& vector, uint32_t bits)
 {
@@ -206,13 +206,13 @@ inline __attribute__((always_inline)) void store_packed(void* to, const Vector& 
     std::memcpy(to, &packed, sizeof packed);
 }
 
-/// Store the lanes of 16 bits whose bits are set, first ones first; in the rest of the 16 bytes anything.
+/// Store the lanes of 16 bits whose bits are set, first ones first; the rest of the 16 bytes gets any values.
 inline __attribute__((always_inline)) void store_packed(void* to, const uint8x16& lanes, uint32_t bits)
 {
     const uint8_t* const places = eight_places.places[bits];
     uint8x16 packed;
 #if defined(__SSSE3__)
-    // Place k of a word is bytes 2 k and 2 k + 1.
+    // Place k is in bytes 2 k and 2 k + 1.
     uint8x16 wide;
     load_bytes8(wide, places);
     packed = (uint8x16)__builtin_ia32_pshufb128((sixteen_bytes)lanes, (sixteen_bytes)(wide * 0x0202u + 0x0100u));
@@ -251,7 +251,7 @@ inline __attribute__((always_inline)) float8 values_at(const Column& column, con
 #endif
 }
 
-/// At least 25 bits of a column of words from some bit on, which may cross from one word to the next.
+/// At least 25 bits of a column of words from a given bit; they may span two words.
 template <typename Column>
 inline __attribute__((always_inline)) uint8x32 bits_from(const Column& words, const uint8x32& bit)
 {

@@ -1,4 +1,4 @@
-// Work that few threads find, shared among all lanes of their warp.
+// Shares work that few threads find among all lanes of their warp.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -7,14 +7,14 @@ namespace hlt {
 
 constexpr uint32_t warp_queue_items = 2u * warp_size;
 
-/// Items wait until there is one for each lane of the warp; then the lanes work on them together. A block of one thread
-/// works on each item at once. All lanes of the warp must call both functions.
+/// Items wait until there is one for each lane of the warp; then the lanes process them together. A block of one thread
+/// processes each item immediately. All lanes of the warp must call both functions.
 template <typename Item>
 struct warp_queue {
     Item* items;  // in shared memory: warp_queue_items of this warp
     uint32_t n;
 
-    /// Offer an item, if `offers`; `work(item)` is called when there are enough.
+    /// Add an item if `offers`; calls `work(item)` when there are enough items.
     template <typename Work>
     __device__ void offer(bool offers, const Item& item, Work work)
     {
@@ -31,11 +31,11 @@ struct warp_queue {
         if (n < lanes) return;
         n -= lanes;
         const Item mine = items[n + lane];
-        __syncwarp(warp_lanes());  // all have read before more items come
+        __syncwarp(warp_lanes());  // all lanes read before new items are written
         work(mine);
     }
 
-    /// Work on the items that are left.
+    /// Process the remaining items.
     template <typename Work>
     __device__ void finish(Work work)
     {

@@ -1,20 +1,20 @@
-// Work in runs of unequal lengths, one of each lane, shared evenly among all lanes of their warp.
+// Shares runs of work of unequal lengths, one per lane, evenly among all lanes of their warp.
 #pragma once
 
 #include "framework/device/platform.cuh"
 
 namespace hlt {
 
-/// What the lanes of a warp know of each other's runs; in shared memory, one for each warp.
+/// The runs of all lanes of a warp; in shared memory, one object per warp.
 template <typename Item>
 struct warp_runs {
-    Item items[warp_size];       // of the runs that are not empty, and
-    uint32_t firsts[warp_size];  // how much comes before them
+    Item items[warp_size];       // items of the non-empty runs
+    uint32_t firsts[warp_size];  // number of pieces before each of these runs
     uint32_t begins[warp_size];  // bit k of word w: a run begins at place k of window w
 };
 
-/// Each lane brings an item with `n` pieces of work: `work(item, i)` is called for every i < n. Lanes that stand
-/// together work on pieces that do. A block of one thread works on its own. All lanes of the warp must call this.
+/// Each lane has an item with `n` pieces of work: `work(item, i)` is called for every i < n. Adjacent lanes process
+/// adjacent pieces. A block of one thread processes its own pieces. All lanes of the warp must call this.
 template <typename Item, typename Work>
 __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, Work work)
 {
@@ -25,7 +25,7 @@ __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, 
     const uint32_t with_work = __ballot_sync(warp_lanes(), n > 0u);
     if (with_work == 0u) return;
     const uint32_t lane = threadIdx.x % warp_size;
-    const uint32_t lanes = n_warp_lanes();  // as many places has a window
+    const uint32_t lanes = n_warp_lanes();  // number of places of a window
     const uint32_t last = warp_inclusive_sum(n);
     const uint32_t first = last - n;
     const uint32_t total = of_last_lane(last);
@@ -51,7 +51,7 @@ __device__ void share_runs(warp_runs<Item>& runs, uint32_t n, const Item& item, 
             }
             n_begun += static_cast<uint32_t>(__popc(begins));
         }
-        __syncwarp(warp_lanes());  // all have read before others write
+        __syncwarp(warp_lanes());  // all lanes read before others write
     }
 }
 

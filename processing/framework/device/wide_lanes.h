@@ -1,5 +1,5 @@
-// Sixteen lanes for kernels in their form for the CPU where the instruction set has registers for them (AVX-512),
-// eight elsewhere: what vector8.cuh and lanes.cuh say of eight lanes, of `n_wide`.
+// Sixteen lanes for CPU forms of kernels with AVX-512, else eight: the operations of vector8.cuh and lanes.cuh for
+// `n_wide` lanes.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -14,11 +14,11 @@ using int_wide = int32_t __attribute__((vector_size(64)));
 using uint_wide = uint32_t __attribute__((vector_size(64)));
 constexpr uint_wide wide_numbers{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-/// How a comparison of two vectors is coded (Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual",
-/// CMPPS); none of them is true of what is not a number.
+/// Codes of vector comparisons (Intel, "Intel 64 and IA-32 Architectures Software Developer's Manual", CMPPS); none is
+/// true for a NaN.
 enum class wide_comparison : int { less = 0x11, at_most = 0x12, at_least = 0x1d };
 
-/// Bit l is set where lane l of a comparison is true.
+/// Bit l is set if lane l of a comparison is true.
 template <wide_comparison comparison>
 inline __attribute__((always_inline)) uint32_t bits_where(const float_wide& one, const float_wide& other)
 {
@@ -38,7 +38,7 @@ inline __attribute__((always_inline)) uint32_t bits_of(const int_wide& compariso
     return static_cast<uint16_t>(__builtin_ia32_cvtd2mask512(comparison));
 }
 
-/// Store the lanes whose bits are set, first ones first; in the rest of the vector anything.
+/// Store the lanes whose bits are set, first ones first; the rest of the vector gets any values.
 template <typename Number, typename Vector>
 inline __attribute__((always_inline)) void store_packed_wide(Number* to, const Vector& vector, uint32_t bits)
 {
@@ -49,20 +49,20 @@ inline __attribute__((always_inline)) void store_packed_wide(Number* to, const V
     std::memcpy(to, &lanes, sizeof lanes);
 }
 
-/// The lanes of a table that are asked for.
+/// Entries of a table, selected by the lanes of `lane`.
 inline __attribute__((always_inline)) float_wide picked(const float_wide& table, const uint_wide& lane)
 {
     return (float_wide)_mm512_permutexvar_ps((__m512i)lane, (__m512)table);
 }
 
-/// Each lane moved up by one; the first is the last of `before`.
+/// Lanes shifted up by one; the first lane is the last of `before`.
 template <typename Vector>
 inline __attribute__((always_inline)) Vector moved_in(const Vector& before, const Vector& lanes)
 {
     return __builtin_shufflevector(before, lanes, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30);
 }
 
-/// Words that begin at some bytes.
+/// Words at byte offsets.
 inline __attribute__((always_inline)) uint_wide words_at(const uint32_t* words, const uint_wide& byte)
 {
     int_wide index;
@@ -146,7 +146,7 @@ inline __attribute__((always_inline)) void load_wide(Vector& vector, const Numbe
     std::memcpy(&vector, from, sizeof vector);
 }
 
-/// The lanes whose bits are set, first ones; of the others at most eight are read, and are anything.
+/// Load the lanes whose bits are set, which are the first ones; at most eight of the others are read, with any values.
 template <typename Number, typename Vector>
 inline __attribute__((always_inline)) void load_wide_where(Vector& vector, const Number* from,
                                                            [[maybe_unused]] uint32_t bits)
@@ -161,7 +161,7 @@ inline __attribute__((always_inline)) void load_wide_where(Vector& vector, const
 #endif
 }
 
-/// Words of which n are wanted. Those behind them are read where they lie before `end`, and anything elsewhere.
+/// Load at least n words. Words after them are loaded if they lie before `end`, else they have any values.
 inline __attribute__((always_inline)) void load_wide_before(uint_wide& words, const uint8_t* from, uint32_t n,
                                                             const uint8_t* end)
 {
@@ -179,12 +179,12 @@ inline __attribute__((always_inline)) void store_wide(Number* to, const Vector& 
     std::memcpy(to, &vector, sizeof vector);
 }
 
-/// The bits of the first n lanes.
+/// Mask of the first n lanes.
 inline __attribute__((always_inline)) uint32_t first_bits(uint32_t n) { return n < n_wide ? (1u << n) - 1u : all_wide; }
 
 inline __attribute__((always_inline)) uint32_t first_of_eight(uint32_t n) { return n < 8u ? (1u << n) - 1u : 0xffu; }
 
-/// Place of the lowest bit that is set.
+/// Index of the lowest set bit.
 inline __attribute__((always_inline)) uint32_t lowest_bit(uint32_t bits)
 {
     return static_cast<uint32_t>(__builtin_ctz(bits));

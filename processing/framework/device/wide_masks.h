@@ -1,6 +1,5 @@
-// Masks of wide lanes, and what is done where they are set: bits in a register for masks with AVX-512, lanes of all
-// bits or none with AVX2. Without either there are none. Compilers do not keep comparisons of vectors in registers for
-// masks.
+// Masks of wide lanes, and masked operations: bits in a mask register with AVX-512, lanes of all bits or none with
+// AVX2; not available otherwise. Compilers do not keep results of vector comparisons in mask registers.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -11,7 +10,7 @@ namespace hlt {
 
 #if defined(HLT_AVX512)
 
-/// Which of the wide lanes are meant.
+/// A subset of the wide lanes.
 class wide_mask {
   public:
     static wide_mask of_bits(uint32_t bits) { return wide_mask(static_cast<__mmask16>(bits)); }
@@ -35,14 +34,14 @@ class wide_mask {
         return wide_mask(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_LT_OQ));
     }
 
-    /// The lanes of `yes` where the mask is set, and those of `no` elsewhere.
+    /// The lanes of `yes` if the mask is set, else those of `no`.
     template <typename Lanes>
     Lanes choose(const Lanes& yes, const Lanes& no) const
     {
         return (Lanes)_mm512_mask_blend_epi32(bits_, (__m512i)no, (__m512i)yes);
     }
 
-    /// The words at some places where the mask is set; elsewhere anything, and nothing is read.
+    /// The words at some places for lanes in the mask; other lanes read no memory and have any values.
     template <typename Word>
     uint_wide words_at(const Word* words, const uint_wide& place) const
     {
@@ -98,10 +97,10 @@ class wide_mask {
 
 #endif
 
-// Columns of an event have eight places more than it has rows: of sixteen lanes those behind the last row are neither
-// read nor written, eight lanes are whole.
+// A column of an event has eight more places than rows. So eight lanes may read and write beyond the last row; sixteen
+// lanes must not.
 
-/// The first n words of a column; the other lanes are anything.
+/// The first n words of a column; the other lanes have any values.
 inline __attribute__((always_inline)) uint_wide load_first_wide(const uint32_t* from, uint32_t n)
 {
 #if defined(HLT_AVX512)
@@ -114,7 +113,7 @@ inline __attribute__((always_inline)) uint_wide load_first_wide(const uint32_t* 
 #endif
 }
 
-/// The same of a column of 16 bits.
+/// The same for a column of 16 bits.
 inline __attribute__((always_inline)) uint_wide load_first_wide(const uint16_t* from, uint32_t n)
 {
 #if defined(HLT_AVX512)
@@ -139,7 +138,7 @@ inline __attribute__((always_inline)) void store_first_wide(Number* to, const ui
 #endif
 }
 
-/// Those lanes of which bits are set, first ones first.
+/// The lanes whose bits are set, first ones first.
 inline __attribute__((always_inline)) uint_wide packed_wide(const uint_wide& words, uint32_t bits)
 {
     uint_wide packed;
@@ -147,7 +146,7 @@ inline __attribute__((always_inline)) uint_wide packed_wide(const uint_wide& wor
     return packed;
 }
 
-/// Two vectors as one column: every second of its words from number `first`, 0 or 1, on.
+/// Every second word of two vectors as one column, from word `first`, 0 or 1.
 template <uint32_t first>
 inline __attribute__((always_inline)) uint_wide every_second(const uint_wide& a, const uint_wide& b)
 {
@@ -160,7 +159,7 @@ inline __attribute__((always_inline)) uint_wide every_second(const uint_wide& a,
 #endif
 }
 
-/// The words of two vectors in turn, first half of the lanes, or the second half.
+/// Interleaved words of two vectors, from the first or the second half of the lanes.
 template <bool second_half>
 inline __attribute__((always_inline)) uint_wide in_turn(const uint_wide& a, const uint_wide& b)
 {

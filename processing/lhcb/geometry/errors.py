@@ -2,4 +2,4 @@
 
 
 class GeometryError(ValueError):
-    """A geometry file is missing, of the wrong size or holds no possible positions; the message names the file."""
+    """A geometry file is missing, has the wrong size or impossible positions; the message names the file."""

@@ -1,4 +1,4 @@
-"""Reads maps of the magnet's field (docs/formats/field-map.md)."""
+"""Reads maps of the magnetic field (docs/formats/field-map.md)."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +11,14 @@ from hltnode.processing.offline.field_map import FieldMap
 from hltnode.processing.offline.field_map_file import FieldMapError, read_map, require_reach
 
 _FIRST_Z, _LAST_Z = 0.0, 9500.0
-# Where tracks fly, mm: x, y, and z from the collisions to the end of the SciFi.
+# Region of tracks, mm: x, y, and z from the collisions to the end of the SciFi.
 _REACH = ((-3200.0, 3200.0), (-2500.0, 2500.0), (_FIRST_Z, _LAST_Z))
-# T m, along the axis: LHCb's dipole has 4.
+# T m, along the axis; the dipole of LHCb has 4.
 _LEAST_BENDING, _MOST_BENDING = 1.0, 10.0
 
 
 def read_field_map(path: Path) -> Magnet:
-    """A magnet with the field of a map, and the polarity that it was made with.
+    """A magnet with the field and the polarity of a map.
 
     Raises GeometryError, which names the file and what is wrong.
     """

@@ -12,8 +12,8 @@ from hltnode.processing.lhcb.geometry.errors import GeometryError
 class GeometryFile:
     """The content of a geometry file, read from front to back.
 
-    Every method raises GeometryError, which names the file and what is wrong, if the file does not hold what is
-    requested.
+    Every method raises GeometryError, which names the file and what is wrong, if the file does not hold the requested
+    values.
     """
 
     def __init__(self, path: Path, content: bytes) -> None:

@@ -1,13 +1,13 @@
-"""The ideal muon stations from figures: chambers in four planes each, projective towards the collisions.
+"""The ideal muon stations from their dimensions: chambers in four planes each, projective towards the collisions.
 
-Figures: division into regions, chambers, pads and strips as in the LHCb muon system TDR and the upgrade's read-out
-(LHCb-TDR-004, LHCb-TDR-014; docs/formats/muon-banks.md); active sizes of chambers, planes and distances as in LHCb's
-simulated events, to which they were fitted. Against their geometry file pads are right within 0.3 mm in x and 5 mm
-in y (single chambers are shifted there), exactly in z (tests/processing/lhcb/geometry).
+Dimensions: division into regions, chambers, pads and strips as in the LHCb muon system TDR and the upgrade's read-out
+(LHCb-TDR-004, LHCb-TDR-014; docs/formats/muon-banks.md); active sizes of chambers, planes and distances were fitted to
+the simulated events of LHCb. Pads agree with the geometry file of these events within 0.3 mm in x and 5 mm in y (the
+file shifts single chambers), and exactly in z (tests/processing/lhcb/geometry).
 
 The chambers of a quarter of a region form an L. Neighbouring chambers overlap: columns alternate between an inner and
-an outer pair of planes, rows between the front and the back plane of the pair. Positions are given on the station's
-middle plane; a chamber in front of it or behind is scaled by its z.
+an outer pair of planes, rows between the front and the back plane of the pair. Positions are given on the middle plane
+of the station; those of a chamber before or behind it are scaled by its z.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ N_QUARTERS = 4
 # mm; per station M2..M5
 STATION_Z_RIGHT = (15262.5, 16469.8, 17663.4, 18872.3)  # x > 0
 STATION_Z_LEFT = (15260.6, 16464.8, 17657.6, 18865.7)
-INNER_PLANES = 58.5  # distance of the planes from the station's middle
+INNER_PLANES = 58.5  # distance of the planes from the middle of the station
 OUTER_PLANES = 142.5
 # The first chamber begins here; columns of chambers follow at this distance (half of it in R1, twice in R3 and R4).
 GAP_RIGHT = (7.01, 8.10, 10.50, 11.10)
@@ -59,9 +59,9 @@ _Table = tuple[
 
 
 def table(grid: tuple[NDArray[np.int64], NDArray[np.int64]]) -> _Table:
-    """gridX, gridY, half sizes in x and y, offsets, and positions per station, as MuonTable takes them.
+    """gridX, gridY, half sizes in x and y, offsets, and positions per station, for MuonTable.
 
-    A strip covers several pads: its middle and size are those of the box around them.
+    A strip covers several pads; its middle and size are those of their bounding box.
     """
     grid_x, grid_y = grid
     cells = 3 * N_QUARTERS * grid_x * grid_y
@@ -77,7 +77,7 @@ def table(grid: tuple[NDArray[np.int64], NDArray[np.int64]]) -> _Table:
             for quarter in range(N_QUARTERS):
                 middles, half_sizes = _cells(station, region, quarter, gx, gy)
                 parts.append(middles[x, y])
-                # One size for every half row of a block: that of its first cell.
+                # Each half row of a block has the size of its first cell.
                 _, first = np.unique(y * 4 + 2 * x // gx, return_index=True)
                 size_x.append(half_sizes[x, y, 0][first])
                 size_y.append(half_sizes[x, y, 1][first])
@@ -104,7 +104,7 @@ def cells_of_quarter(gx: int, gy: int) -> tuple[NDArray[np.int64], NDArray[np.in
 def _cells(
     station: int, region: int, quarter: int, gx: int, gy: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Middles [2 gx, 2 gy, 3] and half sizes [2 gx, 2 gy, 2] of a quarter's cells, those at the beam included."""
+    """Middles [2 gx, 2 gy, 3] and half sizes [2 gx, 2 gy, 2] of the cells of a quarter, including those at the beam."""
     pads_x = int(_PAD_X[N_REGIONS * station + region])
     per_chamber = pads_x // 2 if region == 3 else pads_x
     width, height = WIDTH[region][station] / per_chamber, HEIGHT[station] / _ROWS_OF_PADS[region]

@@ -1,12 +1,13 @@
-"""The ideal SciFi tracker from figures: three stations of four layers (x, u, v, x), leaning forward with the beam.
+"""The ideal SciFi tracker from its dimensions: three stations of four layers (x, u, v, x), leaning forward with the
+beam.
 
-Figures: layout of modules, mats and SiPMs as in the LHCb tracker upgrade TDR (LHCb-TDR-015) and the SciFi's published
-dimensions; distances of mats and layers as in LHCb's simulated events, to which they were fitted. The formulas agree
-with the geometry file of the simulated events to its rounding, 2 um (tests/processing/lhcb/geometry).
+Dimensions: layout of modules, mats and SiPMs as in the LHCb tracker upgrade TDR (LHCb-TDR-015) and publications on the
+SciFi; distances of mats and layers were fitted to the simulated events of LHCb. The formulas agree with the geometry
+file of these events within its rounding, 2 um (tests/processing/lhcb/geometry).
 
-Frames. A *mat* has its fibres along v, away from the beam height, and channels along u. A *module* is four mats beside
-each other; in the stereo layers it is rotated about its middle at the height of the beam. A *station* leans about the x
-axis through its middle, so that its layers are perpendicular to the beam's slope in the pit.
+Frames. A *mat* has its fibres along v, away from the beam height, and channels along u. A *module* has four
+neighbouring mats; in the stereo layers it is rotated about its middle at the height of the beam. A *station* leans
+about the x axis through its middle, so that its layers are perpendicular to the sloping beam.
 """
 
 import numpy as np
@@ -44,7 +45,7 @@ BEAM_PIPE_CUT_FAR = 92.0
 CHANNEL_PITCH = 0.250
 DIE_GAP = 0.220  # between the two dies of a SiPM
 SIPM_PITCH = 32.7
-# Distance from the first channel's edge to the middle of the mat.
+# Distance from the edge of the first channel to the middle of the mat.
 U_BEGIN = -0.5 * (3 * SIPM_PITCH + CHANNELS_PER_SIPM * CHANNEL_PITCH + DIE_GAP)
 
 # The read-out side of layers 0 and 2 of a station is opposite to that of layers 1 and 3.

@@ -1,12 +1,12 @@
-"""The ideal UT from figures: four layers of vertical staves, the two inner layers rotated by +-5 degrees.
+"""The ideal UT from its dimensions: four layers of vertical staves, the two inner layers rotated by +-5 degrees.
 
-Figures: layout of staves, modules and sensors as in the LHCb tracker upgrade TDR (LHCb-TDR-015); pitches, sensor sizes,
-distances of the staves and z as in LHCb's simulated events, to which they were fitted. The sensors as built have
-pitches of 0.1875 and 0.0935 mm instead. The formulas agree with the geometry file of the simulated events to its
-rounding (tests/processing/lhcb/geometry).
+Dimensions: layout of staves, modules and sensors as in the LHCb tracker upgrade TDR (LHCb-TDR-015); pitches, sensor
+sizes, distances of the staves and z were fitted to the simulated events of LHCb. The sensors as built have pitches of
+0.1875 and 0.0935 mm instead. The formulas agree with the geometry file of these events within its rounding
+(tests/processing/lhcb/geometry).
 
-A stave carries 14 rows of sensors, in turn on its two faces. Near the beam a row holds finer sensors: two side by side,
-and four of half the height in the two middle rows of the innermost stave.
+A stave carries 14 rows of sensors, alternating between its two faces. Near the beam a row holds finer sensors: two side
+by side, and four of half the height in the two middle rows of the innermost stave.
 """
 
 from typing import NamedTuple
@@ -30,21 +30,21 @@ PITCH = 0.190
 FINE_PITCH = 0.095
 SENSOR_HEIGHT = 97.28
 ROW_PITCH = 96.08  # rows overlap by 1.2 mm, and so do the innermost staves of the two sides
-# Distance between staves, for those in front of and those behind the plane: the nearer ones have the smaller distance,
-# so that the overlap for straight tracks is the same.
+# Distance between staves before and behind the plane. The nearer ones have the smaller distance, so that straight
+# tracks see the same overlap.
 STAVE_PITCH_NEAR = (95.885, 95.885, 95.909, 95.909)
 STAVE_PITCH_FAR = (96.275, 96.275, 96.251, 96.251)
 
 STEREO_ANGLE = np.radians((0.0, 5.0, -5.0, 0.0))
-# dx/dy of the strips of a layer, as the reconstruction uses them (docs/physics/detector.md).
+# dx/dy of the strips of a layer in the reconstruction (docs/physics/detector.md).
 DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
 
-# Positions of sensors along a stave, by number 2 module + (1 - face) from the bottom: 7 and 8 are used by the innermost
-# stave alone, whose two middle rows are halved.
+# Positions of sensors along a stave, by number 2 module + (1 - face) from the bottom. Only the innermost stave uses 7
+# and 8, because its two middle rows are halved.
 _PLACES = {0: range(16)} | dict.fromkeys(range(1, 9), (*range(7), *range(9, 16)))
 _FINE_PLACES = {0: range(5, 11), 1: (5, 6, 9, 10)}
 _HALVED_PLACES = range(6, 10)
-# Sector 0 of two fine sensors side by side is on the side of the stave's stagger, except here: on the other side.
+# Of two neighbouring fine sensors, sector 0 is on the side of the stagger of the stave, except here: on the other side.
 _REVERSED_PLACES = (5, 10)
 
 
@@ -100,7 +100,7 @@ def sector_parameters() -> dict[str, NDArray[np.float32]]:
 def lanes() -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
     """The sector (-1: none) and the channel id of strip 0 (0: none) of each lane, [1440], index 6 board + lane.
 
-    In each layer three groups of staves are cabled in order, each beginning with a new board: the outer ones of side 0,
+    In each layer three groups of staves are cabled in order; each begins with a new board: the outer ones of side 0,
     the two innermost of both sides, the outer ones of side 1.
     """
     sector_of_lane = np.full(N_BOARDS * N_LANES, -1, np.int32)

@@ -1,8 +1,9 @@
-"""The ideal upgrade VELO from figures: 52 L-shaped modules of 4 sensors, rotated by 45 degrees about the beam.
+"""The ideal upgrade VELO from its dimensions: 52 L-shaped modules of 4 sensors, rotated by 45 degrees about the beam.
 
-Figures: the pixel pitch, the chip size and the module positions are published (LHCb-TDR-013; docs/physics/detector.md);
-the placement of the four sensors on a module is four numbers, named below, that follow from the closest approach to the
-beam. The result agrees with the geometry file of the simulated events (tests/processing/lhcb/geometry).
+Dimensions: the pixel pitch, the chip size and the module positions are published (LHCb-TDR-013;
+docs/physics/detector.md); the placement of the four sensors on a module has four parameters, named below, that follow
+from the closest approach to the beam. The result agrees with the geometry file of the simulated events
+(tests/processing/lhcb/geometry).
 """
 
 from itertools import pairwise
@@ -63,12 +64,13 @@ def x_pitch() -> NDArray[np.float32]:
 def local_to_global() -> NDArray[np.float32]:
     """f32[208, 12]: rotation (row-major) and translation (mm) of each sensor.
 
-    In the module frame (u, v), u along the short arm's normal, each sensor is a corner and two directions. Rotating by
-    45 degrees gives x = (u - v)/sqrt 2, y = (u + v)/sqrt 2; modules of odd number are rotated by a further 180 degrees.
+    In the module frame (u, v), u along the normal of the short arm, each sensor is given by a corner and two
+    directions. Rotating by 45 degrees gives x = (u - v)/sqrt 2, y = (u + v)/sqrt 2; modules of odd number are rotated
+    by a further 180 degrees.
     """
     length = column_edges()[-1]
     width = N_ROWS * PIXEL_PITCH
-    # (corner u, corner v), direction of the columns, direction of the rows, side of the module's plane
+    # (corner u, corner v), direction of the columns, direction of the rows, side of the module plane
     placements = (
         ((-INNER_EDGE - width, INNER_EDGE - length), (0, 1), (1, 0), -1),
         ((-INNER_EDGE - 2 * width + SENSOR_OVERLAP, INNER_EDGE - OUTER_SHIFT), (0, -1), (1, 0), 1),

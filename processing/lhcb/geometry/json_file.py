@@ -1,4 +1,4 @@
-"""JSON files of numbers that say what they are: format, version and fields."""
+"""JSON files of numbers with format, version and fields."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,9 +18,9 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 def read_json_file(
     path: Path, form: tuple[str, int], make: Callable[[Mapping[str, Any]], T], error: type[GeometryError]
 ) -> T:
-    """What `make` makes of the content of a file of this format and version.
+    """Return `make(content)` for a file of this format and version.
 
-    Raises `error`, which names the file; also where `make` raises an ArithmeticError, LookupError, TypeError or
+    Raises `error`, which names the file, also if `make` raises an ArithmeticError, LookupError, TypeError or
     ValueError.
     """
     try:

@@ -4,18 +4,18 @@ The field is that of magnetic charges on rectangular pole sheets above and below
 divergence and rotation everywhere between the sheets, with their fringe fields. Eleven pairs of sheets represent the
 poles, which open like the acceptance (no sheet is lower than 0.28 z), the return yoke and a shielding plate.
 
-Source of the figures: sizes, places and strengths were fitted together (least squares) to what other programs know of
-LHCb's field, along particles flown through this one (|tx| < 0.28, |ty| < 0.22, 3.5 to 25 GeV):
+Source of the figures: sizes, positions and strengths were fitted together (least squares) to the LHCb field as other
+programs describe it, along simulated particles in this field (|tx| < 0.28, |ty| < 0.22, 3.5 to 25 GeV):
 
 - the formula of Allen's forward tracking that finds q/p from the slopes before and behind the magnet, to be flat in
-  tx, ty and p; its polynomials for y in the stereo layers of the SciFi (within 1 mm), the shift of the kick's plane
-  with tx, and how the curvature falls within the SciFi;
+  tx, ty and p; its polynomials for y in the stereo layers of the SciFi (within 1 mm), the shift of the plane of the
+  kick with tx, and the decrease of the curvature within the SciFi;
 - the tables of the VELO-UT search, bending power and displacements (within 0.002 T m and 1 %);
 - 295 long particles of more than 3 GeV of the seven real simulated events: x, y, slopes and curvature in the SciFi,
-  with 18 MeV lost on the way. They decide on the strength (within 0.1 %), on the kick's plane on the axis (5 mm) and on
-  the curvature (3 %).
+  with an energy loss of 18 MeV. They determine the strength (within 0.1 %), the plane of the kick on the axis (5 mm)
+  and the curvature (3 %).
 
-Found: 1.13 T at most, 4.167 Tm from the collisions to the end of the SciFi, 0.095 Tm between VELO and UT. The formula
+Result: 1.13 T at most, 4.167 Tm from the collisions to the end of the SciFi, 0.095 Tm between VELO and UT. The formula
 is flat within 0.5 % for |tx| < 0.2; beyond, the formula itself varies (tests/processing/lhcb/geometry).
 """
 
@@ -93,7 +93,7 @@ class Magnet:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the numbers that make the field, whatever the polarity."""
+        """SHA-256 of the numbers that define the field; the same for both polarities."""
         if self.field_map is not None:
             return self.field_map.digest
         return sha256(_SHEETS.tobytes() + np.float64(_EDGE).tobytes()).hexdigest()

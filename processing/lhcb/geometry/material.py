@@ -6,9 +6,10 @@ lengths (X0) at normal incidence. Sources: VELO upgrade TDR (LHCb-TDR-013), trac
 upgrade TDR (LHCb-TDR-014), the LHCb detector paper (JINST 3 (2008) S08005), Review of Particle Physics (material
 constants, multiple scattering).
 
-The published figures scatter too little: flanges, supports and beam pipe are missing in them. VELO modules and foil,
-exit window, RICH1, beam pipe, UT, air and SciFi have the thickness with which long particles miss their origin, the UT,
-the SciFi's slope and the true momentum by as much as in the seven real simulated events (docs/simulation.md).
+The published values give too little scattering, because they lack flanges, supports and beam pipe. The thickness of
+VELO modules and foil, exit window, RICH1, beam pipe, UT, air and SciFi was tuned: the deviations of long particles from
+their origin, from the UT, from the SciFi slope and from the true momentum are those of the seven real simulated events
+(docs/simulation.md).
 """
 
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class Slab:
     """A thin layer of material across the beam.
 
     `z` (mm) of its middle; `thickness` in X0; `hole` and `edge`: radii (mm) inside and beyond which it is missing;
-    `side`: +1 or -1 if it covers only x > 0 or x < 0, else 0; `built`: X0 that lose energy, if not the thickness.
+    `side`: +1 or -1 if it covers only x > 0 or x < 0, otherwise 0; `built`: X0 for the energy loss, if different from
+    the thickness.
     """
 
     name: str
@@ -81,7 +83,7 @@ class PipeSection:
     substance: Substance
 
     def thickness(self, theta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """X0 of wall that particles at polar angles theta cross at the angle theta - angle to it."""
+        """X0 of the wall for particles at polar angles theta, which cross it at theta - angle."""
         slant = np.abs(np.sin(theta - self.angle))
         return self.wall / self.radiation_length / np.maximum(slant, 1e-3)
 
@@ -92,7 +94,7 @@ VELO_SIDE = {0: -1, 1: 1}  # modules of even number are at x < 0
 RF_FOIL = 0.0090  # X0 per crossing: 0.25 mm of aluminium (0.0032), crossed at small angles
 VELO_WINDOW = 0.065
 RICH1 = 0.105  # gas, mirrors, quartz window
-PIPE = 0.07  # crossed at 10 to 27 mrad, where its cone of 25 mrad ends
+PIPE = 0.07  # crossed at 10 to 27 mrad, at the end of its cone of 25 mrad
 UT_LAYER = 0.018
 MAGNET_AIR = 0.0204  # 4.5 m
 SCIFI_LAYER = 0.0045
@@ -131,10 +133,11 @@ BEAM_PIPE = (
 
 
 def slabs() -> tuple[Slab, ...]:
-    """All slabs by rising z: VELO modules, exit window, RICH1, UT, air, SciFi, RICH2, calorimeters, muon filters.
+    """All slabs in ascending order of z: VELO modules, exit window, RICH1, UT, air, SciFi, RICH2, calorimeters, muon
+    filters.
 
-    The RF foil is not a slab: its corrugations follow the modules, so `RF_FOIL` counts once for a particle that leaves
-    the beam vacuum, in addition to the modules.
+    The RF foil is not a slab: its corrugations follow the modules, so `RF_FOIL` counts once, in addition to the
+    modules, for a particle that leaves the beam vacuum.
     """
     found = [
         Slab(
@@ -187,7 +190,7 @@ def radiation_lengths(x: ArrayLike, y: ArrayLike, first_z: float, last_z: float)
 
 
 def is_hit(slab: Slab, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
-    """Whether places (mm) in the plane of a slab are covered by it."""
+    """True for places (mm) in the plane of a slab that it covers."""
     px = np.asarray(x, np.float64)
     radius = np.hypot(px, y)
     covered: NDArray[np.bool_] = (radius >= slab.hole) & (radius < slab.edge) & (px * slab.side >= 0.0)
@@ -197,9 +200,9 @@ def is_hit(slab: Slab, x: ArrayLike, y: ArrayLike) -> NDArray[np.bool_]:
 def scattering_angle(p: ArrayLike, thickness: ArrayLike, *, beta: ArrayLike = 1.0) -> NDArray[np.float64]:
     """RMS projected angle (rad) of scattering, by Highland's formula: p in MeV/c, thickness in X0, unit charge.
 
-    The formula's logarithm belongs to all material that a particle crosses, about one radiation length from the
-    collision to the calorimeters, where it vanishes. For single slabs it would take away up to 20 % of the angle:
-    slabs of less than one radiation length go without it, and their variances add up.
+    The logarithm of the formula applies to all material that a particle crosses. From the collision to the calorimeters
+    this is about one radiation length, for which the logarithm vanishes. For single slabs it would reduce the angle by
+    up to 20 %. So slabs of less than one radiation length are computed without it, and their variances add up.
     """
     x = np.asarray(thickness, np.float64)
     beta_p = np.asarray(beta, np.float64) * np.asarray(p, np.float64)

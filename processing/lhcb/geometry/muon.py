@@ -2,8 +2,8 @@
 
 Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md. A station has four regions around the
 beam; a region four quarters; a quarter of a region consists of three blocks in the form of an L, of `grid_x` by
-`grid_y` cells, the block at the beam being left out. Pads are read out as they are, or as crossings of vertical with
-horizontal strips.
+`grid_y` cells; the block at the beam is missing. Pads are read out directly, or as crossings of vertical and horizontal
+strips.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class MuonTiles:
         return MuonTiles(*(getattr(self, name)[index] for name in self.__slots__))
 
     def ids(self) -> NDArray[np.uint32]:
-        """The tile ids, as of_ids takes them."""
+        """The tile ids, the inverse of of_ids."""
         ids = sum(getattr(self, name) << low for name, (low, _) in _TILE_BITS.items())
         return np.asarray(ids, np.int64).astype(np.uint32)
 
@@ -97,7 +97,7 @@ class MuonTable:
         layout = tiles.layout
         gx, gy = self.grid_x[layout].astype(np.int64), self.grid_y[layout].astype(np.int64)
         x, y = tiles.x, tiles.y
-        beside = y < gy  # in the block beside the beam; the other two are above it
+        beside = y < gy  # in the block beside the beam; the other two blocks are above it
         start = self.offset[layout] + tiles.quarter * 3 * gx * gy
         entry = start + np.where(beside, gx * y + x - gx, gx * gy + 2 * gx * (y - gy) + x)
         block = np.cumsum([0, *(24 * self.grid_y[:-1].astype(np.int64))])[layout] + 6 * tiles.quarter * gy
@@ -114,7 +114,8 @@ class MuonHits:
     """Muon hits, ordered by station; all arrays [n].
 
     `x`, `y`, `z` of the middle and `dx`, `dy`, the half sizes, f64, mm; `time` and, of crossed hits, `time_difference`
-    in TDC counts; `station`, `region` 0..3; `crossed`: whether two strips or one cell made the hit; `tile` u32.
+    in TDC counts; `station`, `region` 0..3; `crossed`: true for a hit of two strips, false for one of a single cell;
+    `tile` u32.
     """
 
     x: NDArray[np.float64]
@@ -163,12 +164,13 @@ class MuonGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal muon stations, computed from figures (ideal_muon.py), with the real read-out (muon_read_out.py)."""
+        """The ideal muon stations, computed from their dimensions (ideal_muon.py), with the real read-out
+        (muon_read_out.py)."""
         pad, x_strip, y_strip = (MuonTable(*ideal_muon.table(grid)) for grid in ideal_muon.GRIDS)
         return cls(muon_read_out.tiles_of_addresses(), pad, x_strip, y_strip)
 
     def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """The bank and address that read out tiles, u32 each; raises ValueError for a tile without read-out."""
+        """The bank and address of each tile, u32 each. Raises ValueError for a tile without read-out."""
         sizes = [len(tiles) for tiles in self.tile_of_address]
         bank = np.repeat(np.arange(len(sizes), dtype=np.uint32), sizes)
         address = np.concatenate([np.arange(len(tiles), dtype=np.uint32) for tiles in self.tile_of_address])
@@ -180,9 +182,9 @@ class MuonGeometry:
         return bank[order][at], address[order][at]
 
     def hits(self, digits: MuonDigits) -> MuonHits:
-        """The hits of the digits of one event: crossings of strips, and the cells that are in no crossing.
+        """The hits from the digits of one event: crossings of strips, and cells without a crossing.
 
-        Digits of addresses without a tile are left out.  A strip may be in several crossings.
+        Digits of addresses without a tile are ignored. A strip may be in several crossings.
         """
         tile, time = self._tiles_of(digits)
         tiles = MuonTiles.of_ids(tile)
@@ -222,7 +224,7 @@ class MuonGeometry:
         )
 
     def _tiles_of(self, digits: MuonDigits) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-        """Tile ids and times of the digits that have one."""
+        """Tile ids and times of the digits with a tile."""
         sizes = np.array([len(tiles) for tiles in self.tile_of_address], np.int64)
         bank, address = digits.bank.astype(np.int64), digits.address.astype(np.int64)
         inside = address < sizes[bank]
@@ -289,7 +291,7 @@ def _parse_table(file: GeometryFile, name: str) -> MuonTable:
     for station in range(N_STATIONS):
         of_station = slice(N_REGIONS * station, N_REGIONS * (station + 1))
         n = int(cells[of_station].sum())
-        # In the file every station has room for as many pads as the largest one.
+        # In the file every station has the room of the largest one.
         n_stored = int(cells.reshape(N_STATIONS, N_REGIONS).sum(axis=1).max()) if name == _TABLE_NAMES[0] else n
         if (offset[of_station] != np.cumsum(cells[of_station]) - cells[of_station]).any():
             raise file.error(f"{name}: offsets of station {station} do not follow its grids")
@@ -311,7 +313,7 @@ def _parse_read_out(
             file.expect_u64(f"addresses of bank {bank}", n)
             banks.append(file.u32(f"tiles of bank {bank}", n))
     elif version == MuonVersion.LINKS:
-        # Stations, regions and quarters of boards and links stand in the tiles, too.
+        # Tiles also contain the stations, regions and quarters of boards and links.
         file.u32("stations of boards", _N_BOARDS)
         links = file.u32("active links", N_STREAMS)
         file.u32("regions of links", N_STREAMS * MAX_LINKS)

@@ -1,8 +1,8 @@
-"""The muon stations as kernels see them: a number for every strip and pad, which strips cross, where cells are.
+"""The muon stations for kernels: numbers of strips and pads, crossings of strips, positions of cells.
 
 A cell is a tile that is read out: a strip, or a pad that is read directly. Cells are numbered so that in each station
-their tile ids ascend, and so that the y strips which cross an x strip stand together: the crossings of a quarter are
-found with a few bits of a bit map of all cells. Crossed pads have places of their own behind the cells.
+their tile ids ascend, and so that the y strips that cross an x strip are consecutive: a few bits of a bit map of all
+cells give the crossings of a quarter. Crossed pads have places behind the cells.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ MAX_CELLS = 32768
 MAX_PLACES = MAX_CELLS + 61440
 """Cells and crossed pads."""
 MAX_CHANNELS = N_STREAMS * MAX_LINKS * CHANNELS_OF_LINK
-"""Addresses of all banks: fewer if banks of version 2 are read out."""
+"""Addresses of all banks; banks of version 2 have fewer."""
 NO_CELL = 0xFFFF
 WORD = 32
-"""Bits of a word of the bit map. Those of a station begin with a word; strips that cross one strip lie in one."""
+"""Bits of a word of the bit map. A station begins at a new word; the strips that cross a strip are in one word."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class MuonCells:
 
     `read_out` version of banks; `n_banks`; `first_channel` u32[n_banks + 1] and `cell_of_channel` u16: the cell of each
     address, NO_CELL for none; `links` u32[44], of streams; `first_word` u32[5]: words of the bit map by station; of
-    cells `tile` u32, `rows`: y strips that cross it, the first of which is `first_row`, their pads from `first_pad`;
+    cells `tile` u32, `rows`: number of y strips that cross it, from `first_row` on, with pads from `first_pad` on;
     `place` f32[MAX_PLACES, 5]: x, y, z, dx, dy in mm.
     """
 
@@ -57,7 +57,7 @@ class MuonCells:
 
     @classmethod
     def of(cls, geometry: MuonGeometry) -> Self:
-        """Number the cells. Raises GeometryError for grids that kernels cannot combine."""
+        """Number the cells. Raises GeometryError for grids that the kernels do not support."""
         channels = np.concatenate(geometry.tile_of_address)
         sizes = [len(tiles) for tiles in geometry.tile_of_address]
         tile, first_word = _number(channels)
@@ -116,7 +116,7 @@ class MuonCells:
 
 
 def _number(channels: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """The tile of each cell (0 where there is none), and the first word of each station."""
+    """The tile of each cell (0 for an unused number), and the first word of each station."""
     tile = np.zeros(MAX_CELLS, np.uint32)
     first_word = np.zeros(N_STATIONS + 1, np.uint32)
     known = np.unique(channels[channels != 0])
@@ -124,7 +124,7 @@ def _number(channels: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[n
     cell = 0
     for station in range(N_STATIONS):
         first_word[station] = cell // WORD
-        # A section is the cells of one grid in one region, in all quarters; holes at the beam are numbered, too.
+        # A section has the cells of one grid in one region, in all quarters; holes at the beam are also numbered.
         section = tiles.grid_y << 16 | tiles.grid_x << 8 | tiles.region
         for number in np.unique(section[tiles.station == station]).tolist():
             chosen = (tiles.station == station) & (section == number)
@@ -156,12 +156,12 @@ def _cross(
     next_pad: int,
 ) -> int:
     """Fill `rows`, `first_row`, `first_pad` of the x strips of a region, and the places of their pads from `next_pad`
-    on; returns how many."""
+    on; returns the number of pads."""
     fine_x, fine_y = tiles[x_strips], tiles[y_strips]
     gx1, gy1, gx2, gy2 = (int(g[0]) for g in (fine_x.grid_x, fine_x.grid_y, fine_y.grid_x, fine_y.grid_y))
     if gx1 % gx2 or gy2 % gy1 or WORD % (2 * gy2):
         raise GeometryError(f"muon layout {layout}: strips of {gx1} x {gy1} and {gx2} x {gy2} do not cross in a word")
-    # A cell of the y strips' section by quarter and numbers, from that of any of them.
+    # First cell in the section of the y strips, computed back from one of its strips.
     begin = cells[y_strips[0]] - ((fine_y.quarter[0] * 2 * gx2 + fine_y.x[0]) * 2 * gy2 + fine_y.y[0])
     n_rows = gy2 // gy1
     first = begin + (fine_x.quarter * 2 * gx2 + fine_x.x * gx2 // gx1) * 2 * gy2 + fine_x.y * n_rows

@@ -1,4 +1,4 @@
-"""Fields of interest of the muon stations: how far from a track a hit may be that still belongs to it.
+"""Fields of interest of the muon stations: largest distances between a track and its hits.
 
 Half sizes of a field, in half sizes of the hit: a + b exp(-c p), p in GeV; they grow with the scattering in the
 calorimeters and the iron (F. Archilli et al., Performance of the muon identification at LHCb, JINST 8 (2013) P10020).
@@ -30,8 +30,8 @@ class FieldsOfInterest:
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read field_of_interest_params.bin (docs/formats/geometry-files.md) from a directory; the built-in ones where
-        there is none.
+        """Read field_of_interest_params.bin (docs/formats/geometry-files.md) from a directory; returns the built-in
+        ones if it has no such file.
 
         Raises GeometryError, which names the file, if it is of the wrong size or holds impossible values.
         """
@@ -47,7 +47,7 @@ class FieldsOfInterest:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The values that LHCb's trigger has (Allen 2023)."""
+        """The values of the LHCb trigger (Allen 2023)."""
         return cls(*np.array(_BUILTIN, np.float32).reshape(3, 2, N_STATIONS, N_REGIONS).swapaxes(1, 2))
 
     def to_bytes(self) -> bytes:
@@ -57,7 +57,7 @@ class FieldsOfInterest:
     def half_sizes(
         self, station: NDArray[np.int64], region: NDArray[np.int64], p: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """f64[n, 2], in x and y, in half sizes of a hit, for tracks of momenta `p` (MeV)."""
+        """Half sizes f64[n, 2] in x and y, in half sizes of a hit, for tracks of momenta `p` (MeV)."""
         a, b, c = (of[station, :, region].astype(np.float64) for of in (self.a, self.b, self.c))
         return a + b * np.exp(-c * np.asarray(p)[..., None] / 1000.0)
 

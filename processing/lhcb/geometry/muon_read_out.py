@@ -1,13 +1,13 @@
-"""Which strip or pad of the muon stations each address of a bank identifies, by the rule of the read-out boards.
+"""The strip or pad of the muon stations for each address of a bank, by the rule of the read-out boards.
 
 A board reads out sectors of one region and quarter, in 192 addresses. A sector is a rectangle of pads: vertical strips
 of its whole height (x strips, one to a column of pads), crossed by horizontal ones (y strips, one or two to a row); in
-R1 of M4 and M5 its pads are read one by one. All quarters are equal, seen from the beam; so are M2 and M3, and M4 and
-M5, except for the order of the boards of M2 in a bank.
+R1 of M4 and M5 its pads are read out individually. All quarters are equal, seen from the beam. M2 equals M3, and M4
+equals M5, except for the order of the boards of M2 in a bank.
 
-Sectors and boards: LHCb-TDR-004 (logical layout), LHCb-TDR-014 (nODE boards of 192 channels). Their order, and that of
-channels, was taken from the table of LHCb's simulated events (docs/formats/muon-banks.md), that of pad addresses from
-these events; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
+Sectors and boards: LHCb-TDR-004 (logical layout), LHCb-TDR-014 (nODE boards of 192 channels). The table of the
+simulated events of LHCb gave the order of boards and channels (docs/formats/muon-banks.md), the events themselves that
+of pad addresses; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
 """
 
 from collections.abc import Iterator
@@ -54,15 +54,15 @@ _BOARDS_OF_STATION = (_BOARDS_M2, _BOARDS_M3, _BOARDS_M4_M5, _BOARDS_M4_M5)
 _Y_STRIPS_R1 = [(x, y) for y in range(8) for x in ((1, 0) if y < 4 else (0, 1))]
 _PADS_R1 = [(int(x), y) for y, row in enumerate(("012345", "540123", "321045", "543210")) for x in row]
 
-# Addresses are in groups of eight. If the number of channels of a sector is a multiple of seven, a group has seven of
-# them and then a gap.
+# Addresses are in groups of eight. If the number of channels of a sector is a multiple of seven, a group has seven
+# channels and then a gap.
 _ADDRESSES, _CHANNELS = 8, 7
 
 _Grid = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def tiles_of_addresses() -> tuple[NDArray[np.uint32], ...]:
-    """The tile id of each address of each bank, 0 where there is none."""
+    """The tile id of each address of each bank, or 0."""
     banks = []
     for bank, n_addresses in enumerate(ADDRESSES_OF_BANKS):
         boards = np.zeros((n_addresses // BOARD_ADDRESSES, BOARD_ADDRESSES), np.uint32)
@@ -102,11 +102,11 @@ class _Sector:
 
     @property
     def _turned(self) -> bool:
-        """The outer half of a chamber of R1 is cabled like the inner one turned by 180 degrees."""
+        """The outer half of a chamber of R1 is cabled like the inner half rotated by 180 degrees."""
         return self.region == 0 and 2 * self.column * self._size[0] // int(PAD_GRID[0][4 * self.station]) % 2 == 1
 
     def channels(self) -> NDArray[np.uint32]:
-        """The tile ids that the sector sends, in order."""
+        """The tile ids of the sector, in the order of its channels."""
         if self._reads_pads:
             return self._tiles(PAD_GRID, _PADS_R1)
         x_strips = self._tiles(X_STRIP_GRID)
@@ -119,7 +119,7 @@ class _Sector:
         if self._reads_pads:
             return self.channels()
         tiles = self._tiles(PAD_GRID)
-        # The halves of a turned row (one y strip each) stay in their order.
+        # The halves of a rotated row (one y strip each) keep their order.
         return tiles.reshape(8, 2, 6)[:, ::-1].ravel() if self._turned else tiles
 
     def _tiles(self, grid: _Grid, order: list[tuple[int, int]] | None = None) -> NDArray[np.uint32]:

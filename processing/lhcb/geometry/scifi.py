@@ -1,4 +1,4 @@
-"""The SciFi tracker: where each channel of the 1,024 fibre mats is, and which bank reads it.
+"""The SciFi tracker: position and bank of each channel of the 1,024 fibre mats.
 
 Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md.
 """
@@ -40,7 +40,7 @@ class SciFiHitPositions:
     """Positions of SciFi hits; all arrays [n].
 
     `x`, `z` at y = 0 and `y_end`, the y of the mirrored end of the fibre, f64, mm; `length_y`, the extent of the fibre
-    from there (negative below the beam). The fibre is the line x + dx_dy y, z + dz_dy y. `sigma` (mm) from the
+    from that end (negative below the beam). The fibre is the line x + dx_dy y, z + dz_dy y. `sigma` (mm) from the
     pseudo-size. `layer` 0..11, `zone` = 2 layer + (1 above the beam), `mat` index, `lhcb_id`: u32.
     """
 
@@ -112,7 +112,7 @@ class SciFiGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal SciFi tracker, computed from figures (ideal_scifi.py)."""
+        """The ideal SciFi tracker, computed from its dimensions (ideal_scifi.py)."""
         values = ideal_scifi.mat_parameters()
         return cls(
             first_channel=ideal_scifi.first_channel_of_bank(),
@@ -128,14 +128,14 @@ class SciFiGeometry:
         )
 
     def layer_z(self) -> NDArray[np.float64]:
-        """Mean z (mm) of the fibres of each layer at y = 0, f64[12], rising."""
+        """Mean z (mm) of the fibres of each layer at y = 0, f64[12], ascending."""
         used = np.flatnonzero(self.half_pitch > 0)
         layer = (used + FIRST_MAT >> 7) - 4
         at_zero = self.mirror_point[used, 2] - self.dz_dy[used].astype(np.float64) * self.mirror_point[used, 1]
         return np.bincount(layer, at_zero, N_LAYERS) / np.bincount(layer, minlength=N_LAYERS)
 
     def hits(self, hits: SciFiHits) -> SciFiHitPositions:
-        """Where the hits of SciFi banks are, in their order; hits of channels without a mat are left out."""
+        """Positions of the hits of SciFi banks, in their order, without hits of channels without a mat."""
         channel = self.first_channel[hits.bank] + hits.offset
         mat = (channel >> np.uint32(9)).astype(np.int64) - FIRST_MAT
         known = (mat >= 0) & (mat < N_MAT_INDICES)
@@ -146,7 +146,8 @@ class SciFiGeometry:
     def positions(
         self, channel_id: NDArray[np.uint32], fraction: NDArray[np.uint32], pseudo_size: NDArray[np.uint32]
     ) -> SciFiHitPositions:
-        """Where channels of existing mats are: channel ids, fractions in halves of a channel, pseudo-sizes 0..8."""
+        """Positions of channels of existing mats, from channel ids, fractions in halves of a channel, pseudo-sizes
+        0..8."""
         mat = (channel_id >> np.uint32(9)).astype(np.int64) - FIRST_MAT
         cell = channel_id & np.uint32(0x7F)
         u = (
@@ -173,7 +174,7 @@ class SciFiGeometry:
         )
 
 
-# The arrays of the file, in its order.
+# The arrays in the order of the file.
 _COLUMNS = (
     "mirrorPointX", "mirrorPointY", "mirrorPointZ", "ddxX", "ddxY", "ddxZ",
     "uBegin", "halfChannelPitch", "dieGap", "sipmPitch", "dxdy", "dzdy", "globaldy",

@@ -1,9 +1,9 @@
-"""The SciFi as kernels see it: where the channels of each mat are, the order of the mats by x, and who reads them.
+"""The SciFi for kernels: positions of the channels of each mat, order of the mats by x, and their banks.
 
 A hit is at half-channel h = 2 cell + fraction of a SiPM, so at u = half_pitch h + die_gap [cell > 63] + sipm_pitch sipm
 from the first one of its mat. Extended along its fibre to y = 0 it is at x_first + dx_du u, z_first + dz_du u. Inside a
-mat x rises or falls with u; mats of a zone follow one another in x without overlap. So hits are in the order of x as
-soon as those of each mat stand together, in this or the other direction.
+mat x rises or falls with u; mats of a zone follow each other in x without overlap. So hits are in the order of x if the
+hits of each mat are consecutive, in ascending or descending order of channels.
 """
 
 import numpy as np
@@ -42,14 +42,14 @@ MAT = np.dtype(
 MAT_COMMENTS = {
     "x_first": "mm, of half-channel 0 at y = 0",
     "z_first": "mm, at y = 0",
-    "y_end_first": "mm, where the fibre of half-channel 0 ends near the beam",
-    "length_y": "mm, from there to the SiPM; negative below the beam",
+    "y_end_first": "mm, end near the beam of the fibre of half-channel 0",
+    "length_y": "mm, from that end to the SiPM; negative below the beam",
     "half_pitch": "mm",
     "die_gap": "mm",
     "sipm_pitch": "mm",
     "place": "in the order of zone and x",
-    "falls": "1 where x falls with the channel",
-    "bank": "that reads it",
+    "falls": "1 if x falls with the channel",
+    "bank": "bank of the mat",
 }
 READ_OUT = np.dtype(
     [
@@ -61,14 +61,14 @@ READ_OUT = np.dtype(
 )
 READ_OUT_COMMENTS = {
     "first_mat": "index of the mat of link 0 of each bank",
-    "n_mats": "that each bank reads, one behind the other",
+    "n_mats": "number of consecutive mats of each bank",
     "mat": "at each place, in the order of zone and x",
     "first_place": "of each zone; from 24 on: the number of mats",
 }
 
 
 def mat_table(geometry: SciFiGeometry) -> NDArray[np.void]:
-    """MAT[1536] by mat index; zeros and the place 65535 where there is no mat.
+    """MAT[1536] by mat index; zeros and the place 65535 for a missing mat.
 
     Raises GeometryError for mats of a zone that overlap in x at y = 0, or in which x neither rises nor falls.
     """
@@ -100,7 +100,7 @@ def mat_table(geometry: SciFiGeometry) -> NDArray[np.void]:
 
 def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
     """READ_OUT[1]: the mats of each bank, and of each zone. Raises GeometryError as mat_table does, and for banks that
-    begin inside a mat or whose mats do not stand together."""
+    begin inside a mat or whose mats are not consecutive."""
     mats = mat_table(geometry)
     table = np.zeros(1, READ_OUT)
     if (geometry.first_channel % CHANNELS_PER_MAT).any():
@@ -120,7 +120,7 @@ def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
 
 
 def _bank_of(geometry: SciFiGeometry, mats: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The bank with the last first channel up to the mat's."""
+    """The bank of each mat: the last one whose first channel is not above that of the mat."""
     order = np.argsort(geometry.first_channel, kind="stable")
     before = np.searchsorted(geometry.first_channel[order], (mats + FIRST_MAT) << 9, side="right") - 1
     if before.min() < 0:
@@ -129,7 +129,7 @@ def _bank_of(geometry: SciFiGeometry, mats: NDArray[np.int64]) -> NDArray[np.int
 
 
 def _check_order(mats: NDArray[np.void], index: NDArray[np.int64]) -> None:
-    """Whether x rises from each hit to the next, in float32, along `mats`, which are in the order of x."""
+    """True if x rises from each hit to the next, in float32, along `mats` in the order of x."""
     half_channel, die, sipm = 2 * CHANNELS_PER_SIPM - 1, 1, 3
     width = mats["half_pitch"] * half_channel + mats["die_gap"] * die + mats["sipm_pitch"] * sipm
     of_sipm = mats["half_pitch"] * (half_channel + 1) + mats["die_gap"]

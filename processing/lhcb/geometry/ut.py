@@ -1,4 +1,4 @@
-"""The UT: where each strip of the 1,048 sensors is, and which board and lane reads it.
+"""The UT: position, board and lane of each strip of the 1,048 sensors.
 
 Lengths in mm, global LHCb frame. Conventions of docs/formats/geometry-files.md.
 """
@@ -78,7 +78,7 @@ class UtGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal UT, computed from figures (ideal_ut.py)."""
+        """The ideal UT, computed from its dimensions (ideal_ut.py)."""
         first_strip = np.ones(N_SECTORS, np.uint32)
         return cls._of(*ideal_ut.lanes(), first_strip, ideal_ut.sector_parameters())
 
@@ -114,7 +114,7 @@ class UtGeometry:
         return lanes
 
     def hits(self, hits: UtHits) -> UtHitPositions:
-        """Where the hits of UT banks are, in their order; hits of lanes without a sensor are left out."""
+        """Positions of the hits of UT banks, in their order, without hits of lanes without a sensor."""
         lane = hits.board.astype(np.int64) * N_LANES + hits.lane
         known = self.sector_of_lane[lane] >= 0
         lane = lane[known]

@@ -1,4 +1,4 @@
-"""Sectors of the UT in the order of its hits: groups of equal x in each layer, sectors of a group from below."""
+"""Sectors of the UT in the order of its hits: groups of equal x in each layer, ascending in y inside a group."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,7 +15,7 @@ from hltnode.protocol.lhcb.lhcb_id import ut_lhcb_id
 
 MAX_GROUPS = 127
 NO_SECTOR = 0xFFFF
-# Sectors whose first strips differ by less in x stand above one another (mm).
+# Sectors whose first strips differ by less in x form a column (mm).
 SAME_X = 2.0
 
 # Look-up of groups by x at y = 0 and of sectors by y: bins of equal width (mm), the first one from -half.
@@ -28,12 +28,12 @@ DESCENDING = 1 << 17
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UtSectorGroups:
-    """The order of sectors, and where they are.
+    """The order of sectors, and their positions.
 
     sectors i64[1048]: the sector (0..1047 of the geometry) at each place. first_sector: the place of the first sector
     of each group, and the end. first_group[5]: the first group of each layer, and the end. By place, mm: x, y f64[1048,
-    2] (least and largest value on the sector; x of strips at y = 0). x_of_group f64[groups, 2]: the least value of a
-    group and those behind it in the layer, the largest of a group and those before it, so that both ascend.
+    2] (least and largest value on the sector; x of strips at y = 0). x_of_group f64[groups, 2]: the smallest value of a
+    group and all later ones of the layer, and the largest of a group and all earlier ones, so that both ascend.
     """
 
     geometry: UtGeometry
@@ -46,8 +46,8 @@ class UtSectorGroups:
 
     @classmethod
     def of(cls, geometry: UtGeometry) -> Self:
-        """Raises GeometryError if there are too many groups, or if the sectors of a group overlap so much that no order
-        of hits is that of both ends of their strips."""
+        """Raises GeometryError if there are too many groups, or if the sectors of a group overlap too much: no order of
+        hits then ascends in both ends of their strips."""
         groups: list[NDArray[np.int64]] = []
         first_group = [0]
         for begin, end in pairwise(LAYER_OFFSETS):
@@ -87,7 +87,7 @@ class UtSectorGroups:
         return np.where(sector >= 0, place[sector], NO_SECTOR).astype(np.uint16)
 
     def descending(self) -> NDArray[np.bool_]:
-        """By place: whether y of the ends, or x where strips are parallel to y, falls along the strips."""
+        """By place: true if y of the ends, or x for strips parallel to y, falls along the strips."""
         step = self.geometry.dp0di[self.sectors]
         falls: NDArray[np.bool_] = np.where(step[:, 1] != 0, step[:, 1] < 0, step[:, 0] < 0)
         return falls
@@ -106,7 +106,7 @@ class UtSectorGroups:
         """u8[127, 96, 2]: for each bin of y the first sector, counted in its group, that reaches above the lower edge,
         and behind the last one that reaches below the upper edge."""
         edges = Y_BIN * np.arange(N_Y_BINS + 1) - Y_HALF
-        # What is outside belongs to the bins at the ends.
+        # Values outside belong to the bins at the ends.
         edges[0], edges[-1] = -np.inf, np.inf
         bins = np.zeros((MAX_GROUPS, N_Y_BINS, 2), np.uint8)
         for group in range(self.n_groups):
@@ -116,7 +116,7 @@ class UtSectorGroups:
         return bins
 
     def layer_z(self) -> NDArray[np.float64]:
-        """f64[4, 2]: the middle in z of the sectors of each layer, and how far they are from it at most (mm)."""
+        """f64[4, 2]: the middle in z of the sectors of each layer, and their largest distance from it (mm)."""
         z = np.abs(self.geometry.p0[:, 2].astype(np.float64))
         far = z + N_STRIPS * self.geometry.dp0di[:, 2].astype(np.float64)
         low = np.minimum.reduceat(np.minimum(z, far), LAYER_OFFSETS[:-1])

@@ -18,9 +18,9 @@ N_ABS_TY, N_TY, N_ORIGIN, N_STATE = 30, 30, 10, 10
 MAX_TY, MAX_ORIGIN, MAX_STATE = 0.3, 250.0, 800.0
 N_LAYERS = 4
 Z_MID_UT = 2484.6
-# Of the states of VELO tracks that the UT search begins with.
+# z of the VELO states at the start of the UT search, mm.
 Z_VELO_END = 770.0
-# The integration of the built-in tables, mm.
+# Step of the integration of the built-in tables, mm.
 _STEP = 10.0
 
 
@@ -75,7 +75,8 @@ class UtTables:
         return table
 
     def to_bytes(self, polarity: float) -> bytes:
-        """For the kernels, f32 little-endian: dx_lay, bdl for states at the end of the VELO, the magnet's polarity."""
+        """For the kernels, f32 little-endian: dx_lay, bdl for states at the end of the VELO, the polarity of the
+        magnet."""
         parts = (self.dx_lay, self.bdl_from(Z_VELO_END), np.array(polarity))
         return b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
 

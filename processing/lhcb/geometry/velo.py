@@ -1,4 +1,4 @@
-"""The VELO: where each pixel of the 208 sensors is, and which pixel is hit at a given place.
+"""The VELO: position of each pixel of the 208 sensors, and the pixel at a given position.
 
 Frames. *Local*: x along the 768 columns, y along the 256 rows of a sensor, origin at its corner, mm.
 *Global*: the LHCb frame, z along the beam, mm. Conventions of docs/formats/geometry-files.md.
@@ -27,8 +27,8 @@ _LARGEST_COORDINATE = 2000.0
 class VeloGeometry:
     """Positions of the VELO sensors and pixels.
 
-    module_z f32[52] (mm), local_x f32[768] (mm, centre of each column), x_pitch f32[768] (mm, distance to the next
-    column's centre), ltg f32[208, 12] (rotation row-major 0-8, translation 9-11 in mm), beamline (x, y) in mm.
+    module_z f32[52] (mm), local_x f32[768] (mm, centre of each column), x_pitch f32[768] (mm, distance to the centre of
+    the next column), ltg f32[208, 12] (rotation row-major 0-8, translation 9-11 in mm), beamline (x, y) in mm.
     """
 
     module_z: NDArray[np.float32]
@@ -50,7 +50,7 @@ class VeloGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal VELO, computed from published figures (ideal_velo.py); beam line at x = y = 0."""
+        """The ideal VELO, computed from published dimensions (ideal_velo.py); beam line at x = y = 0."""
         return cls(
             module_z=ideal_velo.module_z(),
             local_x=ideal_velo.local_x(),
@@ -81,7 +81,7 @@ class VeloGeometry:
         return np.stack([t[..., 3 * i] * u + t[..., 3 * i + 1] * v + t[..., 9 + i] for i in range(3)], axis=-1)
 
     def global_to_local(self, sensor: ArrayLike, xyz: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Local (x, y, z) in mm of global points (..., 3), z being the distance from the sensor plane."""
+        """Local (x, y, z) in mm of global points (..., 3); z is the distance from the sensor plane."""
         t = self.ltg[np.asarray(sensor, dtype=np.int64)].astype(np.float64)
         rotation = t[..., :9].reshape(*t.shape[:-1], 3, 3)
         local: NDArray[np.float64] = np.einsum("...ij,...i->...j", rotation, xyz - t[..., 9:])
@@ -90,9 +90,9 @@ class VeloGeometry:
     def local_to_pixel(
         self, local_x: ArrayLike, local_y: ArrayLike
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """(col, row, fx, fy) with fractions in [0, 1) whose `local_to_global` is the given place: the inverse of it.
+        """(col, row, fx, fy) of local places, with fractions in [0, 1).
 
-        A place outside the sensor's grid of pixel centres gets the nearest pixel on the edge and fraction 0.
+        A place outside the grid of pixel centres gets the nearest pixel on the edge and fraction 0.
         """
         x = np.asarray(local_x, dtype=np.float64)
         centres = self.local_x.astype(np.float64)
@@ -104,7 +104,7 @@ class VeloGeometry:
         return col, row, np.where(col == N_COLUMNS - 1, 0.0, fx), np.where(row == N_ROWS - 1, 0.0, fy)
 
     def is_inside(self, local_x: ArrayLike, local_y: ArrayLike, margin: float = 0.0) -> NDArray[np.bool_]:
-        """Whether local places (mm) are on the sensitive area of a sensor, or within `margin` mm of it."""
+        """True for local places (mm) on the sensitive area of a sensor, or within `margin` mm of it."""
         x, y = np.asarray(local_x), np.asarray(local_y)
         beyond = 0.5 * PIXEL_PITCH + margin
         inside: NDArray[np.bool_] = (

@@ -1,4 +1,4 @@
-"""Selection lines of LHCb. What a file of lines imports: `from hltnode.processing.lhcb.lines import *`."""
+"""Selection lines of LHCb. A file of lines begins with `from hltnode.processing.lhcb.lines import *`."""
 
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,

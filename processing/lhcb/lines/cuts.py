@@ -1,4 +1,4 @@
-"""Types of the cuts of line types: what values a trigger configuration may give."""
+"""Types of the cuts of line types, with the values that a trigger configuration may give."""
 
 from typing import Annotated
 
@@ -17,4 +17,4 @@ Positive = Annotated[float, Field(ge=0.0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=0xFFFF)]
 
 MIN_PV_Z = -341.0
-"""mm: collisions of both beams; before it lies the gas target."""
+"""mm: collisions of both beams; the gas target is upstream of it."""

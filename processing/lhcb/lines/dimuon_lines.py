@@ -13,13 +13,13 @@ from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 
 def charges(vertex: Any, *, same: bool = False) -> Any:
-    """Whether the charges of the tracks are opposite, or the same."""
+    """True if the charges of the tracks are opposite, or with `same` equal."""
     return vertex.same_sign if same else ~vertex.same_sign
 
 
 @dataclass(frozen=True, config=VALIDATED)
 class DiMuonMass(LineType):
-    """Two muons of opposite charge above a mass; with `min_ip_chi2` displaced."""
+    """Two muons of opposite charge above a mass; displaced with `min_ip_chi2`."""
 
     input = dimuons
 
@@ -83,7 +83,7 @@ class DiMuonSoft(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class DiMuonNoIP(LineType):
-    """Two prompt muons of high pt; `same_sign` instead of opposite charges."""
+    """Two prompt muons of high pt, of opposite charges or with `same_sign` of equal charges."""
 
     input = dimuons
 
@@ -113,7 +113,7 @@ class DiMuonNoIP(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class DiMuonDrellYan(LineType):
-    """Two muons of high momentum; `same_sign` instead of opposite charges."""
+    """Two muons of high momentum, of opposite charges or with `same_sign` of equal charges."""
 
     input = dimuons
 

@@ -24,7 +24,7 @@ class Passthrough(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class GecPassthrough(LineType):
-    """Events that the global event cut has kept."""
+    """Events that pass the global event cut."""
 
     input = event
 
@@ -34,7 +34,7 @@ class GecPassthrough(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class OdinEventType(LineType):
-    """Events whose ODIN event type has at least one bit of `mask` (16 bits); none without a readable ODIN bank."""
+    """Events with at least one bit of `mask` (16 bits) in the ODIN event type; none without a readable ODIN bank."""
 
     input = event
 
@@ -69,7 +69,7 @@ class OdinOrbit(OdinEventType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class TaePassthrough(LineType):
-    """The middle crossing of several that were read out together, for the time alignment of the detectors."""
+    """The central crossing of several crossings read out together, for the time alignment of the detectors."""
 
     input = event
 
@@ -82,7 +82,7 @@ class TaePassthrough(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class PassthroughPv(LineType):
-    """Events with a primary vertex between two places along the beam; by default in the gas target."""
+    """Events with a primary vertex in a range of z, by default that of the gas target."""
 
     input = event
 
@@ -95,7 +95,7 @@ class PassthroughPv(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class BeamGas(LineType):
-    """Events of one type of bunch crossing with a VELO track of many hits from the gas before the detector."""
+    """Events of one type of bunch crossing with a VELO track of many hits from the gas upstream of the detector."""
 
     input = event
 

@@ -1,4 +1,4 @@
-"""Monitoring histograms of HLT1, whatever lines run: occupancies, tracks, primary vertices, momenta and masses.
+"""Monitoring histograms of HLT1, for every set of lines: occupancies, tracks, primary vertices, momenta and masses.
 
 Those over single hits and VELO tracks use a sample of the events, so all together cost well below 1 % of the
 sequence (docs/decisions/0017).

@@ -1,4 +1,4 @@
-"""What lines of HLT1 may select, and the fields of the candidates."""
+"""The inputs of HLT1 lines: collections of candidates and their fields."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def _numbers(columns: dict[str, Any], units: dict[str, tuple[Unit, str]]) -> dic
 
 
 def _has(member: str) -> DerivedField:
-    return DerivedField(lambda candidate: exists(getattr(candidate, member)), f"whether there is a {member}")
+    return DerivedField(lambda candidate: exists(getattr(candidate, member)), f"true if there is a {member}")
 
 
 primary_vertices = Input(
@@ -98,7 +98,7 @@ primary_vertices = Input(
 
 velo_tracks = Input(
     "VELO tracks",
-    "tracks of the VELO, with no momentum",
+    "tracks of the VELO, without momentum",
     {
         **_numbers(
             beamline_state,
@@ -111,11 +111,11 @@ velo_tracks = Input(
             },
         ),
         "ip": ColumnField(track_ip, "impact parameter to the nearest primary vertex; 0 without one", LENGTH),
-        "ip_chi2": ColumnField(track_ip_chi2, "chi2 of it"),
+        "ip_chi2": ColumnField(track_ip_chi2, "chi2 of the impact parameter"),
         "pv": RelatedField(primary_vertices, ColumnField(track_pv, ""), "the primary vertex with the smallest ip"),
         "has_pv": _has("pv"),
         "n_hits": ColumnField(track_hit_count, "hits"),
-        "backward": DerivedField(lambda t: t._backward != 0, "whether it flies to negative z"),
+        "backward": DerivedField(lambda t: t._backward != 0, "true for a track to negative z"),
         "_backward": ColumnField(track_backward, "1 for a track to negative z"),
     },
     collection=tracks,
@@ -147,15 +147,17 @@ long_tracks = Input(
             "pseudorapidity",
         ),
         "phi": DerivedField(lambda t: atan2(t.ty, t.tx), "azimuth"),
-        "is_positive": DerivedField(lambda t: t.qop > 0, "whether its charge is positive"),
+        "is_positive": DerivedField(lambda t: t.qop > 0, "true for a positive charge"),
         "chi2": ColumnField(long_chi2, "chi2 of the fit to the VELO hits per degree of freedom"),
         "full_chi2": ColumnField(long_full_chi2, "chi2 of the fit through the SciFi per degree of freedom"),
         "ip": ColumnField(long_ip, "impact parameter to its primary vertex; 0 without one", LENGTH),
-        "ip_chi2": ColumnField(long_ip_chi2, "the smallest to any primary vertex; 0 without one"),
+        "ip_chi2": ColumnField(
+            long_ip_chi2, "impact parameter chi2, the smallest to any primary vertex; 0 without one"
+        ),
         "pv": RelatedField(primary_vertices, ColumnField(long_pv, ""), "the primary vertex with the smallest ip_chi2"),
         "has_pv": _has("pv"),
         "velo": RelatedField(velo_tracks, ColumnField(long_velo_track, ""), "its VELO track"),
-        "is_muon": DerivedField(lambda t: t._is_muon != 0, "whether it has the hits of a muon"),
+        "is_muon": DerivedField(lambda t: t._is_muon != 0, "true for a track with the hits of a muon"),
         "_is_muon": ColumnField(long_is_muon, "1 for a muon"),
         "muon_chi2": ColumnField(long_muon_chi2, "correlated chi2 of the nearest muon hits"),
         "n_scifi_hits": ColumnField(long_hit_count, "SciFi hits"),
@@ -169,7 +171,7 @@ muons = long_tracks.those("muons", "long tracks with hits of a muon", lambda t: 
 
 
 def _of_kind(kind: VertexKind) -> DerivedField:
-    return DerivedField(lambda v: (v.kind & int(kind)) != 0, f"whether it has {kind.name}")
+    return DerivedField(lambda v: (v.kind & int(kind)) != 0, f"true for candidates with {kind.name}")
 
 
 two_track_vertices = Input(
@@ -185,7 +187,7 @@ two_track_vertices = Input(
         **_numbers(
             vertex_fit,
             {
-                "chi2": (NO_UNIT, "of the fit, one degree of freedom"),
+                "chi2": (NO_UNIT, "chi2 of the fit, one degree of freedom"),
                 "doca": (LENGTH, "smallest distance of the tracks"),
             },
         ),
@@ -194,9 +196,9 @@ two_track_vertices = Input(
         **_numbers(
             vertex_flight,
             {
-                "ip": (LENGTH, "of the line of flight"),
+                "ip": (LENGTH, "impact parameter of the line of flight"),
                 "fd": (LENGTH, "distance of flight"),
-                "fd_chi2": (NO_UNIT, "chi2 of it"),
+                "fd_chi2": (NO_UNIT, "chi2 of the distance of flight"),
                 "eta": (NO_UNIT, "pseudorapidity of the flight"),
                 "dira": (NO_UNIT, "cosine of the angle between flight and momentum"),
                 "m_corr": (ENERGY, "corrected mass"),
@@ -207,22 +209,22 @@ two_track_vertices = Input(
             vertex_masses,
             {
                 "m_pipi": (ENERGY, "mass of two pions"),
-                "m_kpi": (ENERGY, "mass, the first track being a kaon"),
-                "m_pik": (ENERGY, "mass, the second track being a kaon"),
+                "m_kpi": (ENERGY, "mass of a kaon (first track) and a pion"),
+                "m_pik": (ENERGY, "mass of a pion and a kaon (second track)"),
                 "m_kk": (ENERGY, "mass of two kaons"),
-                "m_ppi": (ENERGY, "mass, the first track being a proton"),
-                "m_pip": (ENERGY, "mass, the second track being a proton"),
+                "m_ppi": (ENERGY, "mass of a proton (first track) and a pion"),
+                "m_pip": (ENERGY, "mass of a pion and a proton (second track)"),
                 "m_mumu": (ENERGY, "mass of two muons"),
             },
         ),
         **_numbers(
             vertex_of_tracks,
             {
-                "min_pt": (ENERGY, "smallest of the tracks"),
-                "sum_pt": (ENERGY, "sum of the tracks"),
-                "min_p": (ENERGY, "smallest of the tracks"),
-                "min_ip": (LENGTH, "smallest of the tracks"),
-                "min_ip_chi2": (NO_UNIT, "smallest of the tracks"),
+                "min_pt": (ENERGY, "smaller pt of the tracks"),
+                "sum_pt": (ENERGY, "sum of pt of the tracks"),
+                "min_p": (ENERGY, "smaller p of the tracks"),
+                "min_ip": (LENGTH, "smaller ip of the tracks"),
+                "min_ip_chi2": (NO_UNIT, "smaller ip_chi2 of the tracks"),
             },
         ),
         "kind": ColumnField(vertex_kind, "bits of VertexKind"),
@@ -256,7 +258,7 @@ v0_pairs = Input(
 
 
 def _without(name: str, mask: int) -> DerivedField:
-    return DerivedField(lambda e: (e.flags & mask) == 0, f"whether it has no flag {name}")
+    return DerivedField(lambda e: (e.flags & mask) == 0, f"true for events without the flag {name}")
 
 
 event = Input(
@@ -267,22 +269,20 @@ event = Input(
             name: ColumnField(odin, text, member=name)
             for name, text in {
                 "run": "run",
-                "event_type": "bits of ODIN",
+                "event_type": "bits of the ODIN event type",
                 "crossing_type": "0 no beam, 1 beam 1, 2 beam 2, 3 both",
                 "bunch_id": "bunch crossing",
-                "orbit": "of the LHC since the run began",
-                "tae_half_window": "crossings on either side that were read out with this one",
+                "orbit": "orbit of the LHC since the start of the run",
+                "tae_half_window": "number of crossings on either side that are read out with this one",
                 "gps_time_low": "lower word of the time in µs",
-                "gps_time_high": "upper word of it",
+                "gps_time_high": "upper word of the time in µs",
                 "event_id_low": "lower word of the event number",
-                "event_id_high": "upper word of it",
+                "event_id_high": "upper word of the event number",
             }.items()
         },
         "flags": ColumnField(event_flags, "flags of the event, one bit each"),
-        "_tae_central": ColumnField(odin, "1 for the middle one of several crossings", member="tae_central"),
-        "is_tae_central": DerivedField(
-            lambda e: e._tae_central != 0, "whether it is the middle one of several crossings"
-        ),
+        "_tae_central": ColumnField(odin, "1 for the central one of several crossings", member="tae_central"),
+        "is_tae_central": DerivedField(lambda e: e._tae_central != 0, "true for the central one of several crossings"),
         "has_odin": _without("odin_error", int(EventFlag.ODIN_ERROR)),
         "passes_gec": _without(GLOBAL_EVENT_CUT.name, GLOBAL_EVENT_CUT.mask),
         "n_velo_clusters": ColumnField(cluster_count, "VELO clusters"),
@@ -299,11 +299,11 @@ EVENT_WORDS: tuple[Expression, ...] = tuple(
     getattr(event.candidate(), name)
     for name in ("gps_time_low", "gps_time_high", "run", "event_id_low", "event_id_high")
 )
-"""By what scalers know an event, in the order of LHCb."""
+"""The words that identify an event for prescales, in the order of LHCb."""
 
 
 def any_pv(condition: Any) -> Expression:
-    """Whether the condition holds for at least one primary vertex of the event."""
+    """True if the condition holds for at least one primary vertex of the event."""
     return any_of(primary_vertices, condition)
 
 
@@ -319,4 +319,4 @@ INPUTS = {
     "v0s": v0s,
     "v0_pairs": v0_pairs,
 }
-"""By the names under which files of lines import them."""
+"""The inputs by the names that files of lines import."""

@@ -1,4 +1,4 @@
-"""The menu of HLT1: the line types of LHCb, and the lines that run if a trigger configuration names none.
+"""The menu of HLT1: the line types of LHCb, and the lines of a trigger configuration without lines.
 
 Origin of the cuts: docs/physics/selection-lines.md.
 """
@@ -68,7 +68,8 @@ _EVENTS = (
     TaePassthrough("Hlt1TAEPassthrough"),
     PassthroughPv("Hlt1PassthroughPVinSMOG2", prescale=MICRO_BIAS),
 )
-"""What needs ODIN and the VELO alone. The random samples are chosen here, the other scales are Allen's."""
+"""Lines that need only ODIN and the VELO. The scales of the random samples are chosen here, the others are from
+Allen."""
 
 _TRACKS = (
     TrackMVA("Hlt1TrackMVA"),
@@ -108,7 +109,7 @@ _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4]
 
 _NOT_MADE = {
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
-    "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence looks for",
+    "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "needs the luminometer PLUME, which no sequence reads",
     "Hlt1DownstreamKsToPiPi": "needs tracks without VELO hits, which no sequence makes",
     "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
@@ -152,5 +153,5 @@ HLT1_MENU = Menu(
         **_NOT_MADE,
     },
 )
-"""Cuts and scales are Allen's of 2023 where the types above do not say otherwise. Cuts given with the lines tell dimuon
-lines apart, or are tuned here to the rate of the menu (docs/physics/selection.md)."""
+"""Cuts and scales are those of Allen 2023, except where the types state another source. Cuts given with the lines
+distinguish dimuon lines, or are tuned here to the rate of the menu (docs/physics/selection.md)."""

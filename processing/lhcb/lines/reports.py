@@ -1,4 +1,4 @@
-"""What HltSelReports say of the objects that lines select (docs/formats/trigger-banks.md)."""
+"""Objects that lines select, in the form of HltSelReports (docs/formats/trigger-banks.md)."""
 
 from typing import Any
 
@@ -58,4 +58,4 @@ REPORTED = (
         parts=Parts(v0_pair_vertices, two_track_vertices),
     ),
 )
-"""Parts stand before what is made of them."""
+"""Parts precede the objects that are made of them."""

@@ -1,4 +1,4 @@
-"""The routing bits of LHCb's first level (docs/formats/trigger-banks.md)."""
+"""The routing bits of the first level of LHCb (docs/formats/trigger-banks.md)."""
 
 from hltnode.processing.selection.reports.routing import LUMI_BIT, PHYSICS_BIT, RoutingRules
 
@@ -17,4 +17,4 @@ ROUTING_RULES: RoutingRules = {
     ),
     16: r"Hlt1(ODIN)?NoBias.*",
 }
-"""Physics is what is not taken for luminosity, alignment, calibration or monitoring."""
+"""The physics bit excludes lines for luminosity, alignment, calibration and monitoring."""

@@ -16,13 +16,13 @@ from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
 
 def behind_target(candidate: Any, min_pv_z: float) -> Any:
-    """Whether the primary vertex of a candidate, if it has one, lies behind the gas target."""
+    """True if the primary vertex of a candidate is downstream of the gas target, or if it has none."""
     return ~candidate.has_pv | (candidate.pv.z > min_pv_z * mm)
 
 
 @dataclass(frozen=True, config=VALIDATED)
 class TrackMVA(LineType):
-    """A displaced track: the lower its pt, the more significant its impact parameter must be.
+    """A displaced track; the cut on its impact parameter is tighter at lower pt.
 
     With s = pt - `alpha`: above `max_pt`, IP chi2 > `min_ip_chi2`; between `min_pt` and `max_pt`,
     ln(IP chi2) > `param1` / (s - `param2`)² + `param3` / max_pt (max_pt - s) + ln(min_ip_chi2). MeV; param1 in GeV².
@@ -54,7 +54,7 @@ class TrackMVA(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class TrackMuonMVA(TrackMVA):
-    """A displaced muon, by the cuts of TrackMVA."""
+    """A displaced muon, with the cuts of TrackMVA."""
 
     input = muons
 
@@ -85,7 +85,7 @@ class SingleHighPtMuon(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class SingleHighPtTrack(SingleHighPtMuon):
-    """A track of high pt, muon or not."""
+    """A track of high pt, without muon identification."""
 
     input = long_tracks
 

@@ -1,6 +1,6 @@
-"""The network of TwoTrackMVA, a monotone Lipschitz network: its response rises with displacement and momentum, whatever
-it has learnt besides (O. Kitouni, N. Nolte, M. Williams, "Robust and provably monotonic networks", Mach. Learn.: Sci.
-Technol. 4 (2023) 035020, arXiv:2112.00038).
+"""The network of TwoTrackMVA, a monotone Lipschitz network: its response always rises with displacement and momentum
+(O. Kitouni, N. Nolte, M. Williams, "Robust and provably monotonic networks", Mach. Learn.: Sci. Technol. 4 (2023)
+035020, arXiv:2112.00038).
 
 Linear layers with GroupSort of pairs between them (C. Anil, J. Lucas, R. Grosse, "Sorting out Lipschitz function
 approximation", ICML 2019, arXiv:1811.05381), plus a slope times the sum of the monotone inputs. Weights: Allen 2023
@@ -37,7 +37,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class MonotoneNetwork:
-    """slope: least rise of the response, before the sigmoid, with each of the inputs numbered in `monotone_inputs`."""
+    """slope: smallest rise of the response, before the sigmoid, with each input numbered in `monotone_inputs`."""
 
     layers: tuple[Layer, ...]
     slope: float
@@ -45,7 +45,7 @@ class MonotoneNetwork:
 
     @classmethod
     def load(cls, path: Path = FILE) -> Self:
-        """The network of a file."""
+        """Load the network from a file."""
         content = json.loads(path.read_text())
         layers = tuple(
             Layer(tuple(tuple(row) for row in layer["weights"]), tuple(layer["biases"])) for layer in content["layers"]

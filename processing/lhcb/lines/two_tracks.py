@@ -22,7 +22,7 @@ Response = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 def network_response(vertex: Any) -> Any:
-    """Of the network of TwoTrackMVA."""
+    """The response of the network of TwoTrackMVA."""
     v = vertex
     return TWO_TRACK_NETWORK.response([log(v.fd_chi2), v.sum_pt / GeV, maximum(v.chi2, 1e-10), log(v.min_ip_chi2)])
 
@@ -110,7 +110,7 @@ def _d0_mass(mass: Callable[[Any], Any]) -> Histogram:
 
 
 def _nearest(one: Any, other: Any) -> Any:
-    """The mass that is nearer to that of the D0."""
+    """The mass that is closer to the D0 mass."""
     return where(abs(one - D0_MASS * MeV) < abs(other - D0_MASS * MeV), one, other)
 
 
@@ -132,7 +132,7 @@ class D2KK(LineType):
     min_pv_z: Length = MIN_PV_Z
 
     def masses(self, vertex: Any) -> tuple[Any, ...]:
-        """Under the hypotheses of the line."""
+        """The masses under the hypotheses of the line."""
         return (vertex.m_kk,)
 
     def selects(self, candidate: Any) -> Any:
@@ -201,7 +201,7 @@ class KsToPiPi(LineType):
 
 
 def good_ks(vertex: Any, cuts: "TwoTrackKs | TwoKs") -> Any:
-    """What both lines on K0S of high pt ask of one."""
+    """The common cuts of both lines on K0S of high pt."""
     v = vertex
     return (
         v.is_ks
@@ -250,7 +250,7 @@ class TwoTrackKs(LineType):
 
 @dataclass(frozen=True, config=VALIDATED)
 class TwoKs(LineType):
-    """Two K0S, each to two pions; cuts as those of TwoTrackKs, on both."""
+    """Two K0S, each to two pions, both with cuts like those of TwoTrackKs."""
 
     input = v0_pairs
 

@@ -41,7 +41,7 @@ class NDisplacedVeloTracks(LineType):
 
     A track is displaced if it flies forward and if its impact parameter to the nearest primary vertex (the one with the
     smallest) lies between `min_ip` and `max_ip` (mm) and is significant: IP chi2 above `min_ip_chi2`. The cuts keep one
-    simulated minimum-bias event in five. `max_ip` takes out most tracks from strange decays and from material.
+    simulated minimum-bias event in five. `max_ip` removes most tracks from strange decays and from material.
     """
 
     input = event

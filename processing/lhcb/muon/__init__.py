@@ -1,1 +1,1 @@
-"""The muon stations: from raw banks to hits, and which long tracks are muons."""
+"""The muon stations: decoding of raw banks to hits, and identification of muons among the long tracks."""

@@ -1,9 +1,8 @@
-// A muon raw bank as the decoder sees it (docs/formats/muon-banks.md): whose it is, whether it can be what it says, and
-// its digits.
+// View of a muon raw bank for the decoder (docs/formats/muon-banks.md): its source, its validity, and its digits.
 //
 // Version 2 holds four batches of digits behind the pads of the readout boards, version 3 the hit maps of the links of
-// a stream. The digits of a bank come in four parts, for as many threads. Whatever the bytes say, a view never reaches
-// beyond its fragment, and a broken bank gives no digit.
+// a stream. The digits of a bank are divided into four parts, for four threads. A view never reaches beyond its
+// fragment, even if the bank is damaged, and a broken bank gives no digit.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -16,13 +15,14 @@ constexpr uint32_t n_muon_parts = n_muon_batches;
 
 enum class muon_bank_kind : uint32_t { absent, broken, batches, links };
 
-/// What fragment header and source id say; the payload has not been read.
+/// A bank as its fragment header and source id describe it. The payload is not read.
 struct muon_bank {
     muon_bank_kind kind;
     uint32_t number;  // of version 3 the stream
     fragment_view fragment;
 
-    /// Call `work(channel, time)` for each digit of a part. Returns whether the bank, not only this part, is sound.
+    /// Call `work(channel, time)` for each digit of a part. Returns true if the whole bank, not only this part, is
+    /// valid.
     template <typename Work>
     __device__ bool for_digits(const muon_geometry& geometry, uint32_t part, Work work) const
     {
@@ -96,7 +96,7 @@ struct muon_bank {
     __device__ uint32_t word(uint32_t i) const { return load_u16(fragment.data + 2u * i); }
     __device__ uint32_t link_size(uint32_t at) const { return (fragment.data[at] >> 4) + 1u; }
 
-    /// The link at byte `at`: 48 bits of channels between two nibbles, then times of the first of them.
+    /// The link at byte `at`: 48 bits of channels between two nibbles, then the times of the first channels.
     template <typename Work>
     __device__ void for_link(uint32_t first_channel, uint32_t at, uint32_t size, Work work) const
     {
@@ -127,7 +127,7 @@ __device__ muon_bank muon_bank_of(const fragment_view& fragment, const mfp_row& 
     return bank;
 }
 
-/// MFPs of the muon stations in the MEP of an event: both sides stand together, because rows are sorted by source id.
+/// MFPs of the muon stations in the MEP of an event: both sides are neighbours, because rows are sorted by source id.
 __device__ row_range muon_rows_of(const raw_banks& banks, uint32_t mep)
 {
     const row_range side_a = rows_of(banks, mep, muon_a);
@@ -135,8 +135,8 @@ __device__ row_range muon_rows_of(const raw_banks& banks, uint32_t mep)
     return {side_a.count > 0u ? side_a.first : side_c.first, side_a.count + side_c.count};
 }
 
-/// The threads of the block call `work(cell, time)` for each digit of an event that has a cell. Returns whether this
-/// thread met a broken bank.
+/// The threads of the block call `work(cell, time)` for each digit of an event with a cell. Returns true if this thread
+/// found a broken bank.
 template <typename Work>
 __device__ bool for_muon_digits(const raw_banks& banks, uint32_t event, const muon_geometry& geometry, Work work)
 {

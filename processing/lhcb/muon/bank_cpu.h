@@ -5,7 +5,7 @@
 
 namespace hlt {
 
-/// Call `work(channel, time)` for each digit of four batches, none if they are not sound.
+/// Call `work(channel, time)` for each digit of four batches; for no digit if they are not valid.
 template <typename Work>
 void for_digits_of_batches(const muon_bank& bank, const muon_geometry& geometry, const Work& work)
 {
@@ -31,7 +31,7 @@ void for_digits_of_batches(const muon_bank& bank, const muon_geometry& geometry,
     }
 }
 
-/// As for_muon_digits, for one thread; what is broken is left out.
+/// As for_muon_digits, for one thread; broken banks are skipped.
 template <typename Work>
 void for_all_muon_digits(const raw_banks& banks, uint32_t event, const muon_geometry& geometry, const Work& work)
 {

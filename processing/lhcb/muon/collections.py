@@ -1,4 +1,4 @@
-"""The collection of muon hits, and what muon identification says of long tracks: bounds, shapes and units."""
+"""The collection of muon hits, and the columns of long tracks from muon identification: bounds, shapes and units."""
 
 import numpy as np
 
@@ -47,15 +47,15 @@ MUON_CELL = Record(
     np.dtype([("tile", "<u4"), ("rows", "<u4"), ("first_row", "<u4"), ("first_pad", "<u4")]),
     {
         "tile": "id",
-        "rows": "y strips that cross an x strip; of any other cell 0",
-        "first_row": "the first of them, a cell",
-        "first_pad": "place of the pad at the first of them; the others follow",
+        "rows": "number of y strips that cross an x strip; 0 for other cells",
+        "first_row": "cell of the first y strip",
+        "first_pad": "place of the pad at the first y strip; the others follow",
     },
 )
 MUON_PLACE = Record(
     "muon_place",
     np.dtype([("x", "<f4"), ("y", "<f4"), ("z", "<f4"), ("dx", "<f4"), ("dy", "<f4")]),
-    {"x": "mm, the middle", "dx": "mm, half a size"},
+    {"x": "mm, the middle", "dx": "mm, half size"},
 )
 MUON_GEOMETRY = Record(
     "muon_geometry",
@@ -73,21 +73,21 @@ MUON_GEOMETRY = Record(
     ),
     {
         "read_out": "version of the banks",
-        "first_channel": "of a bank in cell_of_channel",
-        "n_links": "active ones of a stream",
-        "first_word": "of a station in the bit map of cells",
+        "first_channel": "of each bank in cell_of_channel",
+        "n_links": "active links of each stream",
+        "first_word": "of each station in the bit map of cells",
         "place": "of cells, then of the pads of crossed strips",
-        "cell_of_channel": "no_muon_cell for none",
+        "cell_of_channel": "or no_muon_cell",
     },
 )
-"""The muon stations as kernels see them: MuonCells.to_bytes()."""
+"""The muon stations for kernels: MuonCells.to_bytes()."""
 
 FIELD_OF_INTEREST = Record(
     "muon_field_of_interest",
     np.dtype([(name, "<f4", (N_STATIONS, 2 * N_REGIONS)) for name in "abc"]),
     {"a": "by station: x in each region, then y; a + b exp(-c p) half sizes of a hit", "c": "1/GeV"},
 )
-"""The fields of interest as kernels see them: FieldsOfInterest.to_bytes()."""
+"""The fields of interest for kernels: FieldsOfInterest.to_bytes()."""
 
 muon_types = SharedTypes(
     __file__,
@@ -121,13 +121,13 @@ muon_geometry = constant_column("muon_geometry", MUON_GEOMETRY)
 muon_field_of_interest = constant_column("muon_field_of_interest", FIELD_OF_INTEREST)
 
 muon_lit_cells = events.per_event("muon_cells", U32, width=CELL_WORDS)
-"""Bit map of the strips and pads that sent something; words behind those of the last station are not written."""
+"""Bit map of the active strips and pads; words behind those of the last station are not written."""
 muon_crossed_cells = events.per_event("muon_crossed", U32, width=CELL_WORDS)
-"""Those of them that are in a crossing."""
+"""Bit map of the active strips and pads in a crossing."""
 
 
 def max_hits(limits: BatchLimits) -> int:
-    """Events of minimum bias have a muon hit in 110 bytes of input if nothing but the tracking detectors is read; what
+    """With only the tracking detectors in the input, minimum-bias events have a muon hit in 110 bytes. An event that
     does not fit is flagged and kept."""
     return limits.input_bytes // 32
 
@@ -142,7 +142,7 @@ muon_hits = Collection(
     max_per_event=MAX_HITS_PER_EVENT + HIT_PADDING,
 )
 muon_bound = muon_hits.per_event("bound", U32)
-"""Exact number of hits of each event, before any is made; 0 for an event that is cut or does not fit."""
+"""Exact number of hits of each event, before they are made; 0 for an event that is cut or does not fit."""
 muon_count = muon_hits.per_event("count", U32, role=Role.OUTPUT)
 muon_station_offset = muon_hits.per_event("station_offset", U16, width=STATION_STRIDE)
 """[event][8]: hits of station s of an event are [s] .. [s + 1], relative to its first hit; from 4 on: the count."""
@@ -151,18 +151,18 @@ muon_y = muon_hits.column("y", F32)
 muon_z = muon_hits.column("z", F32)
 muon_dx = muon_hits.column("dx", F32)
 muon_dy = muon_hits.column("dy", F32)
-"""mm: the centre of the hit, and half its sizes."""
+"""Centre and half sizes of the hit, mm."""
 muon_tile = muon_hits.column("tile", U32)
-"""Tile id (docs/formats/muon-banks.md); bits 14 and 15 are the region. Crossed hits of a station stand first, then the
-others; both ascend by it."""
+"""Tile id (docs/formats/muon-banks.md); bits 14 and 15 are the region. In a station crossed hits are first, then the
+others; both ascend by tile id."""
 muon_time = muon_hits.column("time", U8)
-"""TDC time of the (x) strip, 0 to 15, bit 7: no crossing, the position of a single strip."""
+"""TDC time of the (x) strip, 0 to 15; bit 7: no crossing, the position is that of a single strip."""
 
 long_is_muon = long_tracks.column("is_muon", U8)
-"""1 for a track with hits in its fields of interest in the stations that its momentum asks for, which agree with one
-muon: their chi2 is not above the maximum that is configured."""
+"""1 for a track with hits in its fields of interest in the stations required for its momentum, and with a chi2 of these
+hits up to the configured maximum."""
 long_muon_chi2 = long_tracks.column("muon_chi2", F32)
 """Correlated chi2 of the nearest hits, in x and y, divided by their number; 0 for a track without these hits."""
 long_muon_hits = long_tracks.column("muon_hits", U16, width=N_STATIONS)
-"""[track][4]: the hit nearest to the track in its field of interest of each station that its momentum asks for,
-relative to the first muon hit of the event, or NO_HIT; all are NO_HIT where a station that is needed has none."""
+"""[track][4]: the hit nearest to the track in its field of interest in each station required for its momentum, relative
+to the first muon hit of the event, or NO_HIT; all are NO_HIT if a required station has none."""

@@ -1,14 +1,15 @@
-// Chi2 of the nearest muon hits of each muon, with the correlations that multiple scattering makes between the stations
+// Chi2 of the nearest muon hits of each muon, with the correlations between the stations from multiple scattering
 // (docs/physics/muon.md).
 //
 //     chi2 = (r_x^T C_x^-1 r_x + r_y^T C_y^-1 r_y) / n, r = hits minus straight line,
 //     C_ij = delta_ij d_i^2 / 3 + sum over the absorbers k before both hits of
 //            theta_k^2 ((z_i - z_k) (z_j - z_k) + L_k^2 / 12)
 // with the half sizes d of the hits, and of each absorber the middle z, the length L and the scattering angle theta of
-// a muon that has lost the energy of the way to there. A track whose chi2 is above max_chi2 is no muon any more. In:
-// long_tracks.{qop, x, y, tx, ty, muon_hits, count}, muon_hits.{x, y, z, dx, dy}. Out: long_tracks.muon_chi2, 0 for a
-// track that was no muon; long_tracks.is_muon. One block per event, one thread per track. Bounds: tracks as
-// long_tracks.count; hits were found in the event by is_muon.
+// a muon after its energy loss up to there. A track whose chi2 is above max_chi2 is no longer a muon.
+// In:  long_tracks.{qop, x, y, tx, ty, muon_hits, count}, muon_hits.{x, y, z, dx, dy}.
+// Out: long_tracks.muon_chi2, 0 for a track that was no muon; long_tracks.is_muon.
+// One block per event, one thread per track.
+// Bounds: tracks as long_tracks.count; hits were found in the event by is_muon.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -19,13 +20,13 @@
 
 namespace hlt {
 
-/// What scatters a muon. z is the middle; theta times p, in rad MeV, from the thickness in radiation lengths; the loss
-/// of energy up to the middle, in MeV.
+/// An absorber that scatters a muon. z: its middle; theta times p, in rad MeV, from the thickness in radiation lengths;
+/// energy loss up to the middle, in MeV.
 struct muon_absorber {
     float z, length, theta_p, loss;
 };
 constexpr uint32_t n_muon_absorbers = 4;
-constexpr float least_muon_part = 0.3f;  // of the momentum is left behind the absorbers
+constexpr float least_muon_part = 0.3f;  // of the momentum remains behind the absorbers
 
 __device__ muon_absorber muon_absorber_of(uint32_t i)
 {
@@ -39,7 +40,7 @@ __device__ muon_absorber muon_absorber_of(uint32_t i)
 
 using muon_matrix = float[n_muon_stations][n_muon_stations];  // the lower half is used
 
-/// Covariances (mm^2) that the absorbers make between places at the z of hits.
+/// Covariances (mm^2) of positions at the z of the hits, from scattering in the absorbers.
 __device__ void muon_scattering(float momentum, const float (&z)[n_muon_stations], muon_matrix& c)
 {
     for (uint32_t i = 0; i < n_muon_stations; ++i)
@@ -58,7 +59,7 @@ __device__ void muon_scattering(float momentum, const float (&z)[n_muon_stations
     }
 }
 
-/// r^T C^-1 r of the stations that are there, by Cholesky's decomposition; r is overwritten.
+/// r^T C^-1 r of the present stations, by Cholesky decomposition; r is overwritten.
 __device__ float muon_quadratic_form(const muon_matrix& scattering, const float (&variance)[n_muon_stations],
                                      float (&r)[n_muon_stations])
 {

@@ -1,4 +1,4 @@
-"""muon_correlated_chi2: how well the muon hits of a track agree with one muon that scatters in the absorbers."""
+"""muon_correlated_chi2: chi2 of the muon hits of a track for one muon that scatters in the absorbers."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.muon import collections as muon

@@ -1,15 +1,15 @@
-// Strips and pads to hits: where an x strip and a y strip cross, and every cell that is in no crossing
+// Strips and pads to hits: crossings of an x strip and a y strip, and every cell without a crossing
 // (docs/physics/muon.md).
 //
-// The y strips that can cross an x strip are neighbouring bits of the map, so every crossing is found by one read of a
-// word. In a station crossed hits stand first, then the others, both by rising tile id, as cells are numbered. The time
-// is that of the x strip, or of the cell that is alone; of a digit that was sent twice the smaller one.
+// The y strips that can cross an x strip are neighbouring bits of the map, so one load of a word finds all crossings.
+// In a station crossed hits are first, then the others, both by ascending tile id, the order of the cells. The time is
+// that of the x strip, or of the single cell; of two digits of one cell the smaller time counts.
 // In:  events.{muon_cells, muon_crossed} [event][1024], muon_hits.bound, the fragments of the muon rows (for the
-// times), muon_geometry. Out: muon_hits.{x, y, z, dx, dy, tile, time}, muon_hits.count [event],
-// muon_hits.station_offset [event][8];
+//      times), muon_geometry.
+// Out: muon_hits.{x, y, z, dx, dy, tile, time}, muon_hits.count [event], muon_hits.station_offset [event][8];
 //      scratch.cell_time.
-// One block per event; each thread takes words of the map that stand together, so that one prefix sum over the threads
-// gives the places of a station.
+// One block per event; each thread takes consecutive words of the map, so that one prefix sum over the threads gives
+// the places of a station.
 // Bounds: muon_hits.bound is the exact number of hits, counted from the same map; each crossing has two cells, any
 // other hit one, so cell_time has a place for every cell.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace hlt {
 
-/// Where hits are written, from the first of an event.
+/// Destination of the hits, from the first one of an event.
 struct muon_hit_columns {
     float* __restrict__ x;
     float* __restrict__ y;
@@ -42,7 +42,7 @@ struct muon_hit_columns {
     }
 };
 
-/// The tile of the pad of an x strip at row `row` of those that cross it: y and the grid in y are those of the y
+/// The tile of the pad of an x strip at row `row` of its crossing y strips: y and the grid in y are those of the y
 /// strips.
 __device__ uint32_t crossed_tile(const muon_cell& cell, uint32_t row)
 {

@@ -30,4 +30,4 @@ cross_strips = Algorithm.beside(
     ),
     scratch=(Scratch("cell_time", U32, per=muon.muon_hits, width=2),),
 )
-"""Its scratch holds the time of each cell that sent something; no hit is made of more than two of them."""
+"""Its scratch holds the time of each active cell; a hit has at most two cells."""

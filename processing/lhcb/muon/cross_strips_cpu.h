@@ -1,5 +1,5 @@
-// Strips and pads to hits on the CPU. The map has a thousand words, of which an event needs a hundred: the common
-// kernel walks over all of them several times, here one pass makes a list of the cells that sent something.
+// Strips and pads to hits on the CPU. The map has a thousand words, and an event uses about a hundred. The common
+// kernel loops over all of them several times; here one pass makes a list of the active cells.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -8,20 +8,20 @@
 
 namespace hlt {
 
-/// A place may lie on two lines of the cache.
+/// A place may lie on two cache lines.
 inline void prefetch_place(const muon_place& place)
 {
     prefetch(&place);
     prefetch(reinterpret_cast<const char*>(&place + 1) - 1);
 }
 
-/// The cells that sent something, in their order, and where those of each word begin.
+/// The active cells, in order, and the first cell of each word.
 struct muon_cell_list {
     uint16_t cell[32u * muon_cell_words];
-    uint16_t rank[muon_cell_words];  // of words that have cells
+    uint16_t rank[muon_cell_words];  // only set for words with cells
     uint32_t n = 0;
 
-    /// Also asks for what the tables say of them.
+    /// List the cells, and prefetch their entries in the tables.
     void fill(const muon_geometry& geometry, const uint32_t* lit, const uint32_t* crossed, uint32_t n_words)
     {
         for (uint32_t base = 0; base < n_words; base += n_wide) {

@@ -1,4 +1,4 @@
-// Which strips of an event cross, by bit maps of the cells (geometry/muon_cells.py).
+// Crossings of the strips of an event, from bit maps of the cells (geometry/muon_cells.py).
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -6,15 +6,15 @@
 
 namespace hlt {
 
-/// Bit k is set if y strip first_row + k of an x strip has sent something; 0 for a cell that is no x strip.
+/// Bit k is set if y strip first_row + k of an x strip is active; 0 for a cell that is no x strip.
 __device__ uint32_t crossing_rows(const muon_cell& cell, const uint32_t* lit)
 {
     if (cell.rows == 0u) return 0;
     return lit[cell.first_row / 32u] >> cell.first_row % 32u & ((1u << cell.rows) - 1u);
 }
 
-/// Mark the cells of a word of the bit map which are in a crossing; returns how many crossings have begun in it.
-/// `crossed` was 0 everywhere; threads mark words of each other.
+/// Mark the cells of a word of the bit map that are in a crossing; returns the number of crossings whose x strip is in
+/// it. `crossed` must be 0 before; threads also mark words of other threads.
 __device__ uint32_t mark_crossings(const muon_geometry& geometry, const uint32_t* lit, uint32_t word, uint32_t* crossed)
 {
     uint32_t n = 0;

@@ -1,12 +1,12 @@
-// Muon banks to a bit map of the strips and pads that sent something, and the exact number of hits that they will make
-// (docs/physics/muon.md).
+// Muon banks to a bit map of the active strips and pads, and the exact number of their hits (docs/physics/muon.md).
 //
-// A bank that cannot be what it says flags the event and gives no digit; addresses without a tile give none either. A
-// digit that is sent twice counts once. An event that the global event cut has taken is skipped.
-// In:  the fragments of the muon rows, muon_geometry, events.flags. Out: events.{muon_cells, muon_crossed}
-// [event][1024]: what sent something, and what of that is in a crossing; muon_hits.bound [event]; events.flags. One
-// block per event, four threads for each bank, then threads stride over the words of the map. Bounds:
-// geometry.first_word[4] <= 1024 words; at most 2^15 cells, which make fewer hits than 2^16.
+// A malformed bank flags the event and gives no digit; addresses without a tile give no digit either. A digit that is
+// sent twice counts once. Events that the global event cut rejected are skipped.
+// In:  the fragments of the muon rows, muon_geometry, events.flags.
+// Out: events.{muon_cells, muon_crossed} [event][1024]: active cells, and active cells in a crossing;
+//      muon_hits.bound [event]; events.flags.
+// One block per event, four threads for each bank, then threads stride over the words of the map.
+// Bounds: geometry.first_word[4] <= 1024 words; at most 2^15 cells, which make fewer hits than 2^16.
 #pragma once
 
 #include "lhcb/muon/bank.cuh"

@@ -1,4 +1,4 @@
-"""muon_find_cells: the strips and pads of each event, and how many hits they make."""
+"""muon_find_cells: the active strips and pads of each event, and the number of their hits."""
 
 from hltnode.processing.framework.batch import event_flags, raw_banks
 from hltnode.processing.framework.declaration import Algorithm, Grid

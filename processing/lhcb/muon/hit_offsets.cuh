@@ -1,9 +1,10 @@
-// Where the muon hits of each event lie: prefix sum of their numbers, with some places left free behind each event.
+// Places of the muon hits of each event: prefix sum of their numbers, with some free places behind each event.
 //
-// An event with more than max_hits, which would cost identification too much, or that no longer fits in the buffers,
-// gets bound 0 and is flagged: it is kept, without muon hits. In:  muon_hits.bound [event]. Out: muon_hits.offset
-// [event + 1]; muon_hits.bound, events.flags. One block; threads stride over the events. Bounds: offsets never exceed
-// max_muon_hits, the size of every buffer of muon hits.
+// An event gets bound 0 if it has more than max_hits, because identification would take too long, or if it no longer
+// fits in the buffers. It is flagged and kept, without muon hits.
+// In:  muon_hits.bound [event]. Out: muon_hits.offset [event + 1]; muon_hits.bound, events.flags.
+// One block; threads stride over the events.
+// Bounds: offsets never exceed max_muon_hits, the size of every buffer of muon hits.
 #pragma once
 
 #include "framework/device/event_places.cuh"

@@ -1,4 +1,4 @@
-"""muon_hit_offsets: where the muon hits of each event lie."""
+"""muon_hit_offsets: places of the muon hits of each event."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,15 +1,17 @@
-// Muon identification: a long track is a muon if it has hits in its fields of interest in as many stations as a muon of
+// Muon identification: a long track is a muon if it has hits in its fields of interest in all stations that a muon of
 // its momentum reaches (docs/physics/muon.md).
 //
 // The track is a straight line behind the magnet; a hit is in its field if it is nearer to the line, in x and in y,
-// than its half size times field_scale (a + b exp(-c p)), by station and region. M2 and M3 are always asked for, from
+// than its half size times field_scale (a + b exp(-c p)), by station and region. M2 and M3 are always required; from
 // one_behind_p on also M4 or M5, from two_behind_p on both.
 // In:  long_tracks.{qop, x, y, tx, ty, count}, muon_hits.{x, y, z, dx, dy, tile}, muon_hits.station_offset,
-//      muon_field_of_interest. Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each station
-//      asked for that is nearest to the line in units of its sizes; of equal ones the first.
-// One block per event, one thread per track. M3 comes first: it has a third of the hits of M2, and no muon
-// misses it. On the CPU eight or sixteen hits are tested together. Bounds: tracks as long_tracks.count, hits as
-// muon_hits.station_offset; columns are read up to muon_hit_padding - 1 places behind the last hit.
+//      muon_field_of_interest.
+// Out: long_tracks.is_muon, long_tracks.muon_hits [track][4]: the hit of each required station that is nearest to the
+//      line in units of its sizes; of equal ones the first.
+// One block per event, one thread per track. M3 is searched first: it has a third of the hits of M2, and every muon
+// needs it. On the CPU eight or sixteen hits are compared at once.
+// Bounds: tracks as long_tracks.count, hits as muon_hits.station_offset; columns are loaded up to muon_hit_padding - 1
+// places behind the last hit.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -23,7 +25,7 @@
 
 namespace hlt {
 
-/// The hits of a station and what a track asks of them.
+/// The hits of a station, and the requirements of a track on them.
 struct muon_search {
     const float* __restrict__ hit_x;
     const float* __restrict__ hit_y;
@@ -53,11 +55,11 @@ struct muon_search {
 #endif
     }
 
-    /// The hit from `begin` to `end` that is nearest to the line in its field, no_muon_hit for none.
+    /// The hit from `begin` to `end` that is nearest to the line in its field, or no_muon_hit.
     __device__ uint32_t nearest(uint32_t begin, uint32_t end) const;
 };
 
-/// One of four values; vectors of the CPU are handed over by reference.
+/// One of four values; vectors of the CPU are passed by reference.
 template <typename Values, typename Mask>
 __device__ void take_of_region(Values& value, const Values (&values)[n_muon_regions], const Mask& odd, const Mask& high)
 {

@@ -1,4 +1,4 @@
-"""is_muon: long tracks with hits in the muon stations where they lead."""
+"""is_muon: long tracks with hits in the muon stations near their extrapolation."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.muon import collections as muon

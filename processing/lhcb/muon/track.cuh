@@ -1,4 +1,4 @@
-// The momentum of a long track as the muon kernels use it.
+// The momentum of a long track for the muon kernels.
 #pragma once
 
 #include "framework/device/platform.cuh"

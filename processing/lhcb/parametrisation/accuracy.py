@@ -1,4 +1,4 @@
-"""How well the parametrisation agrees with flights, by momentum."""
+"""Accuracy of the parametrisation against simulated flights, by momentum."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ MOMENTUM_BINS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, np.inf)
 """GeV."""
 
 MOMENTUM_FROM = "momentum from, GeV"
-"""Name of the row with the beginnings of the bins."""
+"""Name of the row with the lower edges of the bins."""
 
 _QUANTILES = (0.68, 0.99)
 
@@ -22,11 +22,12 @@ MRAD = 1000.0
 PER_CENT = 100.0
 
 Table = Mapping[str, list[float]]
-"""How far 68 % and 99 % of flights are off at most, for each quantity, in each bin of momentum."""
+"""The 68 % and 99 % quantiles of the error of each quantity, in each bin of momentum."""
 
 
 def of_behind_magnet(functions: BehindMagnet, tracks: Tracks, line: Line) -> Table:
-    """What the momentum says of the state at Z_REFERENCE, and what the kink says of the rest and of the momentum."""
+    """Errors of the state at Z_REFERENCE from the momentum, and of the other quantities and the momentum from the
+    kink."""
     measured = tracks.behind
     kink = measured.tx - line.tx
     foreseen, of_kink = functions.curve(line, functions.kink(line, tracks.s)), functions.curve(line, kink)
@@ -43,20 +44,20 @@ def of_behind_magnet(functions: BehindMagnet, tracks: Tracks, line: Line) -> Tab
 
 
 def of_before_ut(functions: BeforeUt, tracks: Tracks) -> Table:
-    """What the momentum says of the state at the UT."""
+    """Errors of the state at the UT from the momentum."""
     x, tx = functions.state(tracks.velo, tracks.s, Z_UT)
     return _table({"x, mm": x - tracks.ut.x, "tx, mrad": MRAD * (tx - tracks.ut.tx)}, tracks.p)
 
 
 def of_in_ut(functions: InUt, tracks: Tracks) -> Table:
-    """What the kink says of x in the layers of the UT."""
+    """Errors of x in the layers of the UT from the kink."""
     kink = tracks.behind.tx - tracks.velo.tx
     layers = zip(UT_LAYER_Z, tracks.ut_x, strict=True)
     return _table({"x, mm": np.stack([functions.x(tracks.velo, kink, z) - x for z, x in layers])}, tracks.p)
 
 
 def of_seeds(functions: Seeds, tracks: Tracks) -> Table:
-    """What a SciFi track says of its momentum."""
+    """Errors of the momentum from a SciFi track alone."""
     relative = functions.momentum(tracks.behind) / tracks.s - 1.0
     return _table({"momentum, per cent": PER_CENT * relative}, tracks.p)
 
@@ -76,7 +77,7 @@ def _rounded(value: np.floating) -> float:
 
 
 def accuracy_text(accuracy: Mapping[str, Any]) -> str:
-    """The tables as text for people."""
+    """The tables as text."""
     starts = accuracy[MOMENTUM_FROM]
     lines = [f"{'from a momentum of (GeV)':<46}" + "".join(f"{start:>8g}" for start in starts)]
     for part, table in accuracy.items():

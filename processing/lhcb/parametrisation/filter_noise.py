@@ -1,5 +1,5 @@
-"""What the material does to a track between the places where the fit of long tracks measures it: noise of position and
-slope, and the energy that is lost."""
+"""Effect of the material between the measurements of the fit of long tracks: noise of position and slope, and energy
+loss."""
 
 from enum import StrEnum
 
@@ -11,9 +11,9 @@ from hltnode.processing.lhcb.parametrisation.forms import Z_VELO, FloatArray
 from hltnode.processing.lhcb.parametrisation.scattering import ANGLES, AZIMUTHS, Z_MAGNET
 
 _NEAR_LAYER = 12.0
-"""mm: a slab that is this close to a layer is its own material, which lies behind its hit."""
+"""mm: a slab this close to a layer is the material of the layer, behind its hit."""
 _HARD_SCATTERS = 1.15
-"""Variances are larger: some crossings scatter by more than a normal distribution allows."""
+"""Factor of the variances, because scattering has larger tails than a normal distribution."""
 
 
 class Step(StrEnum):
@@ -33,7 +33,8 @@ and slope (mm), variance of the slope."""
 
 
 def fit_noise(layer_z: FloatArray) -> Noise:
-    """The noise of the steps; layer_z f64[12] of the SciFi. Of tracks of many angles, each for normal incidence."""
+    """The noise of the steps; layer_z f64[12] of the SciFi. Averaged over tracks of many angles, each scaled to normal
+    incidence."""
     first, last = UT_LAYER_Z[0], UT_LAYER_Z[-1]
     ut_layers = _noise(first - _NEAR_LAYER, last - _NEAR_LAYER, last)
     ut_layers[:2] = 0.0
@@ -58,7 +59,7 @@ def _noise(first_z: float, end_z: float, to_z: float) -> FloatArray:
 
 
 def mean_energy_loss() -> float:
-    """What a minimum-ionising particle loses between the collisions and the magnet, MeV: the mean over angles."""
+    """Energy loss of a minimum-ionising particle between the collisions and the magnet, MeV: the mean over angles."""
     tx, ty = _directions()
     loss = np.zeros_like(tx)
     for slab in slabs():

@@ -19,16 +19,16 @@ MEV = 1000.0
 # Runge-Kutta step, mm: half of it changes no state by more than 0.01 mm above 1.5 GeV (tests/processing/lhcb/
 # parametrisation/test_flights.py).
 STEP = 100.0
-# What leaves this part of the magnet or is turned by more will not be measured.
+# Particles that leave this region or are bent by more are not measured.
 _MAX_X, _MAX_Y, _MAX_SLOPE = 4000.0, 2600.0, 1.2
-# Flights that are moved together; their field fits into the cache of a core.
+# Number of flights computed together; their field values fit into the cache of a core.
 _CHUNK = 1024
 
 
 def fly(field: Field, states: FloatArray, s: FloatArray, first_z: float, planes: FloatArray) -> FloatArray:
-    """The states f64[n_planes, 4, n] at rising planes of flights that are at `states` f64[4, n] at first_z.
+    """The states f64[n_planes, 4, n] at ascending planes of flights with the `states` f64[4, n] at first_z.
 
-    `field` is that of polarity up. nan for flights that leave the magnet before. Runge-Kutta of fourth order in z.
+    `field` is that of polarity up. NaN for flights that leave the magnet earlier. Runge-Kutta of fourth order in z.
     """
     chunks = range(0, states.shape[1], _CHUNK)
     found = [_fly(field, states[:, at : at + _CHUNK], s[at : at + _CHUNK], first_z, planes) for at in chunks]
@@ -77,8 +77,8 @@ def _derivative(field: Field, state: FloatArray, factor: FloatArray, z: float) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origins:
-    """From where flights begin: slopes up to `tx`, `ty` (steeper ones meet the poles); z of the origin from `first_z`
-    to `last_z` and x, y within `off_axis` (mm) of the beam; momenta from `p_min` (GeV)."""
+    """Ranges of the start of flights: slopes up to `tx`, `ty` (steeper ones meet the poles); z of the origin from
+    `first_z` to `last_z` and x, y within `off_axis` (mm) of the beam; momenta from `p_min` (GeV)."""
 
     tx: float = 0.30
     ty: float = 0.24
@@ -88,8 +88,8 @@ class Origins:
     p_min: float = 1.5
 
     def draw(self, n: int, z: float, *, skip: int = 0) -> tuple[FloatArray, FloatArray]:
-        """n states f64[4, n] at z, and s f64[n]: evenly spread points, the same at each call; `skip` leaves out the
-        first ones. |s| is denser at small values."""
+        """n states f64[4, n] at z, and s f64[n]: evenly spread points, the same at each call; the first `skip` points
+        are left out. |s| is denser at small values."""
         even = _evenly(n, 6, skip)
         tx, ty = self.tx * (2.0 * even[0] - 1.0), self.ty * (2.0 * even[1] - 1.0)
         s = 2.0 * even[2] - 1.0

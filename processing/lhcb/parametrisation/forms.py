@@ -1,9 +1,9 @@
-"""Which polynomials describe the magnet: their variables, powers and units.
+"""The polynomials that describe the magnet: their variables, powers and units.
 
-All are polynomials of three variables: how much a track bends (`kink`, its slope in x at Z_REFERENCE less tx of the
+All are polynomials of three variables: the bend of a track (`kink`, its slope in x at Z_REFERENCE minus tx of the
 straight line before the magnet, or `s`, polarity times charge over momentum in c/GeV), and two slopes. The magnet is
-symmetric about the planes x = 0 and y = 0: a flight is mirrored with (y, ty) -> -(y, ty), and with (x, tx, s) ->
--(x, tx, s). So a function is even in ty; and it is even or odd in tx and bend together: half of the powers are left.
+symmetric about the planes x = 0 and y = 0: a flight is mirrored with (y, ty) -> -(y, ty), and with (x, tx, s) -> -(x,
+tx, s). So a function is even in ty, and even or odd in tx and bend together: half of the powers remain.
 """
 
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 
 Z_VELO = 770.0
-"""End of the VELO, mm: where the straight line before the magnet is the tangent of the track; or else Z_UT."""
+"""End of the VELO, mm. The straight line before the magnet is the tangent of the track at this z, or at Z_UT."""
 Z_UT = 2642.0
 Z_REFERENCE = 8520.0
-"""Near the middle of the SciFi: where the state behind the magnet is."""
+"""z of the state behind the magnet, near the middle of the SciFi."""
 
 N_BEND_POWERS, N_TX_POWERS, N_TY_POWERS = 5, 2, 3
 SHAPE = (N_BEND_POWERS, N_TX_POWERS, N_TY_POWERS)
@@ -26,8 +26,8 @@ SHAPE = (N_BEND_POWERS, N_TX_POWERS, N_TY_POWERS)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A polynomial of (bend, tx, ty): `odd` if it changes its sign with that of bend and tx together; then o of SHAPE
-    is 1 - k mod 2, else k mod 2. Terms of a higher total power than `order` are not used."""
+    """A polynomial of (bend, tx, ty): `odd` if it changes sign with bend and tx together; then o of SHAPE is 1 - k mod
+    2, otherwise k mod 2. Terms of a higher total power than `order` are not used."""
 
     bend: str
     unit: str
@@ -42,7 +42,7 @@ class Form:
 
     @property
     def used(self) -> NDArray[np.bool_]:
-        """Which coefficients are used, bool[30]; the others are 0."""
+        """Mask of the used coefficients, bool[30]; the others are 0."""
         used: NDArray[np.bool_] = self.powers.sum(axis=1) <= self.order
         return used
 
@@ -95,13 +95,13 @@ IN_UT = {
 """
 
 SEED_MOMENTUM = Form("intercept", "1/MeV/m")
-"""polarity q/p of a SciFi track over its `intercept`, x (m) at z = 0 of its tangent at Z_REFERENCE; for tx and ty stand
-its slope in x, and y / z there."""
+"""polarity q/p of a SciFi track over its `intercept`, x (m) at z = 0 of its tangent at Z_REFERENCE; tx and ty are
+replaced by its slope in x, and y / z there."""
 
 SEED_CURVATURE = Form("intercept", "1/mm/m")
 """Quadratic term of x(z) about Z_REFERENCE over the intercept, at z = 0, of the chord through the hits of a pair of
 layers; the other variables are the slope of the chord and y / z in its first layer."""
 
 SEED_REACH = Form("s", "mm GeV/c")
-"""x of a track in the second layer of a pair, less x in the first one times the ratio of their z, over s; for tx and ty
-stand x / z and y / z in the first layer."""
+"""x of a track in the second layer of a pair, minus x in the first one times the ratio of their z, over s; tx and ty
+are replaced by x / z and y / z in the first layer."""

@@ -1,4 +1,4 @@
-"""The fitted polynomials, and what follows from them for tracks."""
+"""The fitted polynomials, and their values for tracks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -101,13 +101,13 @@ class Seeds(Functions):
         return intercept * self.value(f"curvature_{pair}", intercept, slope, y_over_z)
 
     def reach(self, pair: str, x_over_z: FloatArray, s: FloatArray, y_over_z: FloatArray) -> FloatArray:
-        """x (mm) of tracks with `s` in the second layer of a pair, less that of a line from the origin through their
+        """x (mm) of tracks with `s` in the second layer of a pair, minus that of a line from the origin through their
         hit in the first."""
         return s * self.value(f"reach_{pair}", s, x_over_z, y_over_z)
 
 
 def _tx_behind(line: Line, kick: FloatArray) -> FloatArray:
-    """Slope behind a kick (MeV times s in c/GeV) in x; ty stays what it is."""
+    """Slope behind a kick (MeV times s in c/GeV) in x; ty does not change."""
     behind = sine(line.tx, line.ty) + kick / MEV
     found: FloatArray = np.sqrt((1.0 + line.ty**2) / (1.0 - behind**2)) * behind
     return found

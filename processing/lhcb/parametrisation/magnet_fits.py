@@ -1,4 +1,4 @@
-"""Fits of what leads from a straight line before the magnet to UT and SciFi, and back to the momentum."""
+"""Fits of the functions from a straight line before the magnet to UT and SciFi, and back to the momentum."""
 
 import numpy as np
 
@@ -17,15 +17,15 @@ from hltnode.processing.lhcb.parametrisation.tracks import Line, Tracks, sine
 
 # mm to m: keeps the matrices of fits well conditioned.
 _METRE = 1000.0
-# Below this angle all weigh the same.
+# Below this angle all flights have the same weight.
 _FLAT_ANGLE = 0.03
 
 
 def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
     """The functions of BEHIND_MAGNET for straight lines at one of the places before the magnet.
 
-    A function that the kink multiplies is fitted as a quotient whose error is weighted with the kink, so that straight
-    tracks do not disturb.
+    A function that is multiplied by the kink is fitted as a quotient, with errors weighted by the kink, so that
+    straight tracks have no influence.
     """
     behind = tracks.behind
     kink = behind.tx - line.tx
@@ -33,7 +33,7 @@ def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
     shift_x = behind.x - line.x_at(Z_REFERENCE)
     shift_y = behind.y - line.y_at(Z_REFERENCE)
     change = MEV * (sine(behind.tx, behind.ty) - sine(line.tx, line.ty)) / tracks.s
-    # For the way from the momentum to the kink, ty stays what it was.
+    # From the momentum to the kink, ty does not change.
     change_without_y = MEV * (sine(behind.tx, line.ty) - sine(line.tx, line.ty)) / tracks.s
     values = {
         "z_magnet": Z_REFERENCE - shift_x / kink,
@@ -45,7 +45,7 @@ def fit_behind_magnet(tracks: Tracks, line: Line) -> dict[str, Fit]:
         "y_slope": (behind.ty - line.ty) / (line.ty * kink),
     }
     weight = tracks.weight * np.abs(kink)
-    # Momenta must be right where most tracks are, at small angles; flights are spread evenly.
+    # Momenta must be most accurate at small angles, where most tracks are, but flights are spread evenly.
     at_small_angles = tracks.weight / (_FLAT_ANGLE + np.hypot(line.tx, line.ty))
     weights = {"kick": at_small_angles, "kick_of_momentum": tracks.weight} | dict.fromkeys(
         ("y_shift", "y_slope"), weight * np.abs(line.ty)
@@ -72,7 +72,7 @@ def fit_before_ut(tracks: Tracks) -> dict[str, Fit]:
 
 
 def fit_in_ut(tracks: Tracks) -> dict[str, Fit]:
-    """The functions of IN_UT: of the parabola through the four layers."""
+    """The functions of IN_UT, the parabola through the four layers."""
     line = tracks.velo
     kink = tracks.behind.tx - line.tx
     z = np.array(UT_LAYER_Z)

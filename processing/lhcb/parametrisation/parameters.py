@@ -29,9 +29,9 @@ from hltnode.processing.lhcb.parametrisation.seeding import PAIRS
 PARAMETERS_FILE = "long_track_parameters.json"
 FORMAT, VERSION = "hltnode long track parameters", 2
 
-# Digits that are kept; float32 has seven.
+# Number of digits in the file; float32 has seven.
 _DIGITS = 7
-# How far numbers may be apart, over the largest coefficient of their function, where two machines compute the same.
+# Tolerance between two machines, relative to the largest coefficient of a function.
 _TOLERANCE = 1e-4
 _ENERGY_TOLERANCE = 0.01  # MeV
 
@@ -44,19 +44,19 @@ SEED_SPREADS = tuple(f"reach_{pair}" for pair in PAIRS)
 
 
 class ParametersError(GeometryError):
-    """A file of parameters that cannot be used; the message names it."""
+    """A file of parameters is invalid; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongTrackParameters:
-    """What the long tracking knows of magnet and material.
+    """Parameters of magnet and material for the long tracking.
 
-    `polarity` -1 (down) or +1; `energy_loss` (MeV) before the magnet, which measures what is left of the momentum;
+    `polarity` -1 (down) or +1; `energy_loss` (MeV) before the magnet, which measures the remaining momentum;
     `behind_velo` and `behind_ut`: from a straight line at Z_VELO or Z_UT to the SciFi;
     `before_ut` and `in_ut`: from the line at Z_VELO to and through the UT; `seeds`: functions of the SciFi alone, and
-    `seed_spreads`: the variances of tracks about `reach` (seeding.py); `errors`: what to expect of scattering and
-    resolution; `noise`: what the steps of the fit of long tracks add.
-    `provenance` says what it was computed from, `accuracy` how well it agrees with flights.
+    `seed_spreads`: the variances of tracks about `reach` (seeding.py); `errors`: variances from scattering and
+    resolution; `noise`: noise of the steps of the fit of long tracks; `provenance`: input of the computation;
+    `accuracy`: agreement with simulated flights.
     """
 
     polarity: float
@@ -104,7 +104,7 @@ class LongTrackParameters:
         )
 
     def as_json(self) -> str:
-        """The content of the file; every coefficient with seven digits, every row of them on a line."""
+        """The content of the file; every coefficient has seven digits, every row is on one line."""
         parts: list[tuple[str, Any]] = [("format", FORMAT), ("version", VERSION), ("provenance", self.provenance)]
         parts += [("accuracy", self.accuracy), ("polarity", self.polarity)]
         parts.append(("energy_loss", round(self.energy_loss, 3)))
@@ -117,8 +117,8 @@ class LongTrackParameters:
         return "{\n" + ",\n".join(f' "{name}": {_indented(value)}' for name, value in parts) + "\n}\n"
 
     def differences(self, other: Self) -> list[str]:
-        """Names of what differs from another parametrisation by more than rounding; provenance and accuracy aside, but
-        for the digests."""
+        """Names of the values that differ from another parametrisation by more than rounding. Provenance and accuracy
+        are not compared, except the digests."""
         found = [] if self.polarity == other.polarity else ["polarity"]
         if abs(self.energy_loss - other.energy_loss) > _ENERGY_TOLERANCE:
             found.append("energy_loss")

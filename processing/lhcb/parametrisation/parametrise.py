@@ -26,7 +26,7 @@ N_UNSEEN_FLIGHTS = 1500
 
 
 def parametrise(scifi: SciFiGeometry, magnet: Magnet) -> LongTrackParameters:
-    """The parametrisation of a detector, with its accuracy for flights that no fit has seen."""
+    """The parametrisation of a detector, with its accuracy for flights outside the fits."""
     field = replace(magnet, polarity=UP).field
     layer_z = scifi.layer_z()
     tracks = Tracks.fly(field, layer_z, N_FLIGHTS)

@@ -8,13 +8,13 @@ import numpy as np
 from hltnode.processing.lhcb.parametrisation.forms import SHAPE, FloatArray, Form
 
 N_FOLDS = 5
-# Combinations of terms that the sample determines worse than this are left out.
+# Combinations of terms that the sample determines worse than this are dropped.
 _RCOND = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """A fitted form: coefficients f64[5, 2, 3], and the residuals f64[n] of points that their fit had not seen."""
+    """A fitted form: coefficients f64[5, 2, 3], and the residuals f64[n], each from a fit without its point."""
 
     form: Form
     coefficients: FloatArray
@@ -24,7 +24,7 @@ class Fit:
     def of(
         cls, form: Form, variables: tuple[FloatArray, FloatArray, FloatArray], values: FloatArray, weight: FloatArray
     ) -> Self:
-        """Fit all points for the coefficients; and each fifth of them with the polynomial of the others."""
+        """Fit all points for the coefficients, and predict each fifth of them by a fit of the others."""
         used = form.used
         terms = form.terms(*variables)[:, used]
         coefficients = np.zeros(used.size)

@@ -1,8 +1,8 @@
-"""How well the way of a track can be foreseen: multiple scattering and the resolution of the detectors.
+"""Errors of the prediction of a track: multiple scattering and the resolution of the detectors.
 
-Every slab of material that a track crosses turns it by a random angle; behind it the track is displaced in proportion
-to the distance. The quantities below are linear in these angles and in the errors of hits, so that their variances are
-sums. Straight tracks are taken: the magnet changes distances by a few per cent only. Each variance is written as
+Every slab of material deflects a track by a random angle; the displacement behind it is proportional to the distance.
+The quantities below are linear in these angles and in the errors of hits, so that their variances are sums. Tracks are
+approximated as straight: the magnet changes distances by only a few per cent. Each variance is written as
 
     resolution + (scattering + oblique t^2) / p^2,   t = sqrt(tx^2 + ty^2), p in GeV.
 """
@@ -24,7 +24,7 @@ SCIFI_RESOLUTION = 0.10
 STEREO_SLOPE = 0.0875
 """dx/dy of the stereo layers."""
 Z_MAGNET = 5250.0
-"""mm, where x of a SciFi seed and of a VELO track are compared."""
+"""z of the comparison of x of a SciFi seed and of a VELO track, mm."""
 
 _MOMENTA = np.array([2.0, 3.0, 5.0, 8.0, 15.0, 30.0, 100.0])
 ANGLES = np.geomspace(0.015, 0.30, 24)
@@ -32,7 +32,7 @@ AZIMUTHS = np.radians(np.arange(7.5, 90.0, 15.0))
 
 
 class Quantity(StrEnum):
-    """What is foreseen or compared."""
+    """Predicted or compared quantities."""
 
     X_AT_UT = "x_at_ut"
     """x at Z_UT, from the VELO, if the momentum is known; mm. y has the same error."""
@@ -41,11 +41,11 @@ class Quantity(StrEnum):
     TX_BEHIND = "tx_behind"
     """Slope there."""
     MATCH_X = "match_x"
-    """x of a SciFi seed less that of the VELO track, in the middle of the magnet; mm."""
+    """x of a SciFi seed minus that of the VELO track, in the middle of the magnet; mm."""
     MATCH_Y = "match_y"
-    """y of a SciFi seed less that of the VELO track at Z_REFERENCE; mm."""
+    """y of a SciFi seed minus that of the VELO track at Z_REFERENCE; mm."""
     MATCH_TY = "match_ty"
-    """Slope in y of a SciFi seed less that of the VELO track."""
+    """Slope in y of a SciFi seed minus that of the VELO track."""
     MATCH_Y_TY = "match_y_ty"
     """Covariance of the last two; mm."""
     CURVATURE = "curvature"
@@ -84,8 +84,8 @@ def fit_expected_errors(layer_z: FloatArray) -> ExpectedErrors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Crossings:
-    """Slabs by rising z f64[m]; the variance of the slope in x or y that each gives each track, f64[m, n]; whether the
-    slab is a VELO module that the track hits, bool[m, n]."""
+    """z of the slabs f64[m], ascending; variance of the slope in x or y from each slab for each track, f64[m, n]; true
+    for a VELO module with a hit of the track, bool[m, n]."""
 
     z: FloatArray
     variance: FloatArray
@@ -97,10 +97,10 @@ class _Crossings:
         slant = np.sqrt(1.0 + tx * tx + ty * ty)
         thickness = np.stack([np.where(is_hit(s, tx * s.z, ty * s.z), s.thickness, 0.0) for s in crossed]) * slant
         modules = np.array([slab.name == "VELO module" for slab in crossed])
-        # The foil is crossed once, where the track leaves the beam vacuum: before its first module.
+        # A track crosses the foil once, where it leaves the beam vacuum: before its first module.
         first = np.argmax(thickness * modules[:, None] > 0.0, axis=0)
         thickness[first, np.arange(len(tx))] += RF_FOIL * slant
-        # The logarithm of Highland's formula belongs to all of the material together.
+        # The logarithm of Highland's formula applies to all of the material together.
         total = thickness.sum(axis=0)
         angle = scattering_angle(1000.0 * p, total) * slant
         variance = np.square(angle) * thickness / total * (1.0 + 0.5 * (tx * tx + ty * ty))
@@ -131,13 +131,13 @@ def _variances(
     z, variance = crossings.z[behind_velo], crossings.variance[behind_velo]
     x_fit = np.linalg.pinv((layer_z[list(X_LAYERS), None] - Z_REFERENCE) ** np.arange(3))
     y_fit = np.linalg.pinv((layer_z[list(STEREO_LAYERS), None] - Z_REFERENCE) ** np.arange(2))
-    # How far a track that is turned by 1 at z is displaced in each layer, and what the fits make of it.
+    # Displacement in each layer of a track that is deflected by 1 at z, and its effect on the fits.
     x_turned = x_fit @ np.maximum(layer_z[list(X_LAYERS), None] - z, 0.0)
     y_turned = y_fit @ np.maximum(layer_z[list(STEREO_LAYERS), None] - z, 0.0)
     to_magnet = np.array([1.0, Z_MAGNET - Z_REFERENCE, 0.0])
 
     def of_velo(at: float) -> FloatArray:
-        """Variance of the VELO state's x at z."""
+        """Variance of x of the VELO state at z."""
         dz = at - Z_VELO
         return c00 + dz * (2.0 * c20 + dz * c22)
 

@@ -1,4 +1,4 @@
-"""Fits for the search in the SciFi alone: which hits can be a track from the collisions."""
+"""Fits for the search in the SciFi alone: selection of hits that can be a track from the collisions."""
 
 import numpy as np
 
@@ -26,13 +26,13 @@ PAIRS: dict[str, Pair] = {
 
 # Tracks are spread evenly in slopes; those of collisions are denser at small ones, about as 1 / (angle^2 + this).
 _SMALL_ANGLE_SQUARED = 0.0025
-# This part of the tracks, the straightest, is called straight.
+# Fraction of the tracks, the straightest ones, that count as straight.
 _STRAIGHT = 0.1
 
 
 def fit_seeds(tracks: Tracks) -> tuple[dict[str, Fit], dict[str, FloatArray]]:
-    """The functions of seeds; and how far tracks are from reach because of their origins: variance f64[2], a constant
-    term (mm^2) and the factor of the square of s (c/GeV)."""
+    """The functions of seeds, and the variance of tracks about `reach` from their origins, f64[2]: a constant term
+    (mm^2) and the factor of the square of s (c/GeV)."""
     density = 1.0 / np.sqrt(tracks.velo.tx**2 + tracks.velo.ty**2 + _SMALL_ANGLE_SQUARED)
     fits = {"momentum": _fit_momentum(tracks, density)}
     spreads = {}
@@ -52,14 +52,14 @@ def chord(tracks: Tracks, pair: Pair) -> tuple[FloatArray, FloatArray]:
 
 
 def reach(tracks: Tracks, pair: Pair) -> FloatArray:
-    """x (mm) in the second layer, less that of a straight line from the origin through the crossing of the first."""
+    """x (mm) in the second layer, minus that of a straight line from the origin through the crossing of the first."""
     first, last = pair
     reached: FloatArray = tracks.x[last] - tracks.x[first] * (tracks.layer_z[last] / tracks.layer_z[first])
     return reached
 
 
 def _spread(residuals: FloatArray, bend: FloatArray, density: FloatArray) -> FloatArray:
-    """The variance a + b bend^2 that the residuals have: a from straight tracks, b from those that bend."""
+    """The variance a + b bend^2 of the residuals: a from straight tracks, b from bent ones."""
     straight = np.abs(bend) < np.quantile(np.abs(bend), _STRAIGHT)
     squared, weight = np.square(residuals), np.square(density)
     constant = np.average(squared[straight], weights=weight[straight])
@@ -70,7 +70,7 @@ def _spread(residuals: FloatArray, bend: FloatArray, density: FloatArray) -> Flo
 def _fit_momentum(tracks: Tracks, density: FloatArray) -> Fit:
     behind = tracks.behind
     intercept = (behind.x - behind.tx * Z_REFERENCE) / INTERCEPT_UNIT
-    # What matters is the error relative to the momentum; straight tracks have none that the origin does not spoil.
+    # The fit minimises the error relative to the momentum; for straight tracks the origin dominates this error.
     weight = density * tracks.weight * intercept / tracks.s * np.minimum(1.0, np.abs(tracks.s) / 0.1)
     variables = (intercept, behind.tx, behind.y / Z_REFERENCE)
     return Fit.of(SEED_MOMENTUM, variables, tracks.s / intercept / MEV, weight)

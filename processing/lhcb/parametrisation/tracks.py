@@ -1,4 +1,4 @@
-"""What is measured of flights through the magnet: the lines before it, and the curve in the SciFi behind it."""
+"""Measurements of flights through the magnet: the lines before it, and the curve in the SciFi behind it."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -80,7 +80,8 @@ class Curve:
 
 
 def sine(tx: FloatArray, ty: FloatArray) -> FloatArray:
-    """The sine of the angle in x, momentum in x over momentum: the field changes it by the same whatever the slopes."""
+    """The sine of the angle in x, momentum in x over momentum: the field changes it by the same amount for all
+    slopes."""
     return tx / np.sqrt(1.0 + tx * tx + ty * ty)
 
 
@@ -100,7 +101,8 @@ class Tracks:
 
     @classmethod
     def fly(cls, field: Field, layer_z: FloatArray, n: int, *, skip: int = 0) -> Self:
-        """n evenly spread particles in the field of polarity up, less those that miss the SciFi; `skip` others."""
+        """n evenly spread particles in the field of polarity up, without those that miss the SciFi; the first `skip`
+        are left out."""
         states, s = Origins().draw(n, Z_VELO, skip=skip)
         planes = np.array([*UT_LAYER_Z[:-1], Z_UT, UT_LAYER_Z[-1], *layer_z])
         path = fly(field, states, s, Z_VELO, planes)
@@ -124,5 +126,5 @@ class Tracks:
 
     @property
     def weight(self) -> FloatArray:
-        """Of each track in fits, f64[n]: scattering blurs slow tracks, so that they need less accuracy."""
+        """Weight of each track in fits, f64[n]: scattering blurs slow tracks, so they need less accuracy."""
         return 1.0 / (1.0 + np.square(3.0 * self.s))

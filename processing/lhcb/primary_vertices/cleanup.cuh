@@ -1,10 +1,11 @@
-// Primary vertices: the fitted seeds without those that are part of a larger neighbour
+// Primary vertices: the fitted seeds, except seeds that are part of a larger neighbour
 // (docs/physics/primary-vertices.md, step 7).
 //
 // One block per event; a thread compares a vertex with all others. A vertex is dropped if another one lies within
-// dz^2 / (C22 + C22') < min_separation_chi2 and has more tracks (the one at smaller z where they have as many).
-// Kept vertices stand in order of their seeds' z.
-// Bounds: max_pv_seeds candidates; max_pvs vertices, those at larger z are dropped and set the overflow flag.
+// dz^2 / (C22 + C22') < min_separation_chi2 and has more tracks, or as many tracks and a smaller z. Kept vertices are
+// in the order of z of their seeds.
+// Bounds: max_pv_seeds candidates; max_pvs vertices: further vertices, at larger z, are dropped and set the overflow
+// flag.
 #pragma once
 
 #include "lhcb/primary_vertices/generated/pv_beamline_cleanup.h"

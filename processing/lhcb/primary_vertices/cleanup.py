@@ -1,4 +1,4 @@
-"""pv_beamline_cleanup: primary vertices without those that are part of a larger one."""
+"""pv_beamline_cleanup: primary vertices, except those that are part of a larger one."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -6,9 +6,9 @@ from hltnode.processing.framework.collections import F32, U32, Collection, Place
 from hltnode.processing.lhcb.velo.collections import cluster_offset, tracks
 
 LANES = 32
-"""Sums over tracks run in this many lanes; the tracks of an event are padded to full lanes."""
+"""Number of lanes of sums over tracks; the tracks of an event are padded to full lanes."""
 MAX_SEEDS = 64
-"""Per event; twice the vertices that are kept, since neighbouring peaks may merge."""
+"""Seeds per event: twice the maximum number of vertices, since neighbouring peaks may merge."""
 MAX_PVS = 32
 
 PRIMARY_VERTEX = Record(
@@ -42,7 +42,7 @@ pv_track_lines = tuple(pv_tracks.column(name, F32) for name in ("x", "y", "z", "
 pv_weight = pv_tracks.column("weight", F32)
 """1 / var(x) = 1 / var(y) of the VELO filter, in 1/mm²."""
 pv_fit_weight = pv_tracks.column("fit_weight", F32)
-"""The same with the scattering of a track of a collision."""
+"""1 / var(x) for the fit, in 1/mm²: includes the scattering of a track from a collision."""
 
 pv_seeds = Collection(
     "pv_seeds",
@@ -54,7 +54,7 @@ seed_z = pv_seeds.column("z", F32)
 """[event][64], mm, ascending."""
 seed_count = pv_seeds.per_event("count", U32)
 fitted = pv_seeds.column("fitted", PRIMARY_VERTEX)
-"""[event][64], one for each seed; n_tracks is 0 where the fit was rejected."""
+"""[event][64], one for each seed; n_tracks is 0 if the fit was rejected."""
 
 pvs = Collection(
     "pvs",
@@ -63,5 +63,5 @@ pvs = Collection(
     max_per_event=MAX_PVS,
 )
 vertices = pvs.column("vertex", PRIMARY_VERTEX)
-"""[event][32], in order of z of their seeds."""
+"""[event][32], in the order of z of their seeds."""
 pv_count = pvs.per_event("count", U32, role=Role.OUTPUT)

@@ -1,11 +1,11 @@
-// Tracks at the beam line that lie in the z range of the vertex finder, packed in their order
-// (docs/physics/primary-vertices.md, input).
+// Tracks at the beam line in the z range of the vertex finder, packed in their order (docs/physics/primary-vertices.md,
+// input).
 //
-// One block per event; threads take tracks, a prefix sum gives them their places. Behind the last track the places up
-// to a multiple of pv_lanes hold a track that is far from everything, so that later loops need no test for the end.
+// One block per event; threads stride over tracks, a prefix sum gives the places. Behind the last track, the places up
+// to a multiple of pv_lanes hold a track that is far from every vertex, so that later loops need no test for the end.
 // x and y of a track have the same variance (lhcb/velo/tracking/kalman_filter.cuh); pv_tracks.weight is its inverse,
-// for the seeds. The filter assumes the scattering of long particles; at large angles most tracks of a collision are
-// softer, along the beam harder. So pv_tracks.fit_weight is the inverse of
+// for the seeds. The filter assumes the scattering of long particles. Most tracks of a collision are softer than that
+// at large angles, and harder along the beam. So pv_tracks.fit_weight is the inverse of
 //     c00 (min_variance_scale + (max_variance_scale - min_variance_scale) t^2 / (t^2 + variance_slope^2)),
 // t the slope to the beam.
 // Bounds: tracks of an event as velo_tracks.count, plus padding (tracks.cuh).

@@ -17,6 +17,7 @@ extrapolate = Algorithm.beside(
     large_events=large_events,
     reads=(track_count, *(beamline_state[name] for name in ("x", "y", "z", "tx", "ty", "c00"))),
     writes=(pv_track_count, *pv_track_lines, pv_weight, pv_fit_weight),
-    # Variance in x and y for the fit over that of the filter: along the beam, and at slopes far above `variance_slope`.
+    # Ratio of the variance in x and y of the fit to that of the filter: along the beam, and at slopes far above
+    # `variance_slope`.
     constants={"min_variance_scale": 0.6, "max_variance_scale": 1.5, "variance_slope": 0.02},
 )

@@ -1,10 +1,10 @@
-// Impact parameter of every VELO track to its primary vertex, the one with the smallest
+// Impact parameter of every VELO track to its primary vertex: the vertex with the smallest value
 // (docs/physics/impact-parameter.md).
 //
 // One block per event, one thread per track.
 //     IP = sqrt((dx^2 + dy^2) / (1 + tx^2 + ty^2)), d = track at the z of the vertex minus vertex;
-//     IP chi2 = d^T V^-1 d, V = covariance of the track there plus that of the vertex as the track sees it.
-// An event without vertex: IP and IP chi2 are 0, the vertex is no_pv.
+//     IP chi2 = d^T V^-1 d, V = covariance of the track there plus that of the vertex, projected along the track.
+// Without a vertex in the event, IP and IP chi2 are 0 and the vertex is no_pv.
 // Bounds: tracks of an event as velo_tracks.count, vertices as pvs.count.
 #pragma once
 

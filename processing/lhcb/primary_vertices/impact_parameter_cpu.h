@@ -1,5 +1,5 @@
-// Impact parameters on the CPU: the common kernel for as many tracks at once as vectors hold. The nearest vertex of a
-// track is kept by value, so that no lane has to look it up.
+// Impact parameters on the CPU: the common kernel on a full vector of tracks at once. The nearest vertex of each track
+// is kept by value, so that no lane needs a gather.
 #pragma once
 
 #include "lhcb/primary_vertices/impact_parameter.cuh"

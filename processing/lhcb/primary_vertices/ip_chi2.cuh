@@ -5,7 +5,7 @@
 
 namespace hlt {
 
-/// dx, dy: of the track from the vertex, at the z of the vertex; var_x, var_y: of the track there; tx, ty: its slopes.
+/// dx, dy: track minus vertex at the z of the vertex; var_x, var_y: variances of the track there; tx, ty: its slopes.
 __device__ float ip_chi2(const primary_vertex& pv, float dx, float dy, float tx, float ty, float var_x, float var_y)
 {
     const float v00 = pv.c00 + var_x + tx * (tx * pv.c22 - 2.f * pv.c20);

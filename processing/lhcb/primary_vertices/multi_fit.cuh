@@ -1,7 +1,7 @@
-// Adaptive fit of all seeds at once: tracks are shared among the vertices by weights
-// (docs/physics/primary-vertices.md, steps 5 and 6).
+// Adaptive fit of all seeds at once: weights share the tracks among the vertices (docs/physics/primary-vertices.md,
+// steps 5 and 6).
 //
-// One block per event. A group of up to 32 threads takes a seed; sums over tracks run in pv_lanes lanes (tracks.cuh).
+// One block per event. A group of up to 32 threads fits a seed; sums over tracks run in pv_lanes lanes (tracks.cuh).
 //
 // 1. Per track the sum S over all seeds of exp(-chi2 / 2) to the seed on the beam line.
 // 2. Per seed, up to max_iterations turns: weight of a track
@@ -10,9 +10,9 @@
 //        A = ((a, 0, b), (0, a, c), (b, c, d)),
 //        a = sum w W, b = -sum w W tx, c = -sum w W ty, d = sum w W (tx^2 + ty^2),
 //    because x and y of a track have the same weight W; its inverse is written out.
-// 3. Kept if it had enough tracks in each turn and ended near the beam line; else its n_tracks is 0.
+// 3. A vertex is kept if it had enough tracks in each turn and ended near the beam line; otherwise its n_tracks is 0.
 //
-// S is taken to the beam line, as is the term that is subtracted.
+// Both S and the subtracted term are computed for the seed on the beam line.
 // Bounds: tracks as pv_tracks.count, seeds as pv_seeds.count.
 #pragma once
 
@@ -36,20 +36,20 @@ enum pv_sum : uint32_t {
     n_pv_sums,
 };
 
-constexpr uint32_t pv_sum_stride = pv_lanes + 4u;  // threads read a sum each: aligned, and different banks of memory
+constexpr uint32_t pv_sum_stride = pv_lanes + 4u;  // each thread reads one sum: aligned, in different memory banks
 constexpr uint32_t pv_max_groups = max_block_size / pv_lanes;
 constexpr uint32_t pv_mask_bits = 32;
 
 using pv_lane_sums = float[n_pv_sums];
 
-/// A track as the fit reads it.
+/// A track in the form that the fit reads.
 struct alignas(16) pv_fit_track {
     float x, y, z, tx, ty, weight;
     float denominator;
     float slope2;  // tx^2 + ty^2
 };
 constexpr uint32_t pv_fit_track_width = sizeof(pv_fit_track) / sizeof(float);
-static_assert(pv_fit_track_width == 8);  // as the scratch is declared
+static_assert(pv_fit_track_width == 8);  // as declared for the scratch
 
 struct pv_fit_columns {
     const float* __restrict__ x;
@@ -60,11 +60,11 @@ struct pv_fit_columns {
     const float* __restrict__ weight;
 };
 
-/// The tracks of an event, whose fields stand together in `scratch`: a GPU reads all of a track at once.
+/// The tracks of an event. The fields of a track are neighbours in `scratch`, so a GPU reads a track in one access.
 struct pv_fit_tracks {
     pv_fit_columns columns;
     float* __restrict__ scratch;
-    uint32_t n;  // with those that fill the lanes
+    uint32_t n;  // padding included
 
     __device__ const pv_fit_track& at(uint32_t i) const { return reinterpret_cast<const pv_fit_track*>(scratch)[i]; }
     __device__ pv_fit_track column_values(uint32_t i, float denominator) const
@@ -78,7 +78,7 @@ struct pv_point {
     float x, y, z;  // mm
 };
 
-/// A point as a track sees it: from its place at the z of the point.
+/// A point relative to a track at the z of the point.
 struct pv_residual {
     float x, y;  // mm
     float chi2;
@@ -94,8 +94,8 @@ __device__ pv_residual pv_residual_of(const pv_fit_track& track, pv_point point)
 
 __device__ float pv_nearness(float chi2) { return exp_negative(-0.5f * chi2); }
 
-/// Denominators: sums over all seeds of the nearness of a track to the seed on the beam line. A track is near to few
-/// seeds, which its thread finds first.
+/// Denominators: for each track the sum over all seeds of its nearness to the seed on the beam line. A track is near
+/// few seeds; its thread finds these first.
 __device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds, pv_point beamline)
 {
     for (uint32_t i = threadIdx.x; i < tracks.n; i += blockDim.x) {
@@ -126,7 +126,7 @@ struct pv_fit {
     bool begins;  // the vertex is the seed
 };
 
-/// Adds a track within max_chi2. `near`, `own`: nearness to the vertex, and to the seed.
+/// Add a track within max_chi2. `near`, `own`: nearness to the vertex, and to the seed.
 __device__ void pv_add_track(const pv_fit_track& track, const pv_fit& fit, pv_residual residual, float near, float own,
                              pv_lane_sums& sum)
 {
@@ -143,7 +143,7 @@ __device__ void pv_add_track(const pv_fit_track& track, const pv_fit& fit, pv_re
     sum[pv_sum_gz] -= v * (track.tx * residual.x + track.ty * residual.y);
 }
 
-/// Adds the tracks of a lane. Few tracks are within max_chi2: the thread finds those first.
+/// Add the tracks of a lane. Few tracks are within max_chi2; the thread finds these first.
 __device__ void pv_add_lane(const pv_fit_tracks& tracks, uint32_t lane, const pv_fit& fit, pv_lane_sums& sum)
 {
     const pv_fit_track* rows = &tracks.at(lane);
@@ -166,7 +166,7 @@ __device__ void pv_add_lane(const pv_fit_tracks& tracks, uint32_t lane, const pv
     }
 }
 
-/// Sum of pv_lanes numbers in the fixed tree: first those half of the lanes apart, then a quarter, ...
+/// Sum of pv_lanes numbers in the fixed tree: first pairs at a distance of half the lanes, then of a quarter, ...
 __device__ float pv_tree_sum(const float* lanes)
 {
     float folded[pv_lanes / 2u];
@@ -176,7 +176,7 @@ __device__ float pv_tree_sum(const float* lanes)
     return folded[0];
 }
 
-/// The least-squares step of a vertex, and its covariance. Returns false if the sums do not give one.
+/// The least-squares step of a vertex, and its covariance. Returns false if the sums give no valid vertex.
 __device__ bool pv_move_vertex(primary_vertex& vertex, float a, float b, float c, float d, float gx, float gy, float gz,
                                float& step_z)
 {

@@ -22,7 +22,7 @@ multi_fit = Algorithm.beside(
     large_events=large_events,
     reads=(velo_geometry, pv_track_count, *pv_track_lines, pv_fit_weight, seed_z, seed_count),
     writes=(fitted,),
-    # Of each track the sum over the seeds of exp(-chi2 / 2); on a GPU beside the track's columns (pv_fit_track).
+    # For each track the sum over the seeds of exp(-chi2 / 2); on a GPU beside the columns of the track (pv_fit_track).
     scratch=(Scratch("tracks", F32, per=pv_tracks, width=8),),
     constants={
         "max_chi2": 12.0,

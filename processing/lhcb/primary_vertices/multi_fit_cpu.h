@@ -1,6 +1,6 @@
-// Adaptive fit of primary vertices on the CPU: the common kernel, which has the steps, in wide vectors, with what a
-// turn does not change computed once for each seed: the nearness of each track to it, which makes the denominators and
-// is subtracted from them, and for each track tx^2 + ty^2.
+// Adaptive fit of primary vertices on the CPU: the steps of the common kernel, in wide vectors. Two quantities are the
+// same in each turn and are computed once: the nearness of each track to each seed, which is summed into the
+// denominators and subtracted from them, and tx^2 + ty^2 of each track.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -8,8 +8,8 @@
 
 namespace hlt {
 
-/// Seeds whose nearness is kept: of the pv_fit_track_width columns of scratch, one has the denominators, one the
-/// slopes.
+/// Number of seeds whose nearness is stored: of the pv_fit_track_width columns of scratch, one has the denominators and
+/// one the slopes.
 constexpr uint32_t pv_kept_seeds = pv_fit_track_width - 2u;
 
 /// Wide lanes of tracks from track i on, without their denominators.
@@ -50,7 +50,7 @@ inline void pv_find_nearness(const pv_fit_tracks& tracks, const pv_point& seed, 
 
 using four_lanes = float __attribute__((vector_size(16)));
 
-/// Four sums in the fixed tree, of lanes of which those half apart have been added.
+/// Four sums in the fixed tree, after lanes at a distance of half the lanes were added.
 inline __attribute__((always_inline)) four_lanes pv_four_sums(const float (*lanes)[pv_lanes / 2u])
 {
     four_lanes rows[4];
@@ -69,11 +69,11 @@ inline __attribute__((always_inline)) four_lanes pv_four_sums(const float (*lane
     return __builtin_shufflevector(one, other, 0, 1, 4, 5) + __builtin_shufflevector(one, other, 2, 3, 6, 7);
 }
 
-/// What a turn finds of some tracks, before it is added.
+/// The terms of some tracks in a turn, before their addition.
 struct pv_turn {
     static constexpr uint32_t n = 8u * pv_lanes;  // tracks
     alignas(64) float x[n], y[n];                 // of pv_residual
-    alignas(64) float near[n];                    // 0 for those that are not within max_chi2
+    alignas(64) float near[n];                    // 0 for tracks beyond max_chi2
     alignas(64) float denominator[n];
 };
 
@@ -81,8 +81,8 @@ constexpr uint32_t n_pv_lane_sums = n_pv_sums - 1u;  // without the count
 using pv_wide_sums = float_wide[pv_lanes / n_wide][n_pv_lane_sums];
 static_assert(pv_sum_count == 0 && n_pv_lane_sums == 8u);
 
-/// Fill a turn with the tracks from `first` to `end`. `rest`: of their denominators without the nearness to this seed.
-/// Returns how many of them are within max_chi2.
+/// Fill a turn with the tracks from `first` to `end`. `rest`: their denominators without the nearness to this seed.
+/// Returns the number of tracks within max_chi2.
 inline uint32_t pv_find_turn(pv_turn& turn, const pv_fit_tracks& tracks, uint32_t first, uint32_t end,
                              const float* __restrict__ rest, const pv_fit& fit)
 {
@@ -136,8 +136,8 @@ inline void pv_add_turn(const pv_turn& turn, const pv_fit_columns& columns, uint
     }
 }
 
-/// Sums over the tracks. What depends on one another in long chains, the nearness, and what is added are loops of their
-/// own: a core then has more tracks at work.
+/// Sums over the tracks. The nearness, with its long dependency chains, and the additions have separate loops: a core
+/// then processes more tracks at once.
 inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__ rest, const float* __restrict__ slope2,
                           const pv_fit& fit, float* sum)
 {
@@ -177,7 +177,7 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
                                     hlt::pv_padded(p.pv_tracks.count[event])};
     const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
 
-    // 1. Denominators. Behind the last seed that is kept, one column serves all.
+    // 1. Denominators. All seeds behind the last stored one share a column.
     float* __restrict__ const denominator = tracks.scratch;
     float* __restrict__ const slope2 = tracks.scratch + tracks.n;
     const auto nearness_of = [&](uint32_t seed) {

@@ -2,17 +2,17 @@
 // (docs/physics/primary-vertices.md, steps 1-4).
 //
 // One block per event; the histogram lies in shared memory. Contents are fixed-point numbers (one track = 2^16), so
-// that the order in which threads add makes no difference; 2^16 tracks in one bin would be needed to overflow.
+// that the sum does not depend on the order of the threads. An overflow would need 2^16 tracks in one bin.
 //
 // 1. Each good track adds the integral of its z resolution over the bins, exactly 2^16 in all. The Gaussian is replaced
 //    by a parabola-like polynomial with compact support, half width sqrt(7) sigma.
-// 2. A run of bins above the density threshold is a proto-cluster; a bit per bin tells where one starts.
+// 2. A run of bins above the density threshold is a proto-cluster; a bit per bin marks its start.
 // 3. One thread per proto-cluster walks it from low to high z with the highest bin so far and the lowest bin behind it.
-//    There are few, so the lanes of one warp take those of the whole event.
-//    Where the content has come up again by more than the dip on both sides, the cluster is split at the lowest bin.
-//    A part with enough tracks is a seed, marked by the bit of its highest bin; so seeds come out sorted by z.
+//    Proto-clusters are few, so the lanes of one warp take those of the whole event.
+//    Where both sides of the lowest bin exceed it by more than the dip, the cluster is split at the lowest bin.
+//    A part with enough tracks is a seed, marked by the bit of its highest bin; so seeds are sorted by z.
 // 4. The seed's z is interpolated between the bins beside the highest one.
-// Bounds: pv_bins bins; max_pv_seeds seeds, those at larger z are dropped and set the overflow flag.
+// Bounds: pv_bins bins; max_pv_seeds seeds: further seeds, at larger z, are dropped and set the overflow flag.
 #pragma once
 
 #include "framework/device/warp_queue.cuh"
@@ -40,14 +40,14 @@ __device__ float pv_cumulative(float u)
     return 0.5f + v * (0.5f + e * (0.25f + 0.1875f * e));
 }
 
-/// The bin at a position (in bins), away from the borders so that each bin has neighbours.
+/// The bin at a position (in bins), limited to bins with two neighbours.
 __device__ uint32_t pv_inner_bin(float position)
 {
     constexpr float last = static_cast<float>(pv_bins) - 2.f;
     return static_cast<uint32_t>(min_of(max_of(position, 1.f), last));
 }
 
-/// What a track adds to the histogram, from bin `low` to bin `high`; none if low is beyond high.
+/// The contribution of a track to the histogram, from bin `low` to bin `high`; none if low is beyond high.
 struct pv_track_density {
     float position;       // in bins
     float bin_in_errors;  // width of a bin
@@ -60,8 +60,8 @@ struct pv_track_density {
         return static_cast<uint32_t>(max_of(static_cast<int32_t>(pv_cumulative(u) * pv_one_track), 0));
     }
 
-    /// What a bin gets depends on its two edges alone, so that parts may be added apart.
-    /// Adds bins [begin, end), not beyond `high`, which takes what is left of the track.
+    /// Add to bins [begin, end), not beyond `high`, which gets the rest of the track. The content of a bin depends only
+    /// on its two edges, so that parts may be added separately.
     __device__ void add(uint32_t* histogram, uint32_t begin, uint32_t end) const
     {
         uint32_t filled = begin > low ? below(begin - 1) : 0;
@@ -97,7 +97,7 @@ __device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p,
             pv_inner_bin(position + half_width)};
 }
 
-/// Tracks have from few to hundreds of bins: the lanes of a warp share them, some bins at a time.
+/// Tracks cover from a few to hundreds of bins, so the lanes of a warp share them in portions of bins.
 __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
 {
     const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
@@ -124,7 +124,7 @@ __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, u
     queue.finish(add);
 }
 
-/// What a bin of a proto-cluster has more than: less than the widest track allowed contributes, a tenth of it.
+/// Threshold on the bins of a proto-cluster: a tenth of the contribution of the widest track allowed.
 struct pv_threshold {
     uint32_t content, content_smog2;
 
@@ -142,7 +142,7 @@ __device__ uint32_t pv_min_dip_of(const pv_beamline_peaks_parameters& p)
     return static_cast<uint32_t>(p.min_dip * pv_bin_width * pv_one_track);
 }
 
-/// What a proto-cluster that starts at a bin has more than, to have a seed.
+/// Threshold on the content of a proto-cluster that starts at a bin, for a seed.
 __device__ uint32_t pv_min_integral_of(const pv_beamline_peaks_parameters& p, uint32_t begin)
 {
     const float min_integral = begin < pv_smog2_bins ? p.min_integral_smog2 : p.min_integral;
@@ -172,7 +172,7 @@ __device__ void pv_find_starts(const uint32_t* histogram, pv_threshold threshold
 
 __device__ void pv_mark_seed(uint32_t* marks, uint32_t bin) { atomicOr(&marks[bin / 32], 1u << (bin % 32)); }
 
-/// Marks the seeds of the proto-cluster that starts at a bin. The last bin is empty, so each cluster ends.
+/// Mark the seeds of the proto-cluster that starts at a bin. The last bin is empty, so each cluster ends.
 __device__ void pv_mark_seeds(const uint32_t* histogram, pv_threshold threshold, uint32_t begin, uint32_t min_integral,
                               uint32_t min_dip, uint32_t* marks)
 {
@@ -182,7 +182,7 @@ __device__ void pv_mark_seeds(const uint32_t* histogram, pv_threshold threshold,
     bool marked = false;
     uint32_t content = top;
     for (uint32_t bin = begin; content > threshold.at(bin); content = histogram[++bin]) {
-        const bool split = min_of(content, top) > bottom + min_dip;  // none where the highest bin is the lowest too
+        const bool split = min_of(content, top) > bottom + min_dip;  // none if the highest bin is also the lowest
         if (split) {
             if (first_peak == pv_bins) first_peak = highest;
             if (before_lowest - before_part > min_integral) {
@@ -259,7 +259,7 @@ HLT_KERNEL(pv_beamline_peaks)
     }
     __syncthreads();
 
-    // 4. Seeds in order of z.
+    // 4. Seeds in the order of z.
     float* seeds = p.pv_seeds.z + p.pv_seeds.first(blockIdx.x);
     uint32_t n = 0;
     for (uint32_t base = 0; base < hlt::pv_bin_words; base += blockDim.x) {

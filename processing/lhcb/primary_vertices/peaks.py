@@ -11,9 +11,9 @@ from hltnode.processing.lhcb.primary_vertices.collections import (
 )
 from hltnode.processing.lhcb.velo.collections import large_events, velo_geometry
 
-# docs/physics/primary-vertices.md, steps 1-3; "smog2" values hold in the gas cell, at z < -341 mm. Of min_dip Allen has
-# used 3 and 2; 2.5 separates one more collision of the seven real events than 3, and makes no more false ones in
-# simulation.
+# docs/physics/primary-vertices.md, steps 1-3; "smog2" values hold in the gas cell, at z < -341 mm. Allen has used 3 and
+# 2 for min_dip. The value 2.5 separates one more collision of the seven real events than 3, without more false vertices
+# in simulation.
 peaks = Algorithm.beside(
     __file__,
     prefix="pv_beamline",

@@ -1,4 +1,4 @@
-// Seeds of primary vertices on the CPU: the histogram of the common kernel, which has the steps, filled eight bins of a
+// Seeds of primary vertices on the CPU: the steps of the common kernel, which fill the histogram in eight bins of a
 // track at a time.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// Behind the last bin eight more may be read and written, with nothing added.
+/// Eight spare bins behind the last one: they may be read and written, but nothing is added to them.
 constexpr uint32_t pv_spare_bins = 8;
 
 /// pv_track_density::below, for eight bins from one on.
@@ -39,7 +39,7 @@ inline void pv_add_track_to(uint32_t* histogram, const pv_track_density& track)
     }
 }
 
-/// pv_density_of for n tracks; none is left out by a branch, and those that do not count have no bins.
+/// pv_density_of for n tracks, without a branch: tracks that do not count have no bins.
 inline void pv_find_densities(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n,
                               pv_track_density* __restrict__ densities)
 {
@@ -120,7 +120,7 @@ HLT_CPU_FORM(pv_beamline_peaks)
         }
     }
 
-    // 4. Seeds in order of z.
+    // 4. Seeds in the order of z.
     float* const seeds = p.pv_seeds.z + p.pv_seeds.first(event);
     uint32_t n = 0;
     for (uint32_t word = 0; word < hlt::pv_bin_words; ++word) {

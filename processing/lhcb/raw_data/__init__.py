@@ -1,1 +1,1 @@
-"""From the bytes of a batch to fragments and ODIN."""
+"""Fragments and ODIN from the bytes of a batch."""

@@ -1,5 +1,5 @@
-// Clusters that a bank of UT or SciFi announces, as far as its size allows: what the global event cut counts. Nothing
-// is checked or flagged here; decoders do that.
+// Clusters that a UT or SciFi bank announces, within the limit of its size, for the global event cut. The decoders
+// check and flag banks, not this count.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -8,15 +8,15 @@
 
 namespace hlt {
 
-/// Words of a SciFi bank behind its header; one of padding counts too (docs/formats/scifi-banks.md).
+/// Words of a SciFi bank behind its header; a padding word counts too (docs/formats/scifi-banks.md).
 __device__ uint32_t announced_scifi_clusters(const fragment_view& fragment)
 {
     const uint32_t words = fragment.size / 2u;
     return fragment.type == scifi_bank_type && words > 2u ? words - 2u : 0u;
 }
 
-/// The count of a UT bank of version 3, or the sum of those of the lanes of version 4 (docs/formats/ut-banks.md); 0 for
-/// more words than it has, and for one with a bad lane.
+/// The count of a UT bank of version 3, or the sum over the lanes of version 4 (docs/formats/ut-banks.md); 0 if the
+/// bank is too short for its count, or has a bad lane.
 __device__ uint32_t announced_ut_clusters(const fragment_view& fragment, uint32_t version)
 {
     constexpr uint32_t header_v3 = 4, header_v4 = 8, first_line_v4 = 24, bad_lane = 255;

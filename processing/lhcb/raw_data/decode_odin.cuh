@@ -1,7 +1,7 @@
 // The ODIN bank of every event: run, time and event numbers, bunch crossing (docs/formats/odin.md).
 //
-// One block per event, its first thread does the work: a bank has 40 bytes. A missing bank, a DaqError bank in its
-// place or one of another type, version or size sets the flag odin_error and leaves zeros.
+// One block per event; its first thread does the work, because a bank has only 40 bytes. A missing bank, a DaqError
+// bank, or a bank of another type, version or size sets the flag odin_error and gives zeros.
 // Bounds: 40 bytes of the fragment, whose size is checked.
 //
 // Words of version 7: run, type | step << 16, GPS time low, high, TCK, partition, misc, orbit, event id low, high.

@@ -1,4 +1,4 @@
-"""decode_odin: run, times and crossing of each event from its ODIN bank."""
+"""decode_odin: run, time and crossing of each event from its ODIN bank."""
 
 import numpy as np
 
@@ -31,11 +31,11 @@ ODIN_DATA = Record(
         "event_type": "bit mask",
         "gps_time_low": "us",
         "crossing_type": "0 none, 1 beam 1, 2 beam 2, 3 both",
-        "tae_central": "1: the middle crossing of several that were read out together",
-        "tae_half_window": "crossings on either side",
+        "tae_central": "1: the central one of several crossings read out together",
+        "tae_half_window": "number of crossings on either side",
     },
 )
-"""What the kernels keep of an ODIN bank; `crossing_type` as protocol.raw_data.odin.CrossingType."""
+"""Fields of an ODIN bank for kernels and lines; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 
 raw_data_types = SharedTypes(
     __file__,
@@ -54,7 +54,7 @@ raw_data_types = SharedTypes(
 )
 
 odin = events.per_event("odin", ODIN_DATA)
-"""Zeros where the event carries EventFlag.ODIN_ERROR."""
+"""Zeros if the event has EventFlag.ODIN_ERROR."""
 
 decode_odin = Algorithm.beside(
     __file__,

@@ -1,15 +1,15 @@
-"""global_event_cut: events with more UT and SciFi clusters than are reconstructed."""
+"""global_event_cut: rejects events with too many UT and SciFi clusters."""
 
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import U32
 from hltnode.processing.framework.declaration import Algorithm, Grid
 
 MAX_CLUSTERS = 9750
-"""D. Cámpora Pérez, PhD thesis, Universidad de Sevilla, section 8.2: about a tenth of the crossings has more."""
+"""D. Cámpora Pérez, PhD thesis, Universidad de Sevilla, section 8.2: about a tenth of the crossings have more."""
 
 ut_clusters = events.per_event("ut_clusters", U32)
 scifi_clusters = events.per_event("scifi_clusters", U32)
-"""Clusters that the banks of each event announce, cut or not."""
+"""Number of clusters that the banks of each event announce, also for rejected events."""
 
 global_event_cut = Algorithm.beside(
     __file__,
@@ -25,4 +25,4 @@ global_event_cut = Algorithm.beside(
         "max_clusters": MAX_CLUSTERS,
     },
 )
-"""`max_clusters` is for the sum of both."""
+"""`max_clusters` is the limit for the sum of UT and SciFi clusters."""

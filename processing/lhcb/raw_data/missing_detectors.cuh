@@ -1,9 +1,9 @@
-// Missing detectors: an event without a single bank of a detector that must be there is flagged.
+// Missing detectors: flags an event without a single bank of a required detector.
 //
-// Without this check such an event would look like one in which nothing was found. It is reconstructed as far as it
-// goes, and kept. A half is enough: what a half lacks, the sources of the readout tell. In:  types of the fragments of
-// VELO, UT, SciFi and muon stations; which of them must be there. Out: events.flags. One block per event, of which the
-// first thread stops at the first bank of each detector.
+// Without this check such an event would look like an event without hits. It is reconstructed as far as possible, and
+// kept. One half of a detector is enough: the readout reports missing sources of a half.
+// In:  types of the fragments of VELO, UT, SciFi and muon stations; the required detectors. Out: events.flags.
+// One block per event; its first thread stops at the first bank of each detector.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -13,7 +13,7 @@
 
 namespace hlt {
 
-/// Whether an event has a bank of a sub-detector.
+/// True if an event has a bank of a sub-detector.
 __device__ bool has_bank(const raw_banks& banks, const event_row& event, uint32_t subdetector)
 {
     const row_range rows = rows_of(banks, event.mep, subdetector);

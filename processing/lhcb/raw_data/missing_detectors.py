@@ -1,4 +1,4 @@
-"""missing_detectors: events without a single bank of a detector that the sequence reconstructs."""
+"""missing_detectors: flags events without a single bank of a detector that the sequence reconstructs."""
 
 from hltnode.processing.framework.batch import event_flags, raw_banks
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,9 +1,8 @@
-// A SciFi raw bank as the kernels see it (docs/formats/scifi-banks.md): which bank, where its words are, and what they
-// mean.
+// View of a SciFi raw bank for the kernels (docs/formats/scifi-banks.md): its number, its words, and their meaning.
 //
 // A word is a cluster of up to four neighbouring channels, or the first or last piece of a wider one. From version 5 on
-// two words can be one cluster, which is one hit up to a width of eight channels and several above. The channels of the
-// words rise, and so do those of the hits. Whatever the bytes say, a view never reaches beyond its fragment.
+// two words can form one cluster: one hit up to a width of eight channels, several hits above. The channels of the
+// words ascend, and so do those of the hits. A view never reaches beyond its fragment, even if the bank is damaged.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -17,14 +16,14 @@ struct scifi_word {
 
     __device__ uint32_t edge() const { return bits & 1u; }
     __device__ uint32_t fraction() const { return bits >> 1 & 1u; }
-    /// From the first one of the bank.
+    /// Counted from the first one of the bank.
     __device__ uint32_t channel() const { return bits >> 2; }
-    /// From the first one of the bank.
+    /// Counted from the first one of the bank.
     __device__ uint32_t mat() const { return channel() / scifi_channels_per_mat; }
     __device__ bool on_link_of(scifi_word other) const { return (bits ^ other.bits) >> 9 == 0u; }
 };
 
-/// The rule for the words of a bank of this version. `lossy`: each word is a hit, whatever the version.
+/// The rule for the words of a bank of this version. `lossy`: each word is a hit, in every version.
 __device__ scifi_rule scifi_rule_of(uint32_t version, bool lossy)
 {
     return lossy ? scifi_rule::one_hit_per_word : static_cast<scifi_rule>(version);
@@ -42,7 +41,8 @@ struct scifi_bank {
 
 __device__ uint32_t scifi_bank_number(const mfp_row& row) { return row.source_id & 0x7ffu; }
 
-/// What fragment and source id say; one that is absent has no words. One word of zero at the end is padding.
+/// A bank as its fragment and source id describe it; an absent fragment has no words. One zero word at the end is
+/// padding.
 __device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
     constexpr uint32_t header = 4;
@@ -58,7 +58,7 @@ __device__ scifi_bank scifi_bank_of(const fragment_view& fragment, const mfp_row
     return bank;
 }
 
-/// MFPs of the SciFi in the MEP of an event: both halves stand together, because rows are sorted by source id.
+/// MFPs of the SciFi in the MEP of an event: both halves are neighbours, because rows are sorted by source id.
 __device__ row_range scifi_rows_of(const raw_banks& banks, uint32_t mep)
 {
     const row_range side_a = rows_of(banks, mep, scifi_a);
@@ -74,7 +74,7 @@ struct scifi_bank_set {
     {
         for (uint32_t i = threadIdx.x; i < sizeof bits / sizeof bits[0]; i += blockDim.x) bits[i] = 0;
     }
-    /// Returns whether it was there before.
+    /// Returns true if it was already there.
     __device__ bool add(uint32_t number)
     {
         const uint32_t bit = 1u << number % 32u;
@@ -83,7 +83,7 @@ struct scifi_bank_set {
     __device__ bool has(uint32_t number) const { return (bits[number / 32u] >> number % 32u & 1u) != 0u; }
 };
 
-/// The bank of a row; without words, and broken if it had any, if two sources have its number.
+/// The bank of a row. If two sources have its number, it has no words, and it is broken if it had any.
 __device__ scifi_bank read_scifi_bank(const raw_banks& banks, const mfp_row& row, uint32_t event_index,
                                       const scifi_bank_set& twice)
 {
@@ -101,7 +101,7 @@ struct scifi_edges {
 
     __device__ uint32_t distance() const { return last.channel() - first.channel(); }
 
-    /// Whether they rise, and in version 5 leave room for more than four channels.
+    /// True if they ascend, and in version 5 are more than four channels apart.
     template <scifi_rule rule>
     __device__ bool are_possible() const
     {
@@ -110,7 +110,7 @@ struct scifi_edges {
     }
 };
 
-/// Whether two words that follow one another on a link are taken together.
+/// True if two consecutive words of a link form one cluster.
 template <scifi_rule rule>
 __device__ bool are_scifi_edges(scifi_word word, scifi_word next)
 {
@@ -119,7 +119,7 @@ __device__ bool are_scifi_edges(scifi_word word, scifi_word next)
     return edges != 0u && word.on_link_of(next);
 }
 
-/// How many hits they make. Version 6 makes none of two words that are no first and last piece.
+/// Number of their hits. In version 6 two words that are not a first and a last piece make no hit.
 template <scifi_rule rule>
 __device__ uint32_t count_hits_of_edges(scifi_edges edges)
 {
@@ -130,14 +130,14 @@ __device__ uint32_t count_hits_of_edges(scifi_edges edges)
     return width <= 2u * scifi_piece ? 1u : 1u + (width - 1u) / scifi_piece;
 }
 
-/// From the first channel of the bank.
+/// Counted from the first channel of the bank.
 struct scifi_bank_hit {
     uint32_t channel;
     uint32_t fraction;
     uint32_t size;  // pseudo-size
 };
 
-/// Hit `k` of the `n` of two words; their channels rise.
+/// Hit `k` of the `n` hits of two words, in ascending order of channels.
 template <scifi_rule rule>
 __device__ scifi_bank_hit hit_of_edges(scifi_edges edges, uint32_t n, uint32_t k)
 {
@@ -147,7 +147,7 @@ __device__ scifi_bank_hit hit_of_edges(scifi_edges edges, uint32_t n, uint32_t k
             rule == scifi_rule::version_5 ? 2u * distance - 1u + edges.last.fraction() : distance + 2u;
         return {channel + (width - 1u) / 2u - 1u, (width - 1u) % 2u, width};
     }
-    // Pieces of four channels, the first of which version 5 leaves out; then the last one, or what is left.
+    // Pieces of four channels, except the first one in version 5; then the last piece, or the remaining channels.
     if (k + 1u < n) {
         const uint32_t piece = rule == scifi_rule::version_5 ? k + 1u : k;
         return {channel + scifi_piece * piece, edges.first.fraction(), scifi_piece_of_wide};

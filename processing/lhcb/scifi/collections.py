@@ -1,4 +1,4 @@
-"""The collection of SciFi hits: bounds, shapes and units; the mats as kernels see them."""
+"""The collection of SciFi hits: bounds, shapes and units; the mats for kernels."""
 
 from hltnode.processing.framework.collections import (
     F32,
@@ -61,10 +61,11 @@ scifi_types = SharedTypes(
         "no_scifi_hit": NO_HIT,
     },
 )
-"""Hits of an event are numbered with 16 bits from its first one; no_scifi_hit is no hit's number. Behind the hits of an
-event twice scifi_hit_padding places are left free: kernels may read, not use, columns this far behind the last hit.
+"""Hits of an event are numbered with 16 bits from its first one; no_scifi_hit marks a missing hit. 2 scifi_hit_padding
+free places follow the hits of each event: kernels may load columns this far behind the last hit, but must ignore the
+values.
 
-scifi_rule: the rule by which words make hits, with the number of the bank version that has it.
+scifi_rule: the rule that makes hits from words, numbered by its bank version.
 
 Zone 2 l is the lower half of layer l (0 to 11), zone 2 l + 1 the upper one. A mat index is (channel id >> 9) -
 first_scifi_mat; a place is the number of a mat in the order of zone and x."""
@@ -76,8 +77,8 @@ scifi_read_out = constant_column("scifi_read_out", SCIFI_READ_OUT)
 
 
 def max_hits(limits: BatchLimits) -> int:
-    """Events of minimum bias have a word of a SciFi bank in 7 bytes of input if nothing but the tracking detectors is
-    read; what does not fit is flagged and kept."""
+    """With only the tracking detectors in the input, minimum-bias events have a word of a SciFi bank in 7 bytes. An
+    event that does not fit is flagged and kept."""
     return limits.input_bytes // 4
 
 

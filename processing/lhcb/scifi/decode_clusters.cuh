@@ -1,18 +1,19 @@
 // SciFi banks (type 64) to hits, sorted by x in each zone.
 //
-// A mat belongs to one bank, whose words and hits rise with the channel, and the mats of a zone follow one another in
-// x. So there is nothing to sort: the hits of each mat are a run of those of its bank, which stands in the result at a
-// place that a prefix sum over the mats in the order of x gives, turned round where x falls with the channel. A bank
-// whose words do not rise, that has words of links that it does not read, or two edges too close to one another is
-// damaged: it flags the event and gives no hits. So does a bank of which two sources have the number.
+// A mat belongs to one bank. The words and hits of a bank ascend by channel, and the mats of a zone are consecutive in
+// x. So no sort is needed: the hits of each mat are a consecutive range of the hits of its bank. A prefix sum over the
+// mats in the order of x gives the place of this range, which is reversed where x falls with the channel. A bank is
+// damaged if its words do not ascend, if it has words of links that it does not read, or if two edges are too close to
+// each other. A damaged bank flags the event and gives no hits; so does a bank number that two sources have.
 //
-// How the words of an event become hits stands in hits_of_words.cuh.
+// hits_of_words.cuh makes hits from the words of an event.
 // In:  the fragments of the SciFi rows, scifi_mats, scifi_read_out, scifi_hits.bound.
 // Out: scifi_hits.{x, z, id, info}, scifi_hits.count [event], scifi_hits.zone_offset [event][32]; events.flags;
-//      scratch.codes: how many hits the words before each word make; the form for the CPU keeps codes of hits there.
+//      scratch.codes: number of hits of all words before each word; the form for the CPU keeps codes of hits there.
 // One block per event; threads stride over the banks and share their words.
-// Bounds: an event with more hits than scifi_hits.bound is flagged and gives none. On a CPU codes lie between
-// scifi_hit_padding places on either side, which are read and not used; behind the hits as many are written.
+// Bounds: an event with more hits than scifi_hits.bound is flagged and gives none. On a CPU the codes have
+// scifi_hit_padding places before and behind them, which are loaded and ignored; the same number of places behind the
+// hits is overwritten.
 #pragma once
 
 #include "framework/generated/launch_types.h"
@@ -21,7 +22,7 @@
 
 namespace hlt {
 
-/// Each bank number that two rows have.
+/// Bank numbers that two rows have.
 __device__ void find_scifi_banks_of_two_sources(const raw_banks& banks, const row_range& rows, scifi_bank_set& seen,
                                                 scifi_bank_set& twice)
 {

@@ -1,11 +1,11 @@
-// SciFi banks to hits on the CPU. The codes of the hits of all mats are written first (hits_of_banks_cpu.h), then the
-// hits, eight in one step.
+// SciFi banks to hits on the CPU. The first pass writes the codes of the hits of all mats (hits_of_banks_cpu.h), the
+// second one the hits, eight in one step.
 //
-// AVX-512 takes 32 words of a bank in one step, which is most banks as a whole; other instruction sets take eight. Of
-// banks of version 5, the usual ones, these 32 become codes without a branch on single words. Only two edges that make
-// several hits need one: the codes behind them are moved. An event with two sources of one number, or with more hits
-// than have a place here, is decoded by eight. An event without hits, or with more than its bound, is left to the
-// common kernel.
+// AVX-512 takes 32 words of a bank in one step, more than most banks have; other instruction sets take eight. For banks
+// of version 5, the usual version, these 32 words become codes without a branch on single words. Only two edges that
+// make several hits need a branch: the codes behind them are moved. An event with two sources of one number, or with
+// too many hits for this form, is decoded in steps of eight. The common kernel processes an event without hits, or with
+// more than its bound.
 #pragma once
 
 #include "lhcb/scifi/decode_clusters.cuh"
@@ -17,7 +17,7 @@ namespace hlt {
 
 constexpr uint32_t scifi_words_at_once = 32;
 constexpr uint32_t most_scifi_codes = 12'288;
-/// Codes of 32 words: two edges of a link are 32 hits at most. What is stored reaches up to 32 places behind the last.
+/// Codes of 32 words: two edges of a link make at most 32 hits. Stores reach up to 32 places behind the last code.
 constexpr uint32_t scifi_code_places = most_scifi_codes + 32u * scifi_words_at_once + 2u * scifi_words_at_once;
 
 /// The codes of the hits of an event, and those of each mat.
@@ -29,12 +29,12 @@ struct scifi_event_codes {
     uint16_t* codes() { return with_padding + scifi_hit_padding; }
     bool has_room() const { return n <= most_scifi_codes; }
 
-    /// Codes of a bank of version 5 that has words. Returns whether it is broken; it has none then.
+    /// Codes of a bank of version 5 with words. Returns true if it is broken; it then has no codes.
     bool write_bank(const scifi_bank bank, uint32_t n_mats, uint16_t* __restrict__ end)
     {
         const uint32_t before = n;
         bool broken = bank[bank.n_words - 1u].mat() >= n_mats;
-        uint32_t second = 0;  // whether the first word is a second edge
+        uint32_t second = 0;  // true if the first word is a second edge
         for (uint32_t mat = 0; mat < n_mats; ++mat) end[mat] = static_cast<uint16_t>(before);
         for (uint32_t i = 0; i < bank.n_words && !broken && has_room(); i += scifi_words_at_once)
             broken = write_words(bank, i, second, n_mats, end);
@@ -90,7 +90,7 @@ struct scifi_event_codes {
         return false;
     }
 
-    /// Store the codes whose bits are set, first ones first; behind them anything.
+    /// Store the codes whose bits are set, in order, with undefined values behind them.
     inline __attribute__((always_inline)) void store(const __m512i& lanes, uint32_t bits)
     {
         const auto low = static_cast<__mmask16>(bits), high = static_cast<__mmask16>(bits >> 16);
@@ -103,7 +103,8 @@ struct scifi_event_codes {
         put(codes() + n + __builtin_popcount(low), _mm512_maskz_compress_epi32(high, last));
     }
 
-    /// The codes of edges that make several hits, each of which has a place among those that were stored.
+    /// Write the codes of edges that make several hits; each pair of edges already has one place among the stored
+    /// codes.
     void write_several(const scifi_bank& bank, uint32_t i, uint32_t kept, uint32_t several, uint32_t n_mats,
                        uint16_t* __restrict__ end)
     {
@@ -125,7 +126,7 @@ struct scifi_event_codes {
     }
 };
 
-/// The codes of all banks of an event. Returns whether they are complete; `errors` gets bits of event_flag.
+/// Write the codes of all banks of an event. Returns true if they are complete; `errors` gets bits of event_flag.
 inline bool write_event_codes(const raw_banks& banks, const event_row& at, const row_range& rows,
                               const scifi_read_out& read_out, bool lossy, scifi_event_codes& event, uint32_t& errors)
 {

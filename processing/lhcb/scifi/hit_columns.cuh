@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Distance (mm) of half-channels from the first one of their mat. `Real`: float, or several of them.
+/// Distance (mm) of half-channels from the first one of their mat. `Real`: float, or a vector of floats.
 template <typename Real>
 __device__ __forceinline__ void find_scifi_u(const scifi_mat& mat, const Real& half_channel, const Real& die,
                                              const Real& sipm, Real& u)
@@ -20,7 +20,7 @@ __device__ uint32_t scifi_code(const scifi_bank_hit& hit)
     return (hit.channel & 0x1ffu) << 1 | hit.fraction | hit.size << 10;
 }
 
-/// Where the hits of an event are written.
+/// Destination of the hits of an event.
 struct scifi_hit_columns {
     float* __restrict__ x;
     float* __restrict__ z;

@@ -1,4 +1,4 @@
-"""scifi_hit_offsets: where the SciFi hits of each event lie."""
+"""scifi_hit_offsets: places of the SciFi hits of each event."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

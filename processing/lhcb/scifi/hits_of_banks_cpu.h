@@ -1,5 +1,5 @@
-// An event on the CPU: bank after bank to codes of hits, 16 bits each, then mat after mat to hits. Both take eight
-// words or codes in one step, as vectors.
+// Decoding of an event on the CPU: banks to codes of hits, 16 bits each, then codes to hits, mat by mat. Both steps
+// take a vector of eight words or codes at once.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -8,13 +8,14 @@
 
 namespace hlt {
 
-/// Where the codes of each mat begin and end, by mat index.
+/// Start and end of the codes of each mat, by mat index.
 struct scifi_runs {
     uint16_t begin[n_scifi_mat_indices];
     uint16_t end[n_scifi_mat_indices];
 };
 
-/// Of words that may be taken together with the next one, bit k, those that are: in a row every second one.
+/// Selects from the words that may be combined with the next one (bit k) those that are combined: in a row, every
+/// second one.
 inline uint32_t first_of_scifi_edges(uint32_t candidates)
 {
     if ((candidates & candidates >> 1) == 0u) return candidates;
@@ -23,17 +24,17 @@ inline uint32_t first_of_scifi_edges(uint32_t candidates)
     return first;
 }
 
-/// Eight words of a bank that follow one another and the hits that they make, one for each bit of `kept`.
+/// Eight consecutive words of a bank, and their hits: one for each bit of `kept`.
 template <scifi_rule rule>
 struct eight_scifi_words {
     uint8x16 codes;       // of hits
     int8x16 mat;          // of the bank
-    uint32_t kept;        // words that are no second edges
-    uint32_t first;       // words that are taken together with the next one
-    uint32_t not_one;     // of those: the ones that make no hit, or several
-    bool broken = false;  // words that do not rise, or edges that are too near
+    uint32_t kept;        // words that are not second edges
+    uint32_t first;       // words that are combined with the next one
+    uint32_t not_one;     // combined words that make no hit, or several
+    bool broken = false;  // words that do not ascend, or edges that are too close
 
-    /// Those from `i` on, fewer at the end of the bank. `second`: whether the first one is a second edge.
+    /// The words from `i` on, fewer at the end of the bank. `second`: true if the first one is a second edge.
     inline __attribute__((always_inline)) eight_scifi_words(const scifi_bank& bank, uint32_t i, bool second)
     {
         const uint32_t n = bank.n_words - i;
@@ -79,10 +80,10 @@ struct eight_scifi_words {
 struct scifi_code_writer {
     uint16_t* __restrict__ codes;
     uint32_t room;
-    uint32_t n = 0;  // codes up to now: beyond `room` they are counted, not written
+    uint32_t n = 0;  // codes so far; codes beyond `room` are counted, not written
 
-    /// Write the codes of a bank that reads `n_mats` mats, and where those of each of them end; of a broken one none.
-    /// Returns whether it is broken.
+    /// Write the codes of a bank with `n_mats` mats, and the end of the codes of each mat. A broken bank has no codes.
+    /// Returns true if it is broken.
     template <scifi_rule rule>
     bool write_bank(const scifi_bank& bank, uint32_t n_mats, uint16_t* __restrict__ end)
     {
@@ -105,7 +106,7 @@ struct scifi_code_writer {
         return true;
     }
 
-    /// The same by a rule that is known at run time only.
+    /// The same, with a rule that is only known at run time.
     bool write_bank(const scifi_bank& bank, scifi_rule rule, uint32_t n_mats, uint16_t* __restrict__ end)
     {
         return rule == scifi_rule::one_hit_per_word ? write_bank<scifi_rule::one_hit_per_word>(bank, n_mats, end)
@@ -114,7 +115,7 @@ struct scifi_code_writer {
     }
 
   private:
-    /// Each word that is kept makes one hit.
+    /// Each kept word makes one hit.
     template <scifi_rule rule>
     void write_eight(const eight_scifi_words<rule>& words, uint32_t n_mats, uint16_t* __restrict__ end)
     {
@@ -147,8 +148,8 @@ struct scifi_code_writer {
     }
 };
 
-/// The codes of the banks of an event, at most `room`; returns how many there would be. `errors` gets bits of
-/// event_flag.
+/// Write the codes of the banks of an event, at most `room`; returns their number without this limit. `errors` gets
+/// bits of event_flag.
 inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, const row_range& rows,
                                   const scifi_read_out& read_out, const scifi_bank_set& twice, bool lossy,
                                   uint16_t* codes, uint32_t room, scifi_runs& runs, uint32_t& errors)
@@ -185,11 +186,11 @@ inline void store_scifi_hits(const scifi_hit_columns& hits, uint32_t at, const u
     copy(hits.info + at, static_cast<uint16_t>(index) | codes >> 10 << 11);
 }
 
-/// The hits of all mats in their order. What is written behind the last hit of a mat, the next ones overwrite.
+/// Write the hits of all mats in order. The hits of the next mat overwrite the values behind the last hit of a mat.
 inline void write_scifi_hits(const scifi_read_out& read_out, const scifi_mat* __restrict__ mats, const uint16_t* codes,
                              const scifi_runs& runs, const scifi_hit_columns& hits, uint16_t* offset)
 {
-    constexpr uint32_t ahead = 32;  // mats stand by index
+    constexpr uint32_t ahead = 32;  // mats are in the order of their index
     uint32_t to = 0;
     for (uint32_t place = 0; place < n_scifi_mats; ++place) {
         prefetch(mats + read_out.mat[min_of(place + ahead, n_scifi_mats - 1u)]);

@@ -1,5 +1,6 @@
-// The threads of a block decode an event together, word by word: how many hits each word makes, by a prefix sum the
-// place of its hits among those of its mat, then the hits themselves. Lanes that stand together work on words that do.
+// The threads of a block decode an event together, word by word. They count the hits of each word; a prefix sum gives
+// the place of its hits among those of its mat; then they write the hits. Neighbouring lanes process neighbouring
+// words.
 #pragma once
 
 #include "framework/device/warp_runs.cuh"
@@ -9,7 +10,7 @@
 
 namespace hlt {
 
-/// The words of a bank. Those of an event are numbered one bank after the other.
+/// The words of a bank. The words of an event are numbered bank by bank.
 struct scifi_bank_words {
     uint32_t offset;      // in the bytes of the batch
     uint32_t first_word;  // its number in the event
@@ -24,12 +25,12 @@ struct scifi_bank_words {
 };
 static_assert(n_scifi_banks <= 256u);
 
-/// What the threads know of the words of an event.
+/// Data on the words of an event, shared by the threads.
 struct scifi_event_words {
     static constexpr uint32_t none = ~0u;
 
     uint32_t first_word[n_scifi_mat_indices];  // of each mat
-    uint32_t end_of_bank[n_scifi_banks];       // number behind its last word
+    uint32_t end_of_bank[n_scifi_banks];       // number of its last word plus one
     scifi_bank_set broken;
 
     __device__ void clear()
@@ -39,20 +40,21 @@ struct scifi_event_words {
     }
 };
 
-/// Whether the word before takes word `i` with it: of edges in a row on one link every second one takes its successor.
+/// True if the word before is combined with word `i`: in a row of edges on one link, every second one is combined with
+/// its successor.
 template <scifi_rule rule>
 __device__ bool is_taken_scifi_word(const scifi_bank& bank, uint32_t i)
 {
     if (rule == scifi_rule::one_hit_per_word || (rule == scifi_rule::version_5 && bank[i].edge() == 0u)) return false;
     uint32_t begin = i;
-    // Words that fall end the row, so that it is never longer than a link.
+    // A word that does not ascend ends the row, so a row is never longer than a link.
     while (begin > 0u && bank[begin - 1u].edge() != 0u && bank[begin - 1u].on_link_of(bank[begin]) &&
            bank[begin - 1u].bits < bank[begin].bits)
         --begin;
     return (i - begin) % 2u != 0u;
 }
 
-/// Hits of word `i`, two edges that belong together counting for the first.
+/// Number of hits of word `i`. The hits of two combined edges count for the first one.
 template <scifi_rule rule>
 __device__ uint32_t count_hits_of_word(const scifi_bank& bank, uint32_t i, bool& broken)
 {
@@ -64,7 +66,7 @@ __device__ uint32_t count_hits_of_word(const scifi_bank& bank, uint32_t i, bool&
     return 0;
 }
 
-/// Hit `k` of the `n` of word `i`.
+/// Hit `k` of the `n` hits of word `i`.
 template <scifi_rule rule>
 __device__ scifi_bank_hit hit_of_words(const scifi_bank& bank, uint32_t i, uint32_t n, uint32_t k)
 {
@@ -97,10 +99,10 @@ __device__ uint32_t for_each_scifi_word(const raw_banks& banks, const event_row&
     return errors;
 }
 
-/// Exclusive prefix sum over `n` values, in place; behind the last one their sum, which is returned.
+/// Exclusive prefix sum over `n` values, in place. The sum is stored behind the last one and returned.
 __device__ uint32_t sum_in_place(uint16_t* values, uint32_t n, uint32_t* scratch)
 {
-    // Each thread takes values that stand together, so that one prefix sum over the threads is enough.
+    // Each thread takes consecutive values, so that one prefix sum over the threads is enough.
     const uint32_t of_thread = (n + blockDim.x - 1u) / blockDim.x;
     const uint32_t first = min_of(threadIdx.x * of_thread, n), last = min_of(first + of_thread, n);
     uint32_t mine = 0, total;
@@ -116,8 +118,9 @@ __device__ uint32_t sum_in_place(uint16_t* values, uint32_t n, uint32_t* scratch
     return total;
 }
 
-/// Decode an event of at most `bound` hits and fewer words: hits, and `offset` of those of each mat by place. `number`
-/// is scratch for a number of each word. Returns how many hits there are; with more than `bound` none are written.
+/// Decode an event of at most `bound` hits and fewer words: write the hits, and the `offset` of the hits of each mat,
+/// by place. `number` is scratch for one number per word. Returns the number of hits; with more than `bound`, none are
+/// written.
 __device__ uint32_t decode_scifi_words(const raw_banks& banks, const event_row& at, const row_range& rows,
                                        const scifi_read_out& read_out, const scifi_mat* mats,
                                        const scifi_bank_set& twice, bool lossy, uint16_t* number, uint32_t bound,

@@ -1,4 +1,4 @@
-"""The collections of secondary vertices: tracks that may make them, pairs of these, vertices, pairs of V0."""
+"""The collections of secondary vertices: candidate tracks, pairs of tracks, vertices, pairs of V0."""
 
 from enum import IntFlag
 
@@ -11,26 +11,26 @@ MAX_V0_PAIRS_PER_EVENT = 256
 
 
 class TrackUse(IntFlag):
-    """What a track may be part of."""
+    """Possible uses of a track."""
 
     FOR_DISPLACED = 1
     """A displaced vertex of two tracks."""
     FOR_V0 = 2
     """A decay of a neutral strange hadron."""
     FOR_V0_FAR = 4
-    """The track of a V0 that is farther from the primary vertex: more displaced than FOR_V0 asks for."""
+    """The track of a V0 that is farther from the primary vertex: more displaced than FOR_V0 requires."""
     FOR_DIMUON = 8
     """A vertex of two muons."""
     IS_POSITIVE = 16
-    """No use: its charge is positive."""
+    """Not a use: the charge of the track is positive."""
 
 
 USE_PV_SHIFT = 8
-"""The index of the primary vertex stands beside the bits of TrackUse, from this bit on."""
+"""The index of the primary vertex is stored above the bits of TrackUse, from this bit on."""
 
 
 class VertexKind(IntFlag):
-    """What a vertex of two tracks is a candidate of; a vertex may be several."""
+    """Kinds of candidates; a vertex of two tracks may be of several kinds."""
 
     VERTEX_DISPLACED = 1
     """Two displaced tracks of any charge: heavy flavour."""
@@ -41,7 +41,7 @@ class VertexKind(IntFlag):
     VERTEX_DIMUON = 8
     """Two muons of any charge."""
     VERTEX_SAME_SIGN = 16
-    """No kind: both tracks have the same charge."""
+    """Not a kind: both tracks have the same charge."""
 
 
 vertex_types = SharedTypes(
@@ -62,7 +62,7 @@ vertex_tracks = Collection(
     placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
     max_per_event=MAX_TRACKS_PER_EVENT,
 )
-"""Long tracks that may be part of a secondary vertex, in their order."""
+"""Long tracks that may be part of a secondary vertex, in the order of long_tracks."""
 vertex_track_count = vertex_tracks.per_event("count", U32)
 vertex_track_number = vertex_tracks.column("track", U16)
 """Number of the long track in its event."""
@@ -78,13 +78,13 @@ vertex_pairs = Collection(
     placement=Placement.fixed(MAX_PAIRS_PER_EVENT),
     max_per_event=MAX_PAIRS_PER_EVENT,
 )
-"""Pairs of these tracks that come close to each other; they ascend by the first, then by the second track. An event
-with more of them is flagged; the first ones are kept."""
+"""Pairs of vertex_tracks that are close to each other, ascending by the first, then by the second track. An event with
+too many is flagged; the first ones are kept."""
 vertex_pair_count = vertex_pairs.per_event("count", U32)
 vertex_pair_tracks = vertex_pairs.column("tracks", U16, width=2)
 """[pair][2]: numbers of the long tracks in their event, the first one is the smaller."""
 vertex_pair_kind = vertex_pairs.column("kind", U8)
-"""Bits of VertexKind that the tracks and their distance allow; VERTEX_KS stands for both V0."""
+"""Bits of VertexKind that the tracks and their distance allow; VERTEX_KS represents both kinds of V0."""
 
 two_track_vertices = Collection(
     "two_track_vertices",
@@ -92,8 +92,8 @@ two_track_vertices = Collection(
     placement=Placement.fixed(MAX_VERTICES_PER_EVENT),
     max_per_event=MAX_VERTICES_PER_EVENT,
 )
-"""Fitted vertices of two long tracks, in the order of vertex_pairs. An event with more of them is flagged; the first
-ones are kept."""
+"""Fitted vertices of two long tracks, in the order of vertex_pairs. An event with too many is flagged; the first ones
+are kept."""
 vertex_count = two_track_vertices.per_event("count", U32, role=Role.OUTPUT)
 vertex_tracks_of = two_track_vertices.column("tracks", U16, width=2)
 """[vertex][2]: numbers of its long tracks in the event, the first one is the smaller."""
@@ -133,11 +133,11 @@ v0_pairs = Collection(
     max_per_event=MAX_V0_PAIRS_PER_EVENT,
 )
 """Composite candidates: two V0 candidates without a common track, ascending by the first, then by the second vertex. An
-event with more of them is flagged; the first ones are kept."""
+event with too many is flagged; the first ones are kept."""
 v0_pair_count = v0_pairs.per_event("count", U32, role=Role.OUTPUT)
 v0_pair_vertices = v0_pairs.column("vertices", U16, width=2)
 """[pair][2]: numbers of its vertices in the event."""
 v0_pair_mass = v0_pairs.column("mass", F32)
-"""MeV, of both V0: each with the mass of a Lambda if it is a candidate of that alone, else of a K0S."""
+"""Mass of both V0, MeV: each has the mass of a Lambda if it is only a Lambda candidate, otherwise that of a K0S."""
 v0_pair_doca = v0_pairs.column("doca", F32)
-"""mm: smallest distance of the two lines of flight."""
+"""Smallest distance of the two lines of flight, mm."""

@@ -1,13 +1,13 @@
-// Pairs of tracks that come close enough to each other to make a vertex (docs/physics/secondary-vertices.md).
+// Pairs of tracks close enough to each other to make a vertex (docs/physics/secondary-vertices.md).
 //
 // One block per event, one thread per track, which tests all later ones; a prefix sum over the tracks gives the
 // pairs their places, so that they ascend by the first, then by the second track. On the CPU, where a block has one
-// thread, the loop over the later tracks runs in vector registers and leaves its answers in an array; a GPU, for which
-// that array would lie in local memory, counts first and asks again for the tracks that have any partner.
+// thread, the loop over the later tracks runs in vector registers and stores its results in an array. On a GPU this
+// array would lie in local memory, so a GPU counts first and repeats the loop for tracks with a partner.
 //
 // The distance of two lines r_i + s d_i is |w| / |c| with c = d_1 x d_2 and w = (r_2 - r_1).c; it is compared without
 // division, so that parallel lines, which have no point of closest approach, are never close.
-// Bounds: vertex_tracks.count tracks; max_vertex_pairs pairs, an event with more of them is flagged.
+// Bounds: vertex_tracks.count tracks; max_vertex_pairs pairs; an event with more is flagged.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -43,7 +43,7 @@ struct pair_cuts {
     float same_pv_below;
 };
 
-/// Bits of vertex_kind that the pair may have; no branches, so that a loop over it uses vector registers.
+/// Bits of vertex_kind that the pair may have; no branches, so that a loop over pairs uses vector registers.
 __device__ __forceinline__ uint32_t pair_kind(const pair_track& a, const pair_track& b, const pair_cuts& cuts)
 {
     const uint32_t both = a.use & b.use, either = a.use | b.use, differ = a.use ^ b.use;
@@ -53,7 +53,7 @@ __device__ __forceinline__ uint32_t pair_kind(const pair_track& a, const pair_tr
     const float w = (b.x0 - a.x0) * dty - (b.y0 - a.y0) * dtx;
     const float w2 = w * w;
 
-    // Masks instead of conditions: what the tracks may be used for has the same bits as what the vertex may be.
+    // Masks instead of conditions: the uses of the tracks and the kinds of the vertex have the same bits.
     const uint32_t displaced = w2 < cuts.displaced_doca2 * c2 ? both & for_displaced : 0u;
     const uint32_t v0 = w2 < cuts.v0_doca2 * c2 ? both & for_v0 : 0u;
     const uint32_t dimuon = w2 < cuts.dimuon_doca2 * c2 ? both & for_dimuon : 0u;
@@ -66,7 +66,7 @@ __device__ __forceinline__ uint32_t pair_kind(const pair_track& a, const pair_tr
 static_assert(uint32_t{for_displaced} == uint32_t{vertex_displaced} && uint32_t{for_v0} == uint32_t{vertex_ks} &&
               uint32_t{for_dimuon} == uint32_t{vertex_dimuon} && for_v0_far > for_v0 && is_positive > for_v0);
 
-/// The partners of track `a` behind it.
+/// The partners of track `a` among the later tracks.
 #if HLT_ON_GPU
 class pair_row {
   public:

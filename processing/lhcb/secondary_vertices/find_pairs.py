@@ -1,4 +1,4 @@
-"""secondary_vertices_find_pairs: pairs of tracks that come close to each other."""
+"""secondary_vertices_find_pairs: pairs of tracks that are close to each other."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
@@ -33,4 +33,5 @@ find_pairs = Algorithm.beside(
         "same_pv_below_ip_chi2": 16.0,
     },
 )
-"""mm. Displaced tracks whose IP chi2 are both below `same_pv_below_ip_chi2` must belong to the same primary vertex."""
+"""mm. Two displaced tracks whose IP chi2 are both below `same_pv_below_ip_chi2` must belong to the same primary
+vertex."""

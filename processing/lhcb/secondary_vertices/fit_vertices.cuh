@@ -1,9 +1,8 @@
 // Vertices of two tracks: fit, primary vertex, flight, momentum, masses (docs/physics/secondary-vertices.md).
 //
-// One block per event, one thread per pair. What the fit leaves of the pairs is packed in their order by a prefix sum;
-// only then everything else is computed. Every cut is written so that a value that is no number fails it.
-// Bounds: pairs as vertex_pairs.count, vertices as pvs.count; max_two_track_vertices, an event with more of them is
-// flagged.
+// One block per event, one thread per pair. A prefix sum packs the fitted pairs in their order; all other columns are
+// computed after that. Every cut is written so that a NaN fails it.
+// Bounds: pairs as vertex_pairs.count, vertices as pvs.count; max_two_track_vertices; an event with more is flagged.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -30,7 +29,7 @@ __device__ vertex_track vertex_track_of(const vertex_parameters& p, uint32_t tra
 /// Pseudorapidity of a flight along the z axis.
 constexpr float max_eta = 20.f;
 
-/// Transverse momentum divided by that along z.
+/// Transverse momentum divided by the momentum along z.
 __device__ float slope_of(float tx, float ty) { return sqrtf(tx * tx + ty * ty); }
 
 /// MeV along z of a track: 1 / (|q/p| sqrt(1 + tx^2 + ty^2)).

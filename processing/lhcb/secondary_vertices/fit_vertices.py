@@ -1,4 +1,4 @@
-"""secondary_vertices_fit_vertices: vertices of two tracks, and all that lines ask of them."""
+"""secondary_vertices_fit_vertices: vertices of two tracks, and all their fields for lines."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

@@ -1,8 +1,8 @@
 // Composite candidates of two V0, for lines on a hadron that decays into both (docs/physics/secondary-vertices.md).
 //
-// One block per event, one thread per vertex, which tests all later ones, first to count, then to write; a prefix
-// sum over the vertices gives the pairs their places. There are few V0 in an event. Bounds: vertices as
-// two_track_vertices.count; max_v0_pairs, an event with more of them is flagged.
+// One block per event, one thread per vertex, which tests all later ones, first to count, then to write; a prefix sum
+// over the vertices gives the pairs their places. An event has few V0.
+// Bounds: vertices as two_track_vertices.count; max_v0_pairs; an event with more is flagged.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -43,7 +43,7 @@ __device__ bool have_common_track(const uint16_t* a, const uint16_t* b)
     return a[0] == b[0] || a[0] == b[1] || a[1] == b[0] || a[1] == b[1];
 }
 
-/// Whether vertices a and b make a candidate; then also the smallest distance of their lines of flight.
+/// True if vertices a and b make a candidate; then also computes the smallest distance of their lines of flight.
 __device__ bool v0s_pair(const v0_parameters& p, const v0_line& line_a, uint32_t a, uint32_t b, float& doca)
 {
     const uint16_t* const tracks = p.two_track_vertices.tracks;

@@ -1,8 +1,8 @@
-// The long tracks that may be part of a secondary vertex, packed in their order, with what they may be used for
+// The long tracks that may be part of a secondary vertex, packed in their order, with their possible uses
 // (docs/physics/secondary-vertices.md).
 //
-// One block per event; threads take tracks, a prefix sum gives them their places. Every cut is written so that a value
-// that is no number fails it.
+// One block per event; threads stride over tracks, a prefix sum gives the places. Every cut is written so that a NaN
+// fails it.
 // Bounds: tracks of an event as long_tracks.count.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hlt {
 
-constexpr float vertex_max_momentum = 1e7f;  // MeV; a track with more has no measured momentum
+constexpr float vertex_max_momentum = 1e7f;  // MeV; the momentum of a track with more is not measured
 
 }  // namespace hlt
 

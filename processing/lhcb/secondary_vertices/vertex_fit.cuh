@@ -1,8 +1,7 @@
 // The vertex of two straight tracks with errors, in closed form (docs/physics/secondary-vertices.md).
 //
-// All sums over the two tracks are written in the differences of their positions and slopes, so that nothing large is
-// subtracted from something nearly equal, which would cost single precision its digits for tracks that are nearly
-// parallel.
+// All sums over the two tracks use the differences of their positions and slopes. Subtractions of large, nearly equal
+// numbers would lose the digits of single precision for nearly parallel tracks.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -10,7 +9,7 @@
 
 namespace hlt {
 
-/// A long track at the beam line: mm, slopes, 1/MeV; covariances of (x, y, tx, ty) = (0, 1, 2, 3), x and y being
+/// A long track at the beam line: mm, slopes, 1/MeV; covariances of (x, y, tx, ty) = (0, 1, 2, 3); x and y are
 /// independent.
 struct vertex_track {
     float x, y, z, tx, ty, qop;
@@ -29,7 +28,7 @@ struct vertex_of_two {
 };
 
 /// z at which the lines are closest to each other (mean of the two points), and their distance there. Parallel lines
-/// give values that are no numbers. A line has x, y, z of a point in mm and the slopes tx, ty.
+/// give NaN or infinite values. A line has x, y, z of a point in mm and the slopes tx, ty.
 template <typename Line>
 __device__ void closest_approach(const Line& a, const Line& b, float& z, float& distance)
 {
@@ -44,8 +43,8 @@ __device__ void closest_approach(const Line& a, const Line& b, float& z, float& 
     distance = (w < 0.f ? -w : w) / sqrtf(c2);
 }
 
-/// One Newton step from the point of closest approach of the tangents, on the tracks as they are bent there; it is
-/// exact but for the change of the errors over the step.
+/// One Newton step from the point of closest approach of the tangents, on the tracks with their bend there. It is exact
+/// except for the change of the errors over the step.
 __device__ vertex_of_two fit_two_tracks(const velo_field& field, const vertex_track& a, const vertex_track& b)
 {
     vertex_of_two vertex;
@@ -98,7 +97,7 @@ __device__ symmetric3 inverse_of(const symmetric3& m)
 
 /// chi2 of the flight (dx, dy, dz) from a primary vertex of covariance `of_pv` to the vertex: d^T C^-1 d with the sum
 /// of both covariances, whose inverse follows from that of B = of_pv + diag(var_x, var_y, 0) by one step (Sherman and
-/// Morrison). d = dz g + e: what var_z g g^T makes large is cancelled by hand.
+/// Morrison). d = dz g + e: the large terms from var_z g g^T cancel analytically.
 __device__ float flight_chi2(const vertex_of_two& vertex, symmetric3 of_pv, float dx, float dy, float dz)
 {
     of_pv.c00 += vertex.var_x;

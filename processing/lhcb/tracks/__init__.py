@@ -1,6 +1,6 @@
 """Tracks through several detectors.
 
-long      what both searches share: the columns of long tracks, the parameters of the field
+long      shared by both searches: the columns of long tracks, the parameters of the field
 forward   VELO and UT tracks extended into the SciFi
 matching  SciFi seeds matched with VELO tracks
 kalman    Kalman filters of long tracks, their impact parameters and ghost probability

@@ -1,7 +1,7 @@
-// A UT raw bank as the decoders see it (docs/formats/ut-banks.md): which board, how many hits, where they are.
+// View of a UT raw bank for the decoders (docs/formats/ut-banks.md): its board, the number of its hits, their places.
 //
-// Version 3 lists clusters behind a header, version 4 single strips in lines of two hits per lane. Whatever the bytes
-// say, a bank has no hits that would reach beyond its fragment.
+// Version 3 lists clusters behind a header, version 4 single strips in lines of two hits per lane. A bank whose hits
+// would reach beyond its fragment has no hits.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -24,7 +24,7 @@ __device__ uint32_t ut_slot_v4(uint32_t lane, uint32_t k)
     return ut_line_words_v4 * (k / 2u) + 2u * (n_ut_lanes - 1u - lane) + k % 2u;
 }
 
-/// A bank, or none: then it has no hits.
+/// A bank; an absent one has no hits.
 struct ut_bank {
     const uint8_t* payload;
     uint32_t version;
@@ -33,7 +33,8 @@ struct ut_bank {
     bool broken;
 };
 
-/// Hits that a version 4 bank announces. A bank with a bad lane has none; one that is too short for them is broken.
+/// Hits that a version 4 bank announces. A bank with a bad lane has none; a bank that is too short for its hits is
+/// broken.
 __device__ uint32_t count_ut_hits_v4(const fragment_view& fragment, bool& broken)
 {
     if (fragment.size % 2u != 0u || fragment.size < ut_header_v4) {
@@ -41,7 +42,7 @@ __device__ uint32_t count_ut_hits_v4(const fragment_view& fragment, bool& broken
         return 0;
     }
     const uint32_t n_words = (fragment.size - ut_header_v4) / 2u;
-    // Without a complete first line the counts mean nothing: the board had nothing to send.
+    // Without a complete first line the counts have no meaning: the board had no data to send.
     if (n_words < 2u * n_ut_lanes) return 0;
     uint32_t n_hits = 0;
     bool truncated = false;
@@ -59,7 +60,7 @@ __device__ ut_bank ut_bank_of(const fragment_view& fragment, const mfp_row& row)
 {
     ut_bank bank{fragment.data, row.version, n_ut_boards, 0, false};
     if (fragment.type == no_bank) return bank;
-    // Version 4 has half the board's number, from 1, and its lowest bit apart.
+    // Version 4 stores half the number of the board, counted from 1, and its lowest bit separately.
     const uint32_t number = row.source_id & 0x7ffu;
     const uint32_t board = row.version == ut_version_strips ? ((number & 0xffu) - 1u) * 2u + (number >> 10) : number;
     bank.broken = fragment.type != ut_bank_type || board >= n_ut_boards;
@@ -77,7 +78,7 @@ __device__ ut_bank ut_bank_of(const fragment_view& fragment, const mfp_row& row)
     return bank;
 }
 
-/// MFPs of the UT in the MEP of an event: both halves stand together, because rows are sorted by source id.
+/// MFPs of the UT in the MEP of an event: both halves are neighbours, because rows are sorted by source id.
 __device__ row_range ut_rows_of(const raw_banks& banks, uint32_t mep)
 {
     const row_range side_a = rows_of(banks, mep, ut_a);

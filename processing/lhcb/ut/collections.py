@@ -57,10 +57,10 @@ UT_STRIPS = Record(
     np.dtype([(name, "<f4") for name in ("x", "y", "z", "dx", "dy", "dz", "height", "weight")]),
     {
         "x": "mm, of the first strip at y = 0",
-        "y": "mm, of one end of the first strip",
+        "y": "mm, of the first end of the first strip",
         "z": "mm, of the first strip",
         "dx": "mm, from strip to strip",
-        "height": "mm, from that end to the other one",
+        "height": "mm, from the first end to the other one",
         "weight": "12 / pitch^2, 1/mm^2",
     },
 )
@@ -89,18 +89,18 @@ UT_GEOMETRY = Record(
     {
         "group_x": "mm at y = 0, on all strips",
         "layer_z": "mm, the middle",
-        "layer_depth": "mm, how far sectors are from it at most",
+        "layer_depth": "mm, largest distance of sectors from the middle",
         "dx_dy": "of the strips",
         "channel": "LHCbID of the first strip",
         "numbering": "number of the first strip, ut_backwards, ut_descending",
         "first_group": "of each layer",
-        "first_sector": "of each group, and behind the last one the end",
+        "first_sector": "of each group, then the end of the last one",
         "sector_of_lane": "or no_ut_sector",
-        "group_of_x": "the first one that reaches beyond the lower edge of each bin",
-        "sectors_of_y": "those that reach into each bin, counted in their group",
+        "group_of_x": "first group beyond the lower edge of each bin",
+        "sectors_of_y": "sectors that overlap each bin, counted in their group",
     },
 )
-"""The UT as kernels see it, sectors in the order of hits: UtSectorGroups.to_bytes()."""
+"""The UT for kernels, sectors in the order of hits: UtSectorGroups.to_bytes()."""
 UT_TABLES = Record(
     "ut_tables",
     np.dtype(
@@ -155,17 +155,17 @@ ut_types = SharedTypes(
         "no_ut_track": NO_TRACK,
     },
 )
-"""Hits of an event are numbered with 16 bits from its first one; no_ut_hit and no_ut_track are no hit's or track's
-number. Behind the hits of an event ut_hit_padding places are left free. ut_backwards: the strips of a sector are
-counted from the other end; ut_descending: hits in their order go against the strips. Lengths in mm."""
+"""Hits of an event are numbered with 16 bits from its first one; no_ut_hit and no_ut_track mark a missing hit or track.
+ut_hit_padding free places follow the hits of each event. ut_backwards: the strips of a sector are counted from the
+other end; ut_descending: the order of hits is opposite to that of the strips. Lengths in mm."""
 
 ut_geometry = constant_column("ut_geometry", UT_GEOMETRY)
 ut_tables = constant_column("ut_tables", UT_TABLES)
 
 
 def max_hits(limits: BatchLimits) -> int:
-    """Events of minimum bias have a UT hit in 24 bytes of input if nothing but the tracking detectors is read, the one
-    with most in 17; what does not fit is flagged and kept."""
+    """With only the tracking detectors in the input, minimum-bias events have a UT hit in 24 bytes on average, and in
+    17 bytes at most. An event that does not fit is flagged and kept."""
     return limits.input_bytes // 16
 
 
@@ -179,11 +179,11 @@ ut_hits = Collection(
     max_per_event=MAX_HITS_PER_EVENT + HIT_PADDING,
 )
 ut_bound = ut_hits.per_event("bound", U32)
-"""Number of hits of each event, before anything is decoded; 0 for an event that is cut or does not fit."""
+"""Number of hits of each event, before the decoding; 0 for an event that is cut or does not fit."""
 ut_count = ut_hits.per_event("count", U32, role=Role.OUTPUT)
 ut_group_offset = ut_hits.per_event("group_offset", U16, width=GROUP_STRIDE)
-"""[event][128]: hits of sector group g (numbered through all layers) of an event are [g] .. [g + 1], relative to its
-first hit; entries behind the last group are the count."""
+"""[event][128]: hits of sector group g (numbered over all layers) of an event are [g] .. [g + 1], relative to its first
+hit; entries behind the last group are the count."""
 ut_sector_offset = ut_hits.per_event("sector_offset", U16, width=SECTOR_STRIDE)
 """[event][1056]: the same for sectors, in the order of ut_geometry."""
 ut_x = ut_hits.column("x", F32)
@@ -203,15 +203,15 @@ ut_tracks = Collection(
     placement=Placement.fixed(MAX_TRACKS_PER_EVENT),
     max_per_event=MAX_TRACKS_PER_EVENT,
 )
-"""VELO tracks with at least three hits in the UT. An event with more of them is flagged; the first ones are kept."""
+"""VELO tracks with at least three hits in the UT. An event with too many is flagged; the first ones are kept."""
 ut_track_count = ut_tracks.per_event("count", U32, role=Role.OUTPUT)
 ut_track_velo = ut_tracks.column("velo_track", U16)
-"""Number of the VELO track in its event; ascending, so each VELO track has one VELO-UT track at most."""
+"""Number of the VELO track in its event; ascending: each VELO track has at most one VELO-UT track."""
 ut_track_qop = ut_tracks.column("qop", F32)
 """Charge over momentum, 1/MeV."""
 ut_track_x = ut_tracks.column("x", F32)
 ut_track_z = ut_tracks.column("z", F32)
-"""mm: the fitted x at the last hit."""
+"""Fitted x at the last hit, mm."""
 ut_track_tx = ut_tracks.column("tx", F32)
 """Fitted slope there. y and ty are those of the VELO track."""
 ut_track_hit_count = ut_tracks.column("hit_count", U8)
@@ -224,11 +224,11 @@ ut_candidates = Collection(
     placement=velo_tracks.placement,
     max_per_event=velo_tracks.max_per_event,
 )
-"""The best continuation of each VELO track, at the place of the track."""
+"""The best continuation of each VELO track, at the index of the track."""
 candidate_hit_count = ut_candidates.column("hit_count", U8)
-"""0 for a track without continuation; the other columns are then not written."""
+"""0 for a track without a continuation; its other columns are not written."""
 candidate_hits = ut_candidates.column("hits", U16, width=N_LAYERS)
 candidate_quality = ut_candidates.column("quality", F32)
-"""chi2 of the search for each hit but one, more for three hits: the smaller the better."""
+"""chi2 of the search divided by the number of hits minus one, larger for three hits; small values are good."""
 candidate_fit = {name: ut_candidates.column(name, F32) for name in ("qop", "x", "z", "tx")}
 """As in ut_tracks."""

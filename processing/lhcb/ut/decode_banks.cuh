@@ -1,10 +1,11 @@
 // UT raw banks to hits, sorted by sector group (docs/physics/ut.md).
 //
-// Hits are sorted as words, sector << 11 | distance of the strip from the first one in quarters, sectors numbered by
-// group and from below: counted by sector, laid out, ranked inside their sector. Words that are equal are the same hit,
-// so the order of threads does not show. Of two banks of one board the one with the smaller source id is read. A strip
-// or lane that does not exist, and a second bank of a board, flag the event. More hits in a sector than it has strips
-// are no physics: the event is flagged as overflow and has no hits, which bounds the cost of ranking.
+// Hits are sorted as words: sector << 11 | distance of the strip from the first one in quarters, with sectors numbered
+// by group and from below. The hits are counted by sector, laid out, then ranked inside their sector. Equal words are
+// the same hit, so the result does not depend on the order of threads. Of two banks of one board, only the one with the
+// smaller source id is read. A strip or lane that does not exist, and a second bank of a board, flag the event. An
+// event with more hits in a sector than the sector has strips is flagged as overflow and has no hits: this is not a
+// physics event, and the limit bounds the cost of ranking.
 // In:  the fragments of the UT rows, ut_geometry, ut_hits.bound. Out: ut_hits.{x, z, y_begin, y_end, weight, id},
 // ut_hits.{count, group_offset, sector_offset} [event]; events.flags.
 // One block per event; a thread decodes one bank at a time, places come from a prefix sum over the banks.
@@ -84,7 +85,7 @@ __device__ void sort_ut_words(event_column<uint32_t> laid_out, event_column<uint
     }
 }
 
-/// Where sort_ut_words has left them.
+/// The buffer with the result of sort_ut_words.
 __device__ const event_column<uint32_t>& sorted_ut_words(const event_column<uint32_t>&,
                                                          const event_column<uint32_t>& sorted)
 {
@@ -93,7 +94,7 @@ __device__ const event_column<uint32_t>& sorted_ut_words(const event_column<uint
 
 #else
 
-/// Order the words of each sector, in place. Sectors are in order already, so that words move inside theirs only, and
+/// Order the words of each sector, in place. Sectors are already in order, so words move only inside their sector, and
 /// banks have the strips of a lane in order.
 inline void sort_ut_words(event_column<uint32_t> words, event_column<uint32_t>, const uint16_t*, uint32_t n_words)
 {
@@ -105,7 +106,7 @@ inline void sort_ut_words(event_column<uint32_t> words, event_column<uint32_t>, 
     }
 }
 
-/// Where sort_ut_words has left them.
+/// The buffer with the result of sort_ut_words.
 inline const event_column<uint32_t>& sorted_ut_words(const event_column<uint32_t>& laid_out,
                                                      const event_column<uint32_t>&)
 {
@@ -114,7 +115,7 @@ inline const event_column<uint32_t>& sorted_ut_words(const event_column<uint32_t
 
 #endif
 
-/// Decode a bank into `words` and count its hits by sector. Returns whether a lane or a strip does not exist.
+/// Decode a bank into `words` and count its hits by sector. Returns true if a lane or a strip does not exist.
 __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry, event_column<uint32_t> words,
                                uint32_t* counts)
 {
@@ -143,8 +144,9 @@ __device__ bool decode_ut_bank(const ut_bank& bank, const ut_geometry& geometry,
     return broken;
 }
 
-/// From the counts of sectors to where their hits begin, in place. Returns the number of hits; `crowded` if a sector
-/// has more than it can have. All threads of the block must call it, with a barrier before and behind.
+/// Convert the counts of sectors to the places of their first hits, in place. Returns the number of hits; sets
+/// `crowded` if a sector has more hits than strips. All threads of the block must call it, with a barrier before and
+/// after.
 __device__ uint32_t sum_ut_sectors(uint32_t* counts, uint32_t* scratch, bool& crowded)
 {
     const uint32_t share = (n_ut_sectors + blockDim.x - 1u) / blockDim.x;
@@ -196,7 +198,7 @@ HLT_KERNEL(ut_decode_banks)
             const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
             bank = hlt::ut_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
         }
-        // Rows behind these do not change what stands there.
+        // Later rows do not change these values.
         if (bank.n_hits > 0u) atomicMin(&row_of_board[bank.board], i);
         __syncthreads();
         bool broken = bank.n_hits > 0u && row_of_board[bank.board] != i;

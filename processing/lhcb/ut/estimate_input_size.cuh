@@ -1,11 +1,10 @@
-// Number of hits that the UT banks of each event announce, before anything is decoded.
+// Number of hits that the UT banks of each event announce, before the decoding.
 //
-// Banks that cannot be what they say flag the event and have no hits (bank.cuh); of an event that the global event cut
-// took nothing is read.
+// Malformed banks flag the event and have no hits (bank.cuh). Events that the global event cut rejected are not read.
 // In:  the fragments of the UT rows. Out: ut_hits.bound [event]; events.flags.
 // One block per event, threads stride over its banks.
 // Bounds: a fragment has less than 2^15 hits and a MEP at most 2^12 UT rows, so the sum fits in 32 bits;
-// ut_hit_offsets refuses what does not fit in the buffers.
+// ut_hit_offsets flags events that do not fit in the buffers.
 #pragma once
 
 #include "framework/generated/launch_types.h"

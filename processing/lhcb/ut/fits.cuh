@@ -6,10 +6,10 @@
 
 namespace hlt {
 
-constexpr float z_ut_kink = 1780.f;         // where the fringe field bends all tracks at once, on average
+constexpr float z_ut_kink = 1780.f;         // mean z of the bend of all tracks in the fringe field
 constexpr float field_to_qop = 3.3356e-3f;  // 1/MeV for each T m
 
-/// The hits of a continuation, or of several; a weight of 0 is no hit. `Real`: float, or several of them.
+/// The hits of one continuation, or of several; a missing hit has weight 0. `Real`: float, or a vector of floats.
 template <typename Real>
 struct ut_points_of {
     Real u[n_ut_layers];       // mm
@@ -22,7 +22,7 @@ using ut_points = ut_points_of<float>;
 /// The line u_kink + slope (z - z_ut_kink).
 template <typename Real>
 struct ut_line_of {
-    Real chi2;  // divided by the number of hits less one
+    Real chi2;  // divided by the number of hits minus one
     Real u_kink;
     Real slope;
 };
@@ -57,8 +57,8 @@ __device__ __forceinline__ ut_line_of<Real> fit_ut_kink(const ut_points_of<Real>
     return line;
 }
 
-/// Bending power (T m) from the end of the VELO to the middle of the UT; the track comes from where it is closest to
-/// the z axis.
+/// Bending power (T m) from the end of the VELO to the middle of the UT, for a track whose origin is its closest
+/// approach to the z axis.
 __device__ float ut_bending_power(const ut_tables& tables, const ut_seed& seed)
 {
     const float steepness = max_of(seed.tx * seed.tx + seed.ty * seed.ty, 1e-8f);
@@ -83,7 +83,7 @@ __device__ float ut_to_qop(const ut_tables& tables, const ut_seed& seed)
     return fabsf(bending) > 1e-8f ? tables.polarity * field_to_qop / bending : 0.f;
 }
 
-/// What is known of a VELO-UT track.
+/// The fitted parameters of a VELO-UT track.
 template <typename Real>
 struct ut_momentum_of {
     Real chi2;
@@ -93,9 +93,9 @@ struct ut_momentum_of {
 };
 using ut_momentum = ut_momentum_of<float>;
 
-/// q/p from the slopes before and behind the kink. Unknown are u and its slope at the middle of the UT, and how far the
-/// track is off in y; the VELO track passes the kink, and its y, with the error that scattering gives a particle of
-/// the momentum that `line` says. `tx`, `ty`: of the VELO track. `to_qop`: as ut_to_qop says.
+/// q/p from the slopes before and behind the kink. The fit has three parameters: u and its slope at the middle of the
+/// UT, and the offset in y. The VELO track constrains the kink and y, with the error from multiple scattering at the
+/// momentum of `line`. `tx`, `ty`: slopes of the VELO track. `to_qop`: see ut_to_qop.
 template <typename Real>
 __device__ __forceinline__ ut_momentum_of<Real> fit_ut_momentum(const ut_geometry& geometry, const Real& to_qop,
                                                                 const Real& tx, const Real& ty,

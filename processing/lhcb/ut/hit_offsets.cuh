@@ -1,7 +1,7 @@
-// Where the UT hits of each event lie: prefix sum of the bounds, with some places left free behind each event.
+// Places of the UT hits of each event: prefix sum of the bounds, with some free places behind each event.
 //
-// An event with more hits than a 16-bit index reaches, or that no longer fits in the buffers, gets bound 0 and is
-// flagged: it is kept, without hits.
+// An event gets bound 0 if it has more hits than a 16-bit index reaches, or if it no longer fits in the buffers. It is
+// flagged and kept, without hits.
 // In:  ut_hits.bound [event]. Out: ut_hits.offset [event + 1]; ut_hits.bound, events.flags.
 // One block; threads stride over the events.
 // Bounds: offsets never exceed max_ut_hits, the size of every buffer of hits.

@@ -1,4 +1,4 @@
-"""ut_hit_offsets: where the UT hits of each event lie."""
+"""ut_hit_offsets: places of the UT hits of each event."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

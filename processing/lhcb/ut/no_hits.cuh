@@ -1,4 +1,4 @@
-// No event has UT hits: what a sequence without the UT gives to algorithms that also run with it.
+// Empty UT hits for all events: the input of algorithms that also run in sequences without the UT.
 //
 // Out: ut_hits.offset, ut_hits.count; the other columns of ut_hits are empty. One block; threads stride over the
 // events.

@@ -1,4 +1,4 @@
-"""ut_no_hits: no event has UT hits, for a sequence without the UT."""
+"""ut_no_hits: empty UT hits for all events, for a sequence without the UT."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.ut.collections import (

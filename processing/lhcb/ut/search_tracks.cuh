@@ -1,14 +1,14 @@
-// For each VELO track the UT hits that continue it best (docs/physics/ut.md).
+// The UT hits that continue each VELO track best (docs/physics/ut.md).
 //
-// Of all hits in the windows of the four layers, pairs of layers 0 and 2, and of 3 and 1, make lines; hits of the other
-// two layers that are close enough to a line join it. Continuations of at least three hits are fitted, the best one is
-// kept, and its momentum is fitted.
+// Each track has a window in each of the four layers. Pairs of hits of layers 0 and 2, and of 3 and 1, define lines;
+// close hits of the other two layers are added to a line. Continuations of at least three hits are fitted, the best one
+// is kept, and its momentum is fitted.
 // In:  velo_end.{x, y, tx, ty}, velo_tracks.{backward, count}, ut_hits, ut_geometry, ut_tables.
 // Out: ut_candidates.{hit_count, hits, quality, qop, x, z, tx}, at the place of the VELO track.
 // One block per event, threads stride over its VELO tracks.
-// Bounds: a window has at most max_ut_window_hits hits, so a track at most twice the square of that pairs. The tracks
-// of an event share max_pairs pairs equally; a track that would try more flags its event and keeps the best of those
-// tried.
+// Bounds: a window has at most max_ut_window_hits hits, so a track has at most 2 max_ut_window_hits^2 pairs. The tracks
+// of an event share max_pairs pairs equally; a track with more pairs flags its event and keeps the best continuation up
+// to its share.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -18,7 +18,7 @@
 
 namespace hlt {
 
-/// The best continuation so far: which hit of the window of each layer, or no_ut_pick.
+/// The best continuation so far: the index of its hit in the window of each layer, or no_ut_pick.
 struct ut_continuation {
     float quality;
     ut_line line;
@@ -36,11 +36,11 @@ struct ut_search_limits {
     float max_chi2;
 };
 
-/// The lowest bits of a distance do not count: of hits that are as near the first one is nearest.
+/// The lowest bits of a distance do not count: of equally near hits, the first one is taken.
 constexpr uint32_t ut_pick_bits = 31;
 static_assert(max_ut_window_hits <= ut_pick_bits);
 
-/// The hit of a window that is nearest to the line through (z, u) of this slope, if it is near enough.
+/// The hit of a window nearest to the line through (z, u) with this slope, if it is near enough.
 __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, float u, float z, float slope,
                                                       float max_distance)
 {
@@ -52,7 +52,7 @@ __device__ __forceinline__ uint32_t nearest_in_window(const ut_window& window, f
     return (nearest & ut_pick_bits) - 1u;
 }
 
-/// Whether lines through (z, u) and the hits from `first` on, ut_stride of them, can be those of a particle: bit k.
+/// Bit k: the line through (z, u) and hit `first` + k, of ut_stride hits, can be the line of a particle.
 __device__ __forceinline__ uint32_t ut_partners(const ut_window& window, uint32_t first, float u, float z,
                                                 const ut_search_limits& limits)
 {
@@ -82,7 +82,7 @@ __device__ ut_points points_of(const ut_window* windows, const uint32_t* picks, 
     return points;
 }
 
-/// The lines that may be tried through eight hits of one window, from `first` on, and eight of another: bit 8 i + j.
+/// The allowed lines through eight hits of one window, from `first` on, and eight of another: bit 8 i + j.
 __device__ __forceinline__ uint64_t ut_pairs(const ut_window& window, uint32_t first, const ut_window& other,
                                              uint32_t first_other, const ut_search_limits& limits)
 {
@@ -121,7 +121,7 @@ __device__ __forceinline__ void try_ut_pair(const ut_window* windows, const ut_h
         best.picks[layer] = better ? picks[layer] : best.picks[layer];
 }
 
-/// Try the lines through hits of layers a and b, `left` of them at most; c lies between them, d beyond b. False if
+/// Try the lines through hits of layers a and b, at most `left`; c lies between them, d beyond b. Returns false if
 /// there are more.
 template <uint32_t a, uint32_t b, uint32_t c, uint32_t d>
 __device__ bool try_ut_pairs(const ut_window* windows, const ut_hits_of_event& hits, const ut_search_limits& limits,
@@ -150,7 +150,7 @@ __device__ __forceinline__ Real z_of_last(const ut_points_of<Real>& points)
     return z_last;
 }
 
-constexpr float ut_window_per_p = 4.0212e-5f;  // 1/(mm MeV): what the field bends before the middle of the UT
+constexpr float ut_window_per_p = 4.0212e-5f;  // 1/(mm MeV): the bend of the field before the middle of the UT
 constexpr float ut_y_per_deflection = 0.08f;
 constexpr float max_ut_radius = 1200.f;  // mm
 constexpr float min_ut_theta2 = 1e-12f;
@@ -175,7 +175,7 @@ __device__ ut_hits_of_event ut_hits_of(const Parameters& p, uint32_t event)
             {p.ut_hits.y_end, first}, {p.ut_hits.weight, first}, p.ut_hits.sector_offset + event * ut_sector_stride};
 }
 
-/// Whether a VELO track comes to the UT beside the beam pipe. `p`: the parameters of the kernel.
+/// True if a VELO track reaches the UT outside the beam pipe. `p`: the parameters of the kernel.
 template <typename Parameters>
 __device__ __forceinline__ bool points_to_ut(const Parameters& p, const ut_seed& seed)
 {
@@ -187,7 +187,7 @@ __device__ __forceinline__ bool points_to_ut(const Parameters& p, const ut_seed&
            (fabsf(seed.tx) <= p.max_tx) & (fabsf(seed.ty) <= p.max_ty);
 }
 
-/// How far (mm) the hits of a track may be from its straight line in the middle of the UT.
+/// Largest distance (mm) of the hits of a track from its straight line in the middle of the UT.
 template <typename Parameters>
 __device__ __forceinline__ float ut_tolerance(const Parameters& p, const ut_seed& seed)
 {
@@ -216,7 +216,7 @@ __device__ void write_ut_candidate(const Parameters& p, uint32_t track, const ut
     p.ut_candidates.tx[track] = seed.tx + fit.slope;
 }
 
-/// Search for the continuation of a VELO track, trying `max_pairs` pairs at most. `p`: the parameters of the kernel.
+/// Search for the continuation of a VELO track, with at most `max_pairs` pairs. `p`: the parameters of the kernel.
 template <typename Parameters>
 __device__ void search_ut_track(const Parameters& p, const ut_hits_of_event& hits, const ut_search_limits& limits,
                                 uint32_t event, uint32_t track, uint32_t max_pairs)
@@ -235,7 +235,7 @@ __device__ void search_ut_track(const Parameters& p, const ut_hits_of_event& hit
     ut_continuation best = no_ut_continuation;
     uint32_t left = max_pairs;
     bool all = try_ut_pairs<0, 2, 1, 3>(windows, hits, limits, left, best);
-    // Without one of the layers 0 and 2, if that can still be better.
+    // Continuations without layer 0 or 2, if they can still be better.
     if (best.quality > p.three_hits_penalty) all = try_ut_pairs<3, 1, 2, 0>(windows, hits, limits, left, best) && all;
     if (!all) atomicOr(&p.events.flags[event], static_cast<uint32_t>(overflow));
     if (!(best.quality < no_ut_continuation.quality)) return;

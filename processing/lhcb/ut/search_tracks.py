@@ -1,4 +1,4 @@
-"""ut_search_tracks: for each VELO track the UT hits that continue it best."""
+"""ut_search_tracks: the UT hits that continue each VELO track best."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
@@ -37,7 +37,7 @@ search_tracks = Algorithm.beside(
     ),
     updates=(event_flags,),
     writes=(candidate_hit_count, candidate_hits, candidate_quality, *candidate_fit.values()),
-    # docs/physics/ut.md; mm and MeV. max_pairs: of all tracks of an event.
+    # docs/physics/ut.md; mm and MeV. max_pairs: limit for all tracks of an event together.
     constants={
         "min_p": 1000.0,
         "min_pt": 100.0,

@@ -1,6 +1,6 @@
-// The UT search on the CPU: the common kernel with some tracks at once. Their windows are filled together
-// (windows_cpu.h), their pairs listed, and lines and momenta are fitted in lanes. Of a track with more pairs than usual
-// the common kernel takes care.
+// The UT search on the CPU: the common kernel on a batch of tracks. Their windows are filled together (windows_cpu.h),
+// their pairs listed, and lines and momenta are fitted in lanes. The common kernel processes tracks with more pairs
+// than usual.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -40,7 +40,7 @@ inline __attribute__((always_inline)) uint32_t partners_of_eight(const ut_window
     return bits_of((du <= most_du) & (-du <= most_du) & (at_kink <= most) & (-at_kink <= most));
 }
 
-/// Continuations of any tracks, which wait for a fit in lanes.
+/// Continuations of several tracks, queued for a fit in lanes.
 struct ut_continuations {
     float u[n_ut_layers][n_wide] = {}, z[n_ut_layers][n_wide] = {}, weight[n_ut_layers][n_wide] = {};
     float n_hits[n_wide] = {};
@@ -80,11 +80,11 @@ class ut_line_search {
             n_pairs_[i] = 0;
         }
         try_pairs<0, 2, 1, 3>([](uint32_t) { return true; });
-        // Without one of the layers 0 and 2, if that can still be better.
+        // Continuations without layer 0 or 2, if they can still be better.
         try_pairs<3, 1, 2, 0>([&](uint32_t i) { return best[i].quality > limits.three_hits_penalty; });
     }
 
-    /// Whether there were too many pairs for this search; there is no best one, then.
+    /// True if there were too many pairs for this search; it then has no best continuation.
     bool is_left_out(uint32_t i) const { return n_pairs_[i] > max_pairs_; }
 
     ut_continuation best[ut_tracks_at_once];
@@ -141,7 +141,7 @@ class ut_line_search {
         fit_lines();
     }
 
-    /// As the end of try_ut_pair. What that leaves out, as it cannot be better, is not better.
+    /// As the end of try_ut_pair, without its early exits: they only skip continuations that cannot be better.
     void fit_lines()
     {
         const ut_points_of<float_wide> points = waiting_.points();

@@ -1,11 +1,11 @@
-// The continuations that become VELO-UT tracks: those that share few hits with better ones, without gaps.
+// The continuations that become VELO-UT tracks: those that share few hits with better ones, stored without gaps.
 //
-// Each hit belongs to the best continuation on it. What does not own all its hits but max_shared_hits is most often a
-// VELO track whose particle left no hits in the UT, with hits of another particle (docs/physics/ut.md).
+// Each hit belongs to the best continuation that has it. A continuation with more than max_shared_hits hits of others
+// is most often a VELO track whose particle left no hits in the UT, with hits of another particle (docs/physics/ut.md).
 // In:  ut_candidates, velo_tracks.count, ut_hits.count. Out: ut_tracks, ascending by VELO track; events.flags.
 // One block per event, threads stride over hits, then over VELO tracks.
-// Bounds: max_ut_tracks for each event; the first ones are kept and the event is flagged. A number of a VELO track has
-// 16 bits, as have those of hits.
+// Bounds: max_ut_tracks for each event; the first ones are kept and the event is flagged. Numbers of VELO tracks and of
+// hits have 16 bits.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -15,7 +15,7 @@
 
 namespace hlt {
 
-/// Order of continuations, the best first: the upper bits of their quality, a positive number, then their track.
+/// Sort key of continuations, the best first: the upper bits of the quality, a positive number, then the track.
 __device__ uint32_t ut_rank(float quality, uint32_t track) { return (__float_as_uint(quality) & 0xffff0000u) | track; }
 
 }  // namespace hlt

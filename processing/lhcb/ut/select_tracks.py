@@ -1,4 +1,4 @@
-"""ut_select_tracks: the VELO-UT tracks that are kept."""
+"""ut_select_tracks: selection of the VELO-UT tracks."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import U32

@@ -1,8 +1,7 @@
 // The hits that can continue a VELO track, layer by layer.
 //
 // Hits are described by their distance in x from the straight line of the VELO track, at the y of that line: `u`. A
-// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach to the y of the
-// track.
+// straight line in space is one in u(z). Momentum and bending power bound |u|; a strip must reach the y of the track.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -13,8 +12,8 @@ namespace hlt {
 
 constexpr uint32_t max_ut_window_hits = 24;
 constexpr uint32_t ut_stride = ut_hit_padding;
-/// A full window takes ut_stride hits more before it gives up the farthest; vectors of a CPU read and write as many
-/// places behind them.
+/// A full window takes ut_stride more hits before it drops the farthest. Vectors of a CPU read and write the same
+/// number of places behind the hits.
 constexpr uint32_t ut_window_places = max_ut_window_hits + (HLT_ON_GPU ? 1u : 2u) * ut_stride;
 
 constexpr float ut_y_margin = 0.5f;  // mm
@@ -30,15 +29,15 @@ struct ut_hits_of_event {
     const uint16_t* sector_offset;
 };
 
-/// The hits of a layer in the window of a track; at most max_ut_window_hits, those with the smallest |u|. Behind them
-/// stand ut_stride places that are no hits.
+/// The hits of a layer in the window of a track; at most max_ut_window_hits, those with the smallest |u|. ut_stride
+/// places without a hit follow.
 struct ut_window {
     uint32_t n_hits;
     float u[ut_window_places];
     float z[ut_window_places];
     uint32_t hit[ut_window_places];
 
-    /// A full window gives up its farthest hits, and takes none any more that are as far.
+    /// Drop the farthest hits of a full window; it then takes only nearer ones.
     __device__ void limit(float& tolerance)
     {
         if (n_hits <= max_ut_window_hits) return;
@@ -52,7 +51,7 @@ struct ut_window {
         tolerance = fabsf(u[farthest()]);
     }
 
-    /// Behind the last hit no one is near a line.
+    /// Places behind the last hit are far from every line.
     __device__ void close()
     {
         for (uint32_t i = 0; i < ut_stride; ++i) u[n_hits + i] = 3e38f, z[n_hits + i] = 0.f;
@@ -68,16 +67,16 @@ struct ut_window {
     }
 };
 
-/// What makes a hit one of the window of a track.
+/// Limits of the window of a track.
 struct ut_window_limits {
     float dx_dy;
     float tolerance;       // mm, the largest |u|
-    float margin;          // mm, by which the y of the track may be beyond the end of a strip,
+    float margin;          // mm, largest distance of the y of the track beyond the end of a strip,
     float per_deflection;  // and more for each mm of |u|: the y of a track of small momentum is less certain
 };
 
-/// Add those of the hits from `begin` on, ut_stride of them at most, that are inside the limits, which become narrower
-/// when the window is full.
+/// Add the hits inside the limits, among at most ut_stride hits from `begin` on. The limits become narrower when the
+/// window is full.
 __device__ __forceinline__ void add_ut_hits(const ut_hits_of_event& hits, const ut_seed& seed, ut_window_limits& limits,
                                             uint32_t begin, uint32_t end, ut_window& window)
 {
@@ -109,7 +108,7 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
     ut_window_limits limits{geometry.dx_dy[layer], tolerance, ut_y_margin, per_deflection};
     const float depth = geometry.layer_depth[layer], to_layer = geometry.layer_z[layer] - z_velo_end;
     const float x_track = seed.x + to_layer * seed.tx, y_track = seed.y + to_layer * seed.ty;
-    // Sectors stand up to `depth` in front of the middle of the layer and behind it.
+    // Sectors are up to `depth` before or behind the middle of the layer.
     const float reach_x = tolerance + depth * (fabsf(seed.tx) + fabsf(seed.ty * limits.dx_dy));
     const float reach_y = limits.margin + per_deflection * tolerance + depth * fabsf(seed.ty);
     const float x_middle = x_track - limits.dx_dy * y_track, x_high = x_middle + reach_x;
@@ -120,7 +119,7 @@ __device__ void fill_ut_window(const ut_geometry& geometry, const ut_hits_of_eve
     const uint32_t last_y_bin = ut_bin(y_track + reach_y, ut_y_half, ut_y_bin, n_ut_y_bins);
     for (uint32_t group = geometry.group_of_x[layer][ut_bin(x_middle - reach_x, ut_x_half, ut_x_bin, n_ut_x_bins)];
          group < groups_end && geometry.group_x[group].low <= x_high; ++group) {
-        // Hits of sectors that stand above one another follow one another.
+        // Hits of sectors in one column are consecutive.
         const uint16_t* const offset = hits.sector_offset + geometry.first_sector[group];
         const uint32_t end = offset[geometry.sectors_of_y[group][last_y_bin].end];
         uint32_t i = offset[geometry.sectors_of_y[group][first_y_bin].first];

@@ -1,6 +1,6 @@
-// Windows of many VELO tracks on the CPU (windows.cuh). First the ranges of hits that the windows of all of them may
-// take, eight hits each, then all these ranges one after the other: in a loop over the ranges of one window, which are
-// two in the mean, no processor foretells the end.
+// Windows of many VELO tracks on the CPU (windows.cuh). The first pass lists the ranges of hits that the windows of all
+// tracks may take, eight hits each; the second pass goes over all ranges. A loop over the ranges of one window, two on
+// average, would mispredict its end.
 #pragma once
 
 #include "framework/device/vector8.cuh"
@@ -12,7 +12,7 @@ static_assert(ut_stride == 8u, "the vectors have eight lanes");
 
 constexpr uint32_t ut_tracks_at_once = 32;
 
-/// VELO tracks that point to the UT, and what is found for them.
+/// VELO tracks that point to the UT, and their windows.
 struct ut_track_batch {
     uint32_t n = 0;
     uint32_t track[ut_tracks_at_once];
@@ -23,7 +23,7 @@ struct ut_track_batch {
     ut_seed seed(uint32_t i) const { return {x[i], y[i], tx[i], ty[i]}; }
 };
 
-/// Eight hits that follow one another, and whether they are inside the limits: bit k.
+/// Eight consecutive hits; bit k is set if hit k is inside the limits.
 struct ut_hit_lanes {
     float8 u, z;
     uint32_t inside;
@@ -49,7 +49,7 @@ struct ut_range {
     uint16_t begin, n_hits, of_track, layer;
 };
 
-/// Where the windows of the tracks are, in bins of the geometry.
+/// The windows of the tracks, in bins of the geometry.
 struct ut_window_bins {
     uint32_t x[ut_tracks_at_once], first_y[ut_tracks_at_once], last_y[ut_tracks_at_once];
     float x_high[ut_tracks_at_once];
@@ -74,7 +74,7 @@ struct ut_window_bins {
     }
 };
 
-/// Fills the windows of a batch.
+/// Fill the windows of a batch.
 class ut_window_filler {
   public:
     ut_window_filler(const ut_geometry& geometry, const ut_hits_of_event& hits) : geometry_(geometry), hits_(hits) {}
@@ -100,7 +100,7 @@ class ut_window_filler {
         for (uint32_t i = 0; i < batch.n; ++i)
             for (uint32_t layer = 0; layer < n_ut_layers; ++layer) {
                 ut_window& window = batch.windows[i][layer];
-                // Which hits a window that is full gives up depends on their order.
+                // The order of hits determines which hits a full window drops.
                 if (window.n_hits > max_ut_window_hits)
                     fill_ut_window(geometry_, hits_, batch.seed(i), layer, batch.tolerance[layer][i],
                                    batch.per_deflection[layer][i], window);
@@ -114,7 +114,7 @@ class ut_window_filler {
 
     void add_ranges(ut_track_batch& batch, uint32_t begin, uint32_t end, uint32_t i, uint32_t layer)
     {
-        // Two at once, of which one or both may be none, without a branch.
+        // Two ranges in each turn, without a branch; the first or the second may be empty.
         do {
             if (n_ranges_ + 2u > max_ranges_) take_ranges(batch);
             const uint32_t middle = begin + ut_stride;
@@ -132,10 +132,10 @@ class ut_window_filler {
                 static_cast<uint16_t>(i), static_cast<uint16_t>(layer)};
     }
 
-    /// As add_ut_hits, but that windows count more hits than they can have and keep any of them.
+    /// As add_ut_hits, but a window counts more hits than it can hold, and keeps any of them.
     void take_ranges(ut_track_batch& batch)
     {
-        // Copies, as stores of vectors may change anything for all that compilers know.
+        // Copies, because compilers assume that stores of vectors may change any memory.
         const ut_hits_of_event hits = hits_;
         const uint32_t n_ranges = n_ranges_;
         for (uint32_t number = 0; number < n_ranges; ++number) {

@@ -90,8 +90,8 @@ velo_types = SharedTypes(
         "no_pv": NO_PV,
     },
 )
-"""Hits of an event are numbered with 16 bits. Behind the hits of an event velo_hit_padding places are left free.
-Kernels may load these places of a column but must ignore the values; in their own scratch they may use them.
+"""Hits of an event are numbered with 16 bits. velo_hit_padding free places follow the hits of each event. Kernels may
+load these places of a column but must ignore the values; in their own scratch they may use them.
 no_module_pair marks a place without a hit: a filler word, or a column that does not exist. velo_pixel_pitch is in
 mm."""
 
@@ -106,7 +106,7 @@ def max_clusters(limits: BatchLimits) -> int:
 cluster_offset = Column(
     name="velo_clusters.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True
 )
-"""Prefix sum of `bound`, with 8 places left free behind each event that has clusters."""
+"""Prefix sum of `bound`, with 8 free places behind each event that has clusters."""
 
 _BY_CLUSTER = Placement(offsets=cluster_offset)
 _MOST = MAX_CLUSTERS_PER_EVENT + HIT_PADDING
@@ -124,7 +124,7 @@ super_pixel_bound = clusters.per_event("super_pixel_bound", U32)
 cluster_count = clusters.per_event("count", U32, role=Role.OUTPUT)
 
 large_events = LargeEvents(cluster_bound, min_size=4000, block_size=256)
-"""A block of the usual size takes several times as long for such an event as for a mean one of minimum bias, with 1,700
+"""With the usual block size, such an event takes several times as long as a mean minimum-bias event of 1,700
 clusters."""
 
 unsorted = _like_clusters("velo_unsorted")
@@ -155,7 +155,7 @@ module_pair_offset = hits.per_event("module_pair_offset", U32, width=N_MODULE_PA
 """[event][27]: hits of module pair m of an event are [m] .. [m + 1], relative to the first cluster of the event."""
 phi_bin_offset = hits.per_event("phi_bin_offset", U16, width=PHI_BIN_STRIDE)
 """[event][26 * 128 + 8]: hits of bin b are [b] .. [b + 1], relative to the first cluster of the event. The last seven
-are not used: they let the row of each event begin at a multiple of 16 bytes."""
+values are unused padding: the row of each event begins at a multiple of 16 bytes."""
 
 seeds = _like_clusters("velo_seeds")
 seed_hits = seeds.column("hits", U16, width=4)
@@ -170,7 +170,7 @@ tracks = Collection(
 )
 """A track has at least three clusters; an event has half as many places for tracks as clusters."""
 candidate_count = tracks.per_event("candidate_count", U32)
-"""Tracks of four hits and more before clones are killed."""
+"""Number of tracks with four hits or more, before clones are killed."""
 track_count = tracks.per_event("count", U32, role=Role.OUTPUT)
 track_hit_count = tracks.column("hit_count", U8)
 track_hits = tracks.column("hits", U16, width=MAX_HITS_PER_TRACK)
@@ -178,11 +178,11 @@ track_hits = tracks.column("hits", U16, width=MAX_HITS_PER_TRACK)
 track_backward = tracks.column("backward", U8)
 """1 where the track flies towards negative z."""
 track_ip = tracks.column("ip", F32)
-"""mm, the smallest one to any primary vertex; 0 without a vertex."""
+"""Impact parameter in mm, the smallest to any primary vertex; 0 without a vertex."""
 track_ip_chi2 = tracks.column("ip_chi2", F32)
-"""To the same vertex; 0 without a vertex."""
+"""Impact parameter chi2 to the same vertex; 0 without a vertex."""
 track_pv = tracks.column("pv", U8)
-"""Index of that vertex in the event, or NO_PV."""
+"""Index of the same vertex in the event, or NO_PV."""
 
 
 def _states(name: str, *fields: str) -> dict[str, Column]:

@@ -32,7 +32,7 @@ __device__ int16_t velo_phi(float x, float y)
     return static_cast<int16_t>(static_cast<int32_t>(atan2_approximate(y, x) * velo_phi_units_per_radian));
 }
 
-/// LHCbID: detector 2, orientation bits (whether the centre is off that of the pixel), channel id.
+/// LHCbID: detector 2, orientation bits (set if the centre of the cluster is off the centre of the pixel), channel id.
 __device__ uint32_t velo_lhcb_id(uint32_t sensor, uint32_t column, uint32_t row, bool off_x, bool off_y)
 {
     return 2u << 28 | (off_x ? 1u << 27 : 0u) | (off_y ? 1u << 26 : 0u) | sensor << 18 | column << 8 | row;

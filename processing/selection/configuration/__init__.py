@@ -1,1 +1,1 @@
-"""The trigger configuration: its files, those of users with lines, and its document under its key."""
+"""The trigger configuration: its files, the line files of users, and its TCK document."""

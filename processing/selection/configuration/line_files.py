@@ -16,16 +16,16 @@ from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line import Line
 
 ENTRY_POINTS = "hltnode.lines"
-"""The group of entry points under which installed packages offer lists of lines."""
+"""Entry point group of installed packages that offer lists of lines."""
 LINES, HISTOGRAMS = "lines", "histograms"
-"""The lists that a file defines, one of them at least."""
+"""Names of the lists that a file defines; at least one is required."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a file or a package brings; `histograms`: besides those of the lines."""
+    """Content of a file or a package; `histograms` excludes those of the lines."""
 
     lines: tuple[Line, ...]
     histograms: tuple[Histogram, ...] = ()
@@ -34,7 +34,7 @@ class Declared:
 def read_file(path: Path) -> Declared:
     """The lines and histograms of a Python file. Raises TriggerConfigError, which names the file."""
     if path.is_dir():
-        raise TriggerConfigError(f"{path}: is a folder, a Python file is expected")
+        raise TriggerConfigError(f"{path}: a Python file is expected, this is a folder")
     try:
         content = runpy.run_path(str(path))
     except TriggerConfigError as error:
@@ -43,7 +43,7 @@ def read_file(path: Path) -> Declared:
         raise TriggerConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # also SystemExit: it would end the command without a word
+    except BaseException as error:  # SystemExit too: it would end the command without a message
         raise TriggerConfigError(f"{path}: {type(error).__name__}: {error}{_place(path, error)}") from error
     if LINES not in content and HISTOGRAMS not in content:
         raise TriggerConfigError(f"{path}: a list of lines named {LINES!r} is expected, or one of {HISTOGRAMS!r}")
@@ -60,7 +60,9 @@ def read_package(name: str) -> Declared:
     """The lines that an installed package offers under a name. Raises TriggerConfigError."""
     offered = entry_points(group=ENTRY_POINTS)
     if name not in offered.names:
-        raise TriggerConfigError(f"{name!r} is offered by no package: there are {', '.join(offered.names) or 'none'}")
+        raise TriggerConfigError(
+            f"no installed package offers {name!r}: there are {', '.join(offered.names) or 'none'}"
+        )
     try:
         content = offered[name].load()
     except (ImportError, AttributeError) as error:
@@ -74,11 +76,11 @@ def _checked(where: str, content: object, kind: type[T], what: str) -> tuple[T, 
     found = tuple(content)
     for each in found:
         if not isinstance(each, kind):
-            raise TriggerConfigError(f"{where}: a list of {what} is expected, {each!r} is none")
+            raise TriggerConfigError(f"{where}: a list of {what} is expected, it contains {each!r}")
     return found
 
 
 def _place(path: Path, error: BaseException) -> str:
-    """The line of the file at which an exception was raised."""
+    """The line of the file that raised an exception."""
     of_file = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f" ({path.name}:{of_file[-1]})" if of_file else ""

@@ -1,5 +1,4 @@
-"""TCK documents: a trigger configuration with everything that decides on an event, under the key that stands in its
-decisions and reports (docs/formats/tck-documents.md)."""
+"""TCK documents: a trigger configuration, complete with all values, and its key (docs/formats/tck-documents.md)."""
 
 import json
 from dataclasses import dataclass, field
@@ -17,8 +16,11 @@ _FIELDS = {"format", "tck", "sha256", "chain", "sequence_name", "collections", "
 
 @dataclass(frozen=True, slots=True)
 class TckDocument:
-    """chain, sequence: names of what runs; collections: what is counted in each event, for luminosity summaries;
-    content: lines and algorithms with all their values, what the key is the hash of."""
+    """A trigger configuration with all values that decide on an event.
+
+    chain, sequence: names; collections: collections that luminosity summaries count; content: lines and algorithms with
+    all their values. The key is the hash of the content.
+    """
 
     chain: str
     sequence: str
@@ -31,8 +33,10 @@ class TckDocument:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a document. Raises TriggerConfigError, which names the file, also where the key is not that of the
-        content."""
+        """Read a document.
+
+        Raises TriggerConfigError, which names the file, also if the key does not match the content.
+        """
         try:
             return cls.from_text(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -64,7 +68,7 @@ class TckDocument:
             and all(isinstance(name, str) for name in collections)
             and _is_content(content)
         ):
-            raise TriggerConfigError("a field of the TCK document has another type than it should have")
+            raise TriggerConfigError("a field of the TCK document has a wrong type")
         document = cls(values["chain"], values["sequence_name"], tuple(collections), content)
         if (values["tck"], values["sha256"]) != (document.name, content_hash(content).hex()):
             raise TriggerConfigError(f"names TCK {values['tck']}, but its content has {document.name}")
@@ -72,7 +76,7 @@ class TckDocument:
 
     @property
     def text(self) -> str:
-        """The document as JSON, one value per line, so that two can be compared by any tool."""
+        """The document as JSON, one value per line, so that any diff tool can compare two."""
         values = {
             "format": _FORMAT,
             "tck": self.name,
@@ -86,12 +90,12 @@ class TckDocument:
 
     @property
     def name(self) -> str:
-        """The TCK as people write it."""
+        """The TCK as text, such as 0x1A2B3C4D."""
         return f"0x{self.tck:08X}"
 
     @property
     def file_name(self) -> str:
-        """The file that holds it beside the events of its decisions."""
+        """Name of the document's file beside the accepted events."""
         return self.name + TCK_SUFFIX
 
     @property
@@ -101,7 +105,7 @@ class TckDocument:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Every value by the path that names it, such as `lines.Hlt1Line.prescale`."""
+        """Every value by its path, such as `lines.Hlt1Line.prescale`."""
         found: dict[str, Any] = {"chain": self.chain, "sequence": self.sequence}
         found["algorithms"] = " ".join(name for name, _ in self.content["sequence"])
         found["order of lines"] = " ".join(self.line_names)
@@ -115,14 +119,14 @@ class TckDocument:
 
 
 def _values_at(path: str, value: Any) -> dict[str, Any]:
-    """A value by its path; each one of a list."""
+    """A value by its path; a list gives one entry per element."""
     if isinstance(value, list):
         return {f"{path}[{i}]": element for i, element in enumerate(value)}
     return {path: value}
 
 
 def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any, Any]]:
-    """The values that differ, by path; None where a document has none."""
+    """The values that differ, by path; None if a document lacks the value."""
     before, after = first.values, second.values
     paths = [*before, *(path for path in after if path not in before)]
     return {path: (before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)}

@@ -1,8 +1,7 @@
-"""The trigger configuration: which sequence and which lines run, with which cuts, and the constants that are not
-default.
+"""The trigger configuration: sequence, lines with their cuts, and constants that differ from the defaults.
 
-It is immutable. Its content, together with the constants of the sequence that it configures, is hashed to the TCK that
-stands in every decision and report. As a file it is TOML:
+It is immutable. Its content and all constants of its sequence are hashed to the TCK, which every decision and report
+contains. As a file it is TOML:
 
     line_files = ["my_lines.py"]            # lines written in Python, besides those below
 
@@ -21,7 +20,7 @@ stands in every decision and report. As a file it is TOML:
     min_tracks = 2
     postscale = 0.001
 
-Which sequences, types of lines and constants there are is up to the chain that the configuration is for.
+The chain defines the available sequences, line types and constants.
 """
 
 import hashlib
@@ -53,10 +52,10 @@ LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True)
 class Menu:
-    """The line types that configurations of a chain may name, by class name, and the lines of one that names none.
+    """The line types of a chain, which configurations name by class name, and its default lines.
 
-    lines_of: those of sequences that do not make the inputs of all lines, by name.
-    not_available: lines that no sequence can run, and why.
+    lines_of: default lines by sequence name, for sequences that do not make all inputs of `lines`.
+    not_available: lines that no sequence can run, with the reason.
     """
 
     types: tuple[type[LineType], ...]
@@ -65,7 +64,7 @@ class Menu:
     not_available: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, sequence: str | None) -> tuple[LineType, ...]:
-        """The lines that run by default in a sequence."""
+        """The default lines of a sequence."""
         return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
 
 
@@ -82,12 +81,12 @@ class Override:
 class TriggerConfig:
     """Selection lines in the order of their bits, and constants of the sequence that replace the declared ones.
 
-    sequence: the name of the sequence, None: the default one of the chain. from_menu: how many of the lines are those
-    of the built-in menu, perhaps with other cuts. types: what those of the lines were made of whose cuts a trigger
-    configuration sets; lines of Python files and TCK documents have none. histograms: besides those of the lines.
+    sequence: name of the sequence; None: the default of the chain. from_menu: number of lines from the built-in menu,
+    perhaps with other cuts. types: the line types of lines with cuts; lines of Python files and TCK documents have
+    none. histograms: histograms besides those of the lines.
 
-    Raises TriggerConfigError where there is no line, where there are more than the decision report of an event holds,
-    or two of one name.
+    Raises TriggerConfigError for no line, for more lines than the decision report of an event holds, and for two lines
+    of one name.
     """
 
     lines: tuple[Line, ...]
@@ -108,13 +107,13 @@ class TriggerConfig:
         for i, name in enumerate(self.line_names):
             if (first := places.setdefault(name, i)) != i:
                 if i < len(self.types):
-                    raise TriggerConfigError(f"lines[{i}].name: {name!r} is the name of lines[{first}] too")
+                    raise TriggerConfigError(f"lines[{i}].name: lines[{first}] has the name {name!r} too")
                 places_of = " and ".join(self.lines[j].position for j in (first, i))
-                raise TriggerConfigError(f"{name!r} is the name of two lines, made at {places_of}")
+                raise TriggerConfigError(f"two lines have the name {name!r}, made at {places_of}")
 
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
-        """The lines of a menu for a sequence, and the declared constants."""
+        """The menu lines of a sequence, with the declared constants."""
         types = menu.of(sequence)
         lines = tuple(line.line() for line in types)
         return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
@@ -135,8 +134,10 @@ class TriggerConfig:
     def from_content(
         cls, content: Mapping[str, Any], sequence: AlgorithmSequence, name: str | None, reader: Reader
     ) -> Self:
-        """The configuration with a content, for the sequence of that name, whose columns `reader` knows. Raises
-        TriggerConfigError, also where this software has other algorithms, constants or operations of lines."""
+        """The configuration of a TCK content, for the named sequence, whose columns `reader` knows.
+
+        Raises TriggerConfigError, also if this software has other algorithms, constants or operations of lines.
+        """
         declared = {(algorithm.name, c.name): c.value for algorithm in sequence for c in algorithm.constants}
         overrides = []
         for algorithm, constants in content["sequence"]:
@@ -159,10 +160,10 @@ class TriggerConfig:
 
     @classmethod
     def from_toml(cls, text: str, menu: Menu, sequence: str | None = None, folder: Path = Path()) -> Self:
-        """Parse the text of a TOML file. A file without `[[lines]]` keeps those of the menu.
+        """Parse the text of a TOML file. A file without `[[lines]]` keeps the lines of the menu.
 
-        sequence: the name of the sequence that runs instead of the configured one. folder: where names of files of
-        lines start.
+        sequence: name of the sequence to run instead of the configured one. folder: base folder of relative line file
+        names.
 
         Raises TriggerConfigError.
         """
@@ -176,7 +177,7 @@ class TriggerConfig:
         configured, overrides = _parse_sequence(content.get("sequence", {}))
         sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
-            raise TriggerConfigError("menu: there is no menu to change, since [[lines]] stand in its place")
+            raise TriggerConfigError("menu: [[lines]] replace the menu, so it cannot be changed")
         if "lines" in content:
             types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
         else:
@@ -188,19 +189,23 @@ class TriggerConfig:
         return cls(lines, overrides, sequence, from_menu, types, histograms)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
-        """The line of a name with another value of a cut or scale.
+        """The named line with another value of a cut or scale.
 
-        Raises TriggerConfigError for a line or cut that is not there, and for a value that the cut does not take.
+        Raises TriggerConfigError for an unknown line or cut, and for an invalid value of the cut.
         """
         if name not in self.line_names:
-            raise TriggerConfigError(f"{name}: no line of this name; {nearest(name, self.line_names)}")
+            raise TriggerConfigError(f"{name}: no line has this name; {nearest(name, self.line_names)}")
         line = {line.name: line for line in self.types}.get(name)
         if line is None:
-            raise TriggerConfigError(f"{name}: a line written in Python or read from a TCK document has no cuts to set")
+            raise TriggerConfigError(
+                f"{name}: the line has no cuts to set: it comes from a Python file or a TCK document"
+            )
         cuts = [field.name for field in fields(line) if field.name != "name"]
         if cut not in cuts:
             near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
-            raise TriggerConfigError(f"{name}.{cut}: no such cut; the nearest are {', '.join(near or cuts)}")
+            raise TriggerConfigError(
+                f"{name}.{cut}: the line has no such cut; the nearest are {', '.join(near or cuts)}"
+            )
         values = {field.name: getattr(line, field.name) for field in fields(line)}
         is_count = isinstance(values[cut], int) and float(value).is_integer()
         return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
@@ -217,21 +222,21 @@ class TriggerConfig:
     def configure(self, sequence: AlgorithmSequence) -> AlgorithmSequence:
         """The sequence with the overridden constants.
 
-        Raises TriggerConfigError for an algorithm or constant that is not there, or a value of the wrong type.
+        Raises TriggerConfigError for an unknown algorithm or constant, or a value of the wrong type.
         """
         known = {algorithm.name: algorithm for algorithm in sequence}
         for override in self.overrides:
             if override.algorithm not in known:
                 raise TriggerConfigError(
-                    f"sequence.{override.algorithm}: no such algorithm; those with constants are "
+                    f"sequence.{override.algorithm}: unknown algorithm; algorithms with constants are "
                     f"{', '.join(algorithm.name for algorithm in sequence if algorithm.constants)}"
                 )
             known[override.algorithm] = _with_constant(known[override.algorithm], override)
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
-        """Everything that decides on an event, as JSON objects: lines with their operations and scales, and the
-        algorithms of the sequence with all their constants, whether defaults of the code or values of the file."""
+        """All values that decide on an event, as JSON objects: lines with their operations and scales, and the
+        algorithms of the sequence with all their constants, defaults included."""
         return {
             "lines": [line.content() for line in self.lines],
             "sequence": [
@@ -241,12 +246,12 @@ class TriggerConfig:
         }
 
     def tck(self, sequence: AlgorithmSequence) -> int:
-        """The configuration's key, the same on every machine (`content_key`)."""
+        """The key of the configuration, the same on every machine (`content_key`)."""
         return content_key(self.content(sequence))
 
 
 def content_hash(content: Mapping[str, Any]) -> bytes:
-    """SHA-256 of the canonical JSON text of what decides on an event."""
+    """SHA-256 of the canonical JSON text of all values that decide on an event."""
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).digest()
 
@@ -293,7 +298,7 @@ def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) 
     values: dict[str, Any] = dict(entry)
     type_name = values.pop("type", None)
     if not isinstance(type_name, str) or type_name not in types:
-        raise TriggerConfigError(f"{where}.type: {type_name!r} is none of {', '.join(sorted(types))}")
+        raise TriggerConfigError(f"{where}.type: {type_name!r} is not one of {', '.join(sorted(types))}")
     return _validated(where, types[type_name], values)
 
 
@@ -310,13 +315,13 @@ def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any])
 
 
 def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType, ...]:
-    """The lines of a menu, some of them with other cuts or scales."""
+    """The lines of a menu, with the configured cuts and scales."""
     if not isinstance(changes, Mapping):
         raise TriggerConfigError("menu: a table of lines is expected")
     lines = {line.name: line for line in menu}
     for name, cuts in changes.items():
         if name not in lines:
-            raise TriggerConfigError(f"menu.{name}: no line of the menu; {nearest(name, lines)}")
+            raise TriggerConfigError(f"menu.{name}: the menu has no such line; {nearest(name, lines)}")
         if not isinstance(cuts, Mapping) or "name" in cuts:
             raise TriggerConfigError(f"menu.{name}: a table of cuts and scales is expected")
         line = lines[name]
@@ -341,7 +346,7 @@ def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
     key = f"sequence.{algorithm.name}.{override.constant}"
     declared = {constant.name: constant.value for constant in algorithm.constants}
     if override.constant not in declared:
-        raise TriggerConfigError(f"{key}: no such constant; there are {', '.join(declared) or 'none'}")
+        raise TriggerConfigError(f"{key}: unknown constant; there are {', '.join(declared) or 'none'}")
     value = override.value
     if isinstance(declared[override.constant], float):
         value = float(value)

@@ -1,1 +1,1 @@
-"""Lines and histograms computed with NumPy: what the generated kernel does, bit by bit, where there is no compiler."""
+"""Lines and histograms in NumPy, bit-identical to the generated kernel, for machines without a compiler."""

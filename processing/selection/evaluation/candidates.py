@@ -1,7 +1,7 @@
-"""The candidates that a line selects in many events at once, computed with NumPy, and the objects that they are made
-of: for efficiencies, where a candidate is compared with what is true.
+"""Selected candidates of a line and their constituents, for many events at once, in NumPy.
 
-Scalers are left aside, and nothing bounds the number of candidates: reports of events hold fewer (reports/selected.py).
+Efficiencies compare them with the truth. Scalers are ignored, and the number of candidates is not limited; reports of
+events hold fewer (reports/selected.py).
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,10 @@ Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Objects of one collection: the event of each, and its number in the event. Those that a line selects ascend by
-    event, then by number."""
+    """Objects of one collection: the event of each, and its number in the event.
+
+    Selected objects ascend by event, then by number.
+    """
 
     collection: Collection
     event: Places
@@ -30,9 +32,9 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Constituents:
-    """What candidates are made of in the end, such as the tracks of the vertices of a pair.
+    """The final constituents of candidates, such as the tracks of the vertices of a pair.
 
-    candidate: the row of the candidate, ascending; number: of the object in its event, in `collection`.
+    candidate: row of the candidate, ascending; number: number of the object in its event, in `collection`.
     """
 
     collection: Collection
@@ -41,7 +43,7 @@ class Constituents:
 
 
 def columns_of_candidates(lines: Iterable[Line], reports: Reports) -> tuple[Column, ...]:
-    """What the functions of this module read: an engine must retain it."""
+    """The columns that the functions of this module read; an engine must retain them."""
     lines = tuple(lines)
     columns = {column for line in lines for column in line.columns}
     for one in with_parts([line.variable.collection for line in lines if line.variable is not None], reports):
@@ -53,8 +55,10 @@ def columns_of_candidates(lines: Iterable[Line], reports: Reports) -> tuple[Colu
 
 
 def candidates_of(line: Line, evaluator: Evaluator) -> Candidates:
-    """What a line selects, before scalers. Lines that share an evaluator compute once what they have in common. Raises
-    ValueError for a line over whole events."""
+    """The candidates that a line selects, before scalers. Lines with one evaluator share common values.
+
+    Raises ValueError for a line that selects whole events.
+    """
     if line.variable is None:
         raise ValueError(f"line {line.name} selects events, not candidates")
     event, number = evaluator.selected(line)
@@ -62,7 +66,8 @@ def candidates_of(line: Line, evaluator: Evaluator) -> Candidates:
 
 
 def constituents(candidates: Candidates, reports: Reports, columns: Columns, n_events: int) -> Constituents:
-    """What candidates are made of, as far as the reports say that they have parts; else the candidates themselves."""
+    """The constituents of candidates by the parts in the reports; candidates without parts are their own
+    constituents."""
     collection, number = candidates.collection, candidates.number
     row = np.arange(len(number))
     while collection in reports and (parts := reports[collection].parts) is not None:

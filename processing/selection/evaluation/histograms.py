@@ -1,4 +1,4 @@
-"""Fills histograms with NumPy, as the kernel of kernel_code/lines.py does: the same counts."""
+"""Fills histograms with NumPy; the counts equal those of the kernel of kernel_code/lines.py."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,9 +28,9 @@ def count(
     accepted: NDArray[np.bool_],
     columns: Columns,
 ) -> Iterator[NDArray[np.uint32]]:
-    """What the events of a batch add to the counters of all histograms, u32[counters], in pieces to be added.
+    """The contributions of a batch to the counters of all histograms, u32[counters], in parts to be added.
 
-    event_words: by what scalers know an event. accepted: bool[events].
+    event_words: words that identify an event for scalers. accepted: bool[events].
     """
     n_events = len(accepted)
     variables = [histogram.variable for histogram in histograms if histogram.variable is not None]

@@ -1,6 +1,7 @@
-"""Evaluates all lines with NumPy: what the kernel of kernel_code/lines.py does, over all candidates of a batch at once.
+"""Evaluates all lines with NumPy like the kernel of kernel_code/lines.py, over all candidates of a batch at once.
 
-For machines without a compiler. The same single-precision operations in the same order: decisions are equal bit by bit.
+It serves machines without a compiler. The single-precision operations and their order are the same, so decisions are
+bit-identical.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,17 +19,17 @@ from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.scalers import mix_words
 
 MAX_VALUES = 1 << 26
-"""Values that are kept at once, 4 bytes each: more events, or more candidates of an inner collection, are computed in
-pieces."""
+"""Maximum number of values in memory, 4 bytes each: larger numbers of events or inner candidates are computed in
+parts."""
 
 Bools = NDArray[np.bool_]
 Columns = Mapping[Column, NDArray[Any]]
-"""Content of columns, at least for the events that are evaluated."""
+"""Content of columns, at least for the evaluated events."""
 
 
 @dataclass(slots=True)
 class _Truth:
-    """Whether it is true, and whether it is false, of each object."""
+    """Whether a condition is true, and whether it is false, for each object."""
 
     true: Bools
     false: Bools
@@ -36,9 +37,9 @@ class _Truth:
 
 @dataclass(slots=True)
 class _Scope:
-    """Objects over which values are computed: all events, or all objects of a collection for each of `around`.
+    """The objects of values: all events, or all objects of a collection for each object of `around`.
 
-    event: the event of each object; number: its number in the event; outer: its place among the objects of `around`.
+    event: event of each object; number: its number in the event; outer: index of its object in `around`.
     """
 
     variable: Variable | None
@@ -50,7 +51,7 @@ class _Scope:
 
 
 class Evaluator:
-    """Computes expressions over the events of one batch, or over some of them."""
+    """Computes expressions over all or some events of one batch."""
 
     def __init__(self, columns: Columns, n_events: int, events: range | None = None) -> None:
         self._columns = columns
@@ -60,15 +61,17 @@ class Evaluator:
         self._scopes: dict[Variable, _Scope] = {}
         self._firsts: dict[Collection, NDArray[np.int64]] = {}
         self.unknown = np.zeros(n_events, np.uint32)
-        """Selections of each event that a NaN has left open."""
+        """Number of selections per event that are undecided because of a NaN."""
 
     def decide(self, line: Line) -> Bools:
-        """Whether the line selects a candidate of each event, before scalers."""
+        """For each event, whether the line selects a candidate, before scalers."""
         return _of_events(self.selected(line)[0], self.n_events)
 
     def selected(self, line: Line) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(event, number in the event) of each candidate that the line selects, before scalers; ascending. An event
-        as a whole has number 0."""
+        """(event, number in the event) of each selected candidate, before scalers; ascending.
+
+        A whole event has number 0.
+        """
         variable = line.variable
         scope = self._events if variable is None else self._scope(variable, self._events)
         truth = self._truth(line.condition, scope)
@@ -79,31 +82,31 @@ class Evaluator:
     def of_candidates(
         self, variable: Variable | None, value: Node, condition: Node
     ) -> tuple[NDArray[np.float32], Bools, Bools, NDArray[np.int64]]:
-        """Of all candidates: a number, whether a condition is true and whether it is false, and their events."""
+        """For all candidates: a value, whether a condition is true, whether it is false, and the event."""
         scope = self._events if variable is None else self._scope(variable, self._events)
         numbers, truth = self._value(value, scope), self._truth(condition, scope)
         return numbers, truth.true, truth.false, scope.event
 
     def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
-        """A number of some objects, given by their events and their numbers there."""
+        """A value of some objects, given by their events and their numbers in the event."""
         scope = self._scope(variable, self._events)
         counts = self._columns[variable.count][: self.n_events].astype(np.int64)
         places = (np.cumsum(counts) - counts)[event] + number
         return cast(NDArray[Any], self._value(root, scope)[places])
 
     def place(self, collection: Collection, event: NDArray[Any], number: NDArray[Any]) -> NDArray[np.int64]:
-        """Where objects stand in the columns of a collection."""
+        """Indices of objects in the columns of a collection."""
         first = self._first(collection)
         return cast(NDArray[np.int64], first[event] + number.astype(np.int64))
 
     def numbers(self, root: Node) -> NDArray[np.uint32]:
-        """A count that depends on the event alone, of each event; 0 of those that are not computed."""
+        """A count per event that depends only on the event; 0 for events that are not computed."""
         values = np.zeros(self.n_events, np.uint32)
         values[self._events.event] = self._value(root, self._events)
         return values
 
     def _scope(self, variable: Variable, around: _Scope, rows: slice = slice(None)) -> _Scope:
-        """Of all objects around it, or of some rows of them."""
+        """The scope for all objects around it, or for some rows of them."""
         if around is self._events and variable in self._scopes:
             return self._scopes[variable]
         objects = np.arange(len(around.event))[rows]
@@ -116,7 +119,7 @@ class Evaluator:
         return scope
 
     def _inner_scopes(self, at: Node, around: _Scope) -> Iterator[_Scope]:
-        """The scopes in which the body of a count is computed: one for all events, else pieces of limited size."""
+        """The scopes of the body of a count: one for all events, or parts of limited size."""
         if around is self._events:
             yield self._scope(at.payload, around)
             return
@@ -143,7 +146,7 @@ class Evaluator:
     # --- values -------------------------------------------------------------------------------------------------------
 
     def _value(self, root: Node, scope: _Scope) -> Any:
-        """A number or truth of each object of a scope."""
+        """A value or truth for each object of a scope."""
         home = scope
         while home.around is not None and home.variable not in root.free:
             home = home.around
@@ -157,7 +160,7 @@ class Evaluator:
         return home.values[root]
 
     def _places(self, scope: _Scope, home: _Scope) -> NDArray[np.int64]:
-        """Of each object of a scope, its place among those of one around it."""
+        """For each object of a scope, the index of its object in an outer scope."""
         places = scope.outer
         assert scope.around is not None
         at = scope.around
@@ -193,7 +196,7 @@ class Evaluator:
         else:
             assert column.collection is not None
             place = self._first(column.collection)[scope.event] + self._value(at.args[0], scope).astype(np.int64)
-        # What an absent object refers to may lie behind the column; its value is not used.
+        # The index of an absent object may lie beyond the column; its value is not used.
         place = np.minimum(place * column.width + element.element, len(content) - 1)
         values = content[place] if element.member is None else content[element.member][place]
         return values if at.kind is Kind.FLOAT else values.astype(np.uint32)
@@ -228,7 +231,7 @@ def postorder_without_bodies(root: Node) -> list[Node]:
 
 
 def _belongs(at: Node, scope: _Scope) -> bool:
-    """Whether a scope is the outermost one in which a node can be computed."""
+    """True if a scope is the outermost one in which a node can be computed."""
     if scope.variable is None:
         return not at.free
     return scope.variable in at.free
@@ -239,7 +242,7 @@ def _any_of(place: NDArray[np.int64], true: Bools, n: int) -> Bools:
 
 
 def _of_events(place: NDArray[np.int64], n: int) -> Bools:
-    """True at some places of n."""
+    """bool[n], True at the given indices."""
     found = np.zeros(n, np.bool_)
     found[place] = True
     return found
@@ -293,21 +296,24 @@ _OPERATIONS: dict[Op, Any] = {
 
 
 def passes(scaler: NDArray[np.void], words: Sequence[NDArray[np.uint32]]) -> Bools:
-    """Whether each event passes a scaler; `words`: by what scalers know an event, u32[events] each."""
+    """For each event, whether it passes a scaler. `words` identify an event, u32[events] each."""
     if scaler["always"]:
         return np.ones(len(words[0]), np.bool_)
     return passes_words(int(scaler["seed"]), int(scaler["limit"]), words)
 
 
 def passes_words(seed: int, limit: int, words: Sequence[NDArray[np.uint32]]) -> Bools:
-    """Whether the hash of each event is below the limit of a scaler."""
+    """For each event, whether its hash is below the limit of a scaler."""
     return mix_words(seed, words) < np.uint32(limit)
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """lines: bool[events, lines], scalers included. candidates: of each line those that it selects in events that it
-    accepts, as Evaluator.selected gives them. unknown: u32[events], selections that a NaN has left open."""
+    """Decisions on the events of a batch.
+
+    lines: bool[events, lines], scalers included. candidates: for each line the selected candidates of its accepted
+    events, as from Evaluator.selected. unknown: u32[events], undecided selections because of a NaN.
+    """
 
     lines: Bools
     candidates: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -330,9 +336,9 @@ class Decisions:
 def decide(
     lines: Sequence[Line], event_words: Sequence[Node], columns: Columns, n_events: int
 ) -> Iterator[Decisions | None]:
-    """Decide by all lines; None again and again while it is being computed, the decisions of all events at last.
+    """Decide by all lines. Yields None during the computation, then the decisions of all events.
 
-    event_words: by what scalers know an event.
+    event_words: words that identify an event for scalers.
     """
     decisions = np.zeros((n_events, len(lines)), np.bool_)
     found: list[list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = [[] for _ in lines]
@@ -357,7 +363,7 @@ def decide(
 
 
 def pieces(variables: Sequence[Variable], roots: Sequence[Node], columns: Columns, n_events: int) -> Iterator[range]:
-    """Events of which expressions of candidates are computed together, at least one: there may be too many values."""
+    """Groups of at least one event whose expressions are computed together, to limit the number of values."""
     counts = [columns[variable.count][:n_events] for variable in variables]
     most = 1 + max((int(count.max(initial=0)) for count in counts), default=0)
     n = max(1, MAX_VALUES // (most * len(postorder(tuple(roots)))))

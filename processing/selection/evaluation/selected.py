@@ -1,5 +1,4 @@
-"""What the lines selected in accepted events (reports/selected.py), written with NumPy for all events at once: what
-the kernel does by kernel_code/selected.py."""
+"""Writes the selected candidates of accepted events (reports/selected.py) in NumPy, like kernel_code/selected.py."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -25,12 +24,12 @@ from hltnode.processing.selection.reports.selected import (
 Ints = NDArray[np.int64]
 
 _OF_COLLECTION, _OF_EVENT = 16, 24
-"""Bits of the key of an object from which on the index of its collection stands, and its event; below: its number."""
+"""First bits of collection index and event in the key of an object; the lowest bits are its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """In the order in which they are written."""
+    """Candidates in writing order."""
 
     event: Ints
     line: Ints
@@ -38,7 +37,7 @@ class _Candidates:
 
 
 def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Evaluator, columns: Columns) -> None:
-    """Write the rows of accepted events, and flag those of which something is left out."""
+    """Write the rows of accepted events, and flag events with omitted candidates."""
     rows = columns[selected].reshape(-1, SELECTED_WORDS)
     accepted = np.flatnonzero(decisions.accepted)
     rows[accepted, :HEADER_WORDS] = 0
@@ -47,7 +46,7 @@ def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Eval
     found, first, object_of = np.unique(keys, return_index=True, return_inverse=True)
     table = _Objects(found >> _OF_EVENT, found >> _OF_COLLECTION & 0xFF, found & 0xFFFF, lines, evaluator, columns)
 
-    # What each candidate adds to its event: the objects that no candidate before it has.
+    # Each candidate adds the objects that no earlier candidate of its event has.
     n_candidates = len(candidates.event)
     new_objects = np.bincount(owner[first], minlength=n_candidates)
     new_words = np.bincount(owner[first], table.n_words, n_candidates).astype(np.int64)
@@ -74,7 +73,7 @@ def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Eval
 
 
 def _sum_in_group(values: NDArray[Any], group: Ints) -> Ints:
-    """Running sums that begin anew with each group; equal groups stand side by side."""
+    """Running sums that restart with each group; equal groups are adjacent."""
     total = np.cumsum(values)
     begin = np.flatnonzero(np.r_[True, group[1:] != group[:-1]][: len(group)])
     before = np.repeat(total[begin] - values[begin], np.diff(np.r_[begin, len(group)]))
@@ -82,7 +81,7 @@ def _sum_in_group(values: NDArray[Any], group: Ints) -> Ints:
 
 
 def _candidates(decisions: Decisions, lines: ReportedLines) -> tuple[_Candidates, Ints]:
-    """Those that are reported, as many as a line may have; how many more there are in each event."""
+    """The reported candidates, at most the limit per line; and the number of omitted ones of each event."""
     places = sorted(place for group in lines.groups.values() for place in group.places)
     event, number, line = (np.zeros(0, np.int64) for _ in range(3))
     for place in places:
@@ -101,8 +100,8 @@ def _candidates(decisions: Decisions, lines: ReportedLines) -> tuple[_Candidates
 def _objects_of_candidates(
     candidates: _Candidates, lines: ReportedLines, evaluator: Evaluator, columns: Columns
 ) -> tuple[Ints, Ints]:
-    """Keys of the objects that each candidate is and is made of, in the order in which they are numbered, and the row
-    of the candidate."""
+    """Keys of the objects of each candidate, constituents included, in numbering order; and the row of the
+    candidate."""
     keys, owners, orders = ([np.zeros(0, np.int64)] for _ in range(3))
     for group in lines.groups.values():
         rows = np.flatnonzero(np.isin(candidates.line, group.places))
@@ -119,7 +118,7 @@ def _objects_of_candidates(
 def _with_parts(
     collection: Collection, event: Ints, number: Ints, lines: ReportedLines, evaluator: Evaluator, columns: Columns
 ) -> Ints:
-    """Keys of objects and what they are made of, [object][1 + parts with their parts]."""
+    """Keys of objects and their constituents, [object][1 + parts with their parts]."""
     index = lines.index(collection)
     keys = [(event << _OF_EVENT | index << _OF_COLLECTION | number)[:, None]]
     parts = lines.reported[index].parts
@@ -132,8 +131,7 @@ def _with_parts(
 
 
 class _Objects:
-    """Objects that are reported: event, index of the collection, number in the event; number among those of the event,
-    word where it begins."""
+    """Reported objects: event, collection index and number in the event; number in the report, and first word."""
 
     def __init__(
         self, event: Ints, index: Ints, number: Ints, lines: ReportedLines, evaluator: Evaluator, columns: Columns
@@ -152,7 +150,7 @@ class _Objects:
             self.n_words[mine] = OBJECT_WORDS + len(one.values) + n_parts + ids.sum(axis=1)
 
     def _ids(self, one: Reported, mine: Ints) -> tuple[NDArray[np.uint32], Bools]:
-        """(ids of channels, whether there is one) of objects, [object][place]."""
+        """(ids of channels, whether each exists) of objects, [object][place]."""
         event, number = self.event[mine], self._in_event[mine]
         ids, there = [np.zeros((len(mine), 0), np.uint32)], [np.zeros((len(mine), 0), np.bool_)]
         for hits in one.hits:
@@ -172,7 +170,7 @@ class _Objects:
         return np.concatenate(ids, axis=1), np.concatenate(there, axis=1)
 
     def write(self, rows: NDArray[np.uint32], written: Bools) -> None:
-        """Those that are written, where `begin` says."""
+        """Write the selected objects at `begin`."""
         for i, one in enumerate(self._lines.reported):
             mine = np.flatnonzero((self._index == i) & written)
             event, at = self.event[mine], self.begin[mine]

@@ -1,1 +1,1 @@
-"""What lines compute: expressions with kinds and units, recorded from Python, as text and back, and their functions."""
+"""Expressions of lines: recorded from Python, with kinds and units, as text and back; and their functions."""

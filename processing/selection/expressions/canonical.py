@@ -1,13 +1,13 @@
-"""Recorded operations as text, and back: what of a line the TCK is the hash of, and what its document holds.
+"""Recorded operations as text, and back. The TCK hashes this text, and its document contains it.
 
-One text per operation, arguments by the places of earlier ones:
+There is one text per operation; arguments are indices of earlier operations:
 
     INDEX long_tracks long_tracks.count 0       the candidate: collection, column of its counts, level of nesting
     LOAD long_tracks.pt[0] 0                    column, element of the object, member of a record behind a dot
     CONST number 500                            number, count or bool; 9 digits are enough for single precision
     LESS 2 1
 
-Units are left out: they are checked when a line is recorded, and decide nothing.
+Units are omitted: they are checked when a line is recorded, and do not affect decisions.
 """
 
 import re
@@ -50,15 +50,15 @@ _TYPES: dict[Op, tuple[tuple[tuple[Kind, ...], Kind], ...]] = {
     Op.COUNT: (((_BOOL,), _INT),),
     Op.ANY: (((_BOOL,), _BOOL),),
 }
-"""Arguments and results of the operations that have arguments."""
+"""Argument and result kinds of operations with arguments."""
 
 _PAYLOADS = {Op.CONST: 2, Op.INDEX: 3, Op.LOAD: 1, Op.COUNT: 3, Op.ANY: 3}
-"""Words between the operation and its arguments."""
+"""Number of words between the operation and its arguments."""
 _ELEMENT = re.compile(r"([^\[\]]+)\[(\d{1,5})\](?:\.(\w+))?")
 
 
 def canonical(root: Node) -> list[str]:
-    """An expression as a list of operations, each once."""
+    """An expression as a list of distinct operations."""
     places: dict[str, int] = {}
     place: dict[Node, int] = {}
     for at in postorder((root,)):
@@ -82,19 +82,19 @@ def _payload(at: Node) -> tuple[str, ...]:
 
 
 def variable_words(variable: Variable) -> tuple[str, str, str]:
-    """What stands for a variable: collection, column of its counts, level."""
+    """The words of a variable: collection, column of its counts, level."""
     return variable.collection.name, variable.count.name, str(variable.level)
 
 
 class Reader:
-    """Makes expressions of their canonical form, on the columns of a sequence."""
+    """Makes expressions from their canonical form, on the columns of a sequence."""
 
     def __init__(self, columns: Iterable[Column]) -> None:
         self._columns = {column.name: column for column in columns}
         self._collections = {c.collection.name: c.collection for c in self._columns.values() if c.collection}
 
     def condition(self, operations: Sequence[object], candidate: Variable | None) -> Node:
-        """What the last operation gives, a truth value of the candidate. Raises LineError."""
+        """The result of the last operation, a truth value of the candidate. Raises LineError."""
         nodes: list[Node] = []
         with recording():
             for i, text in enumerate(operations):
@@ -103,25 +103,25 @@ class Reader:
                 except LineError as error:
                     raise LineError(f"selection[{i}]: {error}") from None
         if not nodes or nodes[-1].kind is not Kind.BOOL:
-            raise LineError("selection: the last operation is true or false")
+            raise LineError("selection: the last operation must be true or false")
         return of_candidate_alone(nodes[-1], candidate)
 
     def variable(self, words: Sequence[str]) -> Variable:
-        """The variable that `variable_words` has named. Raises LineError."""
+        """The variable from its `variable_words`. Raises LineError."""
         collection, count, level = words
         column = self._column(count)
         if collection not in self._collections or not column.of_event or column.dtype.kind != "u":
-            fail(f"{collection} counted by {count}: no candidates of the sequence")
+            fail(f"{collection} counted by {count}: the sequence has no such candidates")
         return Variable(self._collections[collection], column, _integer(level, MAX_LEVEL + 1))
 
     def _column(self, name: str) -> Column:
         if name not in self._columns:
-            fail(f"the sequence makes no {name}")
+            fail(f"the sequence does not make {name}")
         return self._columns[name]
 
     def _operation(self, text: object, nodes: Sequence[Node]) -> Node:
         if not isinstance(text, str):
-            fail("an operation is a text")
+            fail("an operation must be a text")
         name, *words = text.split(" ")
         if name not in Op.__members__:
             fail(f"unknown operation {name!r}")
@@ -146,7 +146,7 @@ class Reader:
         if result is None:
             fail(f"{op.name} of {', '.join(_KIND_NAMES[kind] for kind in kinds) or 'nothing'}")
         if op is Op.REMAINDER and (args[1].op is not Op.CONST or args[1].payload == 0):
-            fail("REMAINDER by what is no constant, or 0")
+            fail("REMAINDER: the divisor must be a constant other than 0")
         return node(op, args, kind=result, payload=self.variable(payload) if payload else None)
 
     def _load(self, text: str, args: tuple[Node, ...]) -> Node:
@@ -156,9 +156,9 @@ class Reader:
         name, number, member = matched.groups()
         column = self._column(name)
         if (column.dtype.names is None) != (member is None) or (member and member not in (column.dtype.names or ())):
-            fail(f"{text!r}: no such member")
+            fail(f"{text!r}: unknown member")
         if tuple(arg.kind for arg in args) != (() if column.of_event else (Kind.INT,)):
-            fail(f"{text!r}: the number of an object is expected behind columns of objects alone")
+            fail(f"{text!r}: only columns of objects take the number of an object")
         dtype = (column.dtype if member is None else column.dtype[member]).base
         kind = Kind.FLOAT if dtype == F32 else Kind.INT
         return node(Op.LOAD, args, kind=kind, payload=Element(column, member, _integer(number, column.width)))
@@ -169,17 +169,17 @@ def _constant(kind: str, text: str) -> Node:
         try:
             value = float(text)
         except ValueError:
-            fail(f"{text!r} is no number")
+            fail(f"{text!r} is not a number")
         return not_a_number(NO_UNIT) if np.isnan(value) else constant(value)
     if kind == "count":
         return as_node(_integer(text, 2**32), Kind.INT)
     if kind != "bool":
-        fail(f"{kind!r}: constants are number, count or bool")
+        fail(f"{kind!r}: a constant must be number, count or bool")
     return as_node(bool(_integer(text, 2)))
 
 
 def _integer(text: str, end: int) -> int:
-    """A number in digits, below `end`."""
+    """A decimal number below `end`."""
     if not re.fullmatch(r"[0-9]{1,10}", text) or int(text) >= end:
         fail(f"{text!r}: a number from 0 to {end - 1} is expected")
     return int(text)

@@ -1,11 +1,11 @@
-"""Expressions of selection lines: what Python operators on the fields of a candidate build, typed and with units.
+"""Expressions of selection lines, built by Python operators on the fields of a candidate, with types and units.
 
-A selection is ordinary Python on stand-ins for a candidate; what it does is recorded as a tree of single-precision
-operations (`Node`), from which kernel_code writes a kernel and evaluation computes with NumPy, with the same results,
-bit by bit. Nodes of the same content are one object, so that an expression that lines share is computed once.
+A selection is ordinary Python on stand-ins for a candidate. Its operations are recorded as a tree of single-precision
+operations (`Node`). kernel_code writes a kernel from it, and evaluation computes it with NumPy, with bit-identical
+results. Nodes of equal content are one object, so an expression that several lines share is computed once.
 
-Truth has three values. A comparison with a NaN is neither true nor false; `&`, `|` and `~` keep that where the other
-operand does not decide (S. C. Kleene, Introduction to Metamathematics, 1952, section 64). A selection that is neither
+Truth has three values. A comparison with a NaN is unknown: neither true nor false; `&`, `|` and `~` keep it unknown
+unless the other operand decides (S. C. Kleene, Introduction to Metamathematics, 1952, section 64). An unknown selection
 is false, and counted.
 """
 
@@ -28,16 +28,16 @@ from hltnode.processing.selection.errors import LineError, TriggerConfigError
 from hltnode.processing.selection.expressions.units import ANGLE, NO_UNIT, Quantity, Unit
 
 MAX_DEPTH = 300
-"""Operations that may follow one another in an expression."""
+"""Maximum depth of an expression in operations."""
 MAX_NODES = 5_000
-"""Operations that one line may record."""
+"""Maximum number of operations of one line."""
 MAX_LEVEL = 2
-"""Collections that may be looked through for each candidate, one inside another: a line on tracks may ask for pairs of
-others, not for triples, of which a large event has billions."""
+"""Maximum nesting of loops over collections for each candidate: a line on tracks may test pairs of other tracks, but
+not triples, because a large event has billions of them."""
 
 
 class Kind(Enum):
-    """What a node computes."""
+    """Kind of the value of a node."""
 
     BOOL = "true or false"
     INT = "a count or bits"
@@ -45,13 +45,16 @@ class Kind(Enum):
 
 
 class Op(Enum):
-    """What a node does with its arguments. Every number is single precision, every count has 32 bits."""
+    """Operation of a node on its arguments. Every number is single precision, every count has 32 bits."""
 
     CONST = auto()
     INDEX = auto()
-    """The number of the candidate in its event that a variable stands for."""
+    """The number, in its event, of the candidate that a variable stands for."""
     LOAD = auto()
-    """An element of a column; the argument is the number of the object in its event, none for a column of events."""
+    """An element of a column; the argument is the number of the object in its event.
+
+    Columns of events have no argument.
+    """
     TO_FLOAT = auto()
     ADD = auto()
     SUB = auto()
@@ -68,7 +71,7 @@ class Op(Enum):
     WHERE = auto()
     BITS = auto()
     REMAINDER = auto()
-    """Of a count divided by another, a constant that is not 0."""
+    """Remainder of a count divided by a constant count other than 0."""
     LESS = auto()
     LESS_EQUAL = auto()
     EQUAL = auto()
@@ -76,14 +79,14 @@ class Op(Enum):
     OR = auto()
     NOT = auto()
     COUNT = auto()
-    """For how many objects of a collection the argument is true."""
+    """Number of objects of a collection for which the argument is true."""
     ANY = auto()
-    """Whether it is true for one of them."""
+    """Whether the argument is true for at least one object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Stands for the objects of a collection, one after the other. `level` tells those of one expression apart."""
+    """Stands for each object of a collection in turn. `level` distinguishes the variables of one expression."""
 
     collection: Collection
     count: Column
@@ -92,7 +95,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """What is loaded: a column, the member of its records, and which of the elements of an object."""
+    """Source of a load: a column, the member of its records, and the element of an object."""
 
     column: Column
     member: str | None = None
@@ -102,8 +105,7 @@ class Element:
 class Node:
     """One operation. Nodes of the same content are the same object.
 
-    free: variables that the value depends on. may_be_unknown: whether a NaN can make a truth value neither true nor
-    false.
+    free: variables that the value depends on. may_be_unknown: whether a NaN can make a truth value unknown.
     """
 
     __slots__ = ("__weakref__", "args", "depth", "free", "kind", "may_be_unknown", "op", "payload", "unit")
@@ -134,7 +136,7 @@ _recorded: ContextVar[list[int] | None] = ContextVar("recorded", default=None)
 
 
 def node(op: Op, args: tuple[Node, ...] = (), *, kind: Kind, unit: Unit = NO_UNIT, payload: Any = None) -> Node:
-    """The node of this content. Raises LineError for a line that records too many operations, or too deep ones."""
+    """The node of this content. Raises LineError for a line with too many or too deeply nested operations."""
     key = (op, tuple(id(arg) for arg in args), kind, unit, payload)
     found = _nodes.get(key)
     if found is None:
@@ -160,7 +162,7 @@ def recording() -> Iterator[None]:
 
 
 def postorder(roots: "list[Node] | tuple[Node, ...]") -> list[Node]:
-    """All nodes below some, each once, arguments before what uses them."""
+    """All nodes below some, each once, arguments before their users."""
     found: dict[Node, None] = {}
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -176,7 +178,7 @@ def postorder(roots: "list[Node] | tuple[Node, ...]") -> list[Node]:
 
 
 def of_candidate_alone(root: Node, candidate: Variable | None) -> Node:
-    """The node, if it depends on no other object than the candidate; None: on none. Raises LineError."""
+    """The node, if it depends only on the candidate, or on no object for None. Raises LineError."""
     strangers = {variable.collection.name for variable in root.free - {candidate}}
     if strangers:
         fail(f"it depends on an object of {', '.join(sorted(strangers))} that is not its candidate")
@@ -184,7 +186,7 @@ def of_candidate_alone(root: Node, candidate: Variable | None) -> Node:
 
 
 def columns_of(roots: tuple[Node, ...], more: tuple[Column, ...] = ()) -> tuple[Column, ...]:
-    """The columns that some expressions read, each once."""
+    """The distinct columns that some expressions read."""
     found = dict.fromkeys(more)
     for at in postorder(roots):
         if isinstance(at.payload, Element):
@@ -200,7 +202,7 @@ _HERE = Path(__file__).parents[1]
 
 
 def source_position() -> str:
-    """The file and line, outside of `selection`, that is being run."""
+    """The file and line, outside of `selection`, that is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None and (
         Path(frame.f_code.co_filename).is_relative_to(_HERE) or frame.f_code.co_filename.startswith("<")
@@ -220,7 +222,7 @@ _OTHER_FUNCTIONS = (
 
 
 def made_of(function: Callable[[Any], Any], candidate: Any) -> Any:
-    """What a function that a user wrote makes of a stand-in for a candidate. Raises LineError for all its errors."""
+    """The result of a user's function for a stand-in of a candidate. Raises LineError for all its errors."""
     try:
         return function(candidate)
     except TriggerConfigError:
@@ -231,17 +233,17 @@ def made_of(function: Callable[[Any], Any], candidate: Any) -> Any:
         raise LineError(f"{text} ({Path(frame.filename).name}:{frame.lineno})") from error
 
 
-# --- what the author of a line handles --------------------------------------------------------------------------------
+# --- values that the author of a line handles -------------------------------------------------------------------------
 
 
 def constant(value: float | int | bool, unit: Unit = NO_UNIT, kind: Kind = Kind.FLOAT) -> Node:
-    """A constant, rounded to single precision. Raises LineError for one that is not finite."""
+    """A constant, rounded to single precision. Raises LineError if it is not finite."""
     if kind is Kind.FLOAT:
         with np.errstate(over="ignore"):
             value = float(np.float32(value))
         if not np.isfinite(value):
             fail("a constant that single precision cannot hold")
-        payload: float | int | str = value.hex()  # tells 0.0 and -0.0 apart
+        payload: float | int | str = value.hex()  # distinguishes 0.0 and -0.0
     else:
         payload = int(value)
     return node(Op.CONST, kind=kind, unit=unit, payload=payload)
@@ -249,12 +251,12 @@ def constant(value: float | int | bool, unit: Unit = NO_UNIT, kind: Kind = Kind.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A value that a line computes. Operators and the functions of functions.py make new ones."""
+    """A value that a line computes. Operators and the functions of functions.py return new values."""
 
     node: Node = field(repr=False)
 
     __array_ufunc__ = None
-    """NumPy leaves operators with its numbers to this class."""
+    """NumPy leaves operators between its numbers and a value to this class."""
 
     def __add__(self, other: Any) -> "Expression":
         return _sum(Op.ADD, self, other)
@@ -284,7 +286,7 @@ class Expression:
         if power == 0.5:
             return square_root(self)
         if not isinstance(power, int) or not 2 <= power <= 8:
-            fail(f"to the power of {power!r}: 0.5 and the integers 2 to 8 are possible")
+            fail(f"power {power!r}: 0.5 or an integer from 2 to 8 is expected")
         product = self
         for _ in range(power - 1):
             product = product * self
@@ -327,7 +329,7 @@ class Expression:
 
     def __mod__(self, other: Any) -> "Expression":
         if self.node.kind is not Kind.INT or isinstance(other, bool) or not isinstance(other, int) or other < 1:
-            fail("the remainder of a count divided by a number from 1 on is possible, such as orbit % 30")
+            fail("a remainder needs a count and a divisor of at least 1, such as orbit % 30")
         return Expression(node(Op.REMAINDER, (self.node, as_node(other, Kind.INT)), kind=Kind.INT))
 
     def __or__(self, other: Any) -> "Expression":
@@ -351,7 +353,7 @@ class Expression:
 
 
 def as_node(value: Any, kind: Kind | None = None) -> Node:
-    """An operand as a node; `kind` says what a plain integer becomes, a number if nothing is given."""
+    """An operand as a node; a plain integer becomes `kind`, by default a number."""
     if isinstance(value, Expression):
         return value.node
     if isinstance(value, Quantity):
@@ -364,7 +366,7 @@ def as_node(value: Any, kind: Kind | None = None) -> Node:
         return constant(int(value), kind=Kind.INT)
     if isinstance(value, int | float | np.integer | np.floating):
         return constant(float(value))
-    fail(f"{value!r} is no value that a line computes with")
+    fail(f"a line cannot compute with {value!r}")
 
 
 def number(value: Any, what: str) -> Node:
@@ -381,12 +383,12 @@ def truth(value: Any, what: str) -> Node:
     """An operand that is true or false."""
     operand = as_node(value)
     if operand.kind is not Kind.BOOL:
-        fail(f"{what} takes what is true or false, such as a comparison in parentheses, not {operand.kind.value}")
+        fail(f"{what} takes a condition, such as a comparison in parentheses, not {operand.kind.value}")
     return operand
 
 
 def same_unit(what: str, *values: Any) -> tuple[Node, ...]:
-    """Numbers of the same unit; a plain 0 fits to any."""
+    """Operands as numbers of the same unit; a plain 0 fits any unit."""
     operands = [number(value, what) for value in values]
     units = {operand.unit for operand in operands if not is_zero(operand)}
     if len(units) > 1:
@@ -395,7 +397,7 @@ def same_unit(what: str, *values: Any) -> tuple[Node, ...]:
 
 
 def is_zero(operand: Node) -> bool:
-    """Whether a node is the constant 0 without unit, which any unit may be compared with."""
+    """True for the constant 0 without unit, which may be compared with any unit."""
     return (
         operand.op is Op.CONST
         and operand.unit == NO_UNIT
@@ -412,7 +414,7 @@ def _advice(units: set[Unit]) -> str:
 
 
 def common_unit(operands: tuple[Node, ...]) -> Unit:
-    """The unit of operands that `same_unit` has let pass."""
+    """The unit of operands that `same_unit` accepted."""
     return next((operand.unit for operand in operands if operand.unit != NO_UNIT), NO_UNIT)
 
 
@@ -459,13 +461,13 @@ def angle_of(y: Any, x: Any) -> Expression:
 
 
 def smaller_or_larger(op: Op, name: str, left: Any, right: Any) -> Expression:
-    """The smaller or the larger one of two numbers; NaN if one is."""
+    """The smaller or larger of two numbers; NaN if one is NaN."""
     operands = same_unit(name, left, right)
     return Expression(node(op, operands, kind=Kind.FLOAT, unit=common_unit(operands)))
 
 
 def choice(condition: Any, if_true: Any, if_false: Any) -> Expression:
-    """One of two values; NaN where it is not known which."""
+    """One of two values; NaN if the condition is unknown."""
     chosen = truth(condition, "where")
     a, b = as_node(if_true), as_node(if_false)
     if a.kind is Kind.BOOL and b.kind is Kind.BOOL:
@@ -478,5 +480,5 @@ def choice(condition: Any, if_true: Any, if_false: Any) -> Expression:
 
 
 def not_a_number(unit: Unit) -> Node:
-    """The value of what is not there."""
+    """The value of a missing field."""
     return node(Op.CONST, kind=Kind.FLOAT, unit=unit, payload="nan")

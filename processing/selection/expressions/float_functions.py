@@ -1,4 +1,4 @@
-"""The functions of functions.cuh with NumPy, equal bit by bit: f32[n] -> f32[n]."""
+"""The functions of functions.cuh in NumPy, bit-identical: f32[n] -> f32[n]."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,5 +1,5 @@
-// Functions that selection lines use, defined for every number and with the same result on every back end
-// (float_functions.py does the same with NumPy, bit by bit). A `Number` is a float or lanes of them.
+// Functions of selection lines, defined for every number, with the same result on every back end (float_functions.py
+// computes bit-identical results in NumPy). A `Number` is a float or lanes of floats.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -15,24 +15,24 @@ __device__ __forceinline__ Number absolute(const Number& x)
     return as::number(as::of(x) & 0x7FFFFFFFu);
 }
 
-/// Rounded as IEEE 754 says; NaN below 0.
+/// Rounded according to IEEE 754; NaN below 0.
 __device__ float square_root(float x) { return sqrtf(x); }
 
-/// The smaller of two numbers; NaN if one is.
+/// The smaller of two numbers; NaN if one is NaN.
 template <typename Number>
 __device__ __forceinline__ Number minimum(const Number& a, const Number& b)
 {
     return (a < b) | (a != a) ? a : b;
 }
 
-/// The larger of two numbers; NaN if one is.
+/// The larger of two numbers; NaN if one is NaN.
 template <typename Number>
 __device__ __forceinline__ Number maximum(const Number& a, const Number& b)
 {
     return (a > b) | (a != a) ? a : b;
 }
 
-/// ln(x) as `logarithm`, for every x: -inf of 0, NaN of what is negative.
+/// ln(x) like `logarithm`, for every x: -inf for 0, NaN for negative numbers.
 template <typename Number>
 __device__ Number natural_logarithm(const Number& x)
 {

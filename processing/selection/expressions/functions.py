@@ -1,4 +1,4 @@
-"""Functions that lines use on values of events. `abs` is Python's."""
+"""Functions of lines on values of events. `abs` is Python's."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from hltnode.processing.selection.expressions.expression import (
 
 
 def log(value: Any) -> Expression:
-    """The natural logarithm of a number without unit: -inf of 0, NaN of a negative number."""
+    """The natural logarithm of a number without unit: -inf for 0, NaN for a negative number."""
     return function_of_plain_number(Op.LOG, "log", value)
 
 
@@ -24,7 +24,7 @@ def exp(value: Any) -> Expression:
 
 
 def sqrt(value: Any) -> Expression:
-    """The square root; the unit is that of the root."""
+    """The square root; its unit is the square root of the unit."""
     return square_root(value)
 
 
@@ -34,7 +34,7 @@ def atan2(y: Any, x: Any) -> Expression:
 
 
 def minimum(first: Any, second: Any, *others: Any) -> Expression:
-    """The smallest of several numbers; NaN if one is."""
+    """The smallest of several numbers; NaN if one is NaN."""
     result = smaller_or_larger(Op.MIN, "minimum", first, second)
     for other in others:
         result = smaller_or_larger(Op.MIN, "minimum", result, other)
@@ -42,7 +42,7 @@ def minimum(first: Any, second: Any, *others: Any) -> Expression:
 
 
 def maximum(first: Any, second: Any, *others: Any) -> Expression:
-    """The largest of several numbers; NaN if one is."""
+    """The largest of several numbers; NaN if one is NaN."""
     result = smaller_or_larger(Op.MAX, "maximum", first, second)
     for other in others:
         result = smaller_or_larger(Op.MAX, "maximum", result, other)
@@ -50,5 +50,5 @@ def maximum(first: Any, second: Any, *others: Any) -> Expression:
 
 
 def where(condition: Any, if_true: Any, if_false: Any) -> Expression:
-    """`if_true` where the condition is true, else `if_false`; NaN where a NaN leaves that open."""
+    """`if_true` if the condition is true, else `if_false`; NaN if a NaN makes the condition unknown."""
     return choice(condition, if_true, if_false)

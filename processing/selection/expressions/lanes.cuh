@@ -1,5 +1,5 @@
-// Candidates that a thread handles in one step: on the CPU the lanes of a vector register, on a GPU, whose threads are
-// the lanes, one. Code between loads and stores is the same: arithmetic, comparisons, `condition ? a : b`.
+// Candidates that a thread processes in one step: the lanes of a vector register on the CPU; one on a GPU, whose
+// threads are the lanes. Code between loads and stores is the same: arithmetic, comparisons, `condition ? a : b`.
 #pragma once
 
 #include "selection/expressions/functions.cuh"
@@ -13,22 +13,22 @@ using floats = float;
 using uints = uint32_t;
 using truths = bool;
 
-/// The candidates of an event from `first` on, of which there are n in all. A GPU has one, which exists.
+/// The candidates of an event from number `first` on; the event has n. On a GPU there is one, which exists.
 struct lanes {
     uint32_t first;
 
     __device__ lanes(uint32_t first, uint32_t) : first(first) {}
 
-    /// Their numbers.
+    /// Numbers of the candidates.
     __device__ uint32_t numbers() const { return first; }
-    /// How many of them a condition holds for.
+    /// Number of candidates for which a condition holds.
     __device__ uint32_t count(bool condition) const { return condition ? 1u : 0u; }
     __device__ bool any(bool condition) const { return condition; }
-    /// Of all of them.
+    /// Sum over all candidates.
     __device__ uint32_t sum(uint32_t words) const { return words; }
     __device__ uint32_t bits_of_any(uint32_t words) const { return words; }
 
-    /// What a column of the event, with one value for each candidate, has for them.
+    /// Values of a column of the event that has one value per candidate.
     template <typename Column>
     __device__ auto load(const Column& column) const
     {
@@ -40,13 +40,13 @@ struct lanes {
     {
         column[first] = value;
     }
-    /// What a column has for objects of the event, given by their numbers; `begin` is the place of the first one.
+    /// Values of a column for objects of the event, given by their numbers; `begin` is the index of the first object.
     template <typename T>
     __device__ T gather(const T* column, uint32_t begin, uint32_t numbers, uint32_t width, uint32_t element) const
     {
         return column[(begin + numbers) * width + element];
     }
-    /// The same of a member of the records of a column.
+    /// The same for a member of the records of a column.
     template <typename T, typename Record>
     __device__ T gather(const Record* column, T Record::* member, uint32_t begin, uint32_t numbers, uint32_t width,
                         uint32_t element) const
@@ -63,11 +63,11 @@ __device__ uint32_t word_where(bool condition, uint32_t word) { return condition
 
 #else
 
-// Vectors are returned without AVX in another way than with it. All such functions are of one translation unit.
+// The ABI for returned vectors differs with and without AVX. All these functions are in one translation unit.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 #if defined(HLT_AVX512)
-#if !defined(__clang__)  // whose functions for these have other types
+#if !defined(__clang__)  // its intrinsics for these types take other types
 #define HLT_LINES_MASKED
 #endif
 constexpr uint32_t n_lanes = 16;
@@ -79,7 +79,8 @@ constexpr uint32_t n_lanes = 4;
 
 template <typename T>
 struct vector_type {
-    typedef T type __attribute__((vector_size(n_lanes * sizeof(T))));  // compilers ignore it of an alias of T
+    typedef T type
+        __attribute__((vector_size(n_lanes * sizeof(T))));  // compilers ignore the attribute on an alias of T
 };
 template <typename T>
 using vector_of = typename vector_type<T>::type;
@@ -88,7 +89,7 @@ using floats = vector_of<float>;
 using uints = vector_of<uint32_t>;
 using truths = vector_of<int32_t>;
 
-/// Bit l is set where lane l of a comparison is true.
+/// Bit l is set if lane l of a comparison is true.
 __device__ __forceinline__ uint32_t bits_of(const truths& comparison)
 {
 #if defined(HLT_AVX512)
@@ -104,7 +105,7 @@ __device__ __forceinline__ uint32_t bits_of(const truths& comparison)
 #endif
 }
 
-/// As on a GPU; lanes behind the last candidate have none, and load 0.
+/// As on a GPU; lanes beyond the last candidate have no candidate, and load 0.
 struct lanes {
     uint32_t first;
     uint32_t n;
@@ -205,7 +206,7 @@ struct lanes {
         return values;
     }
 
-    /// Values that lie `step` bytes from one object to the next.
+    /// Values at a distance of `step` bytes from object to object.
     template <typename T>
     auto gather_steps(const T* of_first, const uints& numbers, uint32_t step) const
     {
@@ -232,7 +233,7 @@ __device__ __forceinline__ uints word_where(const truths& condition, uint32_t wo
 __device__ __forceinline__ floats square_root(const floats& x)
 {
 #if defined(HLT_LINES_MASKED)
-    constexpr int as_set = 4;  // the way to round
+    constexpr int as_set = 4;  // rounding mode
     return __builtin_ia32_sqrtps512_mask(x, x, static_cast<int16_t>(-1), as_set);
 #elif defined(__AVX2__) && !defined(__clang__)
     return __builtin_ia32_sqrtps256(x);

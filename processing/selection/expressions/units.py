@@ -1,7 +1,7 @@
-"""Units of what lines compare: lengths in mm, momenta, energies and masses in MeV, angles in rad (c = 1).
+"""Units of the values of lines: lengths in mm, momenta, energies and masses in MeV, angles in rad (c = 1).
 
-A value with a unit is written `1.5 * GeV`. Values are kept in double precision until they meet an expression, where
-they are rounded once to single precision.
+A value with a unit is written `1.5 * GeV`. Values stay in double precision until an expression uses them; then they are
+rounded once to single precision.
 """
 
 from dataclasses import dataclass

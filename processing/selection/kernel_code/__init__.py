@@ -1,1 +1,1 @@
-"""The generated kernel: lines, histograms and what the lines selected, written as C++."""
+"""The generated kernel: lines, histograms and selected candidates, written as C++."""

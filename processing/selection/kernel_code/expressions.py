@@ -1,11 +1,10 @@
-"""Writes expressions as C++: each operation once, in the outermost place of the kernel where it can be computed.
+"""Writes expressions as C++: each operation once, in the outermost scope that can compute it.
 
-Values that depend on the event alone are computed by every thread, those of a candidate in the loop over its
-collection. That loop takes as many candidates at once as a thread has lanes (expressions/lanes.cuh), and what depends
-on one is of a type of lanes. Truth values are two variables: t, it is true, and f, it is false; where no NaN can come
-in, f is !t.
+Every thread computes the values that depend only on the event. Values of a candidate are computed in the loop over its
+collection. One step of that loop takes as many candidates as a thread has lanes (expressions/lanes.cuh), so these
+values have a lane type. A truth value is two variables: t (true) and f (false); if no NaN is possible, f is !t.
 
-The same operations in the same order as in evaluation/lines.py: results are equal bit by bit.
+Operations and their order are those of evaluation/lines.py, so results are bit-identical.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -32,17 +31,17 @@ INDENT = "    "
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """A place of the kernel where values are computed: the body of a loop, or of the kernel (without variable)."""
+    """A scope of the kernel for values: the body of a loop, or of the kernel (without variable)."""
 
     variable: Variable | None = None
     lines: list[str] = field(default_factory=list)
     names: dict[Node, str] = field(default_factory=dict)
     columns: dict[Column, str] = field(default_factory=dict)
-    """Those of the collection that the loop runs over: their parts that belong to the event."""
+    """Columns of the loop's collection: the parts that belong to the event."""
 
 
 def shared_counts(conditions: Sequence[Node]) -> list[list[Node]]:
-    """Counts over collections that no candidate decides, by steps: those of a step depend on earlier ones alone."""
+    """Counts over collections that depend on no candidate, by steps: counts of a step depend only on earlier steps."""
     step: dict[Node, int] = {}
     steps: list[list[Node]] = []
     for at in postorder(tuple(conditions)):
@@ -56,7 +55,7 @@ def shared_counts(conditions: Sequence[Node]) -> list[list[Node]]:
 
 
 def by_variable(variables: Sequence[Variable | None]) -> dict[Variable | None, list[int]]:
-    """Places of equal variables in a list, in the order in which they come."""
+    """Indices of equal variables in a list, in order of appearance."""
     groups: dict[Variable | None, list[int]] = {}
     for place, variable in enumerate(variables):
         groups.setdefault(variable, []).append(place)
@@ -64,8 +63,10 @@ def by_variable(variables: Sequence[Variable | None]) -> dict[Variable | None, l
 
 
 class ExpressionWriter:
-    """Writes the body of one kernel. members: how the kernel reaches columns and the functions `first` of their
-    collections."""
+    """Writes the body of one kernel.
+
+    members: C++ names of columns and of the functions `first` of their collections.
+    """
 
     def __init__(self, members: Mapping[Column, str], firsts: Mapping[Collection, str]) -> None:
         self._members = members
@@ -74,13 +75,16 @@ class ExpressionWriter:
         self._stack = [self._event]
         self._n_names = 0
         self._lanes: Variable | None = None
-        """The variable of the loop that takes several candidates at once."""
+        """The variable of the loop that processes several candidates per step."""
         self._counts_unknown = True
-        """Whether what a NaN leaves open is counted as a selection."""
+        """Whether an unknown condition is counted as an undecided selection."""
 
     def _write_counts(self, step: Sequence[Node], begin: int, selecting: Set[Node]) -> None:
-        """Counts of one step, each collection in one loop; counted[begin + 2 i] is where the i-th is true, the next
-        where it is unknown. selecting: what selections depend on."""
+        """Counts of one step, each collection in one loop.
+
+        counted[begin + 2 i] counts the true cases of the i-th count, the next element the unknown ones. selecting:
+        nodes that selections depend on.
+        """
         out = self._event.lines
         for variable, places in by_variable([at.payload for at in step]).items():
             assert variable is not None
@@ -102,7 +106,7 @@ class ExpressionWriter:
 
     @contextmanager
     def _inside(self, condition: str) -> Iterator[None]:
-        """A block that runs where a condition holds; what is made in it is made there."""
+        """A block that runs if a condition holds; values of the block are declared inside."""
         around = self._stack[-1]
         block = Scope(around.variable, names=dict(around.names), columns=around.columns)
         self._stack.append(block)
@@ -113,7 +117,7 @@ class ExpressionWriter:
     # --- scopes -------------------------------------------------------------------------------------------------------
 
     def _loop(self, variable: Variable, *, lanes: bool = False) -> Scope:
-        """Open a loop. lanes: the threads of the block share its candidates, and each takes several at once."""
+        """Open a loop. lanes: the threads of the block share its candidates, and each processes several per step."""
         scope = Scope(variable)
         self._stack.append(scope)
         if lanes:
@@ -122,7 +126,7 @@ class ExpressionWriter:
         return scope
 
     def _close(self, loop: Scope) -> None:
-        """Write the loop into the scope around it."""
+        """Write the loop into the enclosing scope."""
         assert loop.variable is not None
         assert self._stack.pop() is loop
         variable = loop.variable
@@ -174,12 +178,12 @@ class ExpressionWriter:
         return (_LANES if self._in_lanes(at) else _TYPES)[at.kind]
 
     def _value(self, at: Node, *, lanes: bool = False) -> str:
-        """A number, by name or as a literal. lanes: one for each lane."""
+        """A number, as a name or a literal. lanes: one value per lane."""
         value = _literal(at) if at.op is Op.CONST else self._made(at)
         return f"hlt::lines::in_lanes({value})" if lanes and not self._in_lanes(at) else value
 
     def _truth(self, at: Node, *, lanes: bool = False) -> tuple[str, str]:
-        """Whether it is true, whether it is false. lanes: of each lane."""
+        """Whether the node is true, and whether it is false. lanes: per lane."""
         if at.op is Op.NOT:
             true, false = self._truth(at.args[0], lanes=lanes)
             return false, true
@@ -193,7 +197,7 @@ class ExpressionWriter:
         return true, false
 
     def _made(self, root: Node) -> str:
-        """The variable that holds a node; what it needs is written before, each into its own scope."""
+        """The variable that holds a node. Its arguments are written before it, each into its own scope."""
         for at in self._missing(root):
             scope = self._home(at)
             if at.kind is Kind.BOOL:
@@ -207,8 +211,10 @@ class ExpressionWriter:
         return self._home(root).names[root]
 
     def _missing(self, root: Node) -> Iterator[Node]:
-        """Nodes below `root` that no scope has yet, arguments first. The body of a count is computed in its loop,
-        numbers of candidates where they are used."""
+        """Nodes below `root` that are in no scope yet, arguments first.
+
+        The loop of a count computes its body; numbers of candidates are computed at their use.
+        """
         stack = [(root, False)]
         while stack:
             at, ready = stack.pop()
@@ -223,7 +229,7 @@ class ExpressionWriter:
                 stack += [(arg, False) for arg in reversed(at.args) if arg.op is not Op.INDEX]
 
     def _not_made(self, roots: Sequence[Node]) -> set[Node]:
-        """What has to be written for some nodes, the bodies of counts included."""
+        """The nodes that some nodes need, bodies of counts included."""
         found: set[Node] = set()
         left = list(roots)
         while left:
@@ -315,7 +321,7 @@ class ExpressionWriter:
     # --- counts over a collection -------------------------------------------------------------------------------------
 
     def _count_here(self, scope: Scope, at: Node) -> None:
-        """A count that depends on a candidate: a loop inside that of the candidate."""
+        """A count that depends on a candidate: a loop inside the loop of the candidate."""
         depth = self._stack.index(scope) + 1
         inner, self._stack = self._stack[depth:], self._stack[:depth]
         loop = self._loop(at.payload)
@@ -327,7 +333,7 @@ class ExpressionWriter:
         self._take_count(at, name, f"{name}_unknown", scope)
 
     def _count_in(self, loop: Scope, at: Node) -> str:
-        """Count in an open loop; the name of the counter, `<name>_unknown` is that of the unknown."""
+        """Count in an open loop; returns the name of the counter. `<name>_unknown` counts the unknown cases."""
         name = self._name("n")
         assert loop.variable is not None
         of_lanes = loop.variable == self._lanes
@@ -344,7 +350,7 @@ class ExpressionWriter:
         return name
 
     def _take_count(self, at: Node, true: str, unknown: str, scope: Scope | None = None) -> None:
-        """What a count says."""
+        """The value of a count."""
         scope = scope or self._event
         lanes = self._in_lanes(at)
         if at.op is Op.COUNT:
@@ -352,7 +358,7 @@ class ExpressionWriter:
             scope.lines.append(f"const {self._type(at)} {name} = {true};")
             if at.args[0].may_be_unknown and self._counts_unknown:
                 if self._lanes is not None and scope is not self._event:
-                    # It is counted for each candidate, whether it depends on it or not.
+                    # Count it for each candidate, even if it does not depend on the candidate.
                     of_each = unknown if lanes else f"hlt::lines::in_lanes({unknown})"
                     unknown = f"{lanes_of(self._lanes)}.sum({of_each})"
                 once = "threadIdx.x == 0 && " if scope is self._event else ""
@@ -370,12 +376,12 @@ def _member(loaded: str, element: Element) -> str:
 
 
 def counter_of(variable: Variable) -> str:
-    """The number of the object that a loop is at."""
+    """The number of the current object of a loop."""
     return f"i{variable.level}"
 
 
 def lanes_of(variable: Variable) -> str:
-    """The objects that a loop takes at once."""
+    """The objects of one step of a loop."""
     return f"at{variable.level}"
 
 

@@ -1,9 +1,9 @@
-"""Writes the kernel of all lines and histograms: one block per event, every expression once, each collection in one
-loop.
+"""Writes the kernel of all lines and histograms: one block per event, one loop per collection.
 
-Counts over collections that depend on no candidate are made first, in parallel, in as many steps as they depend on one
-another. Then each collection is taken once: a thread takes a candidate through all lines on it, and into histograms.
-Histograms of some events only (accepted ones, a sample) come behind the decision, in loops that other events skip.
+Every expression is computed once. Counts over collections that depend on no candidate come first, in parallel; counts
+that depend on one another take several steps. Then one loop runs over each collection: a thread evaluates all lines and
+histograms for a candidate. Histograms of selected events (accepted ones, a sample) follow the decision, in loops that
+other events skip.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,23 +27,23 @@ from hltnode.processing.selection.lines.line import Line
 
 INCLUDES = ("selection/expressions/lanes.cuh", "selection/lines/histograms.cuh", "selection/lines/scalers.cuh")
 COSTLY = 32
-"""Operations that are done only where a candidate has not been refused before."""
+"""Costly operations: they run only for candidates that earlier conditions did not reject."""
 
 Fill = tuple[int, RecordedHistogram]
-"""A histogram, and the number of its first counter."""
+"""A histogram and the index of its first counter."""
 ByCandidate = dict[Variable | None, list[Fill]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Costly:
-    """Parts of conditions that are written in one block: (condition, part), and the operations that they need."""
+    """Parts of conditions in one block: (condition, part), and the operations that they need."""
 
     operations: set[Node]
     parts: tuple[tuple[Node, Node], ...]
 
 
 class KernelWriter(ExpressionWriter):
-    """Writes one kernel. candidates: writes what is reported of candidates, None: nothing is."""
+    """Writes one kernel. candidates: writes the reports of candidates; None: no reports."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class KernelWriter(ExpressionWriter):
     def write(
         self, name: str, lines: Sequence[Line], event_words: Sequence[Node], histograms: Sequence[RecordedHistogram]
     ) -> str:
-        """The kernel `name`. event_words: by what scalers know an event."""
+        """The kernel `name`. event_words: words that identify an event for scalers."""
         n_words = line_words(len(lines))
         filled = [node for histogram in histograms for node in (histogram.condition, histogram.value)]
         selecting = frozenset(postorder([line.condition for line in lines]))
@@ -117,7 +117,7 @@ class KernelWriter(ExpressionWriter):
     # --- lines --------------------------------------------------------------------------------------------------------
 
     def _write_lines_on_events(self, lines: Sequence[tuple[int, Line]]) -> None:
-        """All lines over whole events."""
+        """All lines that select whole events."""
         if not lines:
             return
         masks: dict[int, str] = {}
@@ -170,8 +170,11 @@ class KernelWriter(ExpressionWriter):
     # --- conditions, the costly parts last ----------------------------------------------------------------------------
 
     def _decide(self, conditions: Sequence[Node]) -> None:
-        """Write the conditions of lines. Those that begin alike, with what an input asks of its candidates, stand in a
-        block that is left out where no candidate passes that."""
+        """Write the conditions of lines.
+
+        Conditions with a common first part, the condition of an input, share a block that is skipped if no candidate
+        passes that part.
+        """
         self._make_counted(conditions)
         groups: dict[Node, list[Node]] = {}
         for condition in dict.fromkeys(conditions):
@@ -188,7 +191,7 @@ class KernelWriter(ExpressionWriter):
             self._stack[-1].names.update(declared)
 
     def _make_counted(self, conditions: Sequence[Node]) -> None:
-        """Write first what counts the selections that a NaN leaves open: that is done for every candidate."""
+        """Write first the parts that count undecided selections: they run for every candidate."""
         counting: set[Node] = set()
         for at in postorder(list(conditions)):
             if (at.op is Op.COUNT and at.args[0].may_be_unknown) or any(arg in counting for arg in at.args):
@@ -197,7 +200,7 @@ class KernelWriter(ExpressionWriter):
                     self._made(at)
 
     def _declared(self, condition: Node) -> str:
-        """The name of a condition that is false until it is written."""
+        """Declare a condition that is false until it is written; returns its name."""
         name = self._name("t")
         c_type, out = self._type(condition), self._stack[-1].lines
         out.append(f"{c_type} {name} = hlt::lines::in_lanes(false);")
@@ -206,8 +209,10 @@ class KernelWriter(ExpressionWriter):
         return name
 
     def _decide_group(self, declared: Mapping[Node, str]) -> None:
-        """Write conditions that are declared. What is costly comes last, together with what shares its operations, in
-        a block that is left out where no candidate is left."""
+        """Write declared conditions.
+
+        Costly parts come last, grouped by shared operations, in a block that is skipped if no candidate remains.
+        """
         out = self._stack[-1].lines
         later: list[Costly] = []
         for condition, name in declared.items():
@@ -232,7 +237,7 @@ class KernelWriter(ExpressionWriter):
                         block.append(f"{name}_f = {name}_f | {false};")
 
     def _any_not(self, false: str) -> str:
-        """Whether there is a candidate of which something is not known to be false."""
+        """Whether a condition is not known to be false for at least one candidate."""
         assert self._lanes is not None
         return f"{lanes_of(self._lanes)}.any(({false}) == 0)"
 
@@ -242,7 +247,7 @@ class KernelWriter(ExpressionWriter):
     # --- candidates ---------------------------------------------------------------------------------------------------
 
     def _write_candidates(self, writer: CandidateWriter, n_words: int) -> None:
-        """Of an accepted event: the candidates of its lines, and the objects that they are."""
+        """The candidates and objects of the lines of an accepted event."""
         out = [*writer.number_objects(n_words), "__syncthreads();"]
         out.append("for (uint32_t k = threadIdx.x; k < n_reported; k += blockDim.x) {")
         out.append(INDENT + "uint32_t* const at = words + places[k];")
@@ -265,8 +270,8 @@ class KernelWriter(ExpressionWriter):
     # --- histograms ---------------------------------------------------------------------------------------------------
 
     def _by_events(self, histograms: Sequence[RecordedHistogram]) -> tuple[ByCandidate, dict[str, ByCandidate]]:
-        """Histograms of all events by their candidates, and those of some events by the condition on the event; each
-        with the number of its first counter."""
+        """Histograms of all events by their candidates, and histograms of selected events by the event condition; each
+        with the index of its first counter."""
         every: ByCandidate = {}
         some: dict[str, ByCandidate] = {}
         begin = 0
@@ -286,7 +291,7 @@ class KernelWriter(ExpressionWriter):
                 self._fill(fills)
 
     def _fill(self, fills: Sequence[Fill]) -> None:
-        """Count what the innermost scope has: candidates, or the event."""
+        """Count the candidates, or the event, of the innermost scope."""
         self._counts_unknown = False
         at = None if self._lanes is None else lanes_of(self._lanes)
         for begin, histogram in fills:
@@ -318,7 +323,7 @@ class KernelWriter(ExpressionWriter):
 
 
 def _conjuncts(condition: Node) -> list[Node]:
-    """What must all be true for a condition to be."""
+    """The factors of a condition: all must be true."""
     found: list[Node] = []
     left = [condition]
     while left:
@@ -331,7 +336,7 @@ def _conjuncts(condition: Node) -> list[Node]:
 
 
 def _together(parts: Sequence[Costly]) -> list[Costly]:
-    """Those together that share costly operations."""
+    """Groups of parts that share costly operations."""
     groups: list[Costly] = []
     for one in parts:
         alike = [other for other in groups if len(other.operations & one.operations) >= COSTLY]

@@ -1,8 +1,8 @@
-"""The part of the kernel of all lines that writes what they selected (reports/selected.py), for accepted events.
+"""The part of the kernel that writes the selected candidates of accepted events (reports/selected.py).
 
-While lines process candidates, each object gets the words of the lines that select it. When the decisions are made, one
-thread takes the candidates in order, numbers their objects and gives each of these its place, as far as they fit; then
-all threads write the objects, each one some. Few events are accepted, and few candidates selected.
+During the evaluation of lines, each object gets the words of the lines that select it. After the decisions, one thread
+goes through the candidates in order, numbers their objects and assigns their places, as far as they fit. Then all
+threads write the objects. One thread is enough, because few events are accepted and few candidates selected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,8 +23,11 @@ _INDENT = "    "
 
 
 class CandidateWriter:
-    """Writes the code. members, scratch, firsts: how the kernel reaches columns, scratch memory by its name, and the
-    functions `first` of collections. selected, flags: those of events."""
+    """Writes the code.
+
+    members, scratch, firsts: C++ names of columns, of scratch memory, and of the functions `first` of collections.
+    selected, flags: names of the words and flags of events.
+    """
 
     def __init__(
         self,
@@ -49,19 +52,19 @@ class CandidateWriter:
         return [f"__shared__ uint32_t objects[{most}], places[{most}], n_reported;"]
 
     def keeps(self, collection: Collection, count: Column) -> Group | None:
-        """The group of the lines on a collection, None if their candidates are not reported."""
+        """The group of the lines on a collection; None if their candidates are not reported."""
         group = self.lines.groups.get(collection)
         return group if group is not None and group.count is count else None
 
     def keep(self, group: Group, counter: str, lanes: str, masks: Mapping[int, str]) -> list[str]:
-        """In the loop over the candidates of a group: keep the words of the lines that select them."""
+        """In the loop over the candidates of a group: store the words of the lines that select them."""
         return [
             f"{lanes}.store({self._lines_of(group, f'{word}u', f'n_{counter}')}, {mask});"
             for word, mask in masks.items()
         ]
 
     def _lines_of(self, group: Group, word: str, n: str) -> str:
-        """Where the words of one number begin, those of all n candidates of the event one behind the other."""
+        """Start of the words of one word index; the words of all n candidates of the event are consecutive."""
         begin = f"{self._scratch[lines_name(group.collection)]} + {self._firsts[group.collection]}(blockIdx.x)"
         return begin if group.n_words == 1 else f"{begin} * {group.n_words}u + ({word} - {group.first_word}u) * {n}"
 
@@ -94,7 +97,7 @@ class CandidateWriter:
         return [_INDENT * levels + text for text in lines]
 
     def _add_functions(self) -> list[str]:
-        """A function for each collection, which gives the number of an object in the report; it is new if need be."""
+        """A function for each collection that returns the number of an object in the report, and adds a new object."""
         out = [
             f"uint32_t n_objects = 0, n_words = {HEADER_WORDS}, n_candidates = 0, left_out = 0;",
             "bool full = false;",
@@ -125,7 +128,7 @@ class CandidateWriter:
         return out
 
     def _begin_of_hits(self, one: Reported, hits: Hits, number: str) -> tuple[list[str], str]:
-        """Declares `owner`, the object to which hits belong, among all of the batch; where they begin."""
+        """Declares `owner`, the object of the batch that owns the hits; returns the index of its first hit."""
         if hits.through is not None:
             number = f"{self._members[hits.through]}[{self._firsts[one.collection]}(blockIdx.x) + {number}]"
         first = f"{self._firsts[_collection(hits.numbers.collection)]}(blockIdx.x)"

@@ -1,1 +1,1 @@
-"""What is declared: the inputs of a detector, lines and histograms on them, their scalers, and what they decide."""
+"""Declarations: inputs of a detector, lines and histograms on them, scalers, and decisions."""

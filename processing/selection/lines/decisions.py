@@ -1,4 +1,4 @@
-"""What lines read and write beside their candidates: their scalers, and the decisions on each event."""
+"""Columns of lines besides candidates: scalers and the decisions on each event."""
 
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import U8, U32, Column, Role, constant_column
@@ -15,6 +15,6 @@ lines = Column(
 )
 """[event][word]: bit i % 32 of word i // 32 is the decision of line i, scalers included."""
 accepted = events.per_event("accepted", U8, role=Role.OUTPUT)
-"""1 where at least one line fired. Flags alone accept no event: the error stream keeps those."""
+"""1 if at least one line fired. A flag does not accept an event: flagged events go to the error stream."""
 unknown_selections = events.per_event("unknown_selections", U32, role=Role.OUTPUT)
-"""How often a NaN has left open whether a line selects a candidate; the decision is false then."""
+"""Number of selections that are undecided because of a NaN; such a decision is false."""

@@ -1,6 +1,6 @@
-"""A monitoring histogram: of what quantity, in which bins, and which candidates it holds. It decides nothing.
+"""A monitoring histogram: quantity, bins and candidates. It does not affect decisions.
 
-Quantities are expressions, recorded as the selections of lines are (expressions), and filled by their kernel.
+Quantities are expressions, recorded like the selections of lines (expressions); the kernel of the lines fills them.
 """
 
 import re
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 MAX_HISTOGRAMS = 256
 MAX_BINS = 1000
-"""Of one histogram."""
+"""Maximum number of bins of one histogram."""
 MAX_COUNTS = 16_384
-"""Counters of all histograms: 64 KiB, which a batch copies from the device."""
+"""Maximum number of counters of all histograms: 64 KiB, which every batch copies from the device."""
 MAX_NAME = 120
 SAMPLE = "histograms_pre"
-"""Names the scaler of histograms with a prescale: those of the same prescale see the same events."""
+"""Name of the scaler of histograms with a prescale: histograms with equal prescale see the same events."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedHistogram:
-    """What a kernel fills.
+    """A histogram as the kernel fills it.
 
-    variable: what stands for the candidate, None: the event. value: a number of it. condition: whether it belongs in.
+    variable: stands for the candidate; None: the event. value: the number to count. condition: whether to count it.
     """
 
     shape: HistogramShape
@@ -62,7 +62,7 @@ class RecordedHistogram:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What it reads, each column once."""
+        """The distinct columns that it reads."""
         return columns_of((self.value, self.condition), () if self.variable is None else (self.variable.count,))
 
     @property
@@ -76,14 +76,14 @@ class RecordedHistogram:
 class Histogram:
     """A histogram of a quantity.
 
-    name: unique; that of a line comes behind the name of the line. quantity: called once, with a stand-in for a
-    candidate; the number that it returns is counted for each candidate. bins, low, high: equal bins, with the unit of
-    the quantity. of: the candidates; those of a line if it stands in a line. where: which of them. accepted: those of
-    accepted events alone. prescale: the fraction of events that is used. description: one line for people.
+    name: unique; a histogram of a line gets the line's name as prefix. quantity: called once, with a stand-in for a
+    candidate; the returned number is counted for each candidate. bins, low, high: equal bins, in the unit of the
+    quantity. of: the candidates; a histogram of a line takes those of the line. where: condition on candidates.
+    accepted: count only accepted events. prescale: fraction of events to count. description: one line for people.
 
-    In a line it holds the candidates that the line selects, whatever its scales.
+    A histogram of a line holds the candidates that the line selects, without its scales.
 
-    Raises HistogramError, which names the histogram, what is wrong and the source position.
+    Raises HistogramError, which gives the name, the fault and the source position.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Histogram:
     prescale: float = 1.0
     description: str = ""
     position: str = field(init=False, compare=False, repr=False)
-    """Where it is declared."""
+    """Source position of the declaration."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", source_position())
@@ -130,7 +130,7 @@ class Histogram:
             width = np.float32(high.value) - np.float32(low.value)
             per_unit = np.float32(self.bins) / width
         if not low.value < high.value:
-            self._fail(f"range: it ends at {high.value:g}, not above its begin, {low.value:g}")
+            self._fail(f"range: its end, {high.value:g}, is not above its start, {low.value:g}")
         if not (np.isfinite(width) and width > 0 and np.isfinite(per_unit)):
             self._fail("range: single precision cannot hold it")
 
@@ -139,9 +139,12 @@ class Histogram:
         return Quantity.of(self.low), Quantity.of(self.high)
 
     def recorded(self, line: "Line | None" = None) -> RecordedHistogram:
-        """What is filled, of the selected candidates of a line, or of those that it names. Raises HistogramError."""
+        """The filled form, for the selected candidates of a line, or for the candidates in `of`.
+
+        Raises HistogramError.
+        """
         if line is not None and self.of is not None:
-            self._fail("of: in a line it holds the candidates of the line, it names none")
+            self._fail("of: a histogram of a line holds the candidates of the line; remove `of`")
         of = self.of if line is None else line.input
         if of is None:
             self._fail("of: candidates are expected, such as of=long_tracks")
@@ -190,20 +193,20 @@ def _is_true(condition: Node) -> bool:
 
 
 def sample_limit(prescale: float) -> tuple[int, int] | None:
-    """(seed, limit) of the scaler of histograms with a prescale; None lets every event pass."""
+    """(seed, limit) of the scaler of histograms with a prescale; None passes every event."""
     limit = scaler_limit(prescale)
     return None if limit is None else (scaler_seed(SAMPLE), limit)
 
 
 def check_histograms(histograms: Sequence[RecordedHistogram]) -> None:
-    """Raises HistogramError for two of one name, and for more than a batch may copy from the device."""
+    """Raises HistogramError for two histograms of one name, and for more counters than a batch may copy."""
     seen: set[str] = set()
     for histogram in histograms:
         if histogram.shape.name in seen:
-            raise HistogramError(f"histogram {histogram.shape.name}: two have this name")
+            raise HistogramError(f"histogram {histogram.shape.name}: two histograms have this name")
         seen.add(histogram.shape.name)
     if len(histograms) > MAX_HISTOGRAMS:
-        raise HistogramError(f"{len(histograms)} histograms, at most {MAX_HISTOGRAMS} are possible")
+        raise HistogramError(f"{len(histograms)} histograms, at most {MAX_HISTOGRAMS} are allowed")
     total = n_counts([histogram.shape for histogram in histograms])
     if total > MAX_COUNTS:
-        raise HistogramError(f"histograms: {total} bins in all, at most {MAX_COUNTS} are possible")
+        raise HistogramError(f"histograms: {total} bins in total, at most {MAX_COUNTS} are allowed")

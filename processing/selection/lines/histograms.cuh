@@ -1,12 +1,12 @@
-// Counting a value in a histogram (processing/selection/evaluation/histograms.py does the same with NumPy).
+// Counts a value in a histogram (processing/selection/evaluation/histograms.py is the NumPy version).
 #pragma once
 
 #include "selection/expressions/lanes.cuh"
 
 namespace hlt::lines {
 
-/// Add one to the counter of a value: the first is for what lies below `low`, then come `n_bins` equal bins, what lies
-/// at `high` or above, and what is not a number. `per_unit` is the number of bins per unit. Counters are modulo 2^32.
+/// Add one to the counter of a value. Counters in order: below `low`, `n_bins` equal bins, at or above `high`, not a
+/// number. `per_unit` is the number of bins per unit. Counters are modulo 2^32.
 __device__ void count_value(uint32_t* counters, float value, float low, float high, float per_unit, uint32_t n_bins)
 {
     uint32_t place = n_bins + 2u;
@@ -21,7 +21,7 @@ __device__ void count_value(uint32_t* counters, float value, float low, float hi
     atomicAdd(counters + place, 1u);
 }
 
-/// The same for the candidates of which a condition holds.
+/// The same for the candidates for which a condition holds.
 __device__ void count_values(const lanes& at, const truths& condition, uint32_t* counters, const floats& value,
                              float low, float high, float per_unit, uint32_t n_bins)
 {

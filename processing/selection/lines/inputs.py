@@ -1,7 +1,7 @@
-"""What lines select: collections of candidates, and the fields by which a selection knows them.
+"""Inputs of lines: collections of candidates, and the fields that a selection reads.
 
-A detector declares its inputs. A field is an element of a column, an expression of
-other fields, or a candidate of another input: the tracks of a vertex, the primary vertex of a track.
+A detector declares its inputs. A field is an element of a column, an expression of other fields, or a candidate of
+another input, such as a track of a vertex or the primary vertex of a track.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -41,7 +41,7 @@ class ColumnField:
 
 @dataclass(frozen=True, slots=True)
 class DerivedField:
-    """A field that is computed from others."""
+    """A field computed from other fields."""
 
     function: Callable[[Any], Expression]
     description: str
@@ -49,8 +49,10 @@ class DerivedField:
 
 @dataclass(frozen=True, slots=True)
 class RelatedField:
-    """A field that is a candidate of another input. `number` gives its number in the event; what is not below the count
-    of that input is no candidate: its numbers are NaN, its counts 0."""
+    """A field that is a candidate of another input. `number` gives its number in the event.
+
+    A number at or above the count of that input means no candidate: its numbers are NaN, its counts 0.
+    """
 
     input: "Input"
     number: ColumnField
@@ -63,8 +65,8 @@ FieldOf = ColumnField | DerivedField | RelatedField
 class Input:
     """Candidates that lines may select.
 
-    collection, count: the collection and how many objects an event has; None for the event itself.
-    where: which objects of the collection are candidates.
+    collection, count: the collection and its number of objects per event; None for the event itself.
+    where: condition that makes an object of the collection a candidate.
     """
 
     def __init__(
@@ -85,12 +87,12 @@ class Input:
         self.where = where
 
     def those(self, name: str, description: str, where: Callable[[Any], Expression]) -> "Input":
-        """The candidates for which a condition holds, besides that of this input."""
+        """The candidates that also satisfy another condition."""
         both = where if self.where is None else _both(self.where, where)
         return Input(name, description, self.fields, collection=self.collection, count=self.count, where=both)
 
     def variable(self, level: int) -> Variable | None:
-        """What stands for its candidates, None for the event."""
+        """The variable that stands for its candidates, None for the event."""
         if self.collection is None or self.count is None:
             return None
         return Variable(self.collection, self.count, level)
@@ -102,8 +104,7 @@ class Input:
         return Candidate(self, index)
 
     def describe(self) -> Iterator[tuple[str, str, str]]:
-        """Name, unit and description of each field that is meant for authors of lines; what is no number with a unit
-        says what it is instead."""
+        """Name, unit and description of each public field; a field without a unit gives its kind instead."""
         candidate = self.candidate()
         for name, field in self.fields.items():
             if name.startswith("_"):
@@ -136,7 +137,7 @@ class Candidate:
         self._input = of
         self._index = index
         self._present = present
-        """Where it may be missing: whether there is one."""
+        """Whether it exists, for fields that may be missing."""
         self._made: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +155,7 @@ class Candidate:
         if field is None:
             near = get_close_matches(name, self._input.fields, n=3, cutoff=0.4)
             known = f"the nearest are {', '.join(near)}" if near else f"there are {', '.join(self._input.fields)}"
-            fail(f"field {name!r}: {self._input.name} have none of this name; {known}")
+            fail(f"field {name!r}: {self._input.name} have no such field; {known}")
         if isinstance(field, DerivedField):
             return field.function(self)
         if isinstance(field, RelatedField):
@@ -184,7 +185,7 @@ class Candidate:
 
 
 def exists(candidate: Candidate) -> Expression:
-    """Whether there is a candidate that a field refers to: a track may have no primary vertex."""
+    """Whether a field refers to an existing candidate: a track may have no primary vertex."""
     present = candidate._present
     return Expression(as_node(True) if present is None else present)
 
@@ -197,7 +198,7 @@ def _over(op: Op, kind: Kind, of: Input, condition: Callable[[Any], Any], what: 
         fail(f"{what}: candidates are expected, not {of.name}")
     level = _level.get()
     if level > MAX_LEVEL:
-        fail(f"{what}: more than {MAX_LEVEL} collections are looked through, one inside another")
+        fail(f"{what}: loops over more than {MAX_LEVEL} nested collections")
     token = _level.set(level + 1)
     try:
         candidate = of.candidate(level)
@@ -214,11 +215,11 @@ def any_of(of: Input, condition: Callable[[Any], Any]) -> Expression:
 
 
 def all_of(of: Input, condition: Callable[[Any], Any]) -> Expression:
-    """Whether the condition holds for every candidate of the event; true without any."""
+    """Whether the condition holds for every candidate of the event; true without candidates."""
     inside = of.those(of.name, of.description, lambda candidate: ~Expression(truth(condition(candidate), "all_of")))
     return ~any_of(inside, lambda _: True)
 
 
 def count_of(of: Input, condition: Callable[[Any], Any] | None = None) -> Expression:
-    """For how many candidates of the event the condition holds."""
+    """Number of candidates of the event for which the condition holds."""
     return _over(Op.COUNT, Kind.INT, of, condition or (lambda _: True), "count_of")

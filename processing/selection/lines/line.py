@@ -54,11 +54,11 @@ class Line:
     """A selection line. An event is accepted if a line selects one of its candidates.
 
     name: unique in the configuration. input: the candidates. selection: called once, with a stand-in for a candidate;
-    what it returns is recorded and decides on every candidate. prescale, postscale: the fractions of events that pass
-    (docs/physics/selection-lines.md). description: one line for people. histograms: of what it selects, whatever its
-    scales; they decide nothing.
+    the returned condition is recorded and decides on every candidate. prescale, postscale: fractions of events that
+    pass (docs/physics/selection-lines.md). description: one line for people. histograms: histograms of the selected
+    candidates, before scales; they do not affect decisions.
 
-    Raises LineError, which names the line, what is wrong and the source position.
+    Raises LineError, which gives the name, the fault and the source position.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Line:
     description: str = field(default="", compare=False)
     histograms: Sequence[Histogram] = field(default=(), compare=False, repr=False)
     position: str = field(init=False, compare=False, repr=False)
-    """Where it is declared."""
+    """Source position of the declaration."""
     condition: Node = field(init=False, repr=False)
     """Whether the line selects a candidate."""
     recorded_histograms: tuple[RecordedHistogram, ...] = field(init=False, compare=False, repr=False)
@@ -86,7 +86,7 @@ class Line:
     def _checked_histograms(self) -> Sequence[Histogram]:
         for histogram in self.histograms:
             if not isinstance(histogram, Histogram):
-                fail(f"histograms: a list of histograms is expected, {histogram!r} is none")
+                fail(f"histograms: a list of histograms is expected, it contains {histogram!r}")
         return self.histograms
 
     def _recorded(self) -> Node:
@@ -94,7 +94,7 @@ class Line:
             what = f"a name of at most {MAX_NAME} letters, digits and _, a letter first, is expected"
             fail(f"{what}, not {shown(self.name)}")
         if not isinstance(self.input, Input):
-            fail(f"input: what lines select is expected, such as long_tracks, not {self.input!r}")
+            fail(f"input: candidates are expected, such as long_tracks, not {self.input!r}")
         for scale in ("prescale", "postscale"):
             value = getattr(self, scale)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
@@ -103,13 +103,13 @@ class Line:
             candidate = self.input.candidate()
             selected = as_node(made_of(self.selection, candidate))
             if selected.kind is not Kind.BOOL:
-                fail(f"the selection of a line is true or false, this one is {selected.kind.value}")
+                fail(f"the selection of a line must be true or false, this one is {selected.kind.value}")
             if self.input.where is not None:
                 selected = node(Op.AND, (self.input.condition(candidate), selected), kind=Kind.BOOL)
             return of_candidate_alone(selected, self.variable)
 
     def record(self) -> NDArray[np.void]:
-        """Its scalers as the kernel sees them: one LINE_RECORD, shape ()."""
+        """Its scalers for the kernel: one LINE_RECORD, shape ()."""
         record = np.zeros((), dtype=LINE_RECORD.dtype)
         for scaler, scale, suffix in (("prescale", self.prescale, "_pre"), ("postscale", self.postscale, "_post")):
             limit = scaler_limit(scale)
@@ -118,16 +118,16 @@ class Line:
 
     @property
     def variable(self) -> Variable | None:
-        """What stands for the candidate in `condition`; None: it is the event."""
+        """The variable that stands for the candidate in `condition`; None for the event."""
         return self.input.variable(0)
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What the selection reads, each column once."""
+        """The distinct columns that the selection reads."""
         return columns_of((self.condition,), () if self.input.count is None else (self.input.count,))
 
     def content(self) -> dict[str, Any]:
-        """What decides, in plain types: for the TCK. `line_of_content` makes a line of it."""
+        """The deciding values in plain types, for the TCK. `line_of_content` makes a line from them."""
         return {
             "name": self.name,
             "input": self.input.name,
@@ -139,11 +139,11 @@ class Line:
 
 
 def line_of_content(content: object, reader: Reader) -> Line:
-    """The line with a content, on the columns of a sequence. Raises LineError."""
+    """The line of a content, on the columns of a sequence. Raises LineError."""
     if not isinstance(content, Mapping) or set(content) != _CONTENT:
         raise LineError(f"an object with the fields {', '.join(sorted(_CONTENT))} is expected")
     if not all(isinstance(content[key], str) for key in ("name", "input", "candidates")):
-        raise LineError("name, input and candidates are texts")
+        raise LineError("name, input and candidates must be texts")
     if not isinstance(content["selection"], list):
         raise LineError("selection: a list of operations is expected")
     candidate = None

@@ -1,4 +1,4 @@
-"""Lines whose cuts a trigger configuration sets: a dataclass with the cuts as fields, and what it selects."""
+"""Lines with configurable cuts: a dataclass with the cuts as fields, and the selection."""
 
 from abc import ABC, abstractmethod
 from typing import Annotated, Any, ClassVar
@@ -11,7 +11,7 @@ from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.line import Line
 
 VALIDATED = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
-"""For the dataclass decorator of a line type: values are checked, unknown cuts refused."""
+"""Config of the dataclass decorator of line types: values are checked, unknown cuts are refused."""
 
 Scale = Annotated[float, Field(ge=0.0, le=1.0)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=120)]
@@ -26,7 +26,7 @@ class LineType(ABC):
 
     input: ClassVar[Input]
     histograms: ClassVar[tuple[Histogram, ...]] = ()
-    """Of the candidates that a line selects."""
+    """Histograms of the selected candidates."""
 
     name: Name
     prescale: Scale = 1.0
@@ -34,10 +34,10 @@ class LineType(ABC):
 
     @abstractmethod
     def selects(self, candidate: Any) -> Any:
-        """Whether a candidate is selected: as the `selection` of a Line."""
+        """Whether a candidate is selected, like the `selection` of a Line."""
 
     def line(self) -> Line:
-        """The line of these cuts. Raises LineError."""
+        """The line with these cuts. Raises LineError."""
         description = (type(self).__doc__ or "").strip().splitlines()[0]
         return Line(
             self.name,

@@ -1,4 +1,4 @@
-// Deterministic scalers: a hash of a line's name and of the event decides, the same on every machine.
+// Deterministic scalers: a hash of the line's name and the event decides, with the same result on every machine.
 #pragma once
 
 #include "selection/lines/generated/selection_types.h"
@@ -18,7 +18,7 @@ __device__ uint32_t scaler_mix(uint32_t state)
     return state;
 }
 
-/// Whether the event passes the scaler: a hash of the words that name the event, in their order.
+/// Whether the event passes the scaler, by a hash of the words that identify the event, in order.
 template <uint32_t n>
 __device__ bool scaler_passes(const line_scaler& scaler, const uint32_t (&event)[n])
 {
@@ -28,7 +28,7 @@ __device__ bool scaler_passes(const line_scaler& scaler, const uint32_t (&event)
     return state < scaler.limit;
 }
 
-/// Of the lines whose bits are set those whose scalers the event passes: their bits are set in `decisions`.
+/// Sets bits in `decisions` for those of the set lines whose scalers the event passes.
 template <uint32_t n>
 __device__ void scale_lines(const line_record* table, uint32_t n_lines, const uint32_t* selected,
                             const uint32_t (&event)[n], uint32_t* decisions)

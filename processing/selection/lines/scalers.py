@@ -1,6 +1,6 @@
-"""Deterministic scalers: the same events pass on every machine, in every run (docs/physics/selection-lines.md).
+"""Deterministic scalers: the same events pass on every machine and in every run (docs/physics/selection-lines.md).
 
-The kernel goes on from the seed with the numbers of the event (scalers.cuh).
+The kernel continues the hash from the seed with the numbers of the event (scalers.cuh).
 """
 
 import struct
@@ -23,7 +23,7 @@ def mix(state: int) -> int:
 def scaler_seed(text: str) -> int:
     """The hash of a scaler's name: "<line name>_pre" or "<line name>_post", ASCII.
 
-    It starts from the length; the text is padded in front with blanks to whole words.
+    It starts from the length; blanks in front pad the text to whole words.
     """
     padded = text.rjust(-(-len(text) // 4) * 4).encode("ascii")
     state = len(text)
@@ -33,7 +33,7 @@ def scaler_seed(text: str) -> int:
 
 
 def scaler_limit(scale: float) -> int | None:
-    """An event passes if its hash is below this 32-bit number; None lets everything pass.
+    """An event passes if its hash is below this 32-bit number; None passes every event.
 
     Scales are float32, as is the product with 2**32 - 1, which is 2**32 there.
     """
@@ -42,7 +42,7 @@ def scaler_limit(scale: float) -> int | None:
 
 
 def mix_words(seed: int, words: Sequence[NDArray[np.uint32]]) -> NDArray[np.uint32]:
-    """The hash of each event: `words` name it, u32[events] each. Modulo 2^32."""
+    """The hash of each event, modulo 2^32; `words` identify the event, u32[events] each."""
     state = np.full(len(words[0]), seed, np.uint32)
     for word in words:
         state = state + word

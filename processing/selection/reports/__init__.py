@@ -1,1 +1,1 @@
-"""What an event says of its decision: what was selected, as words and as objects of reports, and routing bits."""
+"""Reports of a decision: the selected objects, as words and as report objects, and routing bits."""

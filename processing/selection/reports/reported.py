@@ -1,4 +1,4 @@
-"""What the reports of an event say of the objects that lines selected; a detector declares it for its collections."""
+"""Content of the reports about selected objects; a detector declares it for its collections."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,16 +9,16 @@ from hltnode.processing.selection.expressions.expression import Node, columns_of
 from hltnode.processing.selection.lines.inputs import Input
 
 NO_HIT = 0xFFFF
-"""In `Hits.numbers`: a place without a hit."""
+"""Value of `Hits.numbers` for a place without a hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hits:
     """Hits of an object.
 
-    numbers: u16, those of each object, relative to the first hit of the event. ids: u32, channels of the hits. count:
-    how many of the places have a hit, the first ones; None: those that are not NO_HIT. through: the number, in the same
-    event, of the object to which they belong, None: to the object itself.
+    numbers: u16, hit numbers of each object, relative to the first hit of the event. ids: u32, channels of the hits.
+    count: number of leading places with a hit; None: all places except NO_HIT. through: number, in the same event, of
+    the object that owns the hits; None: the object itself.
     """
 
     numbers: Column
@@ -28,13 +28,13 @@ class Hits:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What is read of them."""
+        """The columns that are read."""
         return tuple(c for c in (self.numbers, self.ids, self.count, self.through) if c is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The objects that one is made of. numbers: those of each object, in the event; of: what they are."""
+    """Constituents of an object. numbers: their numbers in the event; of: their input."""
 
     numbers: Column
     of: Input
@@ -50,8 +50,8 @@ class Parts:
 class Reported:
     """The objects of the collection of an input.
 
-    class_id: u16 (protocol.raw_data.selection_reports.ClassId). numbers: at most 255 numbers of a candidate, what they
-    mean depends on the class. An object has hits, or parts, or neither.
+    class_id: u16 (protocol.raw_data.selection_reports.ClassId). numbers: at most 255 numbers of a candidate; their
+    meaning depends on the class. An object has hits, or parts, or neither.
     """
 
     input: Input
@@ -62,7 +62,7 @@ class Reported:
 
     @property
     def collection(self) -> Collection:
-        """The objects are those of this collection."""
+        """The collection of the objects."""
         assert self.input.collection is not None
         return self.input.collection
 
@@ -74,19 +74,21 @@ class Reported:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What is read of the objects."""
+        """The columns that are read for the objects."""
         columns = dict.fromkeys(columns_of(self.values))
         columns |= dict.fromkeys(column for hits in self.hits for column in hits.columns)
         return (*columns, *(() if self.parts is None else (self.parts.numbers,)))
 
 
 Reports = Mapping[Collection, Reported]
-"""What is reported of the objects of collections."""
+"""Report content by collection."""
 
 
 def reports_of(reported: Iterable[Reported], columns: Iterable[Column]) -> Reports:
-    """What a sequence with some columns can report. Objects whose parts cannot be reported cannot either; hits of a
-    detector that it does not read are left out."""
+    """The reports that a sequence with some columns can make.
+
+    An object needs all its parts; hits of a detector that the sequence does not read are omitted.
+    """
     known = set(columns)
     found: dict[Collection, Reported] = {}
     for one in reported:
@@ -97,7 +99,7 @@ def reports_of(reported: Iterable[Reported], columns: Iterable[Column]) -> Repor
 
 
 def with_parts(collections: Iterable[Collection], reports: Reports) -> list[Reported]:
-    """The reports of collections and of what their objects are made of, parts behind what they are parts of."""
+    """The reports of collections and of their constituents, parts after their wholes."""
     found: dict[Collection, Reported] = {}
     waiting = [collection for collection in collections if collection in reports]
     while waiting:

@@ -1,4 +1,4 @@
-"""Which lines report what they select, and the scratch memory that this takes for each object."""
+"""Lines with reported candidates, and the scratch memory for each object."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from hltnode.processing.selection.reports.reported import Reported, Reports, wit
 
 
 def lines_name(collection: Collection) -> str:
-    """Of the scratch memory with the lines that select each object."""
+    """Name of the scratch memory with the lines that select each object."""
     return f"{collection.name}_lines"
 
 
 def object_name(collection: Collection) -> str:
-    """Of that with the number of each object in the report."""
+    """Name of the scratch memory with the number of each object in the report."""
     return f"{collection.name}_object"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The lines on one collection: their places in the menu, and the words of 32 lines in which these are."""
+    """The lines on one collection: their places in the menu, and the decision words that contain them."""
 
     collection: Collection
     count: Column
@@ -29,21 +29,21 @@ class Group:
 
     @property
     def first_word(self) -> int:
-        """The first one of these words."""
+        """The first of these words."""
         return self.places[0] // 32
 
     @property
     def n_words(self) -> int:
-        """From the first to the last one."""
+        """Number of words from the first to the last."""
         return self.places[-1] // 32 + 1 - self.first_word
 
     def mask(self, word: int) -> int:
-        """The lines of the group in a word."""
+        """Bit mask of the group's lines in a word."""
         return sum(1 << place % 32 for place in self.places if place // 32 == word)
 
 
 class ReportedLines:
-    """The lines whose candidates are reported, and what is reported of these."""
+    """The lines with reported candidates, and their reports."""
 
     def __init__(self, lines: Sequence[Line], reports: Reports) -> None:
         self.groups: dict[Collection, Group] = {}
@@ -56,16 +56,16 @@ class ReportedLines:
             places = (place,) if before is None else (*before.places, place)
             self.groups[variable.collection] = Group(variable.collection, variable.count, places)
         self.reported: tuple[Reported, ...] = tuple(with_parts(self.groups, reports))
-        """Parts behind what they are parts of."""
+        """The reports, parts after their wholes."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What is read of selected objects, each column once."""
+        """The distinct columns that are read for selected objects."""
         return tuple(dict.fromkeys(column for one in self.reported for column in one.columns))
 
     @property
     def scratch(self) -> tuple[Scratch, ...]:
-        """Memory for each object of the collections."""
+        """Scratch memory for each object of the collections."""
         return (
             *(
                 Scratch(lines_name(group.collection), U32, group.collection, group.n_words)
@@ -75,7 +75,7 @@ class ReportedLines:
         )
 
     def index(self, collection: Collection) -> int:
-        """The place of a collection among what is reported."""
+        """Index of a collection in `reported`."""
         return [one.collection for one in self.reported].index(collection)
 
     def objects_of(self, collection: Collection) -> int:

@@ -1,4 +1,4 @@
-"""Routing bits: which streams of the experiment want an event, said by regular expressions on the names of lines."""
+"""Routing bits: regular expressions on line names choose the streams of an event."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROUTING_WORDS = 3
-"""First level, spare, second level, 32 bits each."""
+"""Number of words: first level, spare, second level, 32 bits each."""
 LUMI_BIT = 1
 """Events with this bit carry a luminosity summary."""
 PHYSICS_BIT = 14
 READOUT_ERROR_BIT = 25
-"""Bit of events that could not be read out. No line sets it."""
+"""Bit of unreadable events. No line sets it."""
 
 RoutingRules = Mapping[int, str]
 """A line sets a bit if the regular expression of the bit matches its whole name."""
@@ -31,6 +31,6 @@ def routing_of_lines(rules: RoutingRules, lines: Sequence[str]) -> NDArray[np.ui
         try:
             matches = [re.fullmatch(pattern, name) is not None for name in lines]
         except re.error as error:
-            raise ValueError(f"routing bit {bit}: {pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"routing bit {bit}: {pattern!r} is not a regular expression: {error}") from error
         words[matches, bit // 32] |= np.uint32(1 << bit % 32)
     return words

@@ -1,1 +1,1 @@
-"""What the lines of a trigger configuration do to a sample of events: rates, overlaps, scans over a cut."""
+"""Studies of the lines of a trigger configuration on a sample: rates, overlaps, scans over a cut."""

@@ -1,4 +1,4 @@
-"""One pass of a sample through an engine. Lines with other cuts are evaluated on what it has made, without another."""
+"""One pass of a sample through an engine; lines with other cuts are evaluated on its columns without another pass."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ LIMITS = BatchLimits(events=128, input_bytes=16 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What lines read of a batch: their columns, the numbers by which scalers know an event, parts of objects."""
+    """Batch data for lines: their columns, the numbers that identify an event for scalers, parts of objects."""
 
     columns: Sequence[Column]
     words: Sequence[Node]
@@ -43,10 +43,10 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class DecidedEvents:
-    """The events of a batch, valid until the next batch is asked for.
+    """The events of a batch, valid until the next batch is requested.
 
-    banks: all of each event, also those that the sequence does not read. fired: bool[events, lines], the decisions of
-    the configuration.
+    banks: all banks of each event, also those that the sequence does not read. fired: bool[events, lines], the
+    decisions of the configuration.
     """
 
     banks: Sequence[Sequence[RawBank]]
@@ -72,15 +72,17 @@ class DecidedEvents:
         return passes(record["prescale"], self._words) & passes(record["postscale"], self._words)
 
     def decisions(self, lines: Sequence[Line]) -> Bools:
-        """bool[events, lines] of some of the lines that the pass was made for."""
+        """bool[events, lines]: decisions of some of the lines of the pass."""
         found = np.zeros((len(self.banks), len(lines)), np.bool_)
         for i, line in enumerate(lines):
             found[:, i] = self._evaluator.decide(line) & self.passes_scalers(line)
         return found
 
     def candidates(self, line: Line) -> tuple[Candidates, Constituents]:
-        """The candidates that one of these lines selects before scalers, and their constituents. Raises ValueError
-        for a line over whole events."""
+        """The candidates of one of these lines before scalers, and their constituents.
+
+        Raises ValueError for a line that selects whole events.
+        """
         found = candidates_of(line, self._evaluator)
         return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
 
@@ -88,10 +90,9 @@ class DecidedEvents:
 class DecidingPass:
     """Runs samples through the sequence and the lines of a trigger configuration.
 
-    lines: those that DecidedEvents can be asked for, besides the decisions of the configuration. retain: columns that
-    the workspaces keep.
+    lines: lines that DecidedEvents can evaluate besides the configuration. retain: columns that the workspaces keep.
 
-    Raises TriggerConfigError for lines that the sequence cannot run, BackendError where memory is short.
+    Raises TriggerConfigError for lines that the sequence cannot run, BackendError if memory is short.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class DecidingPass:
         self._runner = OfflineRunner(self.engine)
 
     def run(self, events: Iterable[Sequence[RawBank]]) -> Iterator[DecidedEvents]:
-        """Decide on events, a batch at a time. Raises BackendError, ProtocolError for banks that are damaged."""
+        """Decide on events, a batch at a time. Raises BackendError, and ProtocolError for damaged banks."""
         n_lines = len(self.engine.lines)
         for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)

@@ -1,7 +1,7 @@
-"""Rates of lines on a sample of bunch crossings: their own, exclusive, in common, and the bytes that they keep.
+"""Rates of lines on a sample of bunch crossings: single, exclusive and common rates, and the kept bytes.
 
-An event of the sample stands for one crossing of the rate that is given; what the sample leaves out (crossings without
-collision) must be left out of the rate too. Errors are Wilson score intervals of 68.3 %.
+An event of the sample stands for one crossing of the given rate. If the sample excludes crossings without collision,
+the rate must exclude them too. Errors are Wilson score intervals of 68.3 %.
 """
 
 from collections.abc import Sequence, Set
@@ -18,7 +18,7 @@ from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, RawBank
 
 CROSSING_RATE = 30e6
-"""Hz: crossings of two filled bunches at the LHC, of an experiment that gets them at the highest rate."""
+"""Highest rate of crossings of two filled bunches at an LHC experiment, in Hz."""
 
 _ALIGNMENT = 4
 
@@ -27,7 +27,7 @@ Bytes = NDArray[np.int64]
 
 
 def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> int:
-    """Bytes of the raw banks of an event, headers and padding included, truth and reports of a trigger left out."""
+    """Bytes of the raw banks of an event, headers and padding included, truth and trigger reports excluded."""
     left_out = TYPES_OF_TRIGGER | truth_types
     sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in left_out)
     return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
@@ -35,7 +35,7 @@ def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> in
 
 @dataclass(slots=True)
 class ScanCounts:
-    """Events of each value of a scan, i64[values]: of the line, of all lines, of the line alone; bytes of all lines."""
+    """Events of each value of a scan, i64[values]: of the line, of all lines, of only this line; bytes of all lines."""
 
     scan: Scan
     line: Counts = field(init=False)
@@ -64,17 +64,17 @@ class RateCounts:
         self.accepted = 0
         self.accepted_bytes = 0
         self.overlap: Counts = np.zeros((n, n), np.int64)
-        """Events that two lines select; of one line on the diagonal."""
+        """Events that two lines both select; the diagonal holds the events of one line."""
         self.exclusive: Counts = np.zeros(n, np.int64)
         self.bytes: Bytes = np.zeros(n, np.int64)
-        """Of the events that each line selects."""
+        """Bytes of the events that each line selects."""
         self.scans = [ScanCounts(scan) for scan in scans]
 
     def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
         """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
         kept = fired.any(axis=1)
-        # Only what some line keeps is measured.
+        # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
         size = np.zeros(len(banks), np.int64)
         size[measured] = [size_of(banks[event], self._truth_types) for event in measured.tolist()]
@@ -92,7 +92,7 @@ class RateCounts:
             counts.total_bytes += size @ of_scan.total.astype(np.int64)
 
     def add_counts(self, other: "RateCounts") -> None:
-        """Add the events that another one of the same lines has counted; both without scans."""
+        """Add the counts of another object with the same lines; both without scans."""
         assert self.names == other.names
         assert not self.scans
         assert not other.scans
@@ -106,10 +106,10 @@ class RateCounts:
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 
-        "error_hz" is half of the interval from "low_hz" to "high_hz", which holds the rate but not in its middle.
+        "error_hz" is half of the interval from "low_hz" to "high_hz"; the rate is not in its middle.
         """
         if not self.events:
-            raise ValueError("there is no event to take rates from")
+            raise ValueError("rates need at least one event")
         own = self.overlap.diagonal()
         per_event = crossing_rate / self.events
         lines = {}

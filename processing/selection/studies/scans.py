@@ -14,15 +14,15 @@ MAX_POINTS = 1000
 
 
 class ScanError(ValueError):
-    """A scan that cannot be read; the message shows how it is written."""
+    """The text of a scan is invalid; the message shows the expected form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A line with each value of a cut or scale, as `Hlt1TrackMVA.alpha=0:500:11` (11 values from 0 to 500) or
-    `Hlt1TrackMVA.alpha=-160,296` asks for it.
+    """A line with each value of a cut or scale, from a text such as `Hlt1TrackMVA.alpha=0:500:11` (11 values from 0 to
+    500) or `Hlt1TrackMVA.alpha=-160,296`.
 
-    place: of the line in the configuration. lines: one of each value.
+    place: place of the line in the configuration. lines: one line per value.
     """
 
     line: str
@@ -33,8 +33,10 @@ class Scan:
 
     @classmethod
     def read(cls, text: str, trigger: TriggerConfig) -> Self:
-        """The scan that a text asks for. Raises ScanError, and TriggerConfigError for a line, cut or value that is not
-        possible."""
+        """The scan of a text.
+
+        Raises ScanError, and TriggerConfigError for an unknown line or cut, or an invalid value.
+        """
         name, equals, values_text = text.partition("=")
         line, point, cut = name.strip().partition(".")
         if not (equals and point and line and cut):
@@ -45,18 +47,18 @@ class Scan:
 
     @property
     def name(self) -> str:
-        """What is scanned."""
+        """Name of the scanned cut."""
         return f"{self.line}.{self.cut}"
 
     def replaced(self, fired: Bools, varied: Bools) -> "ScanDecisions":
-        """What the configuration decides with each value; fired: bool[events, lines], varied: bool[events, values]."""
+        """Decisions of the configuration with each value; fired: bool[events, lines], varied: bool[events, values]."""
         others = np.atleast_2d(np.delete(fired, self.place, axis=1).any(axis=1, keepdims=True))
         return ScanDecisions(line=varied, total=varied | others, exclusive=varied & ~others)
 
 
 @dataclass(frozen=True, slots=True)
 class ScanDecisions:
-    """bool[events, values]: of the line, of the whole configuration, and of the line alone."""
+    """bool[events, values]: decisions of the line, of the whole configuration, and of only this line."""
 
     line: Bools
     total: Bools
@@ -64,7 +66,7 @@ class ScanDecisions:
 
 
 def lines_of(scans: Sequence[Scan]) -> tuple[Line, ...]:
-    """The lines of all scans, one after the other."""
+    """The lines of all scans, in order."""
     return tuple(line for scan in scans for line in scan.lines)
 
 
@@ -80,7 +82,7 @@ def _values(text: str, values: str) -> tuple[float, ...]:
         raise _wrong(text) from None
     least = 2 if ":" in values else 1
     if not least <= n <= MAX_POINTS or not np.isfinite(given).all():
-        raise ScanError(f"--scan {text}: {least} to {MAX_POINTS} finite values are possible")
+        raise ScanError(f"--scan {text}: {least} to {MAX_POINTS} finite values are expected")
     return tuple(np.linspace(given[0], given[-1], n).tolist() if ":" in values else given)
 
 

@@ -4,19 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 Result = tuple[str, dict[str, Any]]
-"""Name of a trigger configuration, and what `hltnode rates` finds with it."""
+"""Name of a trigger configuration, and its result of `hltnode rates`."""
 
 KHZ = 1e3
 MEGABYTE = 1e6
 
 
 def rates_text(results: Sequence[Result]) -> str:
-    """A table of the lines of one configuration, or of two beside each other, and one of each scan."""
+    """A table of the lines of one configuration, or of two side by side, and a table of each scan."""
     return "\n\n".join([_lines(results), *(scan for name, result in results for scan in _scans(name, result))])
 
 
 def with_interval(rate: float, low: float, high: float, digits: int = 1) -> str:
-    """A value and how far its interval reaches up and down."""
+    """A value and the distances to the ends of its interval."""
     return f"{rate:.{digits}f} +{high - rate:.{digits}f} -{rate - low:.{digits}f}"
 
 

@@ -1,8 +1,8 @@
 """Muon raw banks of version 2 (docs/formats/muon-banks.md).
 
-A bank holds first the pads that the read-out board found at the crossings of strips, then the digits (single strips
-and pads) in four batches.  The trigger reads the digits; the address of a digit identifies a tile in the bank's
-read-out table, which is part of the geometry.
+A bank holds the pads that the read-out board found at the crossings of strips, then the digits (single strips and pads)
+in four batches. The trigger reads the digits; the address of a digit identifies a tile in the bank's read-out table,
+which is part of the geometry.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hltnode.protocol.raw_data.source_id import number_of
 
 N_BANKS = 10
 N_BATCHES = 4
-# Addresses that the read-out boards of a bank have together, and those of one board.
+# Number of addresses of all read-out boards of a bank, and of one board.
 ADDRESSES_OF_BANKS = (1536, 1536, 1536, 1536, 3072, 3072, 1920, 1920, 1920, 1920)
 BOARD_ADDRESSES = 192
 MAX_ADDRESS = (1 << 12) - 1
@@ -54,7 +54,7 @@ class MuonPads:
 
 
 def batch_of(bank: NDArray[np.uint32], address: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """The batch in which a digit is sent: a batch holds a quarter of the boards; of ten boards 3, 2, 3 and 2."""
+    """The batch of a digit: each batch holds a quarter of the boards; for ten boards 3, 2, 3 and 2."""
     boards = np.array(ADDRESSES_OF_BANKS, np.uint32)[bank] // np.uint32(BOARD_ADDRESSES)
     batch = address // np.uint32(BOARD_ADDRESSES) * np.uint32(N_BATCHES) // boards
     return np.minimum(batch, np.uint32(N_BATCHES - 1))
@@ -111,7 +111,7 @@ def encode_muon(
     pad_event: NDArray[np.int64] | None = None,
     n_events: int = 1,
 ) -> list[RawBank]:
-    """One version 2 bank for each of the ten, empty ones included; the order in a batch is that of the addresses.
+    """One version 2 bank for each of the ten, empty ones included; a batch is ordered by address.
 
     For several events, `event` and `pad_event` are the event number (0, 1, ...) of each digit and pad; the banks of the
     events follow one another. Raises MuonBankError for values that do not fit.
@@ -155,7 +155,7 @@ def encode_muon(
 
 
 def _counted(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """0, 1, ..., n - 1 for each n of `numbers`, one range after the other."""
+    """The ranges 0, 1, ..., n - 1 for each n of `numbers`, concatenated."""
     return np.arange(int(numbers.sum())) - np.repeat(np.cumsum(numbers) - numbers, numbers)
 
 

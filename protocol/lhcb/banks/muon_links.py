@@ -1,7 +1,7 @@
 """Muon raw banks of version 3: hit maps of the links of a readout board (docs/formats/muon-banks.md).
 
-A readout board has two streams, each a source of its own with up to 24 links of 48 channels. The number of links that a
-stream sends is part of the geometry, unless the bank has a map of them.
+A readout board has two streams, each a source of its own with up to 24 links of 48 channels. The number of links of a
+stream is part of the geometry, unless the bank has a map of them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ N_STREAMS = 44
 MAX_LINKS = 24
 CHANNELS_OF_LINK = 48
 MAX_TIMES = 12
-"""Hits of a link that have a time; that of the others is 0."""
+"""Number of hits of a link that have a time; the other times are 0."""
 SYNCHRONISATION = 1 << 4
 LINK_MAP = 1 << 5
-"""Bits of the first byte: the event only synchronises the links, or a map of the links follows."""
+"""Bits of the first byte: the event only synchronises the links; a map of the links follows."""
 MAP_SIZE = 3
 HITS_SIZE = 7
-"""Bytes of a link with hits: the size, 48 bits of channels, the time of the first hit."""
+"""Size of a link with hits in bytes: the size field, 48 channel bits, the time of the first hit."""
 
 _STREAM_MASK = 0xFF  # of a source id
 
@@ -51,8 +51,7 @@ def encode_muon_links(
 ) -> list[RawBank]:
     """One version 3 bank for each stream; the digits are ordered by address.
 
-    `connected`: links that the banks of streams hold, written as their maps. Raises MuonBankError for values that do
-    not fit.
+    `connected`: links of each stream, written as the map of its bank. Raises MuonBankError for values that do not fit.
     """
     address, time = digits.address.astype(np.int64), digits.time.astype(np.int64)
     if len(time) and time.max() > MAX_TIME:
@@ -71,13 +70,15 @@ def encode_muon_links(
             of_link = here[address[here] // CHANNELS_OF_LINK == link]
             content += _link(address[of_link] % CHANNELS_OF_LINK, time[of_link])
         if not np.isin(address[here] // CHANNELS_OF_LINK, np.array(links)).all():
-            raise MuonBankError(RejectReason.MALFORMED, f"muon: a digit of a link that stream {stream} does not send")
+            raise MuonBankError(
+                RejectReason.MALFORMED, f"muon: a digit belongs to a link that stream {stream} does not have"
+            )
         banks.append(RawBank(LhcbBankType.MUON, MuonVersion.LINKS, stream, memoryview(bytes(content))))
     return banks
 
 
 def _link(channels: NDArray[np.int64], times: NDArray[np.int64]) -> bytes:
-    """The bytes of a link: its size, and what it holds."""
+    """The bytes of a link: its size and its content."""
     if not len(channels):
         return b"\0"
     nibbles = [*times[:MAX_TIMES].tolist(), 0]
@@ -97,14 +98,14 @@ def _digits_of(bank: RawBank, links_of_streams: Sequence[int]) -> Iterator[tuple
     if stream >= N_STREAMS:
         raise MuonBankError(RejectReason.UNKNOWN_SOURCE, f"{where}: stream {stream}, 0..{N_STREAMS - 1} exist")
     if not content:
-        raise MuonBankError(RejectReason.TRUNCATED, f"{where}: no byte")
+        raise MuonBankError(RejectReason.TRUNCATED, f"{where}: bank is empty")
     if content[0] & SYNCHRONISATION:
         return
     links, at = list(range(links_of_streams[stream])), 1
     if content[0] & LINK_MAP:
         at += MAP_SIZE
         if at > len(content):
-            raise MuonBankError(RejectReason.TRUNCATED, f"{where}: {len(content)} bytes end in the map of links")
+            raise MuonBankError(RejectReason.TRUNCATED, f"{where}: {len(content)} bytes end inside the map of links")
         connected = int.from_bytes(content[1:at], "big")
         links = [link for link in range(MAX_LINKS) if connected >> link & 1]
         if links and links[-1] >= links_of_streams[stream]:

@@ -1,8 +1,8 @@
 """SciFi (FTCluster) raw banks of versions 4, 5 and 6 (docs/formats/scifi-banks.md).
 
-The front end sums neighbouring channels to clusters and writes one word for a cluster of up to four channels.  A wider
-one is cut into pieces of four channels; versions 5 and 6 write only its first and last piece, both flagged as edges.
-Channels are counted here from the first channel of the bank, which is part of the geometry.
+The front end sums neighbouring channels to clusters and writes one word for a cluster of up to four channels. It cuts a
+wider cluster into pieces of four channels; versions 5 and 6 write only the first and the last piece, both flagged as
+edges. Channels count from the first channel of the bank, which is part of the geometry.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ N_BANKS = 240
 N_LINKS = 128
 CHANNELS_PER_LINK = 128
 MAX_CLUSTERS_PER_LINK = 31
-# Channels in a word's cluster at most; wider clusters are cut into pieces of this size.
+# Maximum number of channels of a word's cluster; wider clusters are cut into pieces of this size.
 PIECE = 4
-# Pseudo-size of a cluster of up to four channels, and of the pieces of very wide ones.
+# Pseudo-size of a cluster of up to four channels, and of the pieces of a very wide cluster.
 NARROW = 4
 PIECE_OF_WIDE = 0
 # Widest cluster that becomes one hit.
 MAX_SINGLE_WIDTH = 8
-# Between the two edges of a cluster of five channels, version 5: nearer ones belong to no cluster that has edges.
+# Distance of the two edges of a cluster of five channels, version 5; closer edges belong to no such cluster.
 MIN_EDGE_DISTANCE = 3
 
 _U16 = np.dtype("<u2")
 _HEADER_WORDS = 2
-# Bits of a channel counted from the first of its bank: 7 of the link and 7 of the cell.
+# Bits of a channel that counts from the first of its bank: 7 of the link and 7 of the cell.
 _CHANNEL_BITS = 14
 _READABLE_VERSIONS = SCIFI.read_versions
 
@@ -45,7 +45,7 @@ _Column = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SciFiWords:
-    """The words of any number of banks as they are stored; all arrays u32[n].
+    """The stored words of any number of banks; all arrays u32[n].
 
     `bank` 0..239; `link` 0..127; `cell` 0..127; `fraction` in halves of a channel; `edge` is 1 for the first and the
     last piece of a cluster of more than four channels.
@@ -81,9 +81,9 @@ def decode_scifi_words(banks: Iterable[RawBank]) -> SciFiWords:
 def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     """The hits of FTCluster banks, in their order, by the rule of each bank's version.
 
-    The rule of version 5 gives exactly the ids that the simulation's truth holds.  Channels rise from word to word and
-    from hit to hit.  Raises SciFiBankError for damaged banks, and in version 5 for two edges that are too close to
-    belong to one cluster of more than four channels.
+    The rule of version 5 gives exactly the ids in the truth of the simulation. Channels ascend from word to word and
+    from hit to hit. Raises SciFiBankError for damaged banks, and in version 5 for two edges that are too close for a
+    cluster of more than four channels.
     """
     words, numbers, counts, versions = _words_of(banks)
     bank = np.repeat(np.array(numbers, np.uint32), counts)
@@ -118,7 +118,7 @@ def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_ev
     channel = words.link << np.uint32(7) | words.cell
     bank = words.bank.astype(np.int64) + (0 if event is None else N_BANKS * event)
     place = bank << _CHANNEL_BITS | channel
-    order = np.argsort(place, kind="stable")  # fast if the words are in order already
+    order = np.argsort(place, kind="stable")  # fast for words that are already in order
     place = place[order]
     link_starts = np.flatnonzero(np.diff(place >> 7, prepend=-1))
     most = int(np.diff(link_starts, append=len(place)).max(initial=0))
@@ -149,9 +149,9 @@ def words_of_clusters(
 ) -> SciFiWords:
     """The words that the front end writes (version 5) for clusters of neighbouring channels of one link each.
 
-    `first` channel and `width` in channels; `position` (the charge-weighted mean channel) counts for clusters of up to
-    four channels, whose word it is rounded to by halves; wider ones are written by the middles of their first and last
-    pieces.  Arrays [n]; the words of cluster i come before those of i + 1.
+    `first` channel and `width` in channels; `position` (the charge-weighted mean channel), rounded to halves, is the
+    word of a cluster of up to four channels; a wider cluster gets the middles of its first and last pieces. Arrays [n];
+    the words of cluster i precede those of i + 1.
     """
     wide = width > PIECE
     last_width = (width - np.uint32(1)) % np.uint32(PIECE) + np.uint32(1)
@@ -170,7 +170,7 @@ def words_of_clusters(
 
 
 def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], list[int], list[int]]:
-    """All words, and of each bank its number, number of words and version."""
+    """All words; and for each bank its number, its number of words and its version."""
     parts: list[NDArray[np.uint16]] = []
     numbers: list[int] = []
     versions: list[int] = []
@@ -192,7 +192,7 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
             words = words[:-1]
         channels = words >> 2
         if (channels[1:] <= channels[:-1]).any():
-            raise SciFiBankError(RejectReason.MALFORMED, f"{where}: the channels of its words do not rise")
+            raise SciFiBankError(RejectReason.MALFORMED, f"{where}: the channels of its words do not ascend")
         parts.append(words)
         numbers.append(number)
         versions.append(bank.version)
@@ -211,9 +211,9 @@ def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
 
 
 def hits_of_words(words: SciFiWords) -> tuple[SciFiHits, NDArray[np.int64]]:
-    """The hits that version 5 words mean, and the word (index) each comes from; for a wide cluster its first word.
+    """The hits of version 5 words, and the index of the word of each; for a wide cluster its first word.
 
-    As decode_scifi does it for whole banks. Raises SciFiBankError.
+    The rule is that of decode_scifi. Raises SciFiBankError.
     """
     place, step, offset, fraction, size = _hits_v5(words, np.arange(len(words.cell)))
     order = np.lexsort((step, place))
@@ -237,7 +237,7 @@ def _hits_v4(words: SciFiWords, chosen: _Column) -> _HitColumns:
 
 
 def _hits_v5(words: SciFiWords, chosen: _Column) -> _HitColumns:
-    """Two edges in a row on the same link are one cluster; everything else is a narrow cluster."""
+    """Two consecutive edges on one link are one cluster; all other words are narrow clusters."""
     starts, has_next = _pairs(words, chosen)
     edge = words.edge
     paired = has_next & (edge[np.minimum(starts + 1, len(edge) - 1)] == 1)
@@ -260,7 +260,7 @@ def _hits_v5(words: SciFiWords, chosen: _Column) -> _HitColumns:
 
 
 def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
-    """An edge and the next word of its link form a cluster, or are both dropped."""
+    """An edge and the next word of its link form a cluster; if they cannot, both are dropped."""
     starts, has_next = _pairs(words, chosen)
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
@@ -288,9 +288,10 @@ _RULES: dict[SciFiVersion, Callable[[SciFiWords, _Column], _HitColumns]] = {
 
 
 def _pairs(words: SciFiWords, chosen: _Column) -> tuple[_Column, NDArray[np.bool_]]:
-    """The edges that may start a cluster, and whether a word of the same link follows each.
+    """The edges that may start a cluster, and a flag whether a word of the same link follows each.
 
-    In a run of edges on one link every second one starts; the ones between belong to their predecessors.
+    In a sequence of edges on one link every second edge starts a cluster; the others end the cluster of their
+    predecessor.
     """
     link = words.bank.astype(np.int64) * N_LINKS + words.link
     follows = np.zeros(len(link), np.bool_)
@@ -315,9 +316,9 @@ def _hits_of_words(words: SciFiWords, chosen: _Column, size: _Column) -> _HitCol
 def _hits_of_pairs(
     words: SciFiWords, firsts: _Column, width: _Column, last: _Column, last_fraction: _Column, *, first_piece: int
 ) -> _HitColumns:
-    """Hits of clusters: one in the middle up to a width of 8; of wider ones the pieces, and the last one at `last`.
+    """Hits of clusters: one in the middle up to a width of 8; for a wider cluster its pieces, the last one at `last`.
 
-    The pieces are 4 channels apart; version 5 does not make the first one a hit.
+    The pieces are 4 channels apart; in version 5 the first piece is no hit.
     """
     offset = (words.link[firsts].astype(np.int64) << 7) + words.cell[firsts]
     single = width <= MAX_SINGLE_WIDTH

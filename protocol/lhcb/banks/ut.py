@@ -24,10 +24,10 @@ from hltnode.protocol.raw_data.source_id import number_of, source_id, subdetecto
 N_BOARDS = 240
 N_LANES = 6
 N_STRIPS = 512
-# The boards that exist: two sides of 21 boards in the first two layers, of 24 in the last two; 64 numbers per layer.
+# Existing boards: two sides of 21 boards in the first two layers, of 24 in the last two; 64 numbers per layer.
 BOARDS = tuple(64 * layer + board for layer in range(4) for board in range(42 if layer < 2 else 48))
 
-# The index of a board among those that exist, -1 for the others.
+# Index of a board among the existing ones, -1 for other numbers.
 _INDEX_OF_BOARD = np.full(N_BOARDS, -1, np.int64)
 _INDEX_OF_BOARD[list(BOARDS)] = np.arange(len(BOARDS))
 
@@ -54,8 +54,8 @@ class UtHits:
 
     `board` 0..239, `lane` 0..5, `strip` as the geometry numbers strips (1..512 in simulation), `fraction` in quarters
     of a strip.  `flags`, version 3: bit 0 is set from three strips on, bit 1 if the charge passes the high threshold.
-    `adc`, version 4: the strip's charge, 0..31.  A version leaves what it does not have at 0.
-    `bad_boards`: boards of version 4 banks that report a bad lane and therefore give no hits.
+    `adc`, version 4: the strip's charge, 0..31. Fields that a version lacks are 0.
+    `bad_boards`: boards of version 4 banks that report a bad lane; they give no hits.
     """
 
     board: NDArray[np.uint32]
@@ -71,8 +71,8 @@ class UtHits:
 class UtCharges:
     """Charges of the clusters of version 3 banks.
 
-    `neighbour_sum` i8[n]: charge of the strips on either side; `n_strips` u32[n]; `adc` u8[sum of n_strips]: the
-    charge of each strip, 0..127, cluster after cluster.
+    `neighbour_sum` i8[n]: charge of the neighbouring strips; `n_strips` u32[n]; `adc` u8[sum of n_strips]: the charge
+    of each strip, 0..127, cluster after cluster.
     """
 
     neighbour_sum: NDArray[np.int8]
@@ -83,8 +83,8 @@ class UtCharges:
 def board_of(bank: RawBank) -> int:
     """The board (0..239) that wrote a UT bank.
 
-    Version 3 banks carry the board's number.  So do version 4 banks without sub-detector bits; those with them carry
-    (board >> 1) + 1 in the low byte and the board's lowest bit in bit 10.
+    Version 3 banks, and version 4 banks without sub-detector bits, carry the board's number. Version 4 banks with
+    sub-detector bits carry (board >> 1) + 1 in the low byte and the board's lowest bit in bit 10.
     """
     number = number_of(bank.source_id)
     if bank.version >= UtVersion.STRIPS and subdetector_of(bank.source_id) != 0:
@@ -106,7 +106,7 @@ def data_source_id(board: int) -> int:
 def decode_ut(banks: Iterable[RawBank]) -> UtHits:
     """Decode UT banks of versions 3 and 4, in their order; banks of other types are skipped.
 
-    Within a version 4 bank the order is lane by lane.  Raises UtBankError.
+    A version 4 bank is ordered by lane.  Raises UtBankError.
     """
     boards: list[int] = []
     counts: list[int] = []
@@ -174,7 +174,7 @@ def decode_ut_charges(banks: Iterable[RawBank]) -> UtCharges:
 def encode_ut_v3(
     hits: UtHits, charges: UtCharges, event: NDArray[np.int64] | None = None, n_events: int = 1
 ) -> list[RawBank]:
-    """One version 3 bank for every existing board, empty ones included; the order of hits in a board is kept.
+    """One version 3 bank for every existing board, empty ones included; the order of hits within a board is kept.
 
     For several events, `event` is the event number (0, 1, ...) of each hit; the banks of the events follow one another.
     `charges` belong to `hits`, cluster by cluster.  Raises UtBankError for values that do not fit.
@@ -203,7 +203,7 @@ def encode_ut_v3(
     bank = _INDEX_OF_BOARD[hits.board] + (0 if event is None else len(BOARDS) * event)
     order = np.argsort(bank, kind="stable")
     counts = np.bincount(bank, minlength=n_events * len(BOARDS))
-    # Board by board, a row of bytes per cluster: neighbour sum, then the strips' charges, the last one marked.
+    # One row of bytes per cluster, board by board: neighbour sum, then the strips' charges, the last one marked.
     first_adc, n_strips = (np.cumsum(n_strips) - n_strips)[order], n_strips[order]
     row_ends = np.cumsum(n_strips + 1)
     rows = np.empty(int((n_strips + 1).sum()), np.uint8)
@@ -213,7 +213,7 @@ def encode_ut_v3(
     adc_before = np.cumsum(n_strips) - n_strips
     rows[is_adc] = charges.adc[np.repeat(first_adc - adc_before, n_strips) + np.arange(int(n_strips.sum()))]
     rows[row_ends - 1] |= _LAST_ADC
-    # A bank is its header, its clusters, padding, and its rows.
+    # Layout of a bank: header, clusters, padding, rows.
     rows_of_bank = np.diff(np.append(0, row_ends)[np.cumsum(counts)], prepend=0)
     charges_at = _charges_start(counts)
     sizes = charges_at + rows_of_bank
@@ -271,7 +271,7 @@ def _clusters_v3(bank: RawBank) -> NDArray[np.uint32]:
     """Lane, strip, fraction, flags and 0 of the clusters of a bank: u32[5, n]."""
     payload = bank.payload
     if len(payload) < _HEADER_SIZE_V3:
-        raise UtBankError(RejectReason.TRUNCATED, f"{_where(bank)}: {len(payload)} bytes hold no header")
+        raise UtBankError(RejectReason.TRUNCATED, f"{_where(bank)}: {len(payload)} bytes are too few for a header")
     n = int.from_bytes(payload[:2], "little")
     if _HEADER_SIZE_V3 + n * _U16.itemsize > len(payload):
         raise UtBankError(RejectReason.TRUNCATED, f"{_where(bank)}: {n} clusters announced in {len(payload)} bytes")
@@ -285,12 +285,12 @@ def _clusters_v3(bank: RawBank) -> NDArray[np.uint32]:
 
 
 def _lane_counts_v4(bank: RawBank) -> NDArray[np.int64] | None:
-    """The hits of the six lanes, or None if a lane is marked as bad."""
+    """Number of hits of each of the six lanes, or None if a lane is marked as bad."""
     payload = bank.payload
     if len(payload) % _U16.itemsize or len(payload) < _HEADER_SIZE_V4:
         raise UtBankError(RejectReason.BAD_SIZE, f"{_where(bank)}: {len(payload)} bytes")
     if len(payload) < _HEADER_SIZE_V4 + 2 * N_LANES * _U16.itemsize:
-        # Without a complete first line the counts are not meaningful: the readout had nothing to send.
+        # Without a complete first line the counts have no meaning: the readout had nothing to send.
         return np.zeros(N_LANES, np.int64)
     counts = np.array([payload[at] for at in _LANE_BYTES_V4], np.int64)
     return None if _BAD_LANE in counts else counts
@@ -313,7 +313,7 @@ def _strips_v4(bank: RawBank, counts: NDArray[np.int64]) -> NDArray[np.uint32]:
 
 
 def _slots(lane: NDArray[np.int64], within: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The index of hit number `within` of a lane among the 16-bit words after the header."""
+    """Index of hit number `within` of a lane among the 16-bit words after the header."""
     return _LINE_WORDS * (within // 2) + 2 * (N_LANES - 1 - lane) + within % 2
 
 

@@ -1,7 +1,7 @@
 """VELO raw banks: super-pixels (VP) and retina clusters (VPRetinaCluster), each of versions 2, 3 and 4.
 
-docs/formats/velo-banks.md.  A sensor has 768 columns (3 chips of 256) and 256 rows.  Versions 2 and 3 hold one sensor
-per bank, behind a count word; version 4 holds a pair of sensors without a count.
+docs/formats/velo-banks.md. A sensor has 768 columns (3 chips of 256) and 256 rows. Versions 2 and 3 hold one sensor per
+bank, after a count word; version 4 holds a pair of sensors without a count.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SuperPixels:
     """Super-pixels of any number of sensors; all arrays u32[n].
 
     `sensor` 0..207; `column` 0..383 and `row` 0..63 in units of 2 columns and 4 rows; `pattern` 8 bits, pixel
-    (c, r) of the super-pixel is bit 4 c + r; `isolated` is 1 where none of the eight neighbours is lit.
+    (c, r) of the super-pixel is bit 4 c + r; `isolated` is 1 if none of the eight neighbours is lit.
     """
 
     sensor: NDArray[np.uint32]
@@ -78,10 +78,10 @@ def superpixels_of_pixels(
 ) -> SuperPixels:
     """Super-pixels of lit pixels (repeats allowed), ordered by sensor, column and row, with the isolation hint.
 
-    Real banks set the hint exactly where no super-pixel of the eight around is lit, across chip borders too.
+    Real banks set the hint if and only if none of the eight neighbouring super-pixels is lit, across chip borders too.
     """
     _check_range("pixel", sensor=(sensor, N_SENSORS), column=(column, N_COLUMNS), row=(row, N_ROWS))
-    # One border cell on each side, so that a neighbour's key never wraps into the next column or sensor.
+    # One border cell on each side: the key of a neighbour never wraps into the next column or sensor.
     rows, columns = N_ROWS // SUPERPIXEL_ROWS + 2, N_COLUMNS // SUPERPIXEL_COLUMNS + 2
     sp_column, sp_row = column // SUPERPIXEL_COLUMNS, row // SUPERPIXEL_ROWS
     key = ((sensor.astype(np.int64) * columns) + sp_column + 1) * rows + sp_row + 1
@@ -141,7 +141,8 @@ def encode_superpixels(superpixels: SuperPixels, version: int) -> list[RawBank]:
 def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     """Decode VPRetinaCluster banks, in their order; banks of other types are skipped.
 
-    All must have the same number of fraction bits; without banks it is that of version 4.  Raises VeloBankError.
+    All banks must have the same number of fraction bits; without banks the result has that of version 4. Raises
+    VeloBankError.
     """
     words, sensor = _words_of(banks, LhcbBankType.VP_RETINA_CLUSTER, _RETINA_SENSOR_BIT)
     versions = {bank.version for bank in banks if bank.type == LhcbBankType.VP_RETINA_CLUSTER} or {
@@ -154,7 +155,7 @@ def decode_retina_clusters(banks: Sequence[RawBank]) -> RetinaClusters:
     fraction_mask = np.uint32((1 << fraction_bits) - 1)
     row_at, fraction_x_at = fraction_bits, fraction_bits + 8
     column_at = fraction_x_at + fraction_bits
-    # In version 4 the sensor bit is the lowest of the flags; _words_of has cleared it.
+    # In version 4 the sensor bit is the lowest flag bit; _words_of cleared it.
     clusters = RetinaClusters(
         sensor=sensor,
         column=words >> np.uint32(column_at) & np.uint32(0x3FF),
@@ -174,7 +175,7 @@ def encode_retina_clusters(
     """One VPRetinaCluster bank per sensor (versions 2, 3) or sensor pair (4), as encode_superpixels does.
 
     For several events, `event` is the event number (0, 1, ...) of each cluster; the banks of the events follow one
-    another. In version 4 the lowest bit of `flags` must be 0: its place holds the sensor bit.  Raises VeloBankError.
+    another. In version 4 the lowest bit of `flags` must be 0: it holds the sensor bit.  Raises VeloBankError.
     """
     it = clusters
     _check_version("retina clusters", version)
@@ -270,7 +271,9 @@ def _banks_of(
     pairs = version >= VeloVersion.SENSOR_PAIRS
     if pairs:
         if (words >> np.uint32(sensor_bit) & np.uint32(1)).any():
-            raise VeloBankError(RejectReason.MALFORMED, f"{bank_type.name}: bit {sensor_bit} is in use by the flags")
+            raise VeloBankError(
+                RejectReason.MALFORMED, f"{bank_type.name}: the flags use bit {sensor_bit}, which holds the sensor"
+            )
         words = words | (sensor & np.uint32(1)) << np.uint32(sensor_bit)
     per_event = N_SENSORS // 2 if pairs else N_SENSORS
     n_banks = n_events * per_event

@@ -54,7 +54,7 @@ def test_a_second_chain_may_have_one_sequence_and_no_tools() -> None:
     [
         ("raise RuntimeError('no card')", "RuntimeError: no card"),
         ("import no_such_package", "cannot be loaded: No module named 'no_such_package'"),
-        ("CHAIN = 3", "is no TriggerChain"),
+        ("CHAIN = 3", "is not a TriggerChain"),
         ("CHAIN = (", "SyntaxError: '(' was never closed"),
     ],
 )

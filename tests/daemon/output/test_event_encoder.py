@@ -272,7 +272,7 @@ def test_the_report_of_the_largest_menu_fits_in_its_bank() -> None:
     routing = [PHYSICS] * MAX_LINES
     report = decode_dec_reports(bank_of(one(event(fired=(MAX_LINES - 1,)), routing), BankType.HLT_DEC_REPORTS))
     assert [line.decision_id for line in report.lines if line.decision] == [MAX_LINES]
-    with pytest.raises(ValueError, match="impossible"):
+    with pytest.raises(ValueError, match="is invalid"):
         EventEncoder(TCK, routing_array([*routing, PHYSICS]), COLLECTIONS, FLAGS)
 
 
@@ -351,14 +351,14 @@ def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted(size: int) -> N
     ("word", "value", "what"),
     [
         (0, 2 << 16 | 11, "more selected candidates than words"),
-        (0, 2 << 16 | 3, "lie outside their words"),
-        (0, 3 << 16 | 2, "lie outside their words"),
-        (2, 1 | 1 << 16, "impossible class"),
-        (6, 10030 | 7 << 16, "lie outside their words"),
-        (7, 9, "lie outside their words"),
-        (7, 9 << 16, "lie outside their words"),
-        (9, 100, "none of its event"),
-        (10, 1 | 3 << 16, "none of its event"),
+        (0, 2 << 16 | 3, "extend beyond their words"),
+        (0, 3 << 16 | 2, "extend beyond their words"),
+        (2, 1 | 1 << 16, "invalid class"),
+        (6, 10030 | 7 << 16, "extend beyond their words"),
+        (7, 9, "extend beyond their words"),
+        (7, 9 << 16, "extend beyond their words"),
+        (9, 100, "does not belong to its event"),
+        (10, 1 | 3 << 16, "does not belong to its event"),
         (10, 9 | 1 << 16, "ascend by line"),
         (11, 2, "ascend by line"),
     ],
@@ -423,7 +423,7 @@ def test_fragments_outside_the_buffer_or_of_other_events_are_refused() -> None:
             encoder.encode_batch(buffer, [(2, np.array([wrong]))], np.array([0]), 7, decided(events, 1))
     with pytest.raises(ValueError, match="MFP"):
         encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events[:1], 1))
-    with pytest.raises(ValueError, match="events of the batch"):
+    with pytest.raises(ValueError, match="of the batch differ"):
         encoder.encode_batch(buffer, [(1, places)], np.array([0]), 7, decided(events, 1))
 
 
@@ -432,7 +432,7 @@ def test_a_fragment_whose_announced_size_reaches_beyond_its_mfp_is_refused() -> 
     damaged = bytearray(buffer)
     for _, offset, _ in places:
         damaged[offset + 24 : offset + 26] = b"\xff\xff"  # the size of the only fragment
-    with pytest.raises(ValueError, match="not sound"):
+    with pytest.raises(ValueError, match="is damaged"):
         encoder_of(1).encode_batch(memoryview(damaged), [(1, places)], np.array([0]), 7, decided([event()], 1))
 
 

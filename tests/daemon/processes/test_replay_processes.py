@@ -19,7 +19,7 @@ __all__ = ["site"]
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
 # How the error of a feeder ends that has lost its patience; refusals that cannot heal end it at once.
-WAITED = "so for 30 s"
+WAITED = "refused for 30 s"
 
 
 def feed(site: Site, *arguments: str) -> subprocess.Popen[bytes]:

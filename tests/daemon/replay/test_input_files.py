@@ -59,7 +59,7 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
         "empty.mdf": "is empty",
         "older": "cannot be read: Is a directory",
         "gone.mdf": "cannot be read: No such file or directory",
-        "pipe.mdf": "is neither a file nor a folder",
+        "pipe.mdf": "neither a file nor a folder",
     }
 
 

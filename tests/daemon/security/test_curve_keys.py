@@ -57,7 +57,7 @@ def test_files_without_a_key_are_refused_by_name(tmp_path: Path) -> None:
         load_key_pair(public)
     other, _ = create_key_pair(tmp_path, "b")
     secret.write_text(other.read_text() + secret.read_text().split("public-key")[1].split("\n", 1)[1])
-    with pytest.raises(SecurityError, match="no pair"):
+    with pytest.raises(SecurityError, match="do not match"):
         load_key_pair(secret)
 
 

@@ -93,5 +93,5 @@ def test_a_header_of_another_package_that_differs_is_named_and_not_written(
 def test_two_declarations_of_one_header_are_refused(make_chain: MakeChain) -> None:
     chain = make_chain("one")
     other = replace(chain, more_algorithms=(), sequence=CHAIN.with_sequence("velo").sequence, counts={})
-    with pytest.raises(DeclarationError, match="declares it otherwise than another chain"):
+    with pytest.raises(DeclarationError, match="and another chain declare it differently"):
         DeviceHeaders.of([chain, other], [])

@@ -88,5 +88,5 @@ def test_a_second_package_that_offers_tools_of_the_chain_is_refused(
 def test_a_chain_is_installed_under_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert installed_chain("lhcb").name == "lhcb"
     monkeypatch.syspath_prepend(install(tmp_path, "one", f"hlt1 = {LHCB}"))
-    with pytest.raises(ValueError, match=r"chain 'hlt1': .* calls itself 'lhcb'"):
+    with pytest.raises(ValueError, match=r"chain 'hlt1': .* has the name 'lhcb'"):
         installed_chain("hlt1")

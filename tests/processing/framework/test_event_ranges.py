@@ -67,7 +67,7 @@ def test_ranges_have_each_event_once_in_order_and_all_but_the_last_are_full(
 def test_a_file_that_is_another_one_where_it_is_read_is_named(tmp_path: Path) -> None:
     (found,) = event_ranges([mdf(tmp_path / "a.mdf", 3)], 10)
     mdf(tmp_path / "a.mdf", 4)
-    with pytest.raises(EventFileError, match=r"a\.mdf: has \d+ bytes, but \d+ where it was divided"):
+    with pytest.raises(EventFileError, match=r"a\.mdf: the file has \d+ bytes, but had \d+ when it was divided"):
         list(found.read())
 
 

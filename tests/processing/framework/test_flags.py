@@ -49,7 +49,7 @@ def test_a_flag_with_a_name_of_the_framework_is_refused() -> None:
 @pytest.mark.parametrize("twice", [replace(ERROR, bit=17), replace(ERROR, name="other")])
 def test_a_chain_whose_flags_share_a_bit_or_a_name_is_refused(twice: ChainFlag) -> None:
     types = SharedTypes(__file__, "test_flags", flags=(ERROR, twice))
-    with pytest.raises(DeclarationError, match="two have the same"):
+    with pytest.raises(DeclarationError, match="two flags have the same"):
         replace(CHAIN, types=(*CHAIN.types, types))
 
 

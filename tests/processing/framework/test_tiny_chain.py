@@ -136,9 +136,9 @@ def test_a_trigger_configuration_sets_its_constants_and_lines(tiny: ModuleType) 
 def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
     lhcb = installed_chain("lhcb")
     text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
-    with pytest.raises(TriggerConfigError, match="'ManyHits' is none of BeamGas, D2KK"):
+    with pytest.raises(TriggerConfigError, match="'ManyHits' is not one of BeamGas, D2KK"):
         TriggerConfig.from_toml(text, lhcb.menu)
-    with pytest.raises(TriggerConfigError, match="'Passthrough' is none of ManyHits"):
+    with pytest.raises(TriggerConfigError, match="'Passthrough' is not one of ManyHits"):
         TriggerConfig.from_toml(text.replace("ManyHits", "Passthrough"), tiny.TINY.menu)
 
 
@@ -169,7 +169,7 @@ def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: Modul
     result = CliRunner().invoke(app, ["process", str(good), str(foreign), *options])
     assert result.exit_code == 2
     assert " ".join(result.output.split()) == (
-        f"error: {foreign}: chain tiny reads none of its 3 sources, which are of the sub-detectors 0, 22; "
+        f"error: {foreign}: chain tiny reads none of its 3 sources, which belong to the sub-detectors 0, 22; "
         "the chain reads the sub-detectors 20 (LEFT), 21 (RIGHT)"
     )
     assert not output.exists()
@@ -179,7 +179,7 @@ def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: Modul
     ("options", "message"),
     [
         (["--chain", "nowhere"], "no chain named 'nowhere': installed are lhcb, tiny"),
-        (["--chain", "tiny", "--encoding", "morse"], "no encoding named 'morse': expected auto"),
+        (["--chain", "tiny", "--encoding", "morse"], "unknown encoding 'morse': expected auto"),
         (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: chain tiny has no geometry"),
     ],
 )
@@ -195,7 +195,7 @@ def test_what_a_chain_does_not_have_is_named(options: list[str], message: str, t
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("json:dumps", "chain 'broken': json:dumps is no TriggerChain"),
+        ("json:dumps", "chain 'broken': json:dumps is not a TriggerChain"),
         ("json:magic", "chain 'broken': json:magic cannot be loaded"),
         ("no_such_package:CHAIN", "chain 'broken': no_such_package:CHAIN cannot be loaded"),
     ],

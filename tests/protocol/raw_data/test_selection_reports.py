@@ -86,7 +86,7 @@ def test_another_bank_is_refused_with_its_reason() -> None:
         (13, 0xFFFF, "beyond their sub-bank"),
         (13, 1 << 1 | 5 << 16, "one of 1 objects expected, 5 found"),
         (13, 1 << 1 | 1 | 5 << 16, "one of 0 sequences of hits expected, 5 found"),
-        (17, 9, "numbers of objects reach beyond"),
+        (17, 9, "numbers of objects extend beyond"),
         (19, 1, "ends of 1 sequences|a sequence of hits"),
     ],
 )

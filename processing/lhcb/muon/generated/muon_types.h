@@ -29,9 +29,9 @@ constexpr uint32_t muon_synchronisation = 16;
 
 struct muon_cell {
     uint32_t tile;  // id
-    uint32_t rows;  // y strips that cross an x strip; of any other cell 0
-    uint32_t first_row;  // the first of them, a cell
-    uint32_t first_pad;  // place of the pad at the first of them; the others follow
+    uint32_t rows;  // number of y strips that cross an x strip; 0 for other cells
+    uint32_t first_row;  // cell of the first y strip
+    uint32_t first_pad;  // place of the pad at the first y strip; the others follow
 };
 static_assert(sizeof(muon_cell) == 16);
 
@@ -39,7 +39,7 @@ struct muon_place {
     float x;  // mm, the middle
     float y;
     float z;
-    float dx;  // mm, half a size
+    float dx;  // mm, half size
     float dy;
 };
 static_assert(sizeof(muon_place) == 20);
@@ -47,12 +47,12 @@ static_assert(sizeof(muon_place) == 20);
 struct muon_geometry {
     uint32_t read_out;  // version of the banks
     uint32_t n_banks;
-    uint32_t first_channel[45];  // of a bank in cell_of_channel
-    uint32_t n_links[44];  // active ones of a stream
-    uint32_t first_word[5];  // of a station in the bit map of cells
+    uint32_t first_channel[45];  // of each bank in cell_of_channel
+    uint32_t n_links[44];  // active links of each stream
+    uint32_t first_word[5];  // of each station in the bit map of cells
     muon_cell cell[32768];
     muon_place place[94208];  // of cells, then of the pads of crossed strips
-    uint16_t cell_of_channel[50688];  // no_muon_cell for none
+    uint16_t cell_of_channel[50688];  // or no_muon_cell
 };
 static_assert(sizeof(muon_geometry) == 2510208);
 

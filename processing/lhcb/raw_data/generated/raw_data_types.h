@@ -42,8 +42,8 @@ struct odin_data {
     uint32_t bunch_id;
     uint32_t crossing_type;  // 0 none, 1 beam 1, 2 beam 2, 3 both
     uint32_t orbit;
-    uint32_t tae_central;  // 1: the middle crossing of several that were read out together
-    uint32_t tae_half_window;  // crossings on either side
+    uint32_t tae_central;  // 1: the central one of several crossings read out together
+    uint32_t tae_half_window;  // number of crossings on either side
 };
 static_assert(sizeof(odin_data) == 44);
 

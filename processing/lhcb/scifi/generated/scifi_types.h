@@ -34,9 +34,9 @@ struct scifi_mat {
     float dx_du;
     float z_first;  // mm, at y = 0
     float dz_du;
-    float y_end_first;  // mm, where the fibre of half-channel 0 ends near the beam
+    float y_end_first;  // mm, end near the beam of the fibre of half-channel 0
     float dy_end_du;
-    float length_y;  // mm, from there to the SiPM; negative below the beam
+    float length_y;  // mm, from that end to the SiPM; negative below the beam
     float dx_dy;
     float dz_dy;
     float half_pitch;  // mm
@@ -44,14 +44,14 @@ struct scifi_mat {
     float sipm_pitch;  // mm
     uint32_t place;  // in the order of zone and x
     uint32_t zone;
-    uint32_t falls;  // 1 where x falls with the channel
-    uint32_t bank;  // that reads it
+    uint32_t falls;  // 1 if x falls with the channel
+    uint32_t bank;  // bank of the mat
 };
 static_assert(sizeof(scifi_mat) == 64);
 
 struct scifi_read_out {
     uint16_t first_mat[240];  // index of the mat of link 0 of each bank
-    uint16_t n_mats[240];  // that each bank reads, one behind the other
+    uint16_t n_mats[240];  // number of consecutive mats of each bank
     uint16_t mat[1024];  // at each place, in the order of zone and x
     uint16_t first_place[32];  // of each zone; from 24 on: the number of mats
 };

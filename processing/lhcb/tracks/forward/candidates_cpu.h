@@ -1,5 +1,6 @@
-// From pairs of x hits to candidates on the CPU (x_hits.cuh): pairs of any tracks are lanes. They stay if the other x
-// layers, then the stereo layers may have enough hits; then the nearest hits of the other x layers are found.
+// From pairs of x hits to candidates on the CPU (x_hits.cuh), with a pair of any track in each lane. Pairs are kept if
+// the other x layers, then the stereo layers, may have enough hits. Then the nearest hits of the other x layers are
+// found.
 #pragma once
 
 #include "lhcb/tracks/forward/pairs_cpu.h"
@@ -30,7 +31,7 @@ class scifi_layer_wide {
     {
     }
 
-    /// As scifi_zone::nearest, for each lane in its half, of hits that ascend.
+    /// As scifi_zone::nearest, for each lane in its half, with ascending hits.
     inline __attribute__((always_inline)) uint_wide nearest(const uint_wide& half, const float_wide& x,
                                                             const float_wide& most) const
     {
@@ -85,7 +86,7 @@ inline void keep_pairs(const scifi_event& hits, const velo_tracks_in_lanes& trac
         const float_wide place = of(seed.straight[k]) + dx + rise * of(seed.share[k])(rise);
         return (uint_wide)may_have_hit_wide(cells, 2u * seed.layers.others[k] + of(half), place, most);
     };
-    // The layers between first.
+    // First the layers between.
     uint32_t n = 0;
     for (uint32_t base = 0; base < pairs.n; base += n_wide) {
         const of_track_in_lane of(pairs.track + base);
@@ -133,7 +134,7 @@ inline void keep_pairs(const scifi_event& hits, const velo_tracks_in_lanes& trac
     }
 }
 
-/// Pairs that may have enough hits in all layers, and what is known of them.
+/// Pairs that may have enough hits in all layers, and their data.
 struct candidate_list {
     static constexpr uint32_t max = 64;
     static constexpr uint32_t size = max + 2u * n_wide;
@@ -151,8 +152,8 @@ struct candidate_list {
     }
 };
 
-/// Add the pairs that may have enough hits with those of the stereo layers to a list that `complete()` makes empty when
-/// it is full. `left`: of each track, how many there may still be.
+/// Add the pairs that may have enough hits, stereo layers included, to a list; `complete()` empties it when it is full.
+/// `left`: remaining number of pairs of each track.
 template <typename Complete>
 void add_candidates(const long_track_parameters& parameters, const scifi_event& hits,
                     const velo_tracks_in_lanes& tracks, const uint_wide& half, const track_bend_of<float_wide>& bend,
@@ -229,7 +230,7 @@ void find_nearest_hits(const scifi_event& hits, const uint_wide& half, const lay
             found[k] = scifi_layer_wide(hits, layers.others[k]).nearest(half_of, place, most);
             n_hits -= (uint_wide)(found[k] != none);
         }
-        // One of the layers between is needed. The second seed finds again what the first has found.
+        // One of the layers between is needed. The second seed finds the candidates of the first one again.
         int_wide wanted = (n_hits >= 4u) & ((found[0] != none) | (found[1] != none));
         if (layers.first != 0u) wanted &= (found[2] == none) | (found[3] == none);
         uint32_t found_of[n_other_x_layers][n_wide], n_hits_of[n_wide];

@@ -1,6 +1,6 @@
 """Constants that the forward searches with and without UT share (docs/physics/long-tracks.md)."""
 
-# mm and MeV. Errors are what does not depend on the momentum, and what rises with the kink.
+# mm and MeV. Each error has a term independent of the momentum, and a term that rises with the kink.
 FORWARD_CONSTANTS: dict[str, float | int] = {
     "x_window": 0.5,
     "x_window_per_kink": 1.4,

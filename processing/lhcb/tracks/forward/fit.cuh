@@ -1,7 +1,7 @@
-// The fit of a forward candidate to all its SciFi hits, without those that do not fit, and how good it is
+// The fit of a forward candidate to all its SciFi hits, with removal of outliers, and its quality
 // (docs/physics/long-tracks.md).
 //
-// Unknowns are changes of: kink (in mrad), x at the reference plane (mm), shift in y (mm), slope in y (mrad) and
+// The unknowns are the changes of kink (in mrad), x at the reference plane (mm), shift in y (mm), slope in y (mrad) and
 // curvature (1e-6/mm). All numbers are of order one to a thousand, so single precision is sufficient.
 #pragma once
 
@@ -20,7 +20,7 @@ struct fit_errors {
     float max_hit_chi2;
 };
 
-/// A fitted candidate: kink and what the track deviates by from the parametrisation.
+/// A fitted candidate: its kink, and the deviations of the track from the parametrisation.
 struct forward_fit {
     float kink;
     float offset;  // mm
@@ -51,7 +51,7 @@ __device__ void solve(float (&matrix)[n_fitted][n_fitted], float (&right)[n_fitt
     }
 }
 
-/// Fit a candidate; hits that do not fit are taken off it. False if too few are left.
+/// Fit a candidate and remove outliers. Returns false if too few hits are left.
 __device__ bool fit_candidate(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
                               const bend_at_kink& bend, const forward_hypothesis& where, const fit_errors& errors,
                               uint32_t min_hits, float shift, x_candidate& candidate, forward_fit& fit)

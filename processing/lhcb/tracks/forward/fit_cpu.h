@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// The layers in vectors; those beyond the last one repeat what is harmless.
+/// The layers in vectors; lanes beyond the last layer have slopes of 0.
 struct layer_lanes {
     static constexpr uint32_t n = 16;
     float dx_dy[n], dz_dy[n];
@@ -65,7 +65,7 @@ struct fit_rows {
                 of_layer[layer][i] = i <= n_fitted ? of_unknown[i][layer] : 0.f;
     }
 
-    /// A layer has no hit any more.
+    /// Remove the hit of a layer.
     void leave_out(uint32_t layer)
     {
         for (uint32_t i = 0; i <= n_fitted; ++i) of_layer[layer][i] = of_unknown[i][layer] = 0.f;

@@ -1,5 +1,5 @@
-// Where the SciFi part of a VELO track is looked for: a range of kinks, and what the UT hits say of the scattering of
-// the track behind the VELO (docs/physics/long-tracks.md).
+// The search region of the SciFi part of a VELO track: a range of kinks, and the scattering of the track behind the
+// VELO from its UT hits (docs/physics/long-tracks.md).
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// A standard deviation: what does not depend on the momentum, and what rises with the kink.
+/// A standard deviation: a term independent of the momentum, and a term that rises with the kink.
 struct kink_error {
     float constant;
     float per_kink;
@@ -19,7 +19,7 @@ struct kink_error {
     }
 };
 
-/// track_bend, in memory: a thread of a GPU has no registers for 25 coefficients beside those of a search.
+/// track_bend, in memory: a GPU thread has no registers for 25 coefficients in addition to those of the search.
 class bend_in_memory {
   public:
     __device__ explicit bend_in_memory(const track_bend& bend)
@@ -41,7 +41,7 @@ class bend_in_memory {
     bend_polynomial functions_[n_functions];
 };
 
-// `Real`: float, for one VELO track, or several of them, for one in each lane.
+// `Real`: float for one VELO track, or a vector of floats with one track in each lane.
 
 template <typename Real>
 struct forward_hypothesis_of {
@@ -59,7 +59,7 @@ template <typename Real>
 struct ut_residuals_of {
     Real a, b, c;
     Real chi2;
-    Real a_per_kink, b_per_kink;  // what the magnet does to a and b
+    Real a_per_kink, b_per_kink;  // effect of the magnet on a and b
     Real n_missing;               // layers without hit
 };
 using ut_residuals = ut_residuals_of<float>;
@@ -70,7 +70,7 @@ constexpr float ut_stereo_scale = 12.f;    // unit of c in the fit: mm / 12
 constexpr float ut_b_weight = 0.25f;       // b is known to 0.02 and c to 6 mm before the fit
 constexpr float ut_c_weight = 4.f;
 
-/// A hit of the UT: x and z at y = 0 (mm), 1/mm^2; no weight where the layer has none.
+/// A hit of the UT: x and z at y = 0 (mm), weight (1/mm^2); weight 0 if the layer has no hit.
 template <typename Real>
 struct ut_hit_of {
     Real x, z, weight;
@@ -127,7 +127,7 @@ __device__ ut_residuals_of<Real> fit_ut_residuals(const long_track_parameters& p
     return found;
 }
 
-/// Set what the magnet does to a and b, per kink; `s` (c/GeV) is that of the track or of one that bends more.
+/// Set the effect of the magnet on a and b, per kink; `s` (c/GeV) is that of the track or of a track that bends more.
 template <typename Real>
 __device__ void set_bend_in_ut(const long_track_parameters& parameters, const velo_line_of<Real>& line, const Real& s,
                                ut_residuals_of<Real>& residuals)

@@ -1,5 +1,5 @@
-// Pairs of x hits on the CPU (x_hits.cuh), of several tracks in one list. Most first hits have no last one in their
-// window; cells of 0.8 mm say so for n_wide of them at once, and where the window of the others begins.
+// Pairs of x hits on the CPU (x_hits.cuh), of several tracks in one list. Most first hits have no last hit in their
+// window. Cells of 0.8 mm show this for n_wide hits at once, and give the start of the window for the others.
 #pragma once
 
 #include "lhcb/tracks/forward/tracks_cpu.h"
@@ -9,7 +9,7 @@ namespace hlt {
 
 static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");
 
-/// Whether the hits of each zone ascend. Tables lead past hits that do not.
+/// True if the hits of each zone ascend. The tables skip hits that do not.
 inline bool hits_ascend(const float* x, const uint16_t* bins)
 {
     for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
@@ -25,7 +25,7 @@ inline bool hits_ascend(const float* x, const uint16_t* bins)
     return true;
 }
 
-/// Pairs of a first and a last hit, those of a track behind one another in ascending order.
+/// Pairs of a first and a last hit; the pairs of a track are consecutive and ascend.
 struct x_pair_list {
     static constexpr uint32_t max = 512;
     static constexpr uint32_t size = max + 2u * n_wide;
@@ -36,13 +36,13 @@ struct x_pair_list {
     uint32_t n = 0;
 };
 
-/// Windows in the last layer, of first hits that follow one another.
+/// Windows in the last layer, of consecutive first hits.
 class last_hit_windows {
   public:
     static constexpr uint32_t max = 8u * n_wide;
 
-    /// The windows of some first hits of a track. False if they do not ascend with the first hit: find_pairs would
-    /// leave out some pairs.
+    /// Compute the windows of some first hits of a track. Returns false if they do not ascend with the first hit,
+    /// because find_pairs would then miss pairs.
     inline __attribute__((always_inline)) bool fill(const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
                                                     uint32_t t, const uint32_t* cells, uint32_t zone, const float* x_of,
                                                     uint32_t n)
@@ -78,8 +78,8 @@ class last_hit_windows {
         return true;
     }
 
-    /// Add the pairs of the windows that may have hits, to a list that `examine` makes empty when it is full. False if
-    /// that says so.
+    /// Add the pairs of the windows that may have hits to a list; `examine` empties it when it is full. Returns false
+    /// if `examine` does.
     template <typename Examine>
     inline __attribute__((always_inline)) bool add_pairs(const scifi_event& hits, uint32_t zone, uint32_t first,
                                                          x_pair_list& pairs, const Examine& examine) const
@@ -124,8 +124,8 @@ class last_hit_windows {
     float_wide before_ = float_wide{} - 3e38f;
 };
 
-/// Add the pairs of the track in lane t; `left`: how many there may still be. `examine()` is called when the list is
-/// full. False if windows do not ascend with the first hit.
+/// Add the pairs of the track in lane t; `left`: its remaining number of pairs. `examine()` is called when the list is
+/// full. Returns false if windows do not ascend with the first hit.
 template <typename Examine>
 bool find_pairs_in_cells(const scifi_event& hits, const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
                          uint32_t t, uint32_t half, uint32_t& left, x_pair_list& pairs, const Examine& examine)

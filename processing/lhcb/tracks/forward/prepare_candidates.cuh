@@ -1,4 +1,4 @@
-// Before the forward search: no VELO track has a candidate, no SciFi hit an owner, and hits are found by bins of x
+// Preparation of the forward search: no VELO track has a candidate, no SciFi hit an owner, and bins of x index the hits
 // (docs/physics/long-tracks.md).
 //
 // In:  scifi_hits.{count, zone_offset, x}, velo_tracks.count.

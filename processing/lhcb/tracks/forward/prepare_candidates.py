@@ -1,4 +1,4 @@
-"""forward_prepare_candidates: the forward search begins without candidates, and with an index of the SciFi hits."""
+"""forward_prepare_candidates: reset of the forward candidates, and an index of the SciFi hits."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_x, scifi_zone_offset

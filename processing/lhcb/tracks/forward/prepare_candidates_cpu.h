@@ -1,5 +1,6 @@
-// Before the forward search on the CPU: the common kernel, but hits that ascend are put into the cells of a zone in
-// their order. The word of a bin is in a register until the next bin begins, so no hit waits for the one before.
+// Preparation of the forward search on the CPU: the common kernel, but ascending hits fill the cells of a zone in
+// order. The word of a bin stays in a register until the next bin begins, so no hit waits for a store of the hit
+// before.
 #pragma once
 
 #include "lhcb/tracks/forward/prepare_candidates.cuh"
@@ -7,11 +8,12 @@
 
 namespace hlt {
 
-/// Fill bins and cells (all of them 0) of a zone of which the hits are [begin, end). False if they do not ascend by
-/// their cells: some words are not what they should be, then.
+/// Fill the bins and cells (all 0 before) of a zone with the hits [begin, end). Returns false if the hits do not ascend
+/// by cell; some words are then wrong.
 inline bool fill_ascending_zone(const float* x, uint32_t begin, uint32_t end, uint16_t* bins, uint32_t* cells)
 {
-    // The last hit of a bin says where the next one begins; behind empty bins that is carried on, eight bins at a time.
+    // The last hit of a bin gives the start of the next one; a pass over empty bins copies this value, eight bins at a
+    // time.
     static_assert(scifi_bin_stride > n_scifi_bins && scifi_bin_stride % 8u == 0u);
     static_assert(2u * scifi_hit_padding >= n_wide, "vectors reach behind the last hit");
     for (uint32_t bin = 0; bin < scifi_bin_stride; ++bin) bins[bin] = static_cast<uint16_t>(begin);

@@ -1,15 +1,15 @@
 // Forward search of the VELO-UT tracks: the SciFi hits that continue each of them best (docs/physics/long-tracks.md).
 //
-// One block per event, one thread per track. The momentum of the VELO-UT track gives a range of kinks; its UT hits say
-// how it was scattered behind the VELO, which foretells where it comes out of the magnet (hypothesis.cuh). Then
-// track.cuh.
+// One block per event, one thread per track. The momentum of the VELO-UT track gives a range of kinks; its UT hits
+// measure the scattering behind the VELO, which predicts the position behind the magnet (hypothesis.cuh). Then follows
+// the search of track.cuh.
 //
 // In:  velo_end.{x, y, tx, ty}, ut_tracks.*, ut_hits.{x, z, weight}, scifi_hits.{count, x, z, bins, cells},
 //      long_track_parameters.
-// Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit]: the lowest bid of those that use it.
+// Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit]: the lowest bid of the candidates that use it.
 // Bounds: the tracks of an event share max_pairs pairs of hits and max_candidates sets of hits equally; a track that
-// has used its part ends with the best candidate so far. 36 stereo hits. A VELO track beyond max_long_tracks flags the
-// event. Threads share nothing but minima, so the result does not depend on them.
+// has used its share keeps the best candidate so far. 36 stereo hits. A VELO track beyond max_long_tracks flags the
+// event. Threads share only minima, so the result does not depend on their order.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

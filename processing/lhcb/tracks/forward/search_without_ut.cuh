@@ -1,12 +1,13 @@
-// Forward search of the VELO tracks that are no VELO-UT tracks, by hits that no candidate with UT uses
+// Forward search of the VELO tracks that are not VELO-UT tracks, among hits that no candidate with UT uses
 // (docs/physics/long-tracks.md).
 //
-// One block per event, one thread per VELO track; any kink that a particle of min_p can have. Then track.cuh.
+// One block per event, one thread per VELO track. The range of kinks is that of a particle of min_p. Then follows the
+// search of track.cuh.
 //
 // In:  velo_end.{x, y, tx, ty}, velo_tracks.{count, backward}, scifi_hits.{x, z, bins, cells}, long_track_parameters.
 // Out: forward_candidates.* [VELO track], scifi_owner [SciFi hit].
-// Bounds: as search_with_ut. Bids without UT are all higher than those with UT, so what a thread reads of the owners
-// does not depend on the others.
+// Bounds: as search_with_ut. Bids without UT are all higher than bids with UT, so the owners that a thread reads do not
+// depend on the other threads.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"

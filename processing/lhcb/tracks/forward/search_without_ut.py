@@ -1,4 +1,4 @@
-"""forward_search_without_ut: the SciFi hits that continue each VELO track best that is no VELO-UT track."""
+"""forward_search_without_ut: the SciFi hits that best continue each VELO track without a VELO-UT track."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

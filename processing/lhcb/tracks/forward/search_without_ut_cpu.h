@@ -1,4 +1,4 @@
-// Forward search of the VELO tracks that are no VELO-UT tracks on the CPU: the common kernel with tracks, pairs,
+// Forward search of the VELO tracks that are not VELO-UT tracks, on the CPU: the common kernel with tracks, pairs,
 // candidates, layers and unknowns in lanes (track_cpu.h).
 #pragma once
 

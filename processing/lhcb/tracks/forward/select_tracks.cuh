@@ -1,13 +1,13 @@
 // Long tracks of the forward search: candidates that own their hits (docs/physics/long-tracks.md).
 //
-// A SciFi hit belongs to the best candidate that uses it; of equally good ones (to 7 bits of the mantissa) to the
-// first, and to one with UT before those without. A candidate that owns too few of its hits is dropped: two VELO tracks
-// that lie close would else both take the SciFi part of one of them.
+// A SciFi hit belongs to the best candidate that uses it; candidates with UT precede those without. Of equally good
+// ones (to 7 bits of the mantissa) the first one gets the hit. A candidate that owns too few of its hits is dropped:
+// otherwise two close VELO tracks would both take the SciFi part of one of them.
 //
 // In:  forward_candidates.*, scifi_hits.owner, velo_tracks.count.
 // Out: long_tracks.*, in the order of the VELO tracks.
-// One block per event; threads stride over candidates; places are given by prefix sums. Bound: max_long_tracks VELO
-// tracks are searched.
+// One block per event; threads stride over candidates; prefix sums give the places.
+// Bounds: max_long_tracks VELO tracks are searched.
 #pragma once
 
 #include "lhcb/tracks/forward/generated/forward_select_tracks.h"

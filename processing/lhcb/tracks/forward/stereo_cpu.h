@@ -32,7 +32,7 @@ struct stereo_hits_of_layers {
         n += static_cast<uint32_t>(__builtin_popcount(bits));
     }
 
-    /// The shift on which most layers agree; of several the most likely one.
+    /// The shift with hits in most layers; of several, the most likely one.
     float best_shift(float max_spread, float sigma) const
     {
         float best_score = -1e9f, best = 0.f;
@@ -42,7 +42,7 @@ struct stereo_hits_of_layers {
             uint_wide layers{};
             for (uint32_t j = 0; j < n; ++j)
                 layers |= (uint_wide)(absolute(shift[j] - shifts) < max_spread) & layer_bit[j];
-            // How many of the six bits are set.
+            // Number of set bits among the six.
             const uint_wide pairs = (layers & 0x15u) + (layers >> 1 & 0x15u);
             const uint_wide n_layers = (pairs & 3u) + (pairs >> 2 & 3u) + (pairs >> 4);
             const float_wide pull = shifts / sigma;

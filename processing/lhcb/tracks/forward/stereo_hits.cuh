@@ -1,5 +1,5 @@
-// Stereo hits of a forward candidate. A stereo hit asks for a shift of the track in y; those of a track ask for the
-// same one (docs/physics/long-tracks.md).
+// Stereo hits of a forward candidate. A stereo hit measures a shift of the track in y; the hits of a track have the
+// same shift (docs/physics/long-tracks.md).
 #pragma once
 
 #include "lhcb/tracks/forward/x_hits.cuh"
@@ -15,8 +15,8 @@ struct stereo_cuts {
     float max_spread;  // mm, in y
 };
 
-/// Where a track is expected in a stereo layer, and half the width of the window there. Of each lane, if the kink or
-/// the layer is.
+/// Expected place of a track in a stereo layer, and half the width of the window there; per lane, if kink or layer are
+/// per lane.
 template <typename Lanes, typename Real, typename Bend, typename Layer>
 __device__ void expect_stereo_hit(const velo_line_of<Real>& line, const Bend& bend,
                                   const forward_hypothesis_of<Real>& where, const stereo_cuts& cuts,
@@ -29,7 +29,7 @@ __device__ void expect_stereo_hit(const velo_line_of<Real>& line, const Bend& be
     window = stereo_window_sigmas * where.sigma_shift(bend.kink) * absolute(dx_dy) + cuts.margin;
 }
 
-/// How many stereo layers may have hits in the window of a track with this kink and offset.
+/// Number of stereo layers that may have hits in the window of a track with this kink and offset.
 __device__ uint32_t count_stereo_layers(const long_track_parameters& parameters, const scifi_event& hits,
                                         const velo_line& line, const bend_in_memory& bend,
                                         const forward_hypothesis& where, uint32_t half, const stereo_cuts& cuts,
@@ -51,7 +51,7 @@ __device__ uint32_t count_stereo_layers(const long_track_parameters& parameters,
 /// Hits of the stereo layers in the window of a candidate, layer by layer.
 struct stereo_hits {
     static constexpr uint32_t max = 2u * max_stereo_hits * n_scifi_stereo_layers;
-    float shift[max];  // in y, that the hit asks for
+    float shift[max];  // shift in y from the hit
     uint32_t hit[max];
     uint32_t end[n_scifi_stereo_layers];  // of the hits of each layer
     uint32_t n;
@@ -75,7 +75,7 @@ __device__ void add_layer(const scifi_event& hits, uint32_t layer, uint32_t half
     }
 }
 
-/// Add the stereo hits to a candidate; `shift`: in y, that they ask for. False if there are too few hits.
+/// Add the stereo hits to a candidate; `shift`: their shift in y. Returns false if there are too few hits.
 __device__ bool add_stereo_hits(const long_track_parameters& parameters, const scifi_event& hits, const velo_line& line,
                                 const bend_at_kink& bend, const forward_hypothesis& where, uint32_t half,
                                 const stereo_cuts& cuts, uint32_t min_hits, x_candidate& candidate, float& shift)
@@ -97,7 +97,7 @@ __device__ bool add_stereo_hits(const long_track_parameters& parameters, const s
     }
     if (candidate.n_hits + n_scifi_stereo_layers - n_missing < min_hits) return false;
 
-    // The shift on which most layers agree; of several the most likely one.
+    // The shift with hits in most layers; of several, the most likely one.
     float best_score = -1e9f, best = 0.f;
     for (uint32_t i = 0; i < found.n; ++i) {
         const float mine = found.shift[i];

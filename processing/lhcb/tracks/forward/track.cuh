@@ -1,8 +1,8 @@
-// The search for the SciFi part of one VELO track, whatever is known beforehand (docs/physics/long-tracks.md).
+// The search for the SciFi part of one VELO track, with or without UT hits (docs/physics/long-tracks.md).
 //
 // 1. Pairs of x hits and the nearest hits in the other x layers (x_hits.cuh).
 // 2. Stereo hits that agree on a place in y (stereo_hits.cuh).
-// 3. A fit of all hits, without those that do not fit (fit.cuh), and the quality. The best candidate is kept.
+// 3. A fit of all hits with removal of outliers (fit.cuh), and the quality. The best candidate is kept.
 #pragma once
 
 #include "lhcb/tracks/forward/fit.cuh"
@@ -29,13 +29,13 @@ __device__ scifi_state state_of(const long_track_parameters& parameters, const v
             line.ty * (1.f + fit.kink * bend.y_slope) + fit.slope_y};
 }
 
-/// The number that a candidate bids for its hits: its quality, coarsely, then its place. Those without UT come last.
+/// Bid of a candidate for its hits: upper bits of its quality, then its place. Candidates without UT are last.
 __device__ uint32_t bid_of(float quality, uint32_t slot, bool with_ut)
 {
     return (__float_as_uint(quality) & 0xffff0000u) | slot | (with_ut ? 0u : first_bid_without_ut);
 }
 
-/// What each of the tracks of an event may take of a number that the event may take.
+/// Share of each track in a limit of the event.
 __device__ uint32_t track_share(uint32_t of_event, uint32_t n_tracks)
 {
     constexpr uint32_t least = 32;
@@ -43,8 +43,8 @@ __device__ uint32_t track_share(uint32_t of_event, uint32_t n_tracks)
 }
 
 /// Search for a track in the place `slot` of the candidates of its event, which begin at `first_candidate`.
-/// `more(kink)` is added to the quality; candidates for which `may_use(candidate)` is false are left out. `n_tracks`:
-/// of the event, share the number of pairs and candidates that it may take. `p`: the parameters of a kernel.
+/// `more(kink)` is added to the quality; candidates for which `may_use(candidate)` is false are skipped. `n_tracks`:
+/// number of tracks of the event, which share its limits of pairs and candidates. `p`: the parameters of a kernel.
 template <typename Parameters, typename More, typename MayUse>
 __device__ void search_track(const Parameters& p, const scifi_event& hits, const velo_line& line,
                              const forward_hypothesis& where, uint32_t first_candidate, uint32_t slot, bool with_ut,

@@ -9,7 +9,7 @@
 
 namespace hlt {
 
-/// What the tracks of an event share.
+/// Data that the tracks of an event share.
 struct forward_event {
     const scifi_event& hits;
     layer_lanes layers;
@@ -34,8 +34,8 @@ struct forward_track {
     }
 };
 
-/// As search_track of track.cuh, to which tracks are left whose windows do not ascend, for each of some tracks.
-/// `more(t, kink)`: of the track in lane t.
+/// As search_track of track.cuh, for a group of tracks; search_track processes tracks whose windows do not ascend.
+/// `more(t, kink)`: for the track in lane t.
 template <typename Parameters, typename More, typename MayUse>
 void search_tracks(const Parameters& p, const forward_event& event, const velo_tracks_in_lanes& tracks,
                    uint32_t first_candidate, bool with_ut, uint32_t n_tracks, float max_quality,

@@ -1,4 +1,4 @@
-// VELO tracks in lanes for the forward search on the CPU, and what lanes of any of these tracks look up.
+// VELO tracks in lanes for the forward search on the CPU, and the look-up of track data for lanes.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Tracks for which a SciFi part is looked for, and what is known of each beforehand.
+/// Tracks whose SciFi parts are searched, and the data of each before the search.
 struct velo_tracks_in_lanes {
     velo_line_of<float_wide> line;
     forward_hypothesis_of<float_wide> where;
@@ -14,7 +14,7 @@ struct velo_tracks_in_lanes {
     uint32_t used;          // bit l: there is a track in lane l
 };
 
-/// For each lane what a table has for its track.
+/// For each lane the entry of a table for its track.
 class of_track_in_lane {
   public:
     explicit of_track_in_lane(const uint32_t* tracks) { load_wide(track_, tracks); }

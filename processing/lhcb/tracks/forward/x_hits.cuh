@@ -1,8 +1,8 @@
-// Hits of the x layers on the way of a track: pairs in a first and a last layer, and the nearest hits in the other four
+// Hits of the x layers near a track: pairs in a first and a last layer, and the nearest hits in the other four
 // (docs/physics/long-tracks.md).
 //
-// A pair fixes kink and offset of the track, and with them its place in every other layer. Where a layer is searched
-// follows from the distances of the pair by parabolas, which are made once for a track from the exact functions at
+// A pair fixes kink and offset of the track, and with them its place in every other layer. Parabolas give the search
+// window in a layer from the distances of the pair. They are computed once for a track, from the exact functions at
 // three kinks.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hlt {
 
-// `Real`: float, for one VELO track, or several of them, for one in each lane.
+// `Real`: float for one VELO track, or a vector of floats with one track in each lane.
 
 template <typename Real>
 struct parabola_of {
@@ -39,13 +39,13 @@ struct forward_cuts {
     kink_error x_window;
 };
 
-/// What the search for a track may still try.
+/// Remaining limits of the search for a track.
 struct forward_budget {
     uint32_t pairs;
     uint32_t candidates;
 };
 
-/// What a pair and the hits beside it say: the hit of each layer, or no_scifi_hit.
+/// A candidate from a pair and hits of other layers: the hit of each layer, or no_scifi_hit.
 struct x_candidate {
     uint16_t hits[n_scifi_layers];
     uint32_t n_hits;
@@ -53,7 +53,7 @@ struct x_candidate {
     float offset;  // mm, of x from the parametrisation, at any z
 };
 
-/// The x layers in pairs of a first and a last one, those between and those beside them.
+/// The x layers of a seed: a first and a last one, those between them and those beside them.
 struct layer_seed {
     uint8_t first, last, others[4];
 };
@@ -67,16 +67,16 @@ __device__ layer_seed seed_layers(uint32_t seed)
 
 constexpr uint32_t n_other_x_layers = 4;
 
-/// Where a track with a hypothesis may have its x hits, from a pair of hits in the first and the last layer of a seed.
+/// Windows for the x hits of a track with a hypothesis, from a pair of hits in the first and the last layer of a seed.
 template <typename Real>
 struct x_seed_of {
     layer_seed layers;
     Real z_first;
     Real begin, end;                     // of x in the first layer
     Real straight_first, straight_last;  // x of a track that does not bend
-    parabola_of<Real> ratio;             // how much further it is bent in the last layer; of the distance in the first
+    parabola_of<Real> ratio;  // its additional bend in the last layer, as a function of the distance in the first
     Real to_tolerance, per_dx;
-    parabola_of<Real> kink_per_rise;  // rise: from the first to the last layer, less that of the straight track
+    parabola_of<Real> kink_per_rise;  // rise: from the first to the last layer, minus that of the straight track
     Real straight[n_other_x_layers];
     parabola_of<Real> share[n_other_x_layers];  // of the rise, up to the layer; of the rise
 
@@ -119,7 +119,7 @@ struct x_seed_of {
         end = straight_first + dx_at[2] + cuts.n_sigma * where.sigma_offset(where.high);
     }
 
-    /// Where the track of a pair is expected in the k-th of the other layers.
+    /// Expected place of the track of a pair in the k-th of the other layers.
     template <typename Pair>
     __device__ Real place(uint32_t k, const Pair& at) const
     {
@@ -129,8 +129,8 @@ struct x_seed_of {
 
 using x_seed = x_seed_of<float>;
 
-/// Call `examine(first, last)` for each pair of a hit in the first and one in the last layer of a seed, until it is
-/// false. The window of the last hits moves up with the first hit.
+/// Call `examine(first, last)` for each pair of a hit in the first and one in the last layer of a seed, until it
+/// returns false. The window of the last hits ascends with the first hit.
 template <typename Examine>
 __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const forward_hypothesis& where, uint32_t half,
                            const Examine& examine)
@@ -150,7 +150,7 @@ __device__ void find_pairs(const scifi_event& hits, const x_seed& seed, const fo
     }
 }
 
-/// A pair of hits as the beginning of a track.
+/// A pair of hits that begins a track.
 struct x_pair {
     float dx;    // mm, of the first hit from the straight track
     float rise;  // mm
@@ -165,7 +165,7 @@ struct x_pair {
 };
 
 /// Find the x hits of a track with a hypothesis and call `complete(candidate)` for each set of at least four layers.
-/// `n_stereo(kink, offset)`: in how many stereo layers there may be hits; with those of x they must be `min_hits`.
+/// `n_stereo(kink, offset)`: number of stereo layers that may have hits; with the x hits they must reach `min_hits`.
 template <typename CountStereo, typename Complete>
 __device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const bend_in_memory& bend,
                             const forward_hypothesis& where, uint32_t half, const forward_cuts& cuts, uint32_t min_hits,
@@ -176,7 +176,7 @@ __device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const b
     find_pairs(hits, seed, where, half, [&](uint32_t first, uint32_t last) {
         if (left.pairs == 0u) return false;
         --left.pairs;
-        // 1. May there be enough hits in the other x layers? One of the layers between is needed.
+        // 1. The other x layers must be able to have enough hits, and one of the layers between is needed.
         const x_pair at(hits, seed, first, last);
         const float most = cuts.x_window(at.kink);
         uint32_t n_layers = 2, n_between = 0;
@@ -187,10 +187,10 @@ __device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const b
         }
         if (n_between == 0u || n_layers < 4u || !(where.low <= at.kink) || !(at.kink <= where.high))
             return left.pairs != 0u;
-        // 2. And enough stereo hits?
+        // 2. So must the stereo layers.
         const float offset = at.dx - at.kink * bend.at(at.kink).lever(seed.z_first) + where.offset;
         if (n_layers + n_stereo(at.kink, offset) < min_hits) return left.pairs != 0u;
-        // 3. The hits of the others.
+        // 3. Hits of the other x layers.
         if (left.candidates == 0u) return false;
         --left.candidates;
         uint32_t found[n_other_x_layers];
@@ -200,7 +200,7 @@ __device__ void find_x_hits(const x_seed& seed, const scifi_event& hits, const b
             found[k] = scifi_zone(hits, layers.others[k], half).nearest(seed.place(k, at), most);
             n_hits += found[k] != no_scifi_hit;
         }
-        // The second seed finds again what the first has found.
+        // The second seed finds the candidates of the first one again.
         if (n_hits < 4u || (found[0] == no_scifi_hit && found[1] == no_scifi_hit) ||
             (layers.first != 0u && found[2] != no_scifi_hit && found[3] != no_scifi_hit))
             return left.pairs != 0u;

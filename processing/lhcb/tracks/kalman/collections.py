@@ -1,4 +1,4 @@
-"""What the Kalman fit says of long tracks: columns of the collection long_tracks, shapes and units."""
+"""Results of the Kalman fit of long tracks: columns of the collection long_tracks, shapes and units."""
 
 import numpy as np
 
@@ -21,23 +21,23 @@ long_beam_state = {
     for name in ("x", "y", "z", "tx", "ty", "qop", "c00", "c20", "c22", "c11", "c31", "c33")
 }
 """The state of each track closest to the beam line: mm, slopes, 1/MeV; covariances of (x, y, tx, ty) = (0, 1, 2, 3), x
-and y being independent."""
+and y are independent."""
 long_chi2 = long_tracks.column("chi2", F32)
 """Chi2 of the fit to the VELO hits divided by its degrees of freedom."""
 long_ip = long_tracks.column("ip", F32)
-"""mm, to the vertex below; 0 without one."""
+"""Impact parameter in mm, to the vertex below; 0 without one."""
 long_ip_chi2 = long_tracks.column("ip_chi2", F32)
-"""The smallest to any primary vertex; 0 without one."""
+"""Impact parameter chi2, the smallest to any primary vertex; 0 without one."""
 long_pv = long_tracks.column("pv", U8)
-"""Index of that vertex in the event, or NO_PV."""
+"""Index of the vertex with this chi2 in the event, or NO_PV."""
 long_fitted_qop = long_tracks.column("fitted_qop", F32)
 """q/p at the origin, of the fit through all detectors, 1/MeV."""
 long_qop_error = long_tracks.column("qop_error", F32)
 """Its standard deviation, 1/MeV."""
 long_full_chi2 = long_tracks.column("full_chi2", F32)
-"""Chi2 of the UT and SciFi hits in the fit that begins with the VELO hits, divided by their number less one."""
+"""Chi2 of the UT and SciFi hits in the fit that begins with the VELO hits, divided by their number minus one."""
 long_ut_chi2 = long_tracks.column("ut_chi2", F32)
-"""That of the UT hits divided by their number; 0 without one."""
+"""Chi2 of the UT hits divided by their number; 0 without UT hits."""
 long_end_state = {
     name: long_tracks.column(f"end_{name}", F32)
     for name in ("x", "y", "tx", "ty", "c00", "c20", "c22", "c11", "c31", "c33")
@@ -45,4 +45,4 @@ long_end_state = {
 """The state of the same fit behind the last hit, at z_end_scifi: mm, slopes; covariances of (x, y, tx, ty) = (0, 1, 2,
 3) without those between x and y."""
 long_ghost_probability = long_tracks.column("ghost_probability", F32)
-"""That the track belongs to no particle, 0 to 1, in events as the network has been trained on."""
+"""Probability that the track belongs to no particle, 0 to 1, in events like those of the training."""

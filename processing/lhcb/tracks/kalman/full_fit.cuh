@@ -4,11 +4,12 @@
 // One block per event, one thread per track.
 //
 // The VELO hits are filtered with the momentum of the long tracking (velo_filter.cuh), from the beam line outwards.
-// What bends the track behind them is the kink of the parametrisation of the magnet (lhcb/tracks/long/bend.cuh), in
-// which a track is linear but for the slow change of the functions, so that the filter of five parameters
-// (low_rank.cuh) needs no step through the field: x(z) = line + kink lever(z), linear about the kink that the long
-// tracking has found. Each UT and SciFi hit measures x along its strip or fibre. Bounds: tracks of an event as
-// long_tracks.count; max_velo_track_hits, n_long_ut_layers and n_scifi_layers hits on a track.
+// Behind them the kink of the parametrisation of the magnet bends the track (lhcb/tracks/long/bend.cuh). A track is
+// linear in the kink, except for the slow change of the functions: x(z) = line + kink lever(z), linear about the kink
+// from the long tracking. So the filter of five parameters (low_rank.cuh) needs no steps through the field. Each UT and
+// SciFi hit measures x along its strip or fibre.
+// Bounds: tracks of an event as long_tracks.count; max_velo_track_hits, n_long_ut_layers and n_scifi_layers hits on a
+// track.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -22,18 +23,18 @@
 
 namespace hlt {
 
-constexpr float full_largest_qop = 0.01f;  // 1/MeV; a fit that gives more, or no number, has failed
+constexpr float full_largest_qop = 0.01f;  // 1/MeV; a fit with a larger result, or a NaN, has failed
 
-// `Real`: float, for one track, or several of them, for one in each lane.
+// `Real`: float for one track, or a vector of floats with one track in each lane.
 
-/// x, or y, less that of the straight line from the VELO, divided by the kink; and the slope of this.
+/// x, or y, minus the straight line from the VELO, divided by the kink; and its slope.
 template <typename Real>
 struct full_lever {
     Real value;
     Real slope;
 };
 
-/// The levers where a state is: of x, of its change with the kink (the derivative of kink times lever), of y.
+/// The levers at the z of a state: of x, of its change with the kink (the derivative of kink times lever), of y.
 template <typename Real>
 struct full_levers {
     Real x, x_slope;
@@ -68,15 +69,16 @@ struct full_bends {
     }
 };
 
-/// Where a track is, and the momentum that scatters.
+/// The position of a track, and its momentum for the scattering.
 template <typename Real>
 struct full_places {
     Real kink;
     Real z;
-    Real inverse_p2;  // 1/GeV^2, with the oblique way through the material
+    Real inverse_p2;  // 1/GeV^2, includes the oblique path through the material
 };
 
-/// The material of a step, for 1 GeV: of a thin layer at its begin the variance of the slope is sufficient.
+/// The material of a step, for 1 GeV. For a thin layer at the start of the step the variance of the slope is
+/// sufficient.
 struct full_step {
     bool is_thick;
     float position, both, slope;
@@ -96,7 +98,7 @@ __device__ __forceinline__ full_lever<Real> lever_at(const Real& z_magnet, const
     return {z - z_magnet + (curvature + cubic * dz) * dz * dz, 1.f + (2.f * curvature + 3.f * cubic * dz) * dz};
 }
 
-/// The change of a lever over a step, of the position behind what the slope before gives, and of the slope.
+/// The change of a lever over a step: of the position beyond the extrapolation with the slope, and of the slope.
 template <typename Real>
 __device__ __forceinline__ full_lever<Real> change_of(const full_lever<Real>& before, const full_lever<Real>& behind,
                                                       const Real& dz)
@@ -112,7 +114,7 @@ __device__ __forceinline__ full_noise<Real> noise_of_step(const full_step& step,
     return {position, position, both, step.slope * inverse_p2};
 }
 
-/// To new_z, where the levers are x, of_kink and y.
+/// Predict to new_z, where the levers are x, of_kink and y.
 template <typename Real>
 __device__ __forceinline__ void full_predict(low_rank_state<Real>& state, full_places<Real>& places,
                                              full_levers<Real>& levers, const Real& new_z, const full_lever<Real>& x,
@@ -140,7 +142,7 @@ __device__ __forceinline__ void full_predict(low_rank_state<Real>& state, full_p
     places.z = new_z;
 }
 
-/// The start behind the VELO: the line of the filter of its hits.
+/// The initial state behind the VELO: the line from the filter of its hits.
 template <typename Real>
 __device__ void full_start(low_rank_state<Real>& state, const long_fit_state<Real>& velo)
 {
@@ -154,7 +156,7 @@ __device__ void full_start(low_rank_state<Real>& state, const long_fit_state<Rea
     state.c11 = velo.y.c00;
     state.c31 = velo.y.c20;
     state.c33 = velo.y.c22;
-    state.k = Real{};  // kink less that about which the track is linear
+    state.k = Real{};  // kink minus the kink of the linearisation
     state.c10 = state.c21 = state.c30 = state.c32 = Real{};
     state.c40 = state.c41 = state.c42 = state.c43 = Real{};
     state.chi2 = Real{};
@@ -172,8 +174,8 @@ __device__ Real full_kink(const track_bend_of<Real>& bend, const velo_line_of<Re
     return kink;
 }
 
-/// Fit some tracks, whose VELO hits are those that `hits` has from the beam line outwards, and write what is found.
-/// `p`: the parameters of the kernel.
+/// Fit some tracks and write the results; `hits` has their VELO hits from the beam line outwards. `p`: the parameters
+/// of the kernel.
 template <typename Real, typename Parameters, typename Tracks, typename Hits>
 __device__ void fit_long_tracks(const Parameters& p, uint32_t event, const Tracks& tracks, const Hits& hits)
 {
@@ -239,7 +241,7 @@ __device__ void fit_long_tracks(const Parameters& p, uint32_t event, const Track
 
     const full_bends<Real> bends(track_bend_of<Real>(parameters, line), line, kink);
     Real n_scifi{};
-    // One step more than there are layers: to z_end_scifi.
+    // One more step than layers: to z_end_scifi.
     for (uint32_t layer = 0; layer <= n_scifi_layers; ++layer) {
         const bool at_end = layer == n_scifi_layers;
         const float dx_dy = at_end ? 0.f : parameters.layer_dx_dy[layer];

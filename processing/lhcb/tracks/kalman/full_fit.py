@@ -60,7 +60,7 @@ full_fit = Algorithm.beside(
         "energy_loss_error": 6.0,
     },
 )
-"""Beside VELO_FILTER: variance of the kink at the start; `oblique`: scattering grows with 1 + oblique (tx² + ty²);
-error of x at the UT over the kink (mm); variance of the slope from a SciFi layer for 1 GeV; variance of a SciFi hit
-(mm²), and more for tx = 1; what the parametrisation adds to the error of p, relative, and the spread of the energy that
-is lost (MeV)."""
+"""In addition to VELO_FILTER: variance of the kink at the start; `oblique`: scattering grows with 1 + oblique (tx² +
+ty²); error of x at the UT over the kink (mm); variance of the slope from a SciFi layer for 1 GeV; variance of a SciFi
+hit (mm²), and its increase for tx = 1; relative error of p from the parametrisation, and the spread of the energy loss
+(MeV)."""

@@ -1,4 +1,4 @@
-// The fit of long tracks on the CPU: that of the common kernel with tracks in the lanes of vector registers.
+// The fit of long tracks on the CPU: the common kernel, with tracks in the lanes of vector registers.
 #pragma once
 
 #include "lhcb/tracks/kalman/full_fit.cuh"

@@ -1,4 +1,4 @@
-"""The network that gives each long track the probability to be a ghost: its inputs, weights and file
+"""The network for the ghost probability of long tracks: its inputs, weights and file
 (docs/physics/ghost-probability.md)."""
 
 import json
@@ -34,12 +34,12 @@ INPUTS = (
     "end_ty_change",
     "end_y_change",
 )
-"""Of a track: chi2 of its fits (columns chi2, full_chi2, ut_chi2), numbers of hits, |q/p| and tx² + ty² of the fit,
-whether it was found by matching, and how far the fit has moved q/p (over its error), slopes and y (mm) at the end."""
+"""For each track: chi2 of its fits (columns chi2, full_chi2, ut_chi2), numbers of hits, |q/p| and tx² + ty² of the fit,
+whether it comes from matching, and the changes by the fit of q/p (over its error), slopes and y (mm) at the end."""
 N_INPUTS, N_HIDDEN = len(INPUTS), 16
 
 SMALLEST_SPREAD = float(np.finfo(np.float32).tiny)
-"""Kernels multiply by its inverse, in single precision."""
+"""Kernels multiply by the inverse of a spread, in single precision."""
 
 FloatArray = NDArray[np.float64]
 
@@ -75,14 +75,13 @@ ghost_network = constant_column("ghost_network", GHOST_NETWORK)
 
 
 class GhostNetworkError(GeometryError):
-    """A file of weights that cannot be used; the message names it."""
+    """A file of weights is invalid; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GhostNetwork:
     """One hidden layer: u = output . max(0, hidden^T (inputs - mean) / spread + hidden_bias) + output_bias, and the
-    probability (1 + u / sqrt(1 + u^2)) / 2. Arrays as GHOST_NETWORK has them; `provenance` says what it was trained on
-    and what it reached."""
+    probability (1 + u / sqrt(1 + u^2)) / 2. Arrays as in GHOST_NETWORK; `provenance`: training data and performance."""
 
     mean: FloatArray
     spread: FloatArray
@@ -120,7 +119,7 @@ class GhostNetwork:
         )
 
     def as_json(self) -> str:
-        """The content of the file; every number with six digits."""
+        """The content of the file; every number has six digits."""
         parts: list[tuple[str, Any]] = [("format", FORMAT), ("version", VERSION), ("provenance", self.provenance)]
         parts.append(("inputs", INPUTS))
         for name in ("mean", "spread", "hidden", "hidden_bias", "output", "output_bias"):
@@ -130,7 +129,7 @@ class GhostNetwork:
         return "{\n" + ",\n".join(f' "{name}": {json.dumps(value)}' for name, value in parts) + "\n}\n"
 
     def to_bytes(self) -> bytes:
-        """As kernels see it."""
+        """The bytes for kernels."""
         record = np.zeros(1, GHOST_NETWORK.dtype)
         record["inverse_spread"] = 1.0 / self.spread
         for name in ("mean", "hidden", "hidden_bias", "output", "output_bias"):
@@ -138,7 +137,7 @@ class GhostNetwork:
         return record.tobytes()
 
     def probability(self, inputs: FloatArray) -> FloatArray:
-        """Of tracks f64[n] with inputs f64[n, N_INPUTS]."""
+        """The ghost probabilities f64[n] of tracks with inputs f64[n, N_INPUTS]."""
         hidden = np.maximum((inputs - self.mean) / self.spread @ self.hidden + self.hidden_bias, 0.0)
         u = hidden @ self.output + self.output_bias
         probability: FloatArray = 0.5 * (1.0 + u / np.sqrt(1.0 + u * u))
@@ -146,7 +145,8 @@ class GhostNetwork:
 
 
 def inputs_of(columns: Mapping[str, NDArray[Any]]) -> FloatArray:
-    """f64[n, N_INPUTS] of long tracks; columns of `long_tracks`, each [n] or [n, width], and `velo_hit_count`."""
+    """Inputs f64[n, N_INPUTS] of long tracks, from columns of `long_tracks`, each [n] or [n, width], and
+    `velo_hit_count`."""
     qop, error = columns["fitted_qop"].astype(np.float64), columns["qop_error"].astype(np.float64)
     slope2 = columns["beam_tx"].astype(np.float64) ** 2 + columns["beam_ty"].astype(np.float64) ** 2
     change = {name: np.abs(columns[f"end_{name}"].astype(np.float64) - columns[name]) for name in ("tx", "ty", "y")}

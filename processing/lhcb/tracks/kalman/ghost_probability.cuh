@@ -1,8 +1,9 @@
 // The probability of each long track to be a ghost, by a network with one hidden layer
 // (docs/physics/ghost-probability.md).
 //
-// One block per event, one thread per track; on the CPU the hidden nodes are the lanes of a vector register. A column
-// that is no number counts as 0. Bounds: tracks of an event as long_tracks.count.
+// One block per event, one thread per track; on the CPU the hidden nodes are the lanes of a vector register. A NaN in a
+// column counts as 0.
+// Bounds: tracks of an event as long_tracks.count.
 #pragma once
 
 #include "framework/device/math.cuh"

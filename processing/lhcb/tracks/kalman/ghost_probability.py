@@ -1,4 +1,4 @@
-"""kalman_ghost_probability: how probable it is that a long track belongs to no particle."""
+"""kalman_ghost_probability: probability that a long track belongs to no particle."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.tracks.kalman.collections import (

@@ -1,5 +1,5 @@
-// The network of the ghost probability on the CPU: tracks are the lanes of vector registers, so that the logarithms,
-// which are most of the work of the common kernel, are those of `width` tracks at once.
+// The network of the ghost probability on the CPU: tracks are the lanes of vector registers. The logarithms, most of
+// the work of the common kernel, are computed for `width` tracks at once.
 #pragma once
 
 #include "lhcb/tracks/kalman/ghost_probability.cuh"

@@ -1,8 +1,8 @@
-// The primary vertex of every long track, the one with the smallest IP chi2, and the impact parameter to it
+// The primary vertex of every long track (the one with the smallest IP chi2), and the impact parameter to it
 // (docs/physics/long-kalman-filter.md).
 //
-// One block per event, one thread per track; on the CPU a thread takes a vector of tracks at once. An event without
-// vertex, and a track whose chi2 is no number: IP and IP chi2 are 0, the vertex is no_pv.
+// One block per event, one thread per track; on the CPU a thread takes a vector of tracks at once. Without a vertex in
+// the event, or if the chi2 of the track is NaN, IP and IP chi2 are 0 and the vertex is no_pv.
 // Bounds: tracks of an event as long_tracks.count, vertices as pvs.count.
 #pragma once
 

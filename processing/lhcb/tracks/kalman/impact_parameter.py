@@ -1,4 +1,4 @@
-"""kalman_impact_parameter: the primary vertex of each long track, and the distance from it."""
+"""kalman_impact_parameter: the primary vertex of each long track, and its impact parameter."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, vertices

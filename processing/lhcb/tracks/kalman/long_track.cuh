@@ -1,4 +1,4 @@
-// A long track as the fits see it. On the CPU they take several tracks at once (long_tracks_cpu.h), with the same code.
+// A long track for the fits. On the CPU the fits take several tracks at once (long_tracks_cpu.h), with the same code.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -8,7 +8,7 @@ namespace hlt {
 struct one_long_track {
     uint32_t track;
 
-    /// What of_track(number of the track) is, for the track.
+    /// The result of of_track(number of the track).
     template <typename Of>
     __device__ float each(const Of& of_track) const
     {

@@ -1,4 +1,4 @@
-// Long tracks in lanes, and the VELO hits of them, for the fits on the CPU.
+// Long tracks in lanes, and their VELO hits, for the fits on the CPU.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -7,7 +7,7 @@
 
 namespace hlt {
 
-/// Tracks that follow one another, the last one again in lanes behind it. Columns have room for whole groups.
+/// Consecutive tracks; lanes behind the last track repeat it. Columns have room for whole groups.
 struct long_tracks_in_lanes {
     uint32_t first, n;
 

@@ -2,9 +2,9 @@
 // Perez, O. Awile, Concurrency and Computation 30 (2018) e4483).
 //
 // The covariance of a measurement has rank one: H is a row, so the gain needs a division in place of the inverse of a
-// matrix, and the update is the outer product of one vector with itself. The state is (x, y, tx, ty, k), k being what
-// bends the track. `Real`: float, for one track, or several of them, for one in each lane. A prediction is written out
-// for the few elements of F that are not 0 or 1.
+// matrix, and the update is the outer product of one vector with itself. The state is (x, y, tx, ty, k), where k bends
+// the track. `Real`: float for one track, or a vector of floats with one track in each lane. A prediction is written
+// out for the few elements of F that are not 0 or 1.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -70,8 +70,8 @@ __device__ __forceinline__ void low_rank_predict(low_rank_state<Real>& s, const 
     s.c43 = c43;
 }
 
-/// Update with a measurement of x + of_y y, its variance, and its distance from the prediction; with `present` 0 in
-/// place of 1 nothing changes.
+/// Update with a measurement of x + of_y y, its variance, and its distance from the prediction; `present` is 1, or 0
+/// for no change.
 template <typename Real>
 __device__ __forceinline__ void low_rank_update(low_rank_state<Real>& s, float of_y, const Real& variance,
                                                 const Real& residual, const Real& present)

@@ -1,4 +1,4 @@
-// How the fringe field of the dipole bends a track in the VELO (docs/physics/long-kalman-filter.md).
+// The bend of a track in the VELO by the fringe field of the dipole (docs/physics/long-kalman-filter.md).
 //
 // x'' = q/p (bend + gradient z): over dz from z the track leaves its tangent by q/p dz^2 ((bend + gradient z) / 2 +
 // gradient dz / 6), and its slope changes by q/p dz (bend + gradient z + gradient dz / 2).

@@ -2,8 +2,8 @@
 //
 // From the first to the last hit given, in either direction; x and y are filtered independently. Unlike the filter of
 // VELO tracks (lhcb/velo/tracking/kalman_filter.cuh), multiple scattering is known from the momentum and differs
-// between x and y, and the field is allowed for: the bend from z = 0 on is taken off the hits, and put back where the
-// fit ends.
+// between x and y, and the filter corrects for the field: it subtracts the bend from z = 0 on from the hits, and adds
+// it at the end of the fit.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -12,14 +12,14 @@
 
 namespace hlt {
 
-/// What the filter assumes of hits and material. The material of a step is no thin layer: with s, the noise of the
+/// Constants of the filter for hits and material. The material of a step is not a thin layer: with s, the noise of the
 /// slope, that of (position, slope) behind the step is s (position dz^2, both dz, 1). Moved to the start of the step it
 /// is s ((position - 2 both + 1) dz^2, (both - 1) dz, 1).
 struct long_filter {
     float hit_variance;  // mm^2
     float start_slope_variance;
     float module;  // variance of the angle of scattering at normal incidence, times p^2: MeV^2
-    float foil;    // more for a hit whose path has crossed the RF foil
+    float foil;    // added for a hit whose path has crossed the RF foil
     float step_position;
     float step_both;
 };
@@ -31,9 +31,10 @@ __device__ long_filter long_filter_of(const P& p)
             p.foil_scattering, p.step_position,        p.step_both};
 }
 
-constexpr float long_max_inverse_momentum = 0.1f;  // 1/MeV; a track whose q/p is no number scatters so and is not bent
+constexpr float long_max_inverse_momentum =
+    0.1f;  // 1/MeV; used for the scattering of a track with q/p = NaN, which is not bent
 
-// `Real`: float, for one track, or several of them, for one in each lane.
+// `Real`: float for one track, or a vector of floats with one track in each lane.
 
 /// One coordinate of a state, position and slope, with covariance.
 template <typename Real>
@@ -83,7 +84,7 @@ class velo_hits_of_track {
     const float* z_;
 };
 
-/// Those of a long track. `p`: the parameters of a kernel.
+/// The hits of a long track. `p`: the parameters of a kernel.
 template <typename Parameters>
 __device__ velo_hits_of_track velo_hits_of(const Parameters& p, uint32_t event, uint32_t track, bool reversed)
 {
@@ -94,7 +95,7 @@ __device__ velo_hits_of_track velo_hits_of(const Parameters& p, uint32_t event, 
             p.velo_hits.z + first_hit,           reversed};
 }
 
-/// The momentum of a track, within what scattering may be.
+/// The momentum of a track, within the limits of scattering.
 template <typename Real>
 __device__ void long_fit_momentum(long_fit_state<Real>& state, const Real& qop)
 {
@@ -115,9 +116,9 @@ __device__ void long_fit_start(const long_filter& filter, long_fit_line<Real>& l
     line.c22 = Real{} + filter.start_slope_variance;
 }
 
-/// Predict over dz with noise `s` and update with a measured position, where `there`. Returns the gain of chi2.
-/// The noise is moved to the start of the step, so that the update of the covariance (docs/physics/kalman-filter.md)
-/// never subtracts nearly equal numbers.
+/// Predict over dz with noise `s` and update with a measured position, where `there` is true. Returns the increase of
+/// chi2. The noise is moved to the start of the step, so that the update of the covariance
+/// (docs/physics/kalman-filter.md) never subtracts nearly equal numbers.
 template <typename Real, typename Mask>
 __device__ __forceinline__ Real long_fit_step(const long_filter& filter, long_fit_line<Real>& line, const Real& dz,
                                               const Real& s, const Real& measured, const Mask& there)
@@ -141,7 +142,7 @@ __device__ __forceinline__ Real long_fit_step(const long_filter& filter, long_fi
     return there ? residual * residual * inverse : Real{};
 }
 
-/// Over dz, with noise s (position dz^2, both dz, 1) of (position, slope).
+/// Predict over dz, with noise s (position dz^2, both dz, 1) of (position, slope).
 template <typename Real>
 __device__ void long_fit_move(long_fit_line<Real>& line, const Real& dz, const Real& s, float position, float both)
 {
@@ -152,7 +153,7 @@ __device__ void long_fit_move(long_fit_line<Real>& line, const Real& dz, const R
     line.c22 += s;
 }
 
-/// p^2 times variance of the angle of scattering becomes that of a slope t: (1 + t^2) (1 + tx^2 + ty^2)^1.5.
+/// (1 + tx^2 + ty^2)^1.5: times this and 1 + t^2, the variance of the scattering angle becomes that of a slope t.
 template <typename Real>
 __device__ Real long_fit_obliquity(const Real& tx, const Real& ty)
 {
@@ -160,7 +161,7 @@ __device__ Real long_fit_obliquity(const Real& tx, const Real& ty)
     return n2 * square_root(n2);
 }
 
-/// Whether a particle from the beam line has crossed the RF foil just before this hit: hits in the inner corners of the
+/// True if a particle from the beam line crosses the RF foil just before this hit: hits in the inner corners of the
 /// modules, which are open squares turned by 45 degrees.
 template <typename Real>
 __device__ auto long_fit_behind_foil(const Real& x, const Real& y)
@@ -170,14 +171,14 @@ __device__ auto long_fit_behind_foil(const Real& x, const Real& y)
     return ((v > -15.f) & (u >= 0.f) & (u < 15.f)) | ((v < 15.f) & (u > -15.f) & (u <= 0.f));
 }
 
-/// x of a hit on the track if there were no field.
+/// x of a hit on the track without the field.
 template <typename Real>
 __device__ Real long_fit_unbent(const velo_field& field, const Real& qop, const velo_hit_of_track<Real>& hit)
 {
     return hit.x - bend_of_position(field, qop, 0.f, hit.z);
 }
 
-/// `scattering` (p^2 times variance of the angle) over dz, and then the bend of the field to there.
+/// Predict with `scattering` (p^2 times variance of the angle) over dz, then apply the bend of the field up to there.
 template <typename Real>
 __device__ void long_fit_end(const velo_field& field, long_fit_state<Real>& state, const Real& dz, float scattering,
                              float position, float both)
@@ -191,7 +192,7 @@ __device__ void long_fit_end(const velo_field& field, long_fit_state<Real>& stat
     state.x.t += bend_of_slope(field, state.qop, 0.f, state.z);
 }
 
-/// Filter some hits: `rows` at most, of which a track has those for which has(k), the last one at(rows - 1).
+/// Filter at most `rows` hits. A track has hit k if has(k) is true; the last one is at(rows - 1).
 template <typename Real, typename Hits>
 __device__ void long_fit(const Hits& hits, const velo_field& field, const long_filter& filter,
                          long_fit_state<Real>& state)

@@ -30,4 +30,4 @@ velo_fit = Algorithm.beside(
         "beam_line_both": 0.793,
     },
 )
-"""Those of VELO_FILTER, and of the way from the first module to the beam line."""
+"""The constants of VELO_FILTER, and of the path from the first module to the beam line."""

@@ -1,5 +1,5 @@
-// The fit of the VELO part of long tracks on the CPU: that of the common kernel with tracks in the lanes of vector
-// registers, in which their states stay from hit to hit.
+// The fit of the VELO part of long tracks on the CPU: the common kernel with tracks in the lanes of vector registers;
+// the states stay in registers from hit to hit.
 #pragma once
 
 #include "lhcb/tracks/kalman/long_tracks_cpu.h"

@@ -1,5 +1,5 @@
-// How the magnet bends one VELO track: the functions of long_track_parameters for its slopes, which are polynomials of
-// the kink alone (docs/physics/long-tracks.md).
+// The bend of one VELO track in the magnet: the functions of long_track_parameters at its slopes, polynomials of the
+// kink alone (docs/physics/long-tracks.md).
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -11,7 +11,7 @@ namespace hlt {
 constexpr float c_per_gev_to_mev = 1e-3f;
 constexpr float largest_sine = 0.9f;
 
-// `Real`: float, for one VELO track, or several of them, for one in each lane.
+// `Real`: float for one VELO track, or a vector of floats with one track in each lane.
 
 /// A polynomial of the kink, or of s = polarity q/p in c/GeV.
 template <typename Real>
@@ -27,7 +27,7 @@ struct bend_polynomial_of {
 
 using bend_polynomial = bend_polynomial_of<float>;
 
-/// A table of coefficients for one tx and ty; `odd`: it changes its sign with that of bend and tx.
+/// A table of coefficients for one tx and ty; `odd`: it changes sign with bend and tx.
 template <typename Real>
 __device__ bend_polynomial_of<Real> at_slopes(const float (&table)[n_bend_powers][n_tx_powers][n_ty_powers],
                                               const Real& tx, const Real& ty, bool odd)
@@ -67,7 +67,7 @@ __device__ Real sine_of(const Real& tx, const Real& ty)
     return tx / square_root(1.f + tx * tx + ty * ty);
 }
 
-/// tx behind a change of the sine; ty stays what it is.
+/// tx after a change of the sine; ty does not change.
 template <typename Real>
 __device__ Real tx_behind(const velo_line_of<Real>& line, const Real& change)
 {
@@ -77,7 +77,7 @@ __device__ Real tx_behind(const velo_line_of<Real>& line, const Real& change)
     return sine * square_root((1.f + line.ty * line.ty) / (1.f - sine * sine));
 }
 
-/// The kink that s = polarity q/p (c/GeV) makes.
+/// The kink of s = polarity q/p (c/GeV).
 template <typename Real>
 __device__ Real kink_of(const long_track_parameters& parameters, const velo_line_of<Real>& line, const Real& s)
 {
@@ -85,7 +85,7 @@ __device__ Real kink_of(const long_track_parameters& parameters, const velo_line
     return tx_behind(line, Real(s * c_per_gev_to_mev * kick)) - line.tx;
 }
 
-/// What the functions are for a kink, or for one in each lane.
+/// The values of the functions at a kink, or at one in each lane.
 template <typename Kink>
 struct bend_functions {
     Kink kink;
@@ -95,7 +95,7 @@ struct bend_functions {
     Kink y_shift;  // mm, of ty
     Kink y_slope;  // of ty
 
-    /// x less that of the line, over the kink.
+    /// x minus that of the line, over the kink.
     template <typename Lanes>
     __device__ auto lever(const Lanes& z) const
     {
@@ -103,7 +103,7 @@ struct bend_functions {
         return z - z_magnet + (curvature + cubic * dz) * dz * dz;
     }
 
-    /// y less that of the line, over ty.
+    /// y minus that of the line, over ty.
     template <typename Lanes>
     __device__ auto y_change(const Lanes& z) const
     {

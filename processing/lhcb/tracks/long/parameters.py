@@ -1,7 +1,7 @@
-"""What the kernels of the long tracking know of magnet and SciFi: the record `long_track_parameters`.
+"""Parameters of magnet and SciFi for the kernels of the long tracking: the record `long_track_parameters`.
 
-Its numbers come from the file of `hltnode parametrise` (processing.lhcb.parametrisation, which says what the functions
-mean) and from the geometry of the SciFi.
+Its numbers come from the file of `hltnode parametrise` (processing.lhcb.parametrisation, which defines the functions)
+and from the geometry of the SciFi.
 """
 
 import numpy as np
@@ -59,7 +59,7 @@ LONG_TRACK_PARAMETERS = Record(
         **{f"in_ut_{name}": unit for name, unit in _IN_UT.items()},
     },
 )
-"""Coefficients [k][i][j] of bend^k tx^(2 i + o) ty^(2 j), bend being the kink or s = polarity q/p (c/GeV); o is k
+"""Coefficients [k][i][j] of bend^k tx^(2 i + o) ty^(2 j), where bend is the kink or s = polarity q/p (c/GeV); o is k
 mod 2, for odd functions 1 - k mod 2."""
 
 parameter_types = SharedTypes(
@@ -80,7 +80,7 @@ long_track_parameters = constant_column("long_track_parameters", LONG_TRACK_PARA
 
 
 def record_of(parameters: LongTrackParameters, scifi: SciFiGeometry) -> bytes:
-    """The record, of the parametrisation of the magnet and of the SciFi's geometry."""
+    """The record from the parametrisation of the magnet and the geometry of the SciFi."""
     record = np.zeros(1, LONG_TRACK_PARAMETERS.dtype)
     record["ut_z"] = UT_LAYER_Z
     record["ut_dx_dy"] = UT_DX_DY

@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// scifi_cell of many places.
+/// scifi_cell for many places.
 inline __attribute__((always_inline)) uint_wide cells_of(const float_wide& x)
 {
     const float_wide at = (x - scifi_bins_begin) * scifi_cells_per_mm;
@@ -15,7 +15,7 @@ inline __attribute__((always_inline)) uint_wide cells_of(const float_wide& x)
     return (uint_wide) __builtin_convertvector(at > zero ? (at < last ? at : last) : zero, int_wide);
 }
 
-/// For each lane: whether its zone has a hit closer to x than `most`; as may_have_hit.
+/// As may_have_hit for each lane: true if its zone may have a hit closer to x than `most`.
 inline __attribute__((always_inline)) int_wide may_have_hit_wide(const uint32_t* cells, const uint_wide& zone,
                                                                  const float_wide& x, const float_wide& most)
 {

@@ -1,5 +1,5 @@
-// Hits of a SciFi zone by their x: bins lead to a place that is a few hits off at most, cells say at once that a hit is
-// not there. The forward search has them of all hits, the seeding of those that are left.
+// Index of the hits of a SciFi zone by x: bins give a place at most a few hits away, cells exclude places without a
+// hit. The forward search indexes all hits, the seeding the unused ones.
 #pragma once
 
 #include "framework/device/vector8.cuh"
@@ -8,7 +8,7 @@
 
 namespace hlt {
 
-/// The cell of a zone at x: larger for larger x, 0 for what is not a number.
+/// The cell of a zone at x: rises with x; 0 for NaN.
 __device__ uint32_t scifi_cell(float x)
 {
     const float at = (x - scifi_bins_begin) * scifi_cells_per_mm;
@@ -17,7 +17,7 @@ __device__ uint32_t scifi_cell(float x)
 }
 
 #if !HLT_ON_GPU
-/// Behind a bin without hits stands what the one before it says, eight bins at a time.
+/// Copy the value of the bin before into each bin without hits, eight bins at a time.
 inline void carry_scifi_bins(uint16_t* bins)
 {
     uint8x16 carried{};
@@ -38,14 +38,14 @@ inline void carry_scifi_bins(uint16_t* bins)
 }
 #endif
 
-/// The threads of a block fill bins and cells of all zones, of which the hits [ends[k], ends[k + 1]) are those of zone
-/// k; bin n_scifi_bins of a zone says where its hits end. Whatever the hits are, bins lead to no others.
+/// The threads of a block fill the bins and cells of all zones; zone k has the hits [ends[k], ends[k + 1]). Bin
+/// n_scifi_bins of a zone is the end of its hits. Bins never refer to other hits, even if the hits do not ascend.
 __device__ void fill_scifi_zones(const event_column<const float>& x, const uint16_t* ends,
                                  const event_column<uint16_t>& bins, uint32_t* cells)
 {
     zero_words(cells, scifi_cell_stride);
 #if HLT_ON_GPU
-    // A hit fills those bins that begin with it; if hits do not ascend some bins stay as they are.
+    // A hit fills the bins that begin with it; if hits do not ascend, some bins stay unchanged.
     for (uint32_t i = threadIdx.x; i < n_scifi_zones * scifi_bin_stride; i += blockDim.x) bins[i] = 0;
     block_barrier();
     for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
@@ -61,7 +61,8 @@ __device__ void fill_scifi_zones(const event_column<const float>& x, const uint1
         }
     }
 #else
-    // The last hit of a bin says where the next one begins; behind empty bins that is carried on, eight bins at a time.
+    // The last hit of a bin gives the start of the next one; a pass over empty bins copies this value, eight bins at a
+    // time.
     static_assert(scifi_bin_stride > n_scifi_bins && scifi_bin_stride % 8u == 0u);
     for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
         uint16_t* const first = &bins[zone * scifi_bin_stride];
@@ -94,14 +95,14 @@ struct scifi_event {
 constexpr uint32_t max_cells_at_once = 24;
 constexpr float cell_margin = 0.01f;  // mm, more than the rounding of x
 
-/// At least 25 bits of a column of words from some bit on, which may cross from one word to the next.
+/// At least 25 bits of a column of words from a given bit on, across the border of words.
 __device__ uint32_t bits_from(const event_column<const uint32_t>& words, uint32_t bit)
 {
     const uint32_t word = bit / 32u;
     return static_cast<uint32_t>((static_cast<uint64_t>(words[word + 1u]) << 32u | words[word]) >> bit % 32u);
 }
 
-/// False if the zone has no hit closer to x than `most`.
+/// Returns false if the zone has no hit closer to x than `most`.
 __device__ bool may_have_hit(const scifi_event& hits, uint32_t zone, float x, float most)
 {
     const uint32_t first = scifi_cell(x - (most + cell_margin));
@@ -127,10 +128,10 @@ class scifi_zone {
     __device__ uint32_t begin() const { return first_[0]; }
     __device__ uint32_t end() const { return first_[n_scifi_bins]; }
 
-    /// The first hit with at least this x.
+    /// The first hit with this x or more.
     __device__ uint32_t from(float x) const
     {
-        // Behind as many hits of its bin as there are cells with hits before its own, or a few more.
+        // The hits of its bin before it: one for each earlier cell with hits, or a few more.
         const uint32_t cell = scifi_cell(x), bin = cell / scifi_cells_per_bin;
         const uint32_t before = cells_[bin] & ((1u << cell % scifi_cells_per_bin) - 1u), end = this->end();
         uint32_t at = first_[bin] + static_cast<uint32_t>(__popc(before));
@@ -138,7 +139,7 @@ class scifi_zone {
         while (at < end && x_[at] < x) ++at;
         return at;
 #else
-        // Eight hits at a time; those behind the last one of the zone are read and not used.
+        // Eight hits at a time; hits behind the last one of the zone are loaded and ignored.
         for (;; at += 8u) {
             float8 eight;
             load8(eight, &x_[at]);
@@ -153,7 +154,7 @@ class scifi_zone {
     /// The hit nearest to x if it is closer than `most`.
     __device__ uint32_t nearest(float x, float most) const
     {
-        // Both neighbours are read without branches, which would be taken as often as not.
+        // Both neighbours are compared without branches, which would be mispredicted half of the time.
         const uint32_t at = from(x), first = begin(), before = max_of(at, first + 1u) - 1u;
         const float above = at < end() ? x_[at] - x : most;
         const float below = at > first ? x - x_[before] : most;

@@ -1,11 +1,11 @@
-// Puts the matched tracks among the long tracks that were found before, in the order of VELO tracks.
+// Merge of the matched tracks into the long tracks found before, in the order of VELO tracks.
 //
-// Both lists ascend by VELO track and have none in common, so a track's place is its number in its own list plus how
-// many of the other list come before it. Tracks found before move up: from the last to the first, a block of them is
-// read before it is written.
+// Both lists ascend by VELO track and have no VELO track in common. So the place of a track is its number in its own
+// list plus the number of earlier tracks in the other list. Tracks found before move up, from the last to the first; a
+// block of them is read before it is written.
 // In:  matched_tracks, scifi_seeds. In and out: long_tracks.
 // One block per event; threads stride over tracks.
-// Bounds: match_seeds has made sure that all fit.
+// Bounds: match_seeds ensures that all tracks fit.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -24,7 +24,7 @@ struct long_track_row {
     uint16_t ut_hits[n_long_ut_layers];
 };
 
-/// How many of `n` ascending numbers are below `value`.
+/// The number of values below `value` among `n` ascending ones.
 __device__ uint32_t n_below(const uint16_t* ascending, uint32_t n, uint32_t value)
 {
     uint32_t first = 0;
@@ -68,7 +68,7 @@ HLT_KERNEL(matching_append_matched)
     };
     if (n_matched == 0u) return;
 
-    // The places of matched tracks, before any track moves.
+    // Compute the places of matched tracks before any track moves.
     uint32_t end = (n_before + blockDim.x - 1u) / blockDim.x * blockDim.x;
     __shared__ uint16_t places[hlt::max_long_tracks];
     for (uint32_t i = threadIdx.x; i < n_matched; i += blockDim.x)

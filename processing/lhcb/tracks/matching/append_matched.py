@@ -1,4 +1,4 @@
-"""matching_append_matched: the matched tracks among the long tracks, in the order of VELO tracks."""
+"""matching_append_matched: merge of the matched tracks into the long tracks, in the order of VELO tracks."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.tracks.long.collections import (

@@ -1,7 +1,7 @@
-// The SciFi hits of the long tracks that were found so far: a later search leaves them out.
+// Marks the SciFi hits of the long tracks found so far; a later search skips them.
 //
 // In:  scifi_hits.count, long_tracks.{count, hits}. Out: scifi_hits.used.
-// One block per event; threads stride over hits, then over tracks. All that mark a hit write the same.
+// One block per event; threads stride over hits, then over tracks. All threads that mark a hit write the same value.
 // Bounds: hits of tracks lie below scifi_hits.count.
 #pragma once
 

@@ -1,4 +1,4 @@
-"""matching_mark_used_hits: the SciFi hits of the long tracks that were found so far."""
+"""matching_mark_used_hits: the SciFi hits of the long tracks found so far."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.scifi.collections import scifi_count

@@ -1,17 +1,17 @@
-// VELO tracks and SciFi seeds that belong together.
+// Matching of VELO tracks and SciFi seeds.
 //
-// Forward VELO tracks without a long track are put into bins of the y that they reach in the SciFi tracker; a seed,
-// which foretells how much of it the magnet has changed, looks into the bins around its own y. A pair is compared at
-// the plane where both lines in x should cross, in y, in the slope in y and in curvature; all errors grow with the
-// kick, that is with 1/p. Its score is a log-likelihood ratio: how far it is from a true pair, plus how many wrong
-// pairs there are of its kind: those of large kick and of small angle, and those that the UT does not confirm. Each
-// VELO track takes the seed of lowest score; of tracks on one SciFi hit the one of lowest score owns it, and a track is
+// Forward VELO tracks without a long track are sorted into bins of their y in the SciFi tracker. A seed predicts the
+// change of y in the magnet and is compared with the tracks in the bins around its own y. A pair is compared in x at
+// the plane where both lines should cross, in y, in the slope in y and in curvature; all errors grow with the kick,
+// that is with 1/p. Its score is a log-likelihood ratio: the distance from a true pair, plus a term for the number of
+// wrong pairs of its kind, which rises for a large kick, a small angle, and without confirmation by the UT. Each VELO
+// track takes the seed with the lowest score. A SciFi hit belongs to the track with the lowest score; a track is
 // dropped if too many of its hits belong to others.
 // In:  velo_tracks, velo_end, scifi_seeds, ut_hits, long_tracks (those found before). Out: matched_tracks.
-// One block per event; threads stride over tracks, hits and seeds. What several threads write is the smallest of words
-// that hold score and number: the result depends on no order.
-// Bounds: max_long_tracks with those found before, more flag the event. A seed with more than max_lines_of_seed tracks
-// around it has none.
+// One block per event; threads stride over tracks, hits and seeds. Threads share only minima of words that hold score
+// and number, so the result does not depend on their order.
+// Bounds: max_long_tracks, including tracks found before; more flag the event. A seed with more than max_lines_of_seed
+// tracks around it gets no track.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -31,7 +31,7 @@ struct confirmed_pair {
     ut_confirmation in_ut;
 };
 
-/// The hits that a track gets, and what the UT adds to its score.
+/// The UT hits of a track, and the UT term of its score.
 __device__ void store(const ut_confirmation& in_ut, uint16_t* hits, float& score)
 {
     score = score_of(in_ut);
@@ -103,7 +103,7 @@ HLT_KERNEL(matching_match_seeds)
         const float kick = seed.curve.b - line.tx;
         float score = hlt::score_of(hlt::compare(seed, line), line, kick, seed.n_hits);
         uint32_t* const best_of_track = best + lines.track[i];
-        // A pair that loses without the UT loses with it.
+        // A pair that loses without the UT term also loses with it.
         if (!(score < p.max_score) || hlt::bid_of_pair(score, number) >= *best_of_track) return;
         const hlt::ut_confirmation in_ut = hlt::confirm_in_ut(ut, line, kick);
         score += hlt::score_of(in_ut);
@@ -168,7 +168,7 @@ HLT_KERNEL(matching_match_seeds)
         const hlt::velo_line line = line_of(track);
         const hlt::matching_seed seed = seed_of(seed_number);
         const float kick = seed.curve.b - line.tx;
-        // Of each seed what the UT says of one pair is known.
+        // The UT term is known for one pair of each seed.
         uint16_t* const ut_hits = p.matched_tracks.ut_hits + to * hlt::n_long_ut_layers;
         float ut_score = confirmed_score[seed_number];
         if (confirmed_track[seed_number] == track) {

@@ -1,4 +1,4 @@
-"""matching_match_seeds: the SciFi seed of each VELO track that has none yet, confirmed by hits in the UT."""
+"""matching_match_seeds: the SciFi seed of each VELO track without a long track, confirmed by hits in the UT."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import F32, U8, U16, U32

@@ -1,6 +1,6 @@
-// No long track yet and no SciFi hit used: what a sequence without forward tracking begins its seeding with.
+// Empty long tracks and no used SciFi hits: the input of the seeding in a sequence without forward tracking.
 //
-// Out: scifi_hits.used, long_tracks.count; the other columns of long_tracks have no element yet.
+// Out: scifi_hits.used, long_tracks.count; the other columns of long_tracks are empty.
 // One block per event; threads stride over hits.
 #pragma once
 

@@ -1,4 +1,4 @@
-"""matching_no_forward_tracks: no long track yet, no hit used, for a sequence without forward tracking."""
+"""matching_no_forward_tracks: empty long tracks and no used hits, for a sequence without forward tracking."""
 
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.lhcb.scifi.collections import scifi_count

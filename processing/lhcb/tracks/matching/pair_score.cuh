@@ -1,4 +1,4 @@
-// How well a VELO track and a SciFi seed fit together: chi2, and the score by which a pair is chosen.
+// Chi2 and score of a pair of a VELO track and a SciFi seed; the score selects pairs.
 #pragma once
 
 #include "framework/device/math.cuh"
@@ -7,17 +7,17 @@
 
 namespace hlt {
 
-/// A seed as matching sees it: curve, and line in y at the reference plane.
+/// A seed for matching: curve, and line in y at the reference plane.
 struct matching_seed {
     seed_curve curve;
     float y, ty;
     uint32_t n_hits;
 };
 
-/// y that the magnet adds up to the reference plane, over the slope in y of the VELO.
+/// Change of y in the magnet up to the reference plane, over the slope in y of the VELO.
 __device__ float magnet_y(float kick, float tx) { return 1e3f * kick * (6.66f * tx - 0.34f * kick); }
 
-/// Variance of y at the reference plane around what is expected, mm^2.
+/// Variance of y at the reference plane around the expected value, mm^2.
 __device__ float variance_of_y(float kick) { return 6.25f + 1764.f * kick * kick; }
 
 struct pair_chi2 {
@@ -42,7 +42,8 @@ __device__ pair_chi2 compare(const matching_seed& seed, const velo_line& line)
             dc_scaled * dc_scaled / (0.0625f + 2.89f * kick2)};
 }
 
-/// Log-likelihood ratio of a pair, in units of chi2: the lower the better. First without the UT, which only adds to it.
+/// Log-likelihood ratio of a pair, in units of chi2; low values are good. The UT term, which is never negative, is
+/// added later.
 __device__ float score_of(const pair_chi2& chi2, const velo_line& line, float kick, uint32_t n_hits)
 {
     constexpr float of_place = 0.5f, of_slopes = 0.1f;
@@ -53,7 +54,7 @@ __device__ float score_of(const pair_chi2& chi2, const velo_line& line, float ki
     return score - of_hits * static_cast<float>(n_hits);
 }
 
-/// What the UT adds: nothing where the track crosses too few of its layers.
+/// The UT term: 0 if the track crosses too few UT layers.
 __device__ float score_of(const ut_confirmation& ut)
 {
     constexpr float unconfirmed = 6.f, three_layers = 2.f, of_chi2 = 0.4f, max_chi2 = 30.f;
@@ -64,7 +65,7 @@ __device__ float score_of(const ut_confirmation& ut)
 
 constexpr float score_offset = 64.f, score_scale = 512.f;
 
-/// What a pair bids: its score, in steps of 1 / 512, then a number.
+/// Bid of a pair: its score, in steps of 1 / 512, then a number.
 __device__ uint32_t bid_of_pair(float score, uint32_t number)
 {
     const float scaled = (score + score_offset) * score_scale;

@@ -1,4 +1,4 @@
-// The curve of a SciFi seed, what it says of the magnet's kick, and its fit.
+// The curve of a SciFi seed, its prediction of the kick in the magnet, and its fit.
 #pragma once
 
 #include "lhcb/tracks/matching/seeding_hits.cuh"
@@ -27,7 +27,7 @@ struct seed_curve {
     }
 };
 
-/// What the magnet has done to a track that comes from the collisions.
+/// Effect of the magnet on a track from the collisions.
 struct kick_estimate {
     float size;     // change of the slope in x
     float before;   // slope in x before
@@ -52,8 +52,8 @@ struct fitted_seed {
 
 constexpr uint32_t n_seed_parameters = 5;
 
-/// Fit of (a, b, c, y, ty) to all hits, each at the z of the track's y; starts from the values that are there. The
-/// unknowns are corrections, with distances in m, so that single precision is sufficient.
+/// Fit of (a, b, c, y, ty) to all hits, each at the z of the track's y; starts from the current values. The unknowns
+/// are corrections, with distances in m, so that single precision is sufficient.
 __device__ void fit_seed(const seeding_tables& tables, const event_column<const float>& x, fitted_seed& seed)
 {
     float matrix[n_seed_parameters][n_seed_parameters] = {};
@@ -69,7 +69,7 @@ __device__ void fit_seed(const seeding_tables& tables, const event_column<const 
         const float metres = 1e-3f * distance;
         const float row[n_seed_parameters] = {1.f, metres, 1e-6f * seed_curve::bend(distance), -tables.dx_dy[layer],
                                               -tables.dx_dy[layer] * metres};
-        // The fibres of an x layer say nothing of y.
+        // The fibres of an x layer do not measure y.
         const uint32_t n_rows = tables.dx_dy[layer] == 0.f ? 3u : n_seed_parameters;
         for (uint32_t i = 0; i < n_seed_parameters; ++i) {
             if (i >= n_rows) break;
@@ -92,7 +92,7 @@ __device__ void fit_seed(const seeding_tables& tables, const event_column<const 
         solution[i] = vector[i];
         for (uint32_t m = 0; m < i; ++m) solution[i] -= matrix[i][m] * solution[m];
     }
-    // The fit takes away z^T D^-1 z of the squared residuals, z being the solution so far.
+    // The fit reduces the sum of squared residuals by z^T D^-1 z, where z is the solution so far.
     for (uint32_t i = 0; i < n_seed_parameters; ++i) {
         chi2 -= solution[i] * solution[i] / matrix[i][i];
         solution[i] /= matrix[i][i];

@@ -1,16 +1,17 @@
-// Curves x(z) through the hits of the x layers of the SciFi tracker, in each half of it.
+// Curves x(z) through the hits of the x layers of the SciFi tracker, in each of its halves.
 //
-// A pair of hits in the two x layers of one station gives place and slope. The tangent meets z = 0 at a distance x0
-// that is about proportional to q/p for what comes from the collisions, so x0 foretells the curvature. The pair is
-// followed into the four other x layers, as a Kalman filter does: what a hit changes is a gain of the tables. One layer
-// may have no hit. A first search begins with pairs of the last station; a second one, with pairs of the first, finds
-// the curves that lack a hit in the last station, of first hits that are on no curve yet. Of all curves on a hit the
-// one with the smallest score owns it; a curve of which too many hits belong to others is dropped. In:  seeding_hits.
-// Out: x_seeds. One block per event. Threads stride over the first hits of pairs, each keeps the two best curves of its
-// hit; a prefix sum gives places, so their order is that of hits, whatever the number of threads. Bounds: max_x_seeds
-// for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves, and flags it too. A
-// hit has at most max_partners partners and begins at most max_begun curves in each of the first two steps, a window
-// has at most max_in_window hits: real events are far below.
+// A pair of hits in the two x layers of one station gives place and slope. The tangent at z = 0 has a distance x0 that
+// is about proportional to q/p for tracks from the collisions, so x0 predicts the curvature. The pair is followed into
+// the four other x layers like in a Kalman filter, with gains from the tables. One layer may have no hit. A first
+// search begins with pairs of the last station. A second one, with pairs of the first station, finds curves without a
+// hit in the last station, from first hits that are on no curve yet. A hit belongs to the curve with the smallest
+// score; a curve is dropped if too many of its hits belong to others.
+// In:  seeding_hits. Out: x_seeds.
+// One block per event. Threads stride over the first hits of pairs and keep the two best curves of each hit. A prefix
+// sum gives the places, so curves are in the order of hits for every number of threads.
+// Bounds: max_x_seeds for each event, more flag it. A half with more than max_zone_hits hits in one zone has no curves,
+// and flags it too. A hit has at most max_partners partners and begins at most max_begun curves in each of the first
+// two steps; a window has at most max_in_window hits. Real events are far below these limits.
 #pragma once
 
 #include "lhcb/tracks/matching/generated/matching_seed_in_x.h"

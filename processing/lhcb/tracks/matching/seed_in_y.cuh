@@ -1,14 +1,14 @@
 // Stereo hits for the curves of the seeding, and a fit of all hits: SciFi seeds.
 //
-// With the curve x(z) every hit of a stereo layer means a y. A track that comes from the collisions keeps y / (z - z'),
-// z' following from the kick that the curve foretells. In a histogram of it, one bit for each layer, tracks are peaks:
-// two neighbouring bins with hits of at least four layers. The hits closest to a peak are fitted with a line; the worst
-// one goes while chi2 is too large. The two best lines of a curve are fitted together with it, now with each hit at the
-// z of the track's y.
+// With the curve x(z) every hit of a stereo layer measures y. For a track from the collisions y / (z - z') is constant,
+// where z' follows from the kick that the curve predicts. In a histogram of this ratio, with one bit for each layer,
+// tracks are peaks: two neighbouring bins with hits of at least four layers. A line is fitted to the hits closest to a
+// peak; the worst hit is removed while chi2 is too large. The two best lines of a curve are fitted together with it,
+// with each hit at the z of the track's y.
 // In:  seeding_hits, x_seeds. Out: scifi_seeds.
 // One block per event; threads stride over curves; a prefix sum gives places, so the order is that of the curves.
-// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer
-// and max_peaks peaks of a histogram are tried.
+// Bounds: two seeds of a curve, max_scifi_seeds for each event, more flag it. At most max_in_window hits of a layer and
+// max_peaks peaks of a histogram are used.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -90,7 +90,7 @@ class stereo_search {
     {
         alignas(16) uint8_t layers_in_bin[n_bins + 8] = {};
         fill(layers_in_bin);
-        // Of two neighbouring bins the number of layers, for eight bins in a word.
+        // The number of layers in two neighbouring bins, for eight bins in a word.
         alignas(16) uint8_t count[n_bins + 8];
         for (uint32_t group = 0; group < n_bins; group += 8u) {
             const uint64_t here = load_word<uint64_t>(layers_in_bin + group);
@@ -143,13 +143,13 @@ class stereo_search {
             const float scale = sign_ * at.inverse / (at.depth * bin_width);
             const float shift = at.place * scale - first_bin / bin_width;
             const uint8_t bit = static_cast<uint8_t>(1u << i);
-            // The window in y begins behind the first bin; what lies beyond the last one falls behind it.
+            // The window in y begins behind the first bin; hits beyond the last one go into the bin behind it.
             constexpr float last = static_cast<float>(n_bins);
 #if HLT_ON_GPU
             for (uint32_t hit = at.first; hit < at.end; ++hit)
                 layers_in_bin[static_cast<int32_t>(min_of(max_of(shift - x_[hit] * scale, 0.f), last))] |= bit;
 #else
-            // Eight at a time; scifi_hit_padding: hits behind the last one may be read.
+            // Eight at a time: scifi_hit_padding allows loads behind the last hit.
             const float8 none{}, most = none + last;
             for (uint32_t hit = at.first; hit < at.end; hit += 8u) {
                 float8 bin;
@@ -179,7 +179,7 @@ class stereo_search {
     /// The line through the hits; its score is chi2.
     __device__ void fit(stereo_line& line) const
     {
-        // Distances in m; the slope is that per m.
+        // Distances are in m, the slope is per m.
         constexpr float weight = 1.f / (y_error * y_error);
         const float pointing = -(1.f + bend_) * (1e3f / z_scifi_reference);
         const float pointing_weight = pointing_weight_ * 1e-6f;
@@ -281,7 +281,8 @@ HLT_KERNEL(matching_seed_in_y)
         if (i < n_curves) {
             const uint16_t* curve_hits = p.x_seeds.hits + (first_curve + i) * hlt::n_x_layers;
             const uint32_t n_curve_hits = p.x_seeds.hit_count[first_curve + i];
-            // Of two layers one has a hit; the zones of a layer's upper half lie behind those of its lower half.
+            // At least one of two layers has a hit; the zones of the upper half of a layer follow those of its lower
+            // half.
             const uint32_t layer = curve_hits[0] != hlt::no_scifi_hit ? 0u : 3u;
             const uint32_t hit = curve_hits[0] != hlt::no_scifi_hit ? curve_hits[0] : curve_hits[1];
             const uint32_t half = hit < hits.zone(layer, 1u).begin() ? 0u : 1u;

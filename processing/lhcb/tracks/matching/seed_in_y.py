@@ -1,4 +1,4 @@
-"""matching_seed_in_y: hits of the stereo layers for the curves of the seeding, and their fit: SciFi seeds."""
+"""matching_seed_in_y: SciFi seeds from the curves of the seeding and hits of the stereo layers."""
 
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid

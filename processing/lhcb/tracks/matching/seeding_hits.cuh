@@ -1,4 +1,4 @@
-// The hits that the seeding works on: one event's, sorted by x inside each zone.
+// The hits for the seeding: those of one event, sorted by x inside each zone.
 #pragma once
 
 #include "lhcb/tracks/long/layers.cuh"
@@ -17,7 +17,7 @@ struct seeding_hit_view {
     __device__ uint32_t count() const { return bins[(n_scifi_zones - 1u) * scifi_bin_stride + n_scifi_bins]; }
 };
 
-/// The number of hits in the zone of a half that has most.
+/// The largest number of hits in a zone of a half.
 __device__ uint32_t largest_zone(const seeding_hit_view& hits, uint32_t half)
 {
     uint32_t largest = 0;
@@ -28,7 +28,7 @@ __device__ uint32_t largest_zone(const seeding_hit_view& hits, uint32_t half)
     return largest;
 }
 
-/// The hit closest to a place and how far beyond it lies; no_scifi_hit and 0 if there is none closer than `most`.
+/// The hit closest to a place and its signed distance; no_scifi_hit and 0 if no hit is closer than `most`.
 struct close_hit {
     uint32_t hit;
     float residual;
@@ -46,15 +46,15 @@ __device__ const uint32_t* cells_of(const uint32_t* cells, uint32_t x_layer_numb
     return cells + (2u * x_layer(x_layer_number) + half) * n_scifi_bins;
 }
 
-/// The cells that a window of hits up to `most` around a place covers, as bits from that of its lower end on.
+/// The cells of a window up to `most` around a place, as bits from the cell of its lower end on.
 __device__ uint32_t cells_of_window(float most)
 {
     const float n = 2.02f * most * scifi_cells_per_mm + 2.f;
     return n < 32.f ? (1u << static_cast<uint32_t>(n)) - 1u : 0xffffffffu;
 }
 
-/// Whether a cell of a window has a hit; a window of more than 32 cells is as if it had one, and one across the end of
-/// the zone may be.
+/// True if a cell of a window has a hit. Also true for a window of more than 32 cells, and possibly for a window across
+/// the end of the zone.
 __device__ uint32_t has_hit_near(const uint32_t* of_zone, float where, float most, uint32_t window)
 {
     const uint32_t cell = scifi_cell(where - most);

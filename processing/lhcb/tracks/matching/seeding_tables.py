@@ -1,8 +1,8 @@
-"""Tables of the SciFi seeding: what follows from the places of the layers alone (docs/physics/seeding-and-matching.md).
+"""Tables of the SciFi seeding, which depend only on the positions of the layers (docs/physics/seeding-and-matching.md).
 
 A track in the SciFi tracker is x(z) = a + b D + c G(D) with D = z - 8520 mm and G = D^2 (1 + CUBIC D). The search
-follows it from layer to layer, as a Kalman filter would: a hit that lies `r` from the expected place moves the places
-expected in later layers, and (a, b, c), by gains that depend only on which layers have given a hit before.
+follows it from layer to layer, as a Kalman filter would: a hit at a distance `r` from the expected place moves the
+expected places in later layers, and (a, b, c), by gains. The gains depend only on the set of layers with a hit.
 """
 
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ STEREO_LAYERS = (1, 2, 5, 6, 9, 10)
 N_STEPS = len(X_LAYERS) - 2
 N_PATTERNS = 1 << N_STEPS
 N_FOLLOWED = 8
-"""Numbers that are followed from layer to layer: the places in the layers of the steps, a, b, c, and one that is 0, for
-a vector register of a CPU."""
+"""Numbers followed from layer to layer: the places in the layers of the steps, a, b, c, and a 0 that fills a vector
+register of a CPU."""
 Z_MAGNET = 5200.0
-"""mm: where the kick of the magnet seems to be."""
+"""z of the effective kick of the magnet, mm."""
 CUBIC = -0.00028
 """1/mm, of the residual field behind the magnet (Allen 2023)."""
 HIT_ERROR = 0.13
 """mm: 68 % of the hits of real tracks lie within 0.09 mm (p > 10 GeV) to 0.12 mm (3 GeV)."""
 CURVATURE_ERROR = 1.2e-6
-"""1/mm, of the curvature that is expected from the place where the tangent meets z = 0; mostly its dependence on y."""
+"""Error of the curvature predicted from the tangent at z = 0, 1/mm; mostly its dependence on y."""
 MAX_DEVIATION = 3.0
-"""Standard deviations within which a hit is looked for."""
+"""Half width of the search window, in standard deviations."""
 
 _SEARCHES = (
-    # First and last layer of a pair, the other layers in the order in which they are tried, and the curvature in 1/mm
-    # for each mm of the tangent at z = 0. Median of real tracks.
+    # First and last layer of a pair, the other layers in the order of the steps, and the curvature in 1/mm for each mm
+    # of the tangent at z = 0. Median of real tracks.
     (8, 11, (7, 4, 3, 0), -3.9e-9),
     (0, 3, (4, 7, 8, 11), -4.2e-9),
 )
@@ -50,10 +50,10 @@ X_STEP = Record(
     {
         "tolerance": "mm",
         "inverse_variance": "1/mm^2",
-        "gain": "on what is followed",
+        "gain": "for the followed numbers",
     },
 )
-"""One layer, if a given pattern of the steps before has found hits."""
+"""One layer, for a given pattern of earlier steps with hits."""
 X_SEARCH = Record(
     "x_search",
     np.dtype(
@@ -73,16 +73,16 @@ X_SEARCH = Record(
         ]
     ),
     {
-        "layers": "in the order in which they are tried",
+        "layers": "in the order of the steps",
         "z": "mm, of the first layer",
         "inverse_step": "1/mm, of the distance in z from the first to the last layer",
-        "scale": "that distance over z",
-        "magnet_scale": "that distance over the one from the magnet to the first layer",
+        "scale": "the distance of the layers over z",
+        "magnet_scale": "the distance of the layers over that from the magnet to the first layer",
         "curvature": "1/mm for each mm of the tangent at z = 0",
-        "by_place": "what is followed, of a curve through a pair, by x in the first layer",
+        "by_place": "derivatives of the followed numbers, for a curve through a pair, by x in the first layer",
         "by_slope": "the same by the slope from first to last hit",
         "by_curvature": "the same by the curvature c",
-        "steps": "[pattern of steps that found a hit][step]",
+        "steps": "[pattern of steps with a hit][step]",
     },
 )
 """One of the two searches for hits in the x layers."""
@@ -131,7 +131,7 @@ def bend(z: Float64Array | float) -> Float64Array:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeedingTables:
-    """Places of the layers: `layer_z` f64[12] in mm at y = 0, `dx_dy` f64[12], and `dz_dy` of all; polarity."""
+    """Positions of the layers: `layer_z` f64[12] in mm at y = 0, `dx_dy` f64[12], and `dz_dy` of all; polarity."""
 
     layer_z: Float64Array
     dx_dy: Float64Array
@@ -140,7 +140,7 @@ class SeedingTables:
 
     @classmethod
     def of(cls, scifi: SciFiGeometry, magnet: Magnet) -> Self:
-        """Means over the mats of each layer. Raises GeometryError for layers that are not where a tracker has them."""
+        """Means over the mats of each layer. Raises GeometryError if the layers are not in the order of a tracker."""
         mats = np.flatnonzero(scifi.half_pitch > 0)
         layer = (mats + 512 >> 7) - 4
         z = scifi.mirror_point[:, 2] - scifi.dz_dy * scifi.mirror_point[:, 1]
@@ -191,7 +191,7 @@ class SeedingTables:
                     )
             for i in range(N_STEPS):
                 if pattern >> i:
-                    continue  # a step comes behind those of its pattern
+                    continue  # a step follows the steps of its pattern
                 variance = self._variance(covariance, rows[i])
                 gain = covariance @ rows[i] / variance
                 search["steps"][pattern, i] = (

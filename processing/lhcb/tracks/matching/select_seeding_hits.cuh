@@ -1,9 +1,9 @@
 // The SciFi hits that no long track has used, zone by zone in their order.
 //
-// Each zone is cut into bins of x, where the searches look hits up, and these into cells, with a bit for each.
+// Each zone is divided into bins of x, by which the searches find hits, and bins into cells, with one bit each.
 // In:  scifi_hits.x, zone_offset, used. Out: seeding_hits.x, hit, bins, cells.
 // One block per event; threads stride over the hits of a zone, a prefix sum gives the places.
-// Bounds: at most as many hits as scifi_hits has, which give their places to both.
+// Bounds: never more hits than scifi_hits has; both have the same bounds.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -12,14 +12,14 @@
 
 namespace hlt {
 
-/// The hits of one event, and where those that are kept are put.
+/// The hits of one event, and the destination of the kept ones.
 struct hit_selection {
     event_column<const float> x;
     event_column<const uint8_t> used;
     event_column<float> kept_x;
     event_column<uint16_t> kept_hit;
 
-    /// Keep the unused ones of the hits [begin, end), behind `n_kept` others. Returns how many are kept then.
+    /// Store the unused hits of [begin, end) behind `n_kept` others. Returns the new number of kept hits.
     __device__ uint32_t keep(uint32_t begin, uint32_t end, uint32_t n_kept, [[maybe_unused]] uint32_t* sums) const
     {
 #if HLT_ON_GPU
@@ -35,7 +35,7 @@ struct hit_selection {
             n_kept += total;
         }
 #else
-        // Eight at a time; scifi_hit_padding: places behind the last one may be read and written.
+        // Eight at a time: scifi_hit_padding allows loads and stores behind the last hit.
         int8x32 numbers{0, 1, 2, 3, 4, 5, 6, 7};
         numbers += static_cast<int32_t>(begin);
         for (uint32_t base = begin; base < end; base += 8u, numbers += 8) {

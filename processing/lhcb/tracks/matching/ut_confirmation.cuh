@@ -1,7 +1,7 @@
-// Hits in the UT on the way from a VELO track to its SciFi seed.
+// UT hits between a VELO track and its SciFi seed.
 //
-// The kick gives the place in each layer; scattering before moves all of them alike. Of the hits around the expected
-// places those are taken that have most layers at one displacement.
+// The kick gives the place in each layer; scattering before the UT moves all places alike. Of the hits around the
+// expected places, the set with most layers at a common displacement is taken.
 #pragma once
 
 #include "framework/device/platform.cuh"
@@ -17,12 +17,13 @@ constexpr uint32_t n_all_ut_bins = n_long_ut_layers * n_ut_bins;
 constexpr float ut_bin_width = 7.f;  // mm
 constexpr uint32_t max_in_ut_bin = 64;
 constexpr uint32_t max_ut_candidates = 16;  // of each layer
-constexpr uint32_t max_near_in_ut = 64;     // hits of a layer whose place in y is tested
+constexpr uint32_t max_near_in_ut = 64;     // hits of a layer whose y is compared
 
 #if HLT_ON_GPU
 constexpr uint32_t ut_lanes = 1;
 #else
-constexpr uint32_t ut_lanes = ut_hit_padding;  // as many are tested together; those behind the last hit may be read
+constexpr uint32_t ut_lanes =
+    ut_hit_padding;  // number of hits compared at once; hits behind the last one may be loaded
 #endif
 
 /// The layer of a hit, from its z.
@@ -43,8 +44,8 @@ struct binned_ut_hits {
     uint32_t* bin_begin;  // n_all_ut_bins + 1
 };
 
-/// Fill order, ordered_x, ordered_z and bin_begin. Hits of a bin ascend; those of bins with more than max_in_ut_bin
-/// hits are moved to where no track goes.
+/// Fill order, ordered_x, ordered_z and bin_begin. Hits of a bin ascend; hits of bins with more than max_in_ut_bin hits
+/// are moved out of reach of every track.
 __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* sums)
 {
     for (uint32_t bin = threadIdx.x; bin <= n_all_ut_bins; bin += blockDim.x) hits.bin_begin[bin] = 0;
@@ -52,7 +53,7 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
         atomicAdd(&hits.bin_begin[ut_bin_of(ut_layer_of(hits.z[i]), hits.x[i])], 1u);
     block_barrier();
-    // Now the end of each bin; filling it from behind leaves its begin.
+    // The value is now the end of each bin; filling the bin from behind turns it into the start.
     uint32_t before = 0;
     for (uint32_t base = 0; base < n_all_ut_bins; base += blockDim.x) {
         const uint32_t bin = base + threadIdx.x;
@@ -64,7 +65,7 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     }
     if (threadIdx.x == 0) hits.bin_begin[n_all_ut_bins] = n;
     block_barrier();
-    // From the last one on, so that one thread alone puts them in order.
+    // From the last hit on, so that a single thread keeps them in order.
     for (uint32_t behind = threadIdx.x; behind < n; behind += blockDim.x) {
         const uint32_t i = n - 1u - behind;
         const uint32_t bin = ut_bin_of(ut_layer_of(hits.z[i]), hits.x[i]);
@@ -88,22 +89,22 @@ __device__ void bin_ut_hits(const binned_ut_hits& hits, uint32_t n, uint32_t* su
     block_barrier();
 }
 
-/// What the UT says of a track.
+/// UT hits of a track.
 struct ut_confirmation {
     uint32_t n_layers;   // with a hit
-    uint32_t n_crossed;  // layers that the track crosses where they have sensors
+    uint32_t n_crossed;  // layers that the track crosses inside their sensors
     float chi2;
     uint16_t hits[n_long_ut_layers];
 };
 
-/// The hits of a layer near the expected place; there is room for as many more as are tested together.
+/// The hits of a layer near the expected place, with room for one more vector of hits.
 struct ut_candidates {
     float displacement[max_ut_candidates + ut_lanes];
     uint16_t hit[max_ut_candidates + ut_lanes];
     uint32_t n;
 };
 
-/// How a displacement before the UT grows through it, relative to its middle.
+/// Growth of a displacement before the UT through its layers, relative to its middle.
 __device__ float growth_at(float z)
 {
     constexpr float middle_z = 2485.f, growth = 0.065f / 150.f;  // 1/mm
@@ -118,7 +119,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
     constexpr float dx_dy[n_long_ut_layers] = {0.f, 0.0874887f, -0.0874887f, 0.f};
     constexpr float hole = 36.f, half_width = 760.f, half_height = 660.f;
     constexpr float sensor_overlap = 2.f;  // mm in y
-    constexpr float layer_depth = 10.f;    // mm: how far sensors are from the middle of their layer
+    constexpr float layer_depth = 10.f;    // mm: distance of sensors from the middle of their layer
     const float size = absolute(kick);
     const float error = 0.35f + 6.f * size;
     const float spread = 0.1f + 0.6f * size;  // of the layers around a common displacement
@@ -169,7 +170,7 @@ __device__ ut_confirmation confirm_in_ut(const binned_ut_hits& hits, const velo_
             of_layer.n += covers & static_cast<uint32_t>(of_layer.n < max_ut_candidates);
         }
     }
-    // Of three layers one is among the first two, of four the first one. Several candidates are tried together.
+    // Three layers include one of the first two; four layers include the first. Several candidates are tried together.
     const float error_weight = 1.f / (error * error), spread_weight = 1.f / (spread * spread);
     for (uint32_t from = 0; from < 2u && result.n_layers < n_long_ut_layers; ++from) {
         for (uint32_t first = 0; first < candidates[from].n; first += ut_lanes) {

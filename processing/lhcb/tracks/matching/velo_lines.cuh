@@ -1,4 +1,4 @@
-// VELO tracks in bins of the y that they reach in the SciFi tracker.
+// VELO tracks in bins of their y in the SciFi tracker.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -13,7 +13,8 @@ constexpr float track_bin_width = 40.f;  // mm
 #if HLT_ON_GPU
 constexpr uint32_t line_lanes = 1;
 #else
-constexpr uint32_t line_lanes = velo_hit_padding;  // as many are tested together; those behind the last may be read
+constexpr uint32_t line_lanes =
+    velo_hit_padding;  // number of tracks compared at once; tracks behind the last one may be loaded
 #endif
 
 __device__ uint32_t track_bin_of(float y)
@@ -33,8 +34,8 @@ struct binned_lines {
 
     __device__ velo_line line(uint32_t i) const { return {x[i], y[i], tx[i], ty[i]}; }
 
-    /// The threads of a block put the tracks that `takes` says into their bins, in whatever order inside of a bin.
-    /// Returns how many they are.
+    /// The threads of a block sort the tracks that `takes` accepts into bins, in no particular order inside a bin.
+    /// Returns their number.
     template <typename Takes, typename LineOf>
     __device__ uint32_t fill(uint32_t n_tracks, Takes takes, LineOf line_of, uint32_t* sums) const
     {
@@ -43,7 +44,7 @@ struct binned_lines {
         for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x)
             if (takes(i)) atomicAdd(&bin_begin[track_bin_of(y_at_seeds(line_of(i)))], 1u);
         block_barrier();
-        // Now the end of each bin; filling it from behind leaves its begin.
+        // The value is now the end of each bin; filling the bin from behind turns it into the start.
         uint32_t n = 0;
         for (uint32_t base = 0; base < n_track_bins; base += blockDim.x) {
             const uint32_t bin = base + threadIdx.x;

@@ -1,4 +1,4 @@
-// Curves through hits of the x layers in one half of the SciFi tracker, and which of them stay.
+// Curves through hits of the x layers in one half of the SciFi tracker, and their selection.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -15,7 +15,7 @@ struct x_curve {
     uint32_t n_hits;
 };
 
-/// Whether one of two curves of a first hit is better: in an order that is the same whichever is found first.
+/// True if the first of two curves of one first hit is better, independent of the order in which they are found.
 __device__ bool is_better(const x_curve& one, const x_curve& other)
 {
     if (one.score != other.score) return one.score < other.score;
@@ -23,13 +23,13 @@ __device__ bool is_better(const x_curve& one, const x_curve& other)
     return one.step_hits[0] < other.step_hits[0];
 }
 
-/// Whether two curves of a first hit also have the last hit and that of the second step: one of them is enough.
+/// True if two curves of a first hit also share the last hit and the hit of the second step: one of them is enough.
 __device__ bool are_alike(const x_curve& one, const x_curve& other)
 {
     return one.last == other.last && one.step_hits[1] == other.step_hits[1] && one.step_hits[1] != no_scifi_hit;
 }
 
-/// The best curves of one hit, the better one first; they are not alike.
+/// The best curves of one hit, the better one first; they are not similar.
 struct two_curves {
     x_curve curves[2];
     uint32_t n;
@@ -54,7 +54,7 @@ __device__ void keep_better(two_curves& best, const x_curve& curve)
     }
 }
 
-/// The x layer (0 to 5) of a layer.
+/// Number of a layer among the x layers (0 to 5).
 __device__ uint32_t x_layer_of(uint32_t layer) { return layer / 4u * 2u + (layer % 4u == 0u ? 0u : 1u); }
 
 /// The columns of the x seeds of one event.
@@ -78,13 +78,13 @@ __device__ void store(const x_seed_columns& to, uint32_t place, const x_curve& c
         hits[x_layer_of(search.layers[i])] = static_cast<uint16_t>(curve.step_hits[i]);
 }
 
-/// What a curve bids for its hits: its score, coarsely, then its number. The lowest bid owns a hit.
+/// Bid of a curve for its hits: upper bits of its score, then its number. The lowest bid owns a hit.
 __device__ uint32_t bid_of_curve(float score, uint32_t number)
 {
     return (__float_as_uint(score) & 0xffff0000u) | number;
 }
 
-/// Drop (hit_count = 0) the curves of which more than `max_shared` hits belong to others.
+/// Drop (hit_count = 0) curves with more than `max_shared` hits that belong to others.
 __device__ void drop_clones(const x_seed_columns& seeds, uint32_t n, uint32_t* owner, uint32_t n_hits,
                             uint32_t max_shared)
 {
@@ -110,7 +110,7 @@ __device__ void drop_clones(const x_seed_columns& seeds, uint32_t n, uint32_t* o
     block_barrier();
 }
 
-/// Move the curves that are left to the front, in their order. Returns how many they are.
+/// Move the remaining curves to the front, in their order. Returns their number.
 __device__ uint32_t close_gaps(const x_seed_columns& seeds, uint32_t n, uint32_t* sums)
 {
     uint32_t n_left = 0;

@@ -1,7 +1,7 @@
 // The search for hits of x layers that begins with pairs of hits (seed_in_x.cuh).
 //
-// On a CPU a thread takes many first hits at a time and does each step for all of their pairs, then for all curves,
-// before it does the next one, so that few branches are left to be guessed. On a GPU the threads do that.
+// On a CPU a thread takes many first hits at a time. It does each step for all their pairs, then for all curves, before
+// the next step, which leaves few unpredictable branches. On a GPU the threads share this work.
 #pragma once
 
 #include "lhcb/tracks/matching/x_curves.cuh"
@@ -25,16 +25,17 @@ constexpr uint32_t pairs_together = 64;
 constexpr uint32_t pair_lanes = 8;
 #endif
 
-/// A curve while it is followed: the places expected in the layers of the steps, then (a, b, c).
+/// A curve during the search: the expected places in the layers of the steps, then (a, b, c).
 struct followed_curve {
     float values[n_followed];
     float chi2;
-    uint32_t pattern;  // steps that have found a hit
+    uint32_t pattern;  // steps with a hit
     uint32_t n_missing;
-    uint32_t first, last;  // first: counted from that of the search
+    uint32_t first, last;  // first: counted from the first hit of the search
     uint32_t hits[n_x_steps];
 
-    /// The hit of step `i`, `residual` from its expected place. Without a hit both it and `pattern_bit` are 0.
+    /// Update with the hit of step `i`, at distance `residual` from its expected place. Without a hit `residual` and
+    /// `pattern_bit` are 0.
     __device__ void add(const x_step& step, float residual, uint32_t pattern_bit)
     {
         for (uint32_t k = 0; k < n_followed; ++k) values[k] += step.gain[k] * residual;
@@ -57,7 +58,7 @@ class x_pair_search {
         }
     }
 
-    /// The best curves of `n` hits from `first` on, but of those that `taken` marks if the search is strict.
+    /// Find the best curves of `n` hits from `first` on; a strict search skips hits that `taken` marks.
     __device__ void run(uint32_t first, uint32_t n, const uint8_t* taken, two_curves* best)
     {
         const scifi_zone partners = hits_.zone(search_.last_layer, half_);
@@ -90,12 +91,12 @@ class x_pair_search {
     }
 
   private:
-    // Of a first hit, of a first hit in one of the layers of the first two steps, and of a pair there.
+    // Limits for a first hit, for a first hit in one layer of the first two steps, and for a pair in such a layer.
     static constexpr uint32_t max_partners = 96;
     static constexpr uint32_t max_begun = 64;
     static constexpr uint32_t max_in_window = 8;
 
-    /// Follow the pairs that have been gathered into the layers of the first two steps; each hit begins a curve.
+    /// Follow the gathered pairs into the layers of the first two steps; each hit begins a curve.
     __device__ void begin_curves()
     {
         uint32_t near[2][pairs_together];
@@ -126,7 +127,7 @@ class x_pair_search {
         n_pairs_ = 0;
     }
 
-    /// The expected places of some pairs, and whether a hit is near.
+    /// The expected places of some pairs, and flags for a near hit.
     __device__ void look_around(uint32_t base, uint32_t (&near)[2][pairs_together])
     {
         // All of this is local, so that it stays in vector registers of a CPU.
@@ -180,7 +181,7 @@ class x_pair_search {
         return curve;
     }
 
-    /// The closest hit of step `i`. Returns whether enough of the steps have found one.
+    /// Add the closest hit of step `i`. Returns true if enough steps have a hit.
     __device__ bool take_step(followed_curve& curve, uint32_t i, const scifi_zone& zone) const
     {
         const x_step& step = search_.steps[curve.pattern][i];
@@ -192,7 +193,7 @@ class x_pair_search {
         return curve.n_missing + (i < 2u && strict_ ? is_missing : 0u) < 2u;
     }
 
-    /// Keep a curve that has enough hits among the best of its first one.
+    /// Add a curve with enough hits to the best curves of its first hit.
     __device__ void keep(const followed_curve& curve) const
     {
         if (!(curve.chi2 < cuts_.max_chi2)) return;
@@ -227,7 +228,7 @@ class x_pair_search {
         begun_[n_begun_together_++] = curve_through(pair, i, hit);
     }
 
-    /// Follow the curves that have been begun, all of them through one layer after the other.
+    /// Follow the begun curves layer by layer, all of them through one layer before the next.
     void follow_begun(uint32_t next_step)
     {
         uint32_t n = n_begun_together_;
@@ -259,7 +260,7 @@ class x_pair_search {
     bool strict_;
     uint32_t first_ = 0;
     two_curves* best_ = nullptr;
-    // Pairs, by their place among those that are tested together.
+    // Pairs, by their place among the pairs of one step.
     uint32_t n_pairs_ = 0;
     uint32_t firsts_[pairs_together], lasts_[pairs_together];
     float x_first_[pairs_together] = {}, x_last_[pairs_together] = {}, slopes_[pairs_together],

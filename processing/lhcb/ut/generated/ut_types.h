@@ -40,12 +40,12 @@ constexpr uint32_t no_ut_track = 65535;
 
 struct ut_strips {
     float x;  // mm, of the first strip at y = 0
-    float y;  // mm, of one end of the first strip
+    float y;  // mm, of the first end of the first strip
     float z;  // mm, of the first strip
     float dx;  // mm, from strip to strip
     float dy;
     float dz;
-    float height;  // mm, from that end to the other one
+    float height;  // mm, from the first end to the other one
     float weight;  // 12 / pitch^2, 1/mm^2
 };
 static_assert(sizeof(ut_strips) == 32);
@@ -66,16 +66,16 @@ struct ut_geometry {
     ut_strips strips[1048];
     ut_interval group_x[127];  // mm at y = 0, on all strips
     float layer_z[4];  // mm, the middle
-    float layer_depth[4];  // mm, how far sectors are from it at most
+    float layer_depth[4];  // mm, largest distance of sectors from the middle
     float dx_dy[4];  // of the strips
     uint32_t channel[1048];  // LHCbID of the first strip
     uint32_t numbering[1048];  // number of the first strip, ut_backwards, ut_descending
     uint32_t first_group[4];  // of each layer
     uint32_t n_groups;
-    uint16_t first_sector[128];  // of each group, and behind the last one the end
+    uint16_t first_sector[128];  // of each group, then the end of the last one
     uint16_t sector_of_lane[1440];  // or no_ut_sector
-    uint8_t group_of_x[4][128];  // the first one that reaches beyond the lower edge of each bin
-    ut_sector_range sectors_of_y[127][96];  // those that reach into each bin, counted in their group
+    uint8_t group_of_x[4][128];  // first group beyond the lower edge of each bin
+    ut_sector_range sectors_of_y[127][96];  // sectors that overlap each bin, counted in their group
 };
 static_assert(sizeof(ut_geometry) == 71036);
 

@@ -1,4 +1,4 @@
-// A VELO raw bank as the decoders see it (docs/formats/velo-banks.md): which kind, which sensor, where its words are.
+// View of a VELO raw bank for the decoders (docs/formats/velo-banks.md): its kind, its sensor, its words.
 //
 // Type 73 holds retina clusters, type 63 super-pixels. Versions 2 and 3 hold one sensor behind a count word; version 4
 // holds a pair of sensors without a count, and a bit of each word picks the sensor. A view never reaches beyond its
@@ -11,8 +11,8 @@
 
 namespace hlt {
 
-/// The data words of a bank, as an offset: lanes pass it on through shared memory, and the compiler cannot know that an
-/// address read from there is one of global memory.
+/// The data words of a bank. An offset instead of a pointer, because lanes exchange it through shared memory: the
+/// compiler cannot know that a pointer read from there points to global memory.
 struct velo_words {
     uint32_t offset;   // in the bytes of the batch
     uint32_t sensor;   // the first one of a pair
@@ -26,7 +26,7 @@ struct velo_words {
 
 enum class velo_bank_kind : uint32_t { absent, broken, retina, super_pixels };
 
-/// A bank as described by fragment header and source id; its payload has not been read.
+/// A bank as its fragment header and source id describe it. The payload is not read.
 struct velo_bank {
     velo_bank_kind kind;
     uint32_t version;

@@ -1,8 +1,8 @@
-// Limit of the cost of an event: an event whose banks announce more than max_clusters clusters is not reconstructed
-// (docs/physics/velo-tracking.md).
+// Limit of the cost of an event: the VELO chain does not reconstruct an event whose banks announce more than
+// max_clusters clusters (docs/physics/velo-tracking.md).
 //
-// The cost of an event rises faster than its number of clusters. The bound on that number is known before anything is
-// decoded, so a dense event costs no more than reading the sizes of its banks. It is flagged and kept, without
+// The cost of an event rises faster than its number of clusters. The sizes of the banks give a bound on that number
+// before the decoding. So a dense event costs only the reading of these sizes. It is flagged and kept, without
 // clusters.
 // In:  velo_clusters.bound [event]. Out: velo_clusters.bound, 0 for an event that is cut; events.flags.
 // One block; threads stride over the events.

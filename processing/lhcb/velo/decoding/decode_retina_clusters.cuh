@@ -1,5 +1,5 @@
-// Retina clusters (bank type 73) to hits. The clustering was done in the FPGAs; a word holds column, row and centre of
-// one cluster (docs/formats/velo-banks.md).
+// Retina clusters (bank type 73) to hits. The FPGAs of the readout did the clustering; a word holds column, row and
+// centre of one cluster (docs/formats/velo-banks.md).
 //
 // Hits are written in the order of the banks, not sorted. A word of 0 is a filler, and a word with a column beyond the
 // sensor is broken: both leave a place marked no_module_pair, and a broken word flags the event. A bank whose count
@@ -18,7 +18,7 @@
 
 namespace hlt {
 
-/// How the words of a bank version are laid out.
+/// Layout of the words of a bank version.
 struct retina_format {
     uint32_t fraction_bits;  // of each coordinate
     float fraction_unit;     // pixels
@@ -55,7 +55,7 @@ __device__ __forceinline__ retina_hit decode_retina_word(uint32_t word, const re
             word == 0u || broken ? no_module_pair : sensor / 8u, broken};
 }
 
-/// Where hits are written.
+/// Destination of the hits.
 struct unsorted_hits {
     float* __restrict__ x;
     float* __restrict__ y;
@@ -81,7 +81,7 @@ struct retina_words {
     uint32_t first;
 };
 
-/// Decode the banks of the lanes of a warp; the bank of this lane has `n` words. Returns whether a word is broken.
+/// Decode the banks of the lanes of a warp; the bank of this lane has `n` words. Returns true if a word is broken.
 __device__ bool decode_retina_banks(const raw_banks& banks, warp_runs<retina_words>* runs, const retina_words& bank,
                                     uint32_t n, const velo_geometry& geometry, const unsorted_hits& out)
 {

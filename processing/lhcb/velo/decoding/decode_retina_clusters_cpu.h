@@ -1,4 +1,4 @@
-// Retina clusters on the CPU: the common kernel for eight words of a bank at once.
+// Retina clusters on the CPU: the common kernel, on eight words of a bank at once.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -17,8 +17,8 @@ inline __attribute__((always_inline)) float8 of_sensors(const velo_geometry& geo
     return values_at(all, sensor * 12u + k);
 }
 
-/// Decode n words into the places from `at` on; up to seven more places are overwritten. Nothing is read from `end` on.
-/// Returns whether a column does not exist.
+/// Decode n words into the places from `at` on; up to seven more places are overwritten. Reads no byte from `end` on.
+/// Returns true if a column does not exist.
 template <uint32_t version>
 bool decode_retina_words(const uint8_t* words, uint32_t n, const uint8_t* end, uint32_t first_sensor,
                          const velo_geometry& geometry, const decoded_hits& out, uint32_t at)

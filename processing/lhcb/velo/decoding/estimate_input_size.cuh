@@ -1,8 +1,8 @@
-// Upper bound of the clusters of each event, before anything is decoded.
+// Upper bound of the clusters of each event, before the decoding.
 //
 // A retina bank has at most as many clusters as words. A super-pixel has at most as many clusters as its own pattern
 // has candidates, because its neighbours can only remove candidates. A malformed bank flags the event and gives no
-// clusters. Nothing is read of an event that the global event cut rejected.
+// clusters. Events that the global event cut rejected are not read.
 // In:  the fragments of the VELO rows; events.flags.
 // Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags.
 // One block per event; threads stride over its banks, and the lanes of a warp share the words of their banks.
@@ -19,7 +19,8 @@
 
 namespace hlt {
 
-/// Of a retina bank. If no word fits, the count is checked here, because no decoder reads a bank without clusters.
+/// Bound of a retina bank. If no word fits, the count is checked here, because no decoder reads a bank without
+/// clusters.
 __device__ uint32_t max_clusters_of(const velo_bank& bank, bool& broken)
 {
     return bank.max_words != 0u ? bank.max_words : bank.count_words(broken);
@@ -35,7 +36,7 @@ HLT_KERNEL(velo_estimate_input_size)
         if (threadIdx.x == 0) p.velo_clusters.bound[event] = p.velo_clusters.super_pixel_bound[event] = 0;
         return;
     }
-    __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, whether a bank is broken
+    __shared__ uint32_t sums[3];  // words of retina banks, candidates of super-pixels, flag of a broken bank
     __shared__ hlt::warp_runs<hlt::velo_words> runs[hlt::max_block_size / hlt::warp_size];
     for (uint32_t i = threadIdx.x; i < 3u; i += blockDim.x) sums[i] = 0;
     __syncthreads();

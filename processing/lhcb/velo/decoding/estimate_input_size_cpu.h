@@ -6,7 +6,7 @@
 
 namespace hlt {
 
-/// Count the super-pixels of a bank whose patterns have a candidate, and those that have two, in each lane.
+/// Count in each lane the super-pixels of a bank with at least one candidate, and those with two.
 inline __attribute__((always_inline)) void count_candidates(const uint8_t* words, uint32_t n, const uint8_t* end,
                                                             int_wide& with_one, int_wide& with_two)
 {

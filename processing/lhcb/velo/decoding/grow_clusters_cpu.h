@@ -1,9 +1,9 @@
 // Clusters of super-pixels in vectors: a lane for each window and for each cluster.
 //
-// A column is 16 bits, the pixels of four super-pixels one above the other, south first. A word holds the two columns
+// A column has 16 bits: the pixels of four super-pixels in a vertical line, south first. A word holds the two columns
 // of a super-pixel, the one of smaller x in its low half. Each candidate has a window of 3 x 4 super-pixels around it.
-// A cluster that continues further east is reported by another candidate. So a cluster has pixels in the western and
-// the middle super-pixels of its window only, and is two words.
+// A cluster that continues further east is reported by another candidate. So a cluster has pixels only in the western
+// and the middle super-pixels of its window, and fits in two words.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -13,7 +13,7 @@ namespace hlt {
 
 using half_wide = uint16_t __attribute__((vector_size(sizeof(uint_wide))));
 
-/// The columns, each pixel one row further north, or further south.
+/// The columns with each pixel moved one row north, or one row south.
 inline __attribute__((always_inline)) uint_wide moved_north(const uint_wide& columns)
 {
     return (uint_wide)((half_wide)columns << 1);
@@ -76,7 +76,7 @@ struct wide_sums {
     uint_wide n, column, row;
 };
 
-/// For each byte the number of bits that are set, and the sum of their places.
+/// For each byte: the number of set bits, and the sum of their places.
 struct byte_sums {
     uint_wide n, places;
 };

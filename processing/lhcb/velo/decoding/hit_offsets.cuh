@@ -1,4 +1,4 @@
-// Place of the first cluster of each event: prefix sum of the bounds, with some places left free behind each event.
+// Place of the first cluster of each event: prefix sum of the bounds, with some free places behind each event.
 //
 // An event gets bound 0 if it has more clusters than a 16-bit index reaches, or if it no longer fits in the buffers. It
 // is flagged and kept, without clusters.

@@ -1,20 +1,20 @@
 // Masked clustering of super-pixels (bank type 63) to hits (docs/physics/velo-clustering.md).
 //
-// A super-pixel that is marked isolated is one or two clusters, which follow from its pattern alone. The others go into
-// a hash table of the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x
-// 4 super-pixels. If a cluster has several candidates, the one furthest east, then north, reports it. The precedence is
-// tested on the cluster, not on the map. Words of one position are merged, so the order of words does not matter. The
-// centre of a cluster is the mean of its pixels; the LHCbID is that of the pixel at the centre, without orientation
-// bits.
+// A super-pixel marked as isolated has one or two clusters, which follow from its pattern alone. All others go into a
+// hash table of the event, by sensor and position. Then each candidate pixel grows its cluster inside a window of 3 x 4
+// super-pixels. If a cluster has several candidates, the one furthest east, then north, reports it. The kernel tests
+// this precedence on the cluster, not on the map. Words with the same position are merged, so the order of words does
+// not matter. The centre of a cluster is the mean of its pixels; the LHCbID is that of the pixel at the centre, without
+// orientation bits.
 // In:  the fragments of the VELO rows, velo_geometry, velo_clusters.super_pixel_bound.
 // Out: velo_unsorted.{x, y, z, phi, id, module_pair} behind those of retina clusters, velo_unsorted.count [event];
 //      events.flags; scratch.super_pixel_table, scratch.super_pixel_places.
 // One block per event; threads stride over banks and share their words, then over the occupied places of the table.
 // Bounds: an event has at most velo_clusters.super_pixel_bound clusters of super-pixels, since every word has at most
 // the candidates of its own pattern and merged words at most two. Its part of the table has four places for each
-// cluster, of which the largest power of two is used, so the table is at most half full. A search of the table passes
-// at most two stretches of table_stretch places. An event that fills a whole stretch is no physics: it is flagged and
-// gives no hits.
+// cluster. The table uses the largest power of two that fits, so it is at most half full. A search of the table passes
+// at most two stretches of table_stretch places. No physics event fills a whole stretch: an event that does is flagged
+// and gives no hits.
 #pragma once
 
 #include "framework/device/warp_queue.cuh"
@@ -27,9 +27,9 @@
 
 namespace hlt {
 
-/// Places in a stretch of the table, which begins at a multiple of this number. The densest simulated events fill 19 of
-/// 32 places. The set of occupied places does not depend on the order of insertions, so whether a stretch is full does
-/// not either. A search that passes two stretches of occupied places has passed a full one.
+/// Places in a stretch of the table. A stretch begins at a multiple of this number. The densest simulated events fill
+/// 19 of 32 places. The order of insertions does not change the set of occupied places, nor whether a stretch is full.
+/// A search that passes 2 table_stretch occupied places has passed a full stretch.
 constexpr uint32_t table_stretch = 32;
 
 /// Super-pixels by sensor and position. An entry is position + 1 above 8 bits of pattern, 0 where free.
@@ -64,7 +64,7 @@ struct super_pixel_table {
         return false;
     }
 
-    /// Whether every place of the stretch that begins at `begin` is occupied.
+    /// True if every place of the stretch that begins at `begin` is occupied.
     __device__ bool is_full(uint32_t begin) const
     {
         uint32_t at = begin;
@@ -72,7 +72,7 @@ struct super_pixel_table {
         return at == begin + table_stretch;
     }
 
-    /// Pattern of a key, 0 if nothing is lit.
+    /// Pattern of a key; 0 if no pixel is lit.
     __device__ uint32_t find(uint32_t key) const
     {
         for (uint32_t place = place_of(key);; place = (place + 1u) & (size() - 1u)) {
@@ -93,7 +93,7 @@ struct super_pixel_position {
     {
     }
 
-    /// Pattern of the super-pixel this many columns further east and rows further north, 0 beyond the sensor.
+    /// Pattern of the super-pixel at this distance in columns to the east and rows to the north; 0 beyond the sensor.
     __device__ uint32_t pattern_at(const super_pixel_table& table, int32_t east, int32_t north) const
     {
         const uint32_t c = column + static_cast<uint32_t>(east), r = row + static_cast<uint32_t>(north);
@@ -102,7 +102,7 @@ struct super_pixel_position {
     }
 };
 
-/// A super-pixel of the table that has candidates. It is small, because it may be queued until other lanes have one.
+/// A super-pixel of the table with candidates. Small, because it may be queued until other lanes have one too.
 struct candidate_super_pixel {
     uint32_t entry;   // of the table
     uint32_t around;  // patterns in the north, north-east, east and south-east, low byte first
@@ -134,7 +134,8 @@ __device__ void store_cluster(const velo_masked_clustering_parameters& p, uint32
     p.velo_unsorted.module_pair[at] = static_cast<uint8_t>(sensor / 8u);
 }
 
-/// Store the clusters of an isolated super-pixel, or insert another one into the table. Sets `crowded` if the table is.
+/// Store the clusters of a super-pixel if it is isolated; otherwise insert it into the table. Sets `crowded` if the
+/// search passes a full stretch.
 __device__ void sort_out_super_pixel(const velo_masked_clustering_parameters& p, const super_pixel& pixels,
                                      uint32_t sensor, super_pixel_table& table, uint32_t* next_place, bool& crowded)
 {
@@ -176,7 +177,7 @@ __device__ void cluster_super_pixel(const velo_masked_clustering_parameters& p, 
         {0, position.pattern_at(table, -1, -1), position.pattern_at(table, -1, 0), position.pattern_at(table, -1, 1)},
         {0, own.south(), own.own(), own.north()},
         {0, own.south_east(), own.east(), own.north_east()}};
-    if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // else no cluster reaches it
+    if ((patterns[0][1] | own.south() | own.south_east()) != 0u)  // otherwise no cluster reaches it
         for (int32_t i = 0; i < 3; ++i) patterns[i][0] = position.pattern_at(table, i - 1, -2);
     uint64_t pixels[6] = {};  // by column
     for (uint32_t i = 0; i < 3u; ++i) {
@@ -257,7 +258,7 @@ HLT_KERNEL(velo_masked_clustering)
         }
         return;
     }
-    // Not every entry has candidates: those that have are queued until each lane of a warp has one.
+    // Not every entry has candidates: entries with candidates are queued until each lane of a warp has one.
     hlt::warp_queue<hlt::candidate_super_pixel> queue{queues[threadIdx.x / hlt::warp_size], 0u};
     const auto cluster = [&](const hlt::candidate_super_pixel& own) {
         hlt::cluster_super_pixel(p, table, own, &next_place);

@@ -1,12 +1,12 @@
 // Masked clustering on the CPU, in vectors of super-pixels and of clusters.
 //
-// The words of one sensor after the other are sorted into two lists of the event: isolated ones and others. The others
-// of a sensor are drawn on a map with a byte for each super-pixel, column by column with an empty border. So three
-// loads of four bytes give the window of 3 x 4 super-pixels around one. The clusters of the candidates of a window grow
-// in vectors, by the rules of the common kernel; isolated patterns are one or two clusters. The last step is the same
-// for all clusters, and does not depend on their order. The map supports neither words of one position nor a sensor in
-// two banks, and the common kernel refuses events that fill a stretch of its table. Such events, which no detector
-// sends, are left to the common kernel.
+// Sensor by sensor, the words are sorted into two lists of the event: isolated super-pixels and others. The others of a
+// sensor are drawn on a map with a byte for each super-pixel, column by column with an empty border. So three loads of
+// four bytes give the window of 3 x 4 super-pixels around one. The clusters of the candidates of a window grow in
+// vectors, by the rules of the common kernel; isolated patterns have one or two clusters. The last step is the same for
+// all clusters, and does not depend on their order. The map supports neither two words of one position nor a sensor in
+// two banks, and the common kernel flags events that fill a stretch of its table. No detector sends such events; they
+// are passed to the common kernel.
 #pragma once
 
 #include "lhcb/velo/decoding/grow_clusters_cpu.h"
@@ -30,7 +30,7 @@ struct listed_super_pixel {
 /// The super-pixels of one sensor that are not isolated.
 class sensor_map {
   public:
-    /// Where the window around a super-pixel begins: one column further west, two rows further south.
+    /// First place of the window around a super-pixel: one column to the west, two rows to the south.
     template <typename Words>
     static Words corner_of(const listed_super_pixel<Words>& pixels)
     {
@@ -79,7 +79,7 @@ class stretch_counts {
         for (uint32_t i = 0; i < n; ++i) ++counts_[stretch[i]];
     }
 
-    /// Whether a stretch could be full. A run of occupied places that covers a stretch begins in it or before it. Each
+    /// True if a stretch could be full. A run of occupied places that covers a stretch begins in it or before it. Each
     /// place of the run, up to the end of the stretch, has a super-pixel that hashes into the run. So 32 super-pixels
     /// hash into the stretch itself, or more than 32 k into it and the k stretches before it. The latter needs more
     /// than 32 in two neighbours or 32 in one.
@@ -108,7 +108,7 @@ class event_clustering {
     {
     }
 
-    /// Read a bank of an MFP that ends at `end`. False if the event is left to the common kernel.
+    /// Read a bank of an MFP that ends at `end`. Returns false if the common kernel must process the event.
     bool take(const velo_bank& bank, const uint8_t* end)
     {
         const uint32_t n = bank.count_words(is_broken_);
@@ -130,7 +130,7 @@ class event_clustering {
 
     bool is_broken() const { return is_broken_; }
 
-    /// False if the event is left to the common kernel.
+    /// Returns false if the common kernel must process the event.
     bool find_clusters()
     {
         for (uint32_t i = 0; i < n_others_; i += n_wide) find_seeds(i);
@@ -140,8 +140,8 @@ class event_clustering {
         return true;
     }
 
-    /// Write the hits from place `first` on, and anything into up to three more places. Returns the place behind the
-    /// last hit.
+    /// Write the hits from place `first` on, and undefined values into up to three more places. Returns the place
+    /// behind the last hit.
     uint32_t store_hits(uint32_t first) const
     {
         const decoded_hits out{p_.velo_unsorted.x,   p_.velo_unsorted.y,  p_.velo_unsorted.z,
@@ -152,7 +152,7 @@ class event_clustering {
     }
 
   private:
-    static constexpr uint32_t most_words = 1u << 14;  // of an event; denser ones are left to the common kernel
+    static constexpr uint32_t most_words = 1u << 14;  // of an event; the common kernel processes denser ones
     // A vector may be written behind the last item of a list.
     static constexpr uint32_t places = most_words + n_wide, cluster_places = 2u * most_words + n_wide;
 
@@ -178,8 +178,9 @@ class event_clustering {
         is_broken_ |= invalid != 0u;
     }
 
-    /// The windows around the others of a sensor, from `begin` on. False if two have one position. Eight are handled at
-    /// once, those behind the last one at an empty place, so most sensors need one turn of each loop.
+    /// Load the windows around the super-pixels of a sensor that are not isolated, from `begin` on. Returns false if
+    /// two have the same position. Each turn of a loop takes eight; lanes behind the last one use an empty place. Most
+    /// sensors need one turn.
     bool find_windows(uint32_t begin)
     {
         for (uint32_t k = 0; k < 8u; ++k) {

@@ -8,10 +8,10 @@ namespace hlt {
 
 using float4 = float __attribute__((vector_size(16)));
 
-// velo_position loads four numbers at once, on a GPU too, where __builtin_offsetof is unknown.
+// velo_position loads four numbers at once, also on a GPU, whose compiler does not know __builtin_offsetof.
 static_assert(__builtin_offsetof(velo_geometry, local_to_global) % sizeof(four_of<float>) == 0u);
 
-/// Where the decoders write.
+/// Destination of the decoders.
 struct decoded_hits {
     float* __restrict__ x;
     float* __restrict__ y;
@@ -35,7 +35,8 @@ struct decoded_hits {
         std::memcpy(z + at, &of_z, sizeof of_z);
     }
 
-    /// Angles of the hits in these places. All sensors together, so that vectors are full: a sensor has few hits.
+    /// Compute the angles of the hits in these places, for all sensors together: a sensor has too few hits to fill
+    /// vectors.
     void find_phi(uint32_t begin, uint32_t end) const
     {
         for (uint32_t i = begin; i < end; ++i) phi[i] = velo_phi(x[i], y[i]);

@@ -24,8 +24,8 @@ struct super_pixel {
     __device__ bool is_valid() const { return column() < n_super_pixel_columns; }
 };
 
-/// Candidates of a pattern with nothing around it: at least as many as with neighbours, at most 2. `Patterns`: one
-/// pattern or a vector of them.
+/// Number of candidates of a pattern with dark neighbours: at least the number with lit neighbours, at most 2.
+/// `Patterns`: one pattern or a vector of them.
 template <typename Patterns>
 __device__ Patterns candidates_of_pattern(const Patterns& pattern)
 {
@@ -34,7 +34,7 @@ __device__ Patterns candidates_of_pattern(const Patterns& pattern)
     return west_candidates | (east & ~(east >> 1)) << 4;
 }
 
-/// The northern one of the two clusters of an isolated pattern, 0 if it is one cluster. Exact for all 256 patterns.
+/// The northern one of the two clusters of an isolated pattern; 0 if it has one cluster. Exact for all 256 patterns.
 template <typename Patterns>
 __device__ Patterns second_cluster(const Patterns& pattern)
 {
@@ -43,7 +43,7 @@ __device__ Patterns second_cluster(const Patterns& pattern)
     return north_apart ? pattern & 0xccu : top_apart ? pattern & 0x88u : pattern & 0u;
 }
 
-/// Patterns of a super-pixel and of the neighbours that decide on its candidates.
+/// Patterns of a super-pixel and of the neighbours that determine its candidates.
 struct super_pixel_surroundings {
     uint32_t own, north, north_east, east, south_east, south;
 };
@@ -65,7 +65,7 @@ struct cluster_sums {
     int32_t n, column, row;
 };
 
-/// Sum of the positions of the lit bits in each 16 of a word.
+/// Sum of the positions of the set bits in each 16-bit half of a word.
 __device__ int32_t sum_of_rows(uint64_t bits)
 {
     return __popcll(bits & 0xaaaaaaaaaaaaaaaau) + 2 * __popcll(bits & 0xccccccccccccccccu) +

@@ -20,7 +20,7 @@ struct alignas(8) track_candidate {
 
 constexpr uint32_t candidate_index = 0xffff;
 constexpr uint32_t candidate_is_track = 1u << 16;
-constexpr uint32_t candidate_shares = 1u << 17;        // its last hit with another candidate
+constexpr uint32_t candidate_shares = 1u << 17;        // its last hit is shared with another candidate
 constexpr uint32_t candidate_skipped_unit = 1u << 18;  // pairs without a hit since its last
 
 /// A line as x and y at z = 0, and slopes.
@@ -63,7 +63,7 @@ struct track_following {
     uint32_t n_candidates, n_tracks, n_seeds;
     bool overflow;
 
-    /// Whether a hit downstream, `turn` away in phi, may begin a track with a middle hit.
+    /// True if a hit downstream, `turn` away in phi, may begin a track with a middle hit.
     __device__ bool are_partners(int32_t turn, float dx, float dy, float dz) const
     {
         const int32_t distance = turn < 0 ? -turn : turn;

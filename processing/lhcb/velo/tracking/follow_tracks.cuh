@@ -1,8 +1,8 @@
-// Track following: VELO tracks from hits sorted by phi, plane by plane, all candidates side by side
+// Track following: VELO tracks from hits sorted by phi, plane by plane, all candidates together
 // (docs/physics/velo-tracking.md, "Following in vectors"; A. Hennequin et al., SIMD VELO 2020).
 //
-// A plane is a module pair. From the last plane towards the first, two steps take turns: every candidate takes the
-// closest hit of the next plane, and triplets of free hits make new candidates. A triplet has a middle hit, one of its
+// A plane is a module pair. From the last plane to the first, two steps alternate: every candidate takes the closest
+// hit of the next plane, and triplets of free hits make new candidates. A triplet has a middle hit, one of its
 // n_seed_partners nearest hits in phi downstream, and the free hit upstream that is closest to the line through both.
 // There is no window: each line is compared with all hits of a plane. So the work is the same for all candidates, and
 // follow_tracks_cpu.h does it for sixteen at once. Here a thread has one candidate or one middle hit.
@@ -44,7 +44,7 @@ __device__ void look_for_next_hits(track_following& following, uint32_t pair)
     }
 }
 
-/// List the free hits of a pair in order. Returns how many there are.
+/// List the free hits of a pair in order. Returns their number.
 __device__ uint32_t list_free_hits(const track_following& following, uint32_t pair, uint32_t* list, uint32_t* scratch)
 {
     const uint32_t end = following.pair_offset[pair + 1u];

@@ -4,11 +4,11 @@
 // The free hits of the planes of a seeding step are packed, so that used hits cost nothing. The lines through a middle
 // hit and its eight partners are made together and packed too, so that no lane is empty.
 // The circle has 32 sectors, one for each bit of a word. A line has all sectors in which a hit can be near enough. Hits
-// that lie in no sector of sixteen lines are not compared with these lines. The result is the same as that of a
-// comparison with all hits, because a line never has too few sectors.
+// outside all sectors of sixteen lines are not compared with these lines. The result equals that of a comparison with
+// all hits, because a line never has too few sectors.
 // Scratch: planes, columns of `stride` places each: downstream x, y, z and phi with the number of the hit above it,
 // upstream x, y, z, the same and the sector, the numbers of the middle hits, and the sectors of all hits. Packing
-// writes eight places from where it is: up to 4 + hits + 8.
+// always writes eight places, so it reaches place 4 + hits + 8.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -38,10 +38,10 @@ using line_integers = int32_t __attribute__((vector_size(64)));
 #endif
 constexpr uint32_t vectors_at_once = lines_at_once * sizeof(float) / sizeof(line_floats);
 
-/// Lines, and the closest hit of each: its place among the hits that were searched, or a negative number.
+/// Lines, and the closest hit of each: its place among the searched hits, or a negative number.
 struct line_block {
     float x[line_tile_size + 8], y[line_tile_size + 8], tx[line_tile_size + 8], ty[line_tile_size + 8];
-    uint32_t of[line_tile_size + 8];  // what the line belongs to
+    uint32_t of[line_tile_size + 8];  // owner of the line
     uint32_t sectors[line_tile_size];
     float scatter[line_tile_size];
     int32_t closest[line_tile_size];
@@ -63,8 +63,8 @@ inline uint32_t sectors_of(const candidate_line& line, const plane_columns& plan
     const float across = line.x * line.ty - line.y * line.tx;
     const float room =
         r - sqrtf(line.tx * line.tx + line.ty * line.ty) * plane.half_depth;  // least radius in the plane
-    // Sines of two angles, from the line at middle_z to elsewhere in the plane, and from there to a hit. Of their sum
-    // the arc sine is larger than the sum of both; asin(s) <= s + (pi / 2 - 1) s^3.
+    // Sines of two angles, from the line at middle_z to elsewhere in the plane, and from there to a hit. The arc sine
+    // of their sum is larger than the sum of both angles; asin(s) <= s + (pi / 2 - 1) s^3.
     const float sine = (max_distance + (across < 0.f ? -across : across) * plane.half_depth / r) / room;
     const bool is_bounded = room > 0.f && sine < widest_sine && r < largest_radius;
     const float bounded = is_bounded ? sine : 0.f;
@@ -78,7 +78,7 @@ inline uint32_t sectors_of(const candidate_line& line, const plane_columns& plan
     return is_bounded ? from_first << first | from_first >> (32u - first) % 32u : every_sector;
 }
 
-/// List the hits of a plane that lie in one of these sectors, out of at most hit_tile_size from `begin` on. Returns
+/// List the hits of a plane that lie in one of these sectors, among at most hit_tile_size hits from `begin` on. Returns
 /// their number.
 inline uint32_t list_near_hits(const plane_columns& plane, uint32_t begin, uint32_t sectors, uint32_t* near)
 {

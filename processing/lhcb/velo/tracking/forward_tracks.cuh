@@ -1,7 +1,7 @@
 // Forwarding: every open track is extended into the next module pair along the line through its last two hits.
 //
-// If several tracks would take a hit, the track that passes closest gets it. So a track that ends is not continued with
-// the hits of another, and the order of tracks or threads does not matter.
+// If several tracks would take a hit, the track that passes closest gets it. So a track that ends does not continue
+// with the hits of another track, and the order of tracks or threads does not matter.
 #pragma once
 
 #include "lhcb/velo/tracking/triplet_search.cuh"

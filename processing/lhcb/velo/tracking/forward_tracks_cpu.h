@@ -1,4 +1,4 @@
-// Forwarding of search by triplet with AVX-512 or AVX2: forward_tracks.cuh for sixteen open tracks at once, or eight.
+// Forwarding of search by triplet with AVX-512 or AVX2: forward_tracks.cuh for sixteen or eight open tracks at once.
 #pragma once
 
 #include "framework/device/wide_masks.h"
@@ -43,7 +43,8 @@ class open_tracks_cpu {
     uint32_t n_seeds() const { return n_seeds_; }
     bool overflow() const { return overflow_; }
 
-    /// As the common kernel. The open tracks of a vector decide together; those that take a hit write it one by one.
+    /// As the common kernel. The decisions of the open tracks of a vector are computed together; hits are written one
+    /// by one.
     void forward_tracks(uint32_t target)
     {
         bid_for_hits(target);

@@ -33,7 +33,7 @@ struct kalman_hit {
 // `Hits`: the hits of a group of `width` tracks. `rows` is the largest `count`, `has(k, t)` tells whether track t has a
 // hit k, and `at(k, t)` is that hit.
 
-/// Hits of one track, at least one. They are read when they are needed, because an array would lie in local memory.
+/// Hits of one track, at least one. Each is read at its use, because an array would lie in local memory.
 struct kalman_track_hits {
     static constexpr uint32_t width = 1;
 
@@ -79,7 +79,7 @@ __device__ void kalman_fit_line(const Hits& hits, kalman_line<Hits::width>& line
     float sz[width] = {}, szz[width] = {}, sx[width] = {}, sxz[width] = {};
     float sy[width] = {}, syz[width] = {};
 #pragma unroll 2
-    for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 adds nothing
+    for (uint32_t k = 1; k < hits.rows; ++k) {  // relative to the first hit: small numbers, and hit 0 contributes 0
         for (uint32_t t = 0; t < width; ++t) {
             const bool there = hits.has(k, t);
             const kalman_hit first = hits.at(0, t), hit = hits.at(k, t);
@@ -113,7 +113,7 @@ __device__ void kalman_fit_line(const Hits& hits, kalman_line<Hits::width>& line
     }
 }
 
-/// Predict to the hit and update, if `there`. The covariance update never subtracts nearly equal numbers.
+/// Predict to the hit and update, if `there` is true. The covariance update never subtracts nearly equal numbers.
 template <uint32_t width>
 __device__ void kalman_update(kalman_state<width>& state, const kalman_line<width>& line, kalman_hit hit, uint32_t t,
                               bool there)
@@ -152,7 +152,7 @@ __device__ void kalman_start(kalman_state<width>& state, const kalman_line<width
     state.c22[t] = velo_start_slope_variance;
 }
 
-/// Both filters, step by step together: they do not depend on each other, so a processor can overlap them.
+/// Both filters in the same steps: they do not depend on each other, so a processor can overlap them.
 template <typename Hits>
 __device__ void kalman_filter(const Hits& hits, const kalman_line<Hits::width>& line,
                               kalman_state<Hits::width>& to_small_z, kalman_state<Hits::width>& to_large_z)

@@ -1,6 +1,6 @@
 // Straight-line Kalman fit of the VELO tracks on the CPU: the steps of the common kernel with one track in each lane of
-// a vector register. A group of tracks has as many steps as its longest track, so the tracks of a group have about
-// equal numbers of hits.
+// a vector register. A group takes one step for each hit of its longest track, so tracks with about equal numbers of
+// hits form a group.
 #pragma once
 
 #include "lhcb/velo/tracking/kalman_filter.cuh"
@@ -34,7 +34,7 @@ struct kalman_group_hits {
     }
 };
 
-/// Tracks that are sorted by their numbers of hits at once.
+/// Number of tracks that are sorted together by their numbers of hits.
 constexpr uint32_t kalman_sorted_tracks = 1024;
 
 /// Numbers of n tracks in the order of their `hit_count`.

@@ -1,9 +1,9 @@
 // Windows of lines with AVX-512 or AVX2: the hit of a module pair that lies closest to each of many lines.
 //
-// A window has two hits on average. So it is searched in quads of four hits; a vector has quads of four lines, with
-// AVX2 of two. Three passes go over all lines, usually without a branch on a single line. The first computes the lines
-// and their bins in full vectors. The second lists the quads; with AVX-512 the bins of the pair are in registers. The
-// third compares the hits of the quads.
+// A window has two hits on average. So it is searched in quads of four hits. A vector has the quads of four lines; with
+// AVX2, of two lines. Three passes go over all lines, usually without a branch on a single line. The first computes the
+// lines and their bins in full vectors. The second lists the quads; with AVX-512 the bins of the pair are in registers.
+// The third compares the hits of the quads.
 #pragma once
 
 #include "framework/device/quads.h"
@@ -241,8 +241,9 @@ class line_windows {
     alignas(64) float x_[max_lines + n_spare], y_[max_lines + n_spare];  // of the lines at z = 0
     alignas(64) float tx_[max_lines + n_spare], ty_[max_lines + n_spare];
     alignas(64) int32_t first_bin_[max_lines + n_spare], last_bin_[max_lines + n_spare];
-    // Of each quad its first hit, above it the number of hits (with those of the line's next quad), and its line. There
-    // are up to max_quads, plus those of the next lines before all are compared; stores write full vectors.
+    // For each quad: its first hit, above it the number of hits (including the next quad of the line), and its line.
+    // There are up to max_quads, plus the quads that the next lines add before the comparison; stores write full
+    // vectors.
     static constexpr uint32_t quad_places = max_quads + 4u * n_wide;
     alignas(64) uint32_t begin_and_n_[quad_places];
     alignas(64) float quad_x_[quad_places], quad_y_[quad_places], quad_tx_[quad_places], quad_ty_[quad_places];

@@ -1,23 +1,23 @@
 // Search by triplet: VELO tracks from hits sorted by phi (docs/physics/velo-tracking.md).
 //
-// From the last module pair towards the first, two steps take turns: *forwarding* (forward_tracks.cuh) extends every
-// open track into the next pair and marks what it takes as used; *seeding* (seed_tracks.cuh) makes triplets of hits
+// From the last module pair to the first, two steps alternate: *forwarding* (forward_tracks.cuh) extends every open
+// track into the next pair and marks the hits that it takes as used; *seeding* (seed_tracks.cuh) makes triplets of hits
 // that are still unused in three neighbouring pairs. Only forwarding writes the marks and only seeding reads them, with
 // a barrier between the two. Prefix sums number everything, so the result does not depend on the threads.
 //
-// A triplet that is extended becomes a track and takes a place in velo_tracks.hits. A triplet that is not extended is
-// left as a seed for velo_filter_three_hit_tracks. Two rules differ from the paper: if several tracks would take a hit,
-// the closest one gets it, and seeds that turn in phi must be flat.
+// An extended triplet becomes a track and takes a place in velo_tracks.hits. A triplet that is not extended stays a
+// seed for velo_filter_three_hit_tracks. Two rules differ from the paper: if several tracks would take a hit, the
+// closest one gets it, and seeds that turn in phi must be flat.
 //
 // In:  velo_hits.{x, y, z, phi}, velo_hits.module_pair_offset, velo_hits.phi_bin_offset, velo_geometry.
 // Out: velo_tracks.hits [track][26] from large to small z, velo_tracks.hit_count, velo_tracks.candidate_count [event]:
-//      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the state of the seed,
-//      velo_seeds.count [event]; velo_hits.used [hit].
+//      tracks of four hits and more, clones included; velo_seeds.hits [seed][4]: three hits and the result for the
+//      seed, velo_seeds.count [event]; velo_hits.used [hit].
 // Scratch: open_* [open track], hit_bid, unused_hits and points [hit], downstream_hit [unused hit of one pair]. points
 //      holds all hits once more, so that one access loads a hit. The form for the CPU keeps x, y, z and phi of the
 //      unused hits downstream there.
-// One block per event; threads stride over open tracks and over middle hits. A block of one warp has no barriers but
-// its own. A thread follows a line, and a warp the lines of a middle hit.
+// One block per event; threads stride over open tracks and over middle hits. A block of one warp needs no barriers
+// across warps. A thread follows a line, and a warp the lines of a middle hit.
 // Bounds: a hit is the middle of at most one triplet, so there are not more seeds and open tracks than hits. A track
 // has at most one hit in each of the 26 pairs. An event has half as many places in velo_tracks.hits as clusters; one
 // track more flags it. scratch.downstream_hit holds 8 places more than the hits of a pair, and points one more than

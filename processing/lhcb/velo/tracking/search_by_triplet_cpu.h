@@ -1,5 +1,5 @@
 // Search by triplet with AVX-512 or AVX2: the steps and rules of the common kernel for lists of lines that are followed
-// together (line_windows_cpu.h). Without either instruction set the common kernel is run.
+// together (line_windows_cpu.h). Without either instruction set the common kernel runs.
 //
 // Packed stores write the lines of middle hits, up to max_partners each. A key of 64 bits holds the scatter, the
 // partner and the hit. The least key gives the closest third hit of a line and the best line of a middle hit. Until the

@@ -1,7 +1,7 @@
 // Seeding: triplets of unused hits in three neighbouring module pairs, at most one for every middle hit.
 //
-// The first two hits must be near in phi: the max_partners nearest hits downstream are tried. The line through a middle
-// hit that has the closest third hit becomes the triplet.
+// The first two hits must be near in phi: the max_partners nearest hits downstream are tried. Of the lines through a
+// middle hit, the one with the closest third hit becomes the triplet.
 #pragma once
 
 #include "lhcb/velo/tracking/triplet_search.cuh"
@@ -19,11 +19,11 @@ __device__ uint32_t gather_downstream(triplet_search& search, triplet_scratch& s
         [&](uint32_t i, uint32_t hit) { to.hit[half + i] = static_cast<uint16_t>(hit); });
 }
 
-/// Where at most max_partners hits lie downstream, all are tried: the first place of a window of max_partners places
-/// that covers all n hits.
+/// First place of a window of max_partners places that covers all n hits downstream. If at most max_partners hits lie
+/// downstream, all are tried.
 __device__ uint32_t first_of_few(uint32_t n) { return min_of(n, max_partners / 2u); }
 
-/// Fill the places before and behind the n hits downstream: with those from the other end, or, where all are tried,
+/// Fill the places before and behind the n hits downstream: with hits from the other end, or, if all hits are tried,
 /// with the point through which no line goes.
 __device__ void fill_downstream(triplet_search& search, uint32_t n)
 {
@@ -41,7 +41,7 @@ __device__ void fill_downstream(triplet_search& search, uint32_t n)
     }
 }
 
-/// Whether the two hits may be on a track.
+/// True if the two hits may be on one track.
 __device__ bool are_partners(const triplet_cuts& cuts, const hit_point& downstream, const hit_point& middle)
 {
     const int32_t turn =
@@ -93,8 +93,8 @@ __device__ uint32_t list_lines(const triplet_search& search, triplet_scratch& sc
     return end - first_line;
 }
 
-/// Find the third hits of the warp's n lines, and the best line of each middle hit. Its third hit is kept in the place
-/// that the open track of the middle hit would have if every middle hit had one.
+/// Find the third hits of the warp's n lines, and the best line of each middle hit. Its third hit is stored at the
+/// place of the open track that the middle hit would have if every middle hit had one.
 __device__ void find_third_hits(triplet_search& search, triplet_scratch& scratch, uint32_t pair, uint32_t n)
 {
     const velo_hits& hits = search.hits;

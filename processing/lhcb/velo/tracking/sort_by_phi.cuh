@@ -1,8 +1,8 @@
 // Sort of the hits by phi inside each module pair.
 //
 // The order is total (phi, LHCbID, x, y), so the result depends neither on the order of the words in a bank nor on the
-// threads. A counting sort puts the hits into bins of module pair and phi, about one hit in each. Then every hit counts
-// the hits of its bin that precede it.
+// threads. A counting sort puts the hits into bins of module pair and phi, with about one hit in each. Then every hit
+// counts the hits of its bin that precede it.
 // In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count.
 // Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
 //      velo_hits.phi_bin_offset [event][26 * 128 + 8]; scratch.sort_key, scratch.sort_index.
@@ -10,7 +10,7 @@
 // Bounds: velo_unsorted.count <= velo_clusters.bound of the event. Hits of one bin are compared with one another, here
 // and in the windows of the search. So an event is flagged and gives no hits if a bin has more than max_hits_per_bin,
 // or if all bins together have more than max_pairs_per_hit ordered pairs for each hit (with few hits, for each bin).
-// Such an event is no physics.
+// No physics event exceeds these limits.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -35,7 +35,7 @@ struct phi_bin_numbers {
     static constexpr uint32_t n_words = n_phi_bins / 2u;
     alignas(16) uint32_t words[n_words];
 
-    /// Count one hit more in a bin; returns the number before.
+    /// Add one hit to the count of a bin; returns the count before.
     __device__ uint32_t take(uint32_t bin)
     {
         const uint32_t shift = 16u * (bin & 1u);
@@ -98,7 +98,7 @@ HLT_KERNEL(velo_sort_by_phi)
             cursor.take(hlt::phi_bin_of(hlt::sort_place(module_pair[i], phi[i])));
     __syncthreads();
 
-    // Each thread takes bins that stand together, so that one prefix sum over the threads is enough.
+    // Each thread takes consecutive bins, so that one prefix sum over the threads is enough.
     const uint32_t words_of_thread = (cursor.n_words + blockDim.x - 1u) / blockDim.x;
     const uint32_t first_word = hlt::min_of(threadIdx.x * words_of_thread, cursor.n_words);
     const uint32_t last_word = hlt::min_of(first_word + words_of_thread, cursor.n_words);

@@ -1,9 +1,9 @@
-// Sort by phi on the CPU: the counting sort of the common kernel. A word of 64 bits for each hit holds everything by
-// which hits are ordered, and the number of the hit.
+// Sort by phi on the CPU: the counting sort of the common kernel. A word of 64 bits for each hit holds the sort key and
+// the number of the hit.
 //
 // A few passes over all hits exchange neighbours in the wrong order, without a branch. Hits that are still out of
 // order, and hits of one pixel, are then sorted one by one. Hits without a module pair have bins behind all others.
-// Events whose ids do not match the sensors of their module pairs are left to the common kernel.
+// The common kernel processes events whose ids do not match the sensors of their module pairs.
 #pragma once
 
 #include "framework/device/lanes.cuh"
@@ -11,7 +11,7 @@
 
 namespace hlt {
 
-// Words in a register: eight with AVX-512, four with AVX2, else two.
+// Words in a register: eight with AVX-512, four with AVX2, otherwise two.
 #if defined(HLT_AVX512)
 constexpr uint32_t n_sort_lanes = 8;
 #define HLT_SORT_PAIRS 1, 0, 3, 2, 5, 4, 7, 6
@@ -28,7 +28,7 @@ constexpr uint32_t n_sort_lanes = 2;
 using sort_lanes = unsigned long long __attribute__((vector_size(8 * n_sort_lanes)));
 using sort_order = long long __attribute__((vector_size(8 * n_sort_lanes)));
 
-/// A hit as it is sorted. From the highest bit: 21 bits of its place, the 23 bits of its LHCbID in which ids of a
+/// The sort word of a hit. From the highest bit: 21 bits of its place, the 23 bits of its LHCbID in which ids of a
 /// module pair differ, and its number.
 namespace sort_word {
 constexpr uint32_t place_shift = 43, id_shift = 16;
@@ -58,7 +58,8 @@ inline __attribute__((always_inline)) int8x32 make_sort_words(uint64_t* words, c
     const int8x32 usual = (ids & ~(orientation | sort_word::low_id_bits)) == (2u << 28 | pair << sort_word::pair_shift);
     const uint8x32 low_id = (ids & orientation) >> 5 | (ids & sort_word::low_id_bits);
     const uint8x32 upper = place << (sort_word::place_shift - 32u) | low_id >> (32u - sort_word::id_shift);
-    const uint8x32 lower = low_id << sort_word::id_shift | (lane_numbers + first);  // below 2^16 where they count
+    const uint8x32 lower =
+        low_id << sort_word::id_shift | (lane_numbers + first);  // below 2^16 in the lanes that count
     store_lanes(words, __builtin_shufflevector(lower, upper, 0, 8, 1, 9, 2, 10, 3, 11));
     store_lanes(words + 4, __builtin_shufflevector(lower, upper, 4, 12, 5, 13, 6, 14, 7, 15));
     return has_pair & ~usual & first_lanes(n_left);
@@ -94,7 +95,7 @@ inline __attribute__((always_inline)) sort_lanes moved_up(const sort_lanes& befo
 #undef HLT_SORT_MOVED
 
 /// Exchange each word of even number with the next one if they are out of order, then each of odd number. n_sort_lanes
-/// words behind the last one are not less.
+/// words behind the last one must not be less.
 inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
 {
     sort_lanes before, mine;
@@ -113,7 +114,7 @@ inline void exchange_neighbours(uint64_t* __restrict__ words, uint32_t n)
     words[i - 1u] = before[n_sort_lanes - 1u];
 }
 
-/// Whether one of the next words is not greater than the one before it, or belongs to the same pixel.
+/// True if one of the next words is not greater than its predecessor, or belongs to the same pixel.
 inline __attribute__((always_inline)) bool has_disorder(const uint64_t* words)
 {
     sort_lanes mine, before;
@@ -174,7 +175,7 @@ HLT_CPU_FORM(velo_sort_by_phi)
         return;
     }
 
-    alignas(32) uint16_t places[hlt::sort_word::n_bins] = {};  // counts of the bins, then where the next hit goes
+    alignas(32) uint16_t places[hlt::sort_word::n_bins] = {};  // counts of the bins, then the place of the next hit
     for (uint32_t i = 0; i < n; ++i) ++places[unsorted[i] >> hlt::sort_word::bin_shift];
     uint32_t largest = 0, pairs = 0;
     for (uint32_t bin = 0; bin < hlt::n_phi_bins; ++bin) {

@@ -30,14 +30,14 @@ struct velo_hits {
     event_column<const float> x, y, z;
     event_column<const int16_t> phi;
     event_column<uint32_t> used;     // by a track
-    event_column<hit_point> points;  // the same once more
+    event_column<hit_point> points;  // copy of the hits in one column
     event_column<const uint16_t> phi_bin_offset;
     event_column<const uint32_t> module_pair_offset;
 
     __device__ hit_point operator[](uint32_t hit) const { return points[hit]; }
 };
 
-/// A line through two hits that is to be followed to `step` (mm) upstream of b.
+/// A line through two hits, which is followed to `step` (mm) upstream of b.
 struct two_hits {
     hit_point a, b;  // b is upstream
     float step;
@@ -47,7 +47,7 @@ struct two_hits {
 struct line_in_pair {
     float x, y;  // at z = 0
     float tx, ty;
-    int32_t first_bin, last_bin;  // of the pair, touched by the window
+    int32_t first_bin, last_bin;  // bins of the pair that the window touches
 };
 
 /// The module pair that lines are followed to.
@@ -97,7 +97,7 @@ struct line_share {
     uint32_t threads;
 };
 
-/// The closest hit of those in the bins of the line's window.
+/// The closest hit in the bins of the line's window.
 template <bool only_unused>
 __device__ closest_hit find_closest_hit(const line_in_pair& line, const velo_hits& hits, const line_target& target)
 {

@@ -16,18 +16,18 @@ struct alignas(8) open_track {
     uint32_t state;
 };
 
-/// Its state: index of the track or seed, whether it is a track yet, pairs skipped since the last hit.
+/// Its state: index of the track or seed, a bit for a track, pairs skipped since the last hit.
 constexpr uint32_t open_index_mask = 0xffff;
 constexpr uint32_t open_is_track = 1u << 16;
 constexpr uint32_t open_shares = 1u << 17;
 constexpr uint32_t open_skipped_unit = 1u << 18;
 
 /// Unused hits of the pair downstream of the middle one: half a window of places, the hits in the order of phi, half a
-/// window of places. Where there are more hits than a window has, those places hold the hits from the other end: phi
-/// wraps.
+/// window of places. If there are more hits than a window has, these places hold the hits from the other end, because
+/// phi wraps.
 struct downstream_hits {
     event_column<uint16_t> hit;
-    event_column<hit_point> points;  // of all hits; behind the last one stands a point through which no line goes
+    event_column<hit_point> points;  // of all hits, then a point through which no line goes
     uint32_t no_point;               // its index
 
     __device__ hit_point operator[](uint32_t place) const { return points[hit[place]]; }
@@ -55,7 +55,7 @@ struct triplet_search {
     event_column<uint8_t> track_hit_count;
     event_column<uint16_t> seed_hits;
     event_column<open_track> open;
-    event_column<uint32_t> open_found;  // hit that it would take; above it the upper bits of the scatter
+    event_column<uint32_t> open_found;  // the hit that it found; above it the upper bits of the scatter
     event_column<uint32_t> bid;         // lowest for each hit
     event_column<uint16_t> unused;      // of each pair, in the places of its hits
     downstream_hits downstream;
@@ -64,13 +64,13 @@ struct triplet_search {
     bool overflow;
 };
 
-/// What the threads of a block share.
+/// Data that the threads of a block share.
 struct triplet_scratch {
     uint32_t sum[max_block_size / warp_size];
-    // Of the middle hit of each thread:
+    // For the middle hit of each thread:
     uint32_t places[max_block_size];               // place of its first partner; above the hit
     uint32_t best[max_block_size];                 // lowest rank of its lines: bits of the scatter, then the partner
-    uint8_t lines[max_block_size * max_partners];  // of each warp, one behind the other: middle hit and partner
+    uint8_t lines[max_block_size * max_partners];  // consecutive for each warp: middle hit and partner
 };
 
 /// Call `keep(i, hit)` for each of n hits that no track uses, in order, with i counting from 0. Returns their number.

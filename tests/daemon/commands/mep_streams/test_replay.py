@@ -25,7 +25,7 @@ def stream(tmp_path: Path) -> MepStream:
 
 def test_the_control_port_follows_the_data_port() -> None:
     assert control_endpoint("tcp://node7:5555") == "tcp://node7:5556"
-    with pytest.raises(ValueError, match="control endpoint is needed"):
+    with pytest.raises(ValueError, match="give the control endpoint"):
         control_endpoint("ipc:///run/data.sock")
 
 

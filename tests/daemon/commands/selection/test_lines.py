@@ -54,5 +54,5 @@ def test_an_error_in_a_line_of_a_user_names_the_place(tmp_path: Path) -> None:
     (tmp_path / "trigger.toml").write_text('line_files = ["mine.py"]')
     result = CliRunner().invoke(app, ["lines", "--trigger", str(tmp_path / "trigger.toml")])
     assert result.exit_code == 2
-    assert "line Mine: field 'ipp': VELO tracks have none" in " ".join(result.output.split())
+    assert "line Mine: field 'ipp': VELO tracks have no such" in " ".join(result.output.split())
     assert "mine.py:2" in result.output

@@ -103,7 +103,7 @@ def test_unreadable_input_is_one_line_with_exit_code_2(folder: Path, tmp_path: P
         run(sample, "--trigger", trigger, "--compare", tmp_path / "none.toml")
     )
     assert "LINE.CUT=FIRST:LAST:N" in error_of(run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBias"))
-    assert "Hlt1MicroBios: no line of this name; the nearest are Hlt1MicroBias" in error_of(
+    assert "Hlt1MicroBios: no line has this name; the nearest are Hlt1MicroBias" in error_of(
         run(sample, "--trigger", trigger, "--scan", "Hlt1MicroBios.min_tracks=1,2")
     )
     assert "given twice" in error_of(run(sample, sample, "--trigger", trigger))

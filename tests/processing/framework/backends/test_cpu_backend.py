@@ -130,7 +130,7 @@ def test_memory_is_aligned_to_vectors_and_zero() -> None:
     backend.close()
 
 
-@pytest.mark.parametrize(("name", "message"), [("fpga", "no back end named 'fpga'"), ("cpu", "threads must be")])
+@pytest.mark.parametrize(("name", "message"), [("fpga", "unknown back end 'fpga'"), ("cpu", "threads must be")])
 def test_a_back_end_that_cannot_be_made_says_why(name: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):
         create_backend(name, CHAIN.kernels, threads=0)

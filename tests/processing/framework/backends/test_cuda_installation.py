@@ -43,7 +43,7 @@ def test_a_driver_that_is_too_old_is_named_with_what_to_install(
 ) -> None:
     cupy.cuda_version, cupy.driver_version, cupy.devices_error = cuda, driver, 35
     message = refused(tiny)
-    assert f"it runs CUDA {driver // 1000}.{driver % 1000 // 10}, CuPy is built for CUDA {cuda // 1000}." in message
+    assert f"it supports CUDA {driver // 1000}.{driver % 1000 // 10}, CuPy is built for CUDA {cuda // 1000}." in message
     assert message.endswith(remedy)
 
 
@@ -70,7 +70,7 @@ def test_a_gpu_that_does_not_start_is_named(tiny: ModuleType, cupy: CupyStandIn)
 def test_the_compiler_of_another_cuda_is_refused(tiny: ModuleType, cupy: CupyStandIn) -> None:
     cupy.cuda_version, cupy.nvrtc.version = 12090, (13, 5)
     message = refused(tiny)
-    assert "CuPy is built for CUDA 12.9 and has found NVRTC 13.5" in message
+    assert "CuPy is built for CUDA 12.9, but found NVRTC 13.5" in message
     assert "pip install 'hltnode[cuda12]' into an environment without packages of another CUDA" in message
 
 
@@ -132,7 +132,7 @@ def test_a_kernel_that_needs_more_registers_than_the_device_has_is_refused(tiny:
     cupy.gpu.kernel_limits["tiny_count_hits"] = 16
     message = (
         "tiny_count_hits needs 40 registers per thread and 1024 bytes of shared memory per block: the device runs at "
-        "most 16 threads of it in a block, 32 are declared"
+        "most 16 of its threads per block, 32 are declared"
     )
     with pytest.raises(BackendError, match=message):
         an_engine(tiny).create_workspace()

@@ -60,5 +60,5 @@ def test_the_memory_controller_of_the_first_version_is_obeyed(tmp_path: Path) ->
 def test_a_meminfo_that_does_not_say_what_is_available_is_named(tmp_path: Path) -> None:
     proc, groups = a_machine(tmp_path, 700, "0::/\n")
     write(proc / "meminfo", "MemTotal: 5 kB\n")
-    with pytest.raises(ValueError, match="meminfo does not say how much memory is available"):
+    with pytest.raises(ValueError, match="meminfo does not give the available memory"):
         available_bytes(proc, groups)

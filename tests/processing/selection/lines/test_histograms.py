@@ -38,21 +38,21 @@ def pt(t: Any) -> Any:
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (lambda: Histogram("H", pt, 50, 500 * MeV, 400 * MeV, of=tracks), "range: it ends at 400, not above its begin"),
-        (lambda: Histogram("H", pt, 50, 400 * MeV, 400 * MeV, of=tracks), "range: it ends at 400, not above its begin"),
+        (lambda: Histogram("H", pt, 50, 500 * MeV, 400 * MeV, of=tracks), "range: its end, 400, is not above"),
+        (lambda: Histogram("H", pt, 50, 400 * MeV, 400 * MeV, of=tracks), "range: its end, 400, is not above"),
         (lambda: Histogram("H", pt, 50, 0, 1 * m, of=tracks), "range: in mm, the quantity has MeV"),
         (lambda: Histogram("H", pt, 50, 0, 1000, of=tracks), "range: in no unit, the quantity has MeV"),
         (lambda: Histogram("H", pt, 50, 1 * m, 1 * GeV, of=tracks), "range: from mm to MeV"),
-        (lambda: Histogram("H", pt, 50, 0, float("nan"), of=tracks), "range: it ends at nan"),
+        (lambda: Histogram("H", pt, 50, 0, float("nan"), of=tracks), "range: its end, nan, is not above"),
         (lambda: Histogram("H", pt, 50, 0, 1e39 * MeV, of=tracks), "range: single precision cannot hold it"),
         (lambda: Histogram("H", pt, 50, 1 * MeV, (1 + 1e-9) * MeV, of=tracks), "single precision cannot hold it"),
         (lambda: Histogram("H", pt, 0, 0, 1 * GeV, of=tracks), f"bins: an integer from 1 to {MAX_BINS} is expected"),
         (lambda: Histogram("H", pt, MAX_BINS + 1, 0, 1 * GeV, of=tracks), f"bins: an integer from 1 to {MAX_BINS}"),
         (lambda: Histogram("H", pt, 2.5, 0, 1 * GeV, of=tracks), "bins: an integer"),  # type: ignore[arg-type]
-        (lambda: Histogram("H", lambda t: t.ptt, 5, 0, 1 * GeV, of=tracks), "field 'ptt': tracks have none"),
+        (lambda: Histogram("H", lambda t: t.ptt, 5, 0, 1 * GeV, of=tracks), "field 'ptt': tracks have no such"),
         (lambda: Histogram("H", lambda t: t.is_muon, 5, 0, 1, of=tracks), "quantity: a number is expected, not true"),
         (lambda: Histogram("H", lambda t: log(t.pt), 5, 0, 1, of=tracks), "log of a value in MeV"),
-        (lambda: Histogram("H", pt, 5, 0, 1 * GeV, of=tracks, where=lambda t: t.a), "where takes what is true"),
+        (lambda: Histogram("H", pt, 5, 0, 1 * GeV, of=tracks, where=lambda t: t.a), "where takes a condition"),
         (lambda: Histogram("H", pt, 5, 0, 1 * GeV, of=tracks, prescale=0.0), "prescale: a number above 0"),
         (lambda: Histogram("H", pt, 5, "low", 1 * GeV, of=tracks), "low: a number such as 500"),  # type: ignore[arg-type]
         (lambda: Histogram("H", pt, 5, 0, 1 * GeV).recorded(), "of: candidates are expected"),
@@ -71,9 +71,11 @@ def test_a_wrong_declaration_is_refused_with_name_and_place(declare: Callable[[]
 def test_a_wrong_histogram_of_a_line_names_line_histogram_and_place() -> None:
     with pytest.raises(HistogramError, match=rf"line L: histogram mass: range: in mm, .* MeV \({HERE}:\d+\)"):
         Line("L", tracks, lambda t: t.pt > 0, histograms=[Histogram("mass", pt, 10, 0, 1 * mm)])
-    with pytest.raises(HistogramError, match="line L: histogram mass: of: in a line it holds the candidates of the"):
+    with pytest.raises(
+        HistogramError, match="line L: histogram mass: of: a histogram of a line holds the candidates of the"
+    ):
         Line("L", tracks, lambda t: t.pt > 0, histograms=[Histogram("mass", pt, 10, 0, 1 * GeV, of=tracks)])
-    with pytest.raises(LineError, match="line L: histograms: a list of histograms is expected, 3 is none"):
+    with pytest.raises(LineError, match="line L: histograms: a list of histograms is expected, it contains 3"):
         Line("L", tracks, lambda t: t.pt > 0, histograms=[3])  # type: ignore[list-item]
 
 
@@ -83,11 +85,11 @@ def some(n: int, bins: int) -> list[RecordedHistogram]:
 
 def test_names_number_and_bins_are_bounded() -> None:
     check_histograms(some(16, 1000))
-    with pytest.raises(HistogramError, match="histogram H0: two have this name"):
+    with pytest.raises(HistogramError, match="histogram H0: two histograms have this name"):
         check_histograms(some(1, 5) * 2)
-    with pytest.raises(HistogramError, match="257 histograms, at most 256 are possible"):
+    with pytest.raises(HistogramError, match="257 histograms, at most 256 are allowed"):
         check_histograms(some(257, 5))
-    with pytest.raises(HistogramError, match="histograms: 17051 bins in all, at most 16384 are possible"):
+    with pytest.raises(HistogramError, match="histograms: 17051 bins in total, at most 16384 are allowed"):
         check_histograms(some(17, 1000))
 
 

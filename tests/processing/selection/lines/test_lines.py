@@ -51,27 +51,27 @@ def doubled(n: int) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (lambda t: t.ptt > 1 * GeV, "field 'ptt': tracks have none of this name; the nearest are pt"),
-        (lambda t: t.zzzz > 1, "field 'zzzz': tracks have none of this name; there are x, pt, a, b"),
-        (lambda t: t.vertex.zz > 0, "field 'zz': vertices have none of this name; the nearest are z"),
+        (lambda t: t.ptt > 1 * GeV, "field 'ptt': tracks have no such field; the nearest are pt"),
+        (lambda t: t.zzzz > 1, "field 'zzzz': tracks have no such field; there are x, pt, a, b"),
+        (lambda t: t.vertex.zz > 0, "field 'zz': vertices have no such field; the nearest are z"),
         (lambda t: t.pt > 1.5, "> with MeV and no unit: give the number a unit, such as 1.5 * MeV"),
         (lambda t: t.pt > t.x, "> with MeV and mm: they cannot be compared or added"),
         (lambda t: t.pt + t.a > 0, "+ with MeV and no unit"),
         (lambda t: log(t.pt) > 2, "log of a value in MeV: divide it by a unit first, such as log(x / GeV)"),
         (lambda t: where(t.a > 0, t.x, t.pt) > 0, "where with MeV and mm"),
-        (lambda t: t.pt, "the selection of a line is true or false, this one is a number"),
-        (lambda t: t.hits, "the selection of a line is true or false, this one is a count or bits"),
-        (lambda t: "pt > 1", "'pt > 1' is no value that a line computes with"),
-        (lambda t: None, "None is no value that a line computes with"),
+        (lambda t: t.pt, "the selection of a line must be true or false, this one is a number"),
+        (lambda t: t.hits, "the selection of a line must be true or false, this one is a count or bits"),
+        (lambda t: "pt > 1", "a line cannot compute with 'pt > 1'"),
+        (lambda t: None, "a line cannot compute with None"),
         (lambda t: 0 < t.a < 1, "a selection cannot branch on a value that is known in each event only: write & | ~"),
         (lambda t: t.a > 0 and t.b > 0, "a selection cannot branch"),
         (lambda t: max(t.a, t.b) > 0, "a selection cannot branch on a value"),
         (lambda t: math.log(t.a) > 0, "the functions of math and numpy cannot be used on values of events"),
-        (lambda t: (t.a > 0) & t.b, "& takes what is true or false, such as a comparison in parentheses, not a number"),
+        (lambda t: (t.a > 0) & t.b, "& takes a condition, such as a comparison in parentheses, not a number"),
         (lambda t: (t.a > 0) + 1 > 0, "+ takes numbers, not true or false"),
         (lambda t: t.a > float("nan"), "a constant that single precision cannot hold"),
         (lambda t: t.a > 1e39, "a constant that single precision cannot hold"),
-        (lambda t: t.a**1.5 > 1, "to the power of 1.5: 0.5 and the integers 2 to 8 are possible"),
+        (lambda t: t.a**1.5 > 1, "power 1.5: 0.5 or an integer from 2 to 8 is expected"),
         (lambda t: count_of(event, lambda e: e.n > 1) > 1, "count_of: candidates are expected, not events"),
         (chain_of(MAX_DEPTH), f"more than {MAX_DEPTH} operations follow one another"),
         (doubled(10_000), f"more than {MAX_DEPTH} operations follow one another"),
@@ -95,7 +95,7 @@ def test_errors_name_the_line_what_is_wrong_and_the_place(selection: Callable[[A
         ({"prescale": "1"}, "prescale: a number from 0 to 1 is expected, not '1'"),
         ({"name": "has blank"}, "a name of at most 120 letters, digits and _, a letter first, is expected"),
         ({"name": "x" * 121}, "a name of at most 120 letters"),
-        ({"input": "tracks"}, "input: what lines select is expected, such as long_tracks, not 'tracks'"),
+        ({"input": "tracks"}, "input: candidates are expected, such as long_tracks, not 'tracks'"),
     ],
 )
 def test_what_stands_beside_the_selection_is_checked(arguments: dict[str, Any], message: str) -> None:
@@ -190,5 +190,5 @@ def test_collections_inside_one_another_are_bounded() -> None:
         return any_of(tracks, lambda s: any_of(tracks, lambda u: count_of(tracks, lambda v: v.a > u.a + s.a) > 2))
 
     assert Line("Pairs", tracks, pairs).content()
-    with pytest.raises(LineError, match=rf"line Triples: count_of: more than 2 collections .*\({HERE}:\d+\)"):
+    with pytest.raises(LineError, match=rf"line Triples: count_of: loops over more than 2 nested .*\({HERE}:\d+\)"):
         Line("Triples", tracks, triples)

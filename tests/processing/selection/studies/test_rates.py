@@ -80,7 +80,7 @@ def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> N
 
 
 def test_no_event_is_no_rate() -> None:
-    with pytest.raises(ValueError, match="there is no event"):
+    with pytest.raises(ValueError, match="at least one event"):
         RateCounts(["A"]).result()
 
 

@@ -66,9 +66,9 @@ def test_a_scan_that_is_written_otherwise_is_refused_with_its_text(text: str) ->
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("Hlt1TrackMWA.alpha=1,2", "Hlt1TrackMWA: no line of this name; the nearest are Hlt1TrackMVA"),
-        ("Hlt1TrackMVA.alfa=1,2", r"Hlt1TrackMVA.alfa: no such cut; the nearest are alpha"),
-        ("Hlt1TrackMVA.name=1,2", r"Hlt1TrackMVA.name: no such cut"),
+        ("Hlt1TrackMWA.alpha=1,2", "Hlt1TrackMWA: no line has this name; the nearest are Hlt1TrackMVA"),
+        ("Hlt1TrackMVA.alfa=1,2", r"Hlt1TrackMVA.alfa: the line has no such cut; the nearest are alpha"),
+        ("Hlt1TrackMVA.name=1,2", r"Hlt1TrackMVA.name: the line has no such cut"),
         ("Hlt1TrackMVA.prescale=2", "Hlt1TrackMVA.prescale: Input should be less than or equal to 1"),
         ("Hlt1BeamGas.min_hits=8.5", "Hlt1BeamGas.min_hits: Input should be a valid integer"),
         ("Hlt1DiMuonNoIP.same_sign=1", "Hlt1DiMuonNoIP.same_sign: Input should be a valid boolean"),
@@ -81,7 +81,7 @@ def test_a_line_cut_or_value_that_is_not_possible_is_refused_by_name(text: str, 
 
 def test_a_line_without_cuts_to_set_is_refused() -> None:
     python_line = TriggerConfig(lines=TRIGGER.lines)
-    with pytest.raises(TriggerConfigError, match="Hlt1TrackMVA: a line written in Python"):
+    with pytest.raises(TriggerConfigError, match="Hlt1TrackMVA: the line has no cuts"):
         Scan.read("Hlt1TrackMVA.alpha=1", python_line)
 
 

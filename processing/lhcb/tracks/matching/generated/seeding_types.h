@@ -18,23 +18,23 @@ constexpr float scifi_hit_error = 0.13f;
 struct x_step {
     float tolerance;  // mm
     float inverse_variance;  // 1/mm^2
-    float gain[8];  // on what is followed
+    float gain[8];  // for the followed numbers
 };
 static_assert(sizeof(x_step) == 40);
 
 struct x_search {
     uint32_t first_layer;
     uint32_t last_layer;
-    uint32_t layers[4];  // in the order in which they are tried
+    uint32_t layers[4];  // in the order of the steps
     float z;  // mm, of the first layer
     float inverse_step;  // 1/mm, of the distance in z from the first to the last layer
-    float scale;  // that distance over z
-    float magnet_scale;  // that distance over the one from the magnet to the first layer
+    float scale;  // the distance of the layers over z
+    float magnet_scale;  // the distance of the layers over that from the magnet to the first layer
     float curvature;  // 1/mm for each mm of the tangent at z = 0
-    float by_place[8];  // what is followed, of a curve through a pair, by x in the first layer
+    float by_place[8];  // derivatives of the followed numbers, for a curve through a pair, by x in the first layer
     float by_slope[8];  // the same by the slope from first to last hit
     float by_curvature[8];  // the same by the curvature c
-    x_step steps[16][4];  // [pattern of steps that found a hit][step]
+    x_step steps[16][4];  // [pattern of steps with a hit][step]
 };
 static_assert(sizeof(x_search) == 2700);
 
