@@ -108,7 +108,7 @@ class SocketWatch:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start to watch."""
+        """Start watching."""
         self._loop = loop
         loop.add_reader(self._socket.FD, self._readable)
 
@@ -155,7 +155,7 @@ class SocketDrain:
         self._running = False
 
     def start(self) -> None:
-        """Start to read, including messages that have already arrived."""
+        """Start reading, including messages that have already arrived."""
         self._running = True
         self._loop.add_reader(self._socket.FD, self.read)
         self.kick()

@@ -47,7 +47,7 @@ class BatchDelivery:
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """Stop to deliver; queued batches are not acknowledged."""
+        """Stop delivering; queued batches are not acknowledged."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
