@@ -76,7 +76,7 @@ def test_the_unit_waits_for_ready_has_a_watchdog_and_memory_that_may_be_pinned()
 def test_a_stop_has_time_for_the_longest_drain_and_the_ends_of_all_threads() -> None:
     assert int(service_section()["TimeoutStopSec"]) > 1.25 * LONGEST_STOP_SECONDS
     # The comment there says it.
-    assert f"in {LONGEST_STOP_SECONDS:.0f} s at most" in UNIT.read_text()
+    assert f"in at most {LONGEST_STOP_SECONDS:.0f} s" in UNIT.read_text()
 
 
 def test_instances_of_the_unit_share_no_folder_and_no_configuration() -> None:

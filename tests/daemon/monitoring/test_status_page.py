@@ -134,7 +134,7 @@ def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
     text = Elements(page).text
     assert "1 MHz" in text
     assert "4 GB/s" in text
-    assert "The 20 that are farthest behind" in text
+    assert "The 20 sources with the largest lag" in text
     assert "and 10 more" in text
     assert "67 lines without an event" in text
 

@@ -115,7 +115,7 @@ def test_a_foreign_file_is_refused_and_stays_unchanged(path: Path) -> None:
         other.execute("CREATE TABLE mine (x)")
     other.close()
     content = path.read_bytes()
-    with pytest.raises(AssignmentMemoryError, match="left as it is"):
+    with pytest.raises(AssignmentMemoryError, match="left unchanged"):
         opened(path)
     assert path.read_bytes() == content
     assert list(path.parent.iterdir()) == [path]

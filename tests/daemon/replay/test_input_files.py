@@ -59,7 +59,7 @@ def test_the_event_files_of_a_folder_are_replayed_by_name_and_foreign_ones_are_n
         "empty.mdf": "is empty",
         "older": "cannot be read: Is a directory",
         "gone.mdf": "cannot be read: No such file or directory",
-        "pipe.mdf": "neither a file nor a folder",
+        "pipe.mdf": "is neither a file nor a folder",
     }
 
 
@@ -188,7 +188,7 @@ def test_files_of_two_encodings_are_refused_and_both_are_named(tmp_path: Path) -
     two.write_bytes(encoded(2, PIXELS))
     neither.write_bytes(encoded(3))
     with pytest.raises(
-        FeedError, match=r"one\.mdf is read as retina, .*two\.mdf as superpixel, .* one after the other"
+        FeedError, match=r"one\.mdf is read as retina, .*two\.mdf as superpixel, .* replay them separately"
     ):
         stream_of(neither, one, two)
     # Each goes alone, and with events that have no VELO.

@@ -53,7 +53,7 @@ def test_files_without_a_key_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(SecurityError, match="cannot be read"):
         load_public_key(tmp_path / "absent.key")
     public.chmod(0o600)
-    with pytest.raises(SecurityError, match="public key only"):
+    with pytest.raises(SecurityError, match="found only a public key"):
         load_key_pair(public)
     other, _ = create_key_pair(tmp_path, "b")
     secret.write_text(other.read_text() + secret.read_text().split("public-key")[1].split("\n", 1)[1])

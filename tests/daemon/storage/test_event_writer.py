@@ -372,7 +372,7 @@ def test_a_directory_that_is_moved_away_and_back_gets_all_files_and_is_a_problem
     directory.mkdir()
     writer.append(6)
     writer.flush()
-    assert "another directory" in str(writer.store.problem)
+    assert "no longer the directory" in str(writer.store.problem)
     directory.rmdir()
     elsewhere.rename(directory)
     writer.append(7)
