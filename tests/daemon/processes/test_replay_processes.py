@@ -117,7 +117,7 @@ def test_another_run_than_the_node_is_configured_for_is_refused_at_once(
     site.start_node()
     assert site.wait(feed(site)) == 1, site.logs()
     assert WAITED not in report_of(site)["error"]
-    assert f"takes run 7, not {RUN}" in report_of(site)["error"]
+    assert f"accepts run 7, not {RUN}" in report_of(site)["error"]
     assert "--run" in report_of(site)["error"]
 
 
