@@ -114,7 +114,7 @@ def test_a_file_that_changes_while_it_is_replayed_ends_the_replay_and_is_named(t
         (tmp_path / "other").replace(path)
     else:
         path.unlink()
-    with pytest.raises(FeedError, match=r"growing\.mdf: has (changed|gone) while it was replayed"):
+    with pytest.raises(FeedError, match=r"growing\.mdf: the file (changed|disappeared) during the replay"):
         list(meps)
 
 
