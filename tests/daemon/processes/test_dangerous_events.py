@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hltnode.daemon.common.vocabulary import EventStream
-from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.raw_data.bank_types import USER_TYPES
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.raw_data.source_id import source_id
+from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
 from tests.conftest import TINY_CHAIN
 from tests.daemon.fakes import RUN
 from tests.daemon.pages import metric
@@ -25,7 +25,7 @@ from tests.processing.framework.chain_builder import compiler, copy_package
 
 pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(600)]
 
-SOURCES = (source_id(SubDetector.ODIN, 0), source_id(20, 0), source_id(21, 0))
+SOURCES = (source_id(SubDetector.ODIN, 0), source_id(USER_SUBDETECTORS[0], 0), source_id(USER_SUBDETECTORS[1], 0))
 """A MEP begins with ODIN, which the chain does not read."""
 MEPS, EVENTS = 40, 8
 DANGEROUS_MEP, DANGEROUS_EVENT = 21, 5
@@ -83,7 +83,7 @@ def mfps_of(mep: int) -> dict[int, bytes]:
     banks = [number.to_bytes(8, "little") + mark + b"\xff" * 12 for number, mark in zip(numbers, marks, strict=True)]
     return {
         source: encode_mfp(
-            source_id=source, event_id=mep * EVENTS, version=1, types=[LhcbBankType.TEST_DET] * EVENTS, fragments=banks
+            source_id=source, event_id=mep * EVENTS, version=1, types=[USER_TYPES[0]] * EVENTS, fragments=banks
         )
         for source in SOURCES
     }

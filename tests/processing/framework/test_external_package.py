@@ -14,9 +14,10 @@ import pytest
 
 from hltnode.processing.framework.kernel_sources import included_files
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.bank_types import USER_TYPES
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
 from tests.processing.framework.chain_builder import compiler, copy_package
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -83,7 +84,8 @@ def test_a_package_outside_builds_and_runs_its_chain(wheel: Path, tmp_path: Path
     assert len(list((site / "tiny").glob("_chain_kernels*.so"))) == 1
 
     events, result = tmp_path / "events.mdf", tmp_path / "out.json"
-    banks = [RawBank(LhcbBankType.TEST_DET, 1, side << 11, memoryview(bytes([200] * 9 + [5]))) for side in (20, 21)]
+    boards = [source_id(side, 0) for side in USER_SUBDETECTORS[:2]]
+    banks = [RawBank(USER_TYPES[0], 1, board, memoryview(bytes([200] * 9 + [5]))) for board in boards]
     events.write_bytes(encode_record(encode_banks(banks), run=5, checksum=False))
     process = ("-m", "hltnode.daemon", "process", events, "--chain", "tiny", "--backend", "cpu", "--json", result)
     run(*process, cwd=tmp_path, PYTHONPATH=str(site))

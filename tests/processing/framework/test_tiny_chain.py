@@ -170,7 +170,7 @@ def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: Modul
     assert result.exit_code == 2
     assert " ".join(result.output.split()) == (
         f"error: {foreign}: chain tiny reads none of its 3 sources, which belong to the sub-detectors 0, 22; "
-        "the chain reads the sub-detectors 20 (LEFT), 21 (RIGHT)"
+        "the chain reads the sub-detectors 24 (LEFT), 25 (RIGHT)"
     )
     assert not output.exists()
 

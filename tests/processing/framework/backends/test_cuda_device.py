@@ -101,7 +101,7 @@ def test_memory_is_that_of_the_gpu(tiny: ModuleType, two: CupyStandIn) -> None:
 def test_a_kernel_that_only_one_of_the_gpus_can_run_is_refused_there(tiny: ModuleType, two: CupyStandIn) -> None:
     two.gpus[0].kernel_limits["tiny_count_hits"] = 16
     an_engine(tiny, device=1).create_workspace()
-    with pytest.raises(BackendError, match="at most 16 threads"):
+    with pytest.raises(BackendError, match="at most 16 of its threads"):
         an_engine(tiny, device=0).create_workspace()
 
 
