@@ -8,6 +8,9 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.kernel_sources import KernelSources
 from tests.processing.framework.chain_builder import build_kernels, compiler
 
@@ -24,19 +27,26 @@ extern "C" __attribute__((visibility("default"))) uint64_t hlt_take_executed()
 """
 
 
-class WorkCounter:
-    """Kernels that are built once more, plainly, so that each basic block counts itself. One thread only.
+AVX2 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
+"""Without AVX2, the common kernels run instead of several CPU forms, and a basic block handles one hit, not eight."""
 
-    Skips the test where there is no C++ compiler.
+
+class WorkCounter:
+    """Kernels built once more so that each basic block counts itself, for the plainest instruction set or for AVX2.
+
+    One thread only. Skips the test without a C++ compiler, and with `avx2` on a machine without AVX2.
     """
 
-    def __init__(self, kernels: KernelSources) -> None:
+    def __init__(self, kernels: KernelSources, *, avx2: bool = False) -> None:
+        if avx2 and "avx2" not in KernelLibrary(kernels).targets:
+            pytest.skip("this CPU has no AVX2")
         folder = Path(tempfile.mkdtemp(prefix="hltnode-work-"))
         source, counter = folder / "counter.cpp", folder / "counter.o"
         source.write_text(COUNTER)
         subprocess.run([compiler(), "-O1", "-fPIC", "-c", str(source), "-o", str(counter)], check=True)
         self.kernels = replace(kernels, library=str(folder / "kernels.so"))
-        build_kernels(self.kernels, "-O1", "-fsanitize-coverage=trace-pc", str(counter))
+        flags = AVX2 if avx2 else ()
+        build_kernels(self.kernels, "-O1", "-fsanitize-coverage=trace-pc", *flags, str(counter))
         self._library = ctypes.CDLL(self.kernels.library)
         self._library.hlt_take_executed.restype = ctypes.c_uint64
 

@@ -24,7 +24,7 @@ from tests.processing.lhcb.whole_chain import reference_of
 from tests.ptx.machine import Conflict
 
 ENCODINGS: tuple[VeloEncoding, ...] = ("retina", "superpixel")
-WRITES_EQUAL_VALUES = {"velo_search_by_triplet"}
+WRITES_EQUAL_VALUES = {"velo_search_by_triplet", "velo_follow_tracks"}
 """Kernels of the VELO in which several threads set the same mark, which does no harm."""
 READS_BIDS = {"matching_match_seeds", "forward_search_without_ut"}
 """Kernels that read a bid while other threads lower it: the first skips bids that cannot win any more, the second only

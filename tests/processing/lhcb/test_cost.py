@@ -99,10 +99,16 @@ def work() -> WorkCounter:
     return WorkCounter(CHAIN.kernels)
 
 
+@pytest.fixture(scope="module")
+def avx2_work() -> WorkCounter:
+    """Without AVX2, the common search by triplet runs, in which a basic block handles one hit instead of eight."""
+    return WorkCounter(CHAIN.kernels, avx2=True)
+
+
 @pytest.fixture(scope="module", params=CUTS)
-def costs(request: pytest.FixtureRequest, work: WorkCounter) -> Costs:
+def costs(request: pytest.FixtureRequest, avx2_work: WorkCounter) -> Costs:
     """Of the VELO chains."""
-    return Costs(work, request.param, geometry_constants(GEOMETRY))
+    return Costs(avx2_work, request.param, geometry_constants(GEOMETRY))
 
 
 @pytest.fixture(scope="module")
