@@ -1,4 +1,4 @@
-"""Declarations that contradict themselves are refused, with the names of algorithm and column."""
+"""Contradictory declarations are refused; the error names the algorithm and the column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample in ranges has each event once and in order, wherever files, MEPs and ranges end."""
+"""Ranges of a sample contain each event once and in order, for any limits of files, MEPs and ranges."""
 
 import gzip
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def packed(path: Path, n_events: int) -> Path:
 
 
 def meps(path: Path, n_events: int) -> Path:
-    """MEPs of at most five events."""
+    """MEPs with at most five events."""
     sizes = [5] * (n_events // 5) + ([n_events % 5] if n_events % 5 else [])
     content = [next(iter(synthetic_meps(1, events=size))) for size in sizes]
     path.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in content))

@@ -1,4 +1,4 @@
-"""The memory plan: what may share memory does, what must not does not, for sequences of every shape."""
+"""The memory plan: columns share memory if and only if they may, for sequences of every shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts the work of kernels: the basic blocks that they execute, the same on every machine and in every run."""
+"""Counts the work of kernels: the executed basic blocks, the same on every machine and in every run."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ extern "C" __attribute__((visibility("default"))) uint64_t hlt_take_executed()
 
 
 class WorkCounter:
-    """Kernels that are built once more, plainly, so that each basic block counts itself. One thread only.
+    """Kernels that are built again so that each executed basic block is counted. One thread only.
 
-    Skips the test where there is no C++ compiler.
+    Skips the test if there is no C++ compiler.
     """
 
     def __init__(self, kernels: KernelSources) -> None:
@@ -41,5 +41,5 @@ class WorkCounter:
         self._library.hlt_take_executed.restype = ctypes.c_uint64
 
     def take(self) -> int:
-        """Basic blocks that were executed since the last call."""
+        """Number of basic blocks executed since the last call."""
         return int(self._library.hlt_take_executed())

@@ -1,4 +1,4 @@
-"""One GPU of several: everything of a back end is on the GPU that was asked for, whichever thread uses it."""
+"""One GPU of several: all objects of a back end are on the requested GPU, from any thread."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def two(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cu
 
 
 def in_new_thread(action: Callable[[], T]) -> T:
-    """What a thread returns for which nothing has set a GPU."""
+    """Return value of the function, called in a thread that has not set a GPU."""
     results: list[T] = []
     thread = threading.Thread(target=lambda: results.append(action()))
     thread.start()

@@ -1,4 +1,4 @@
-"""What the CUDA back end makes of errors: batches that fail end, with the reason and with what was asked for."""
+"""Errors in the CUDA back end: failed batches end, and the error names the reason and the request."""
 
 from __future__ import annotations
 
