@@ -1,4 +1,4 @@
-"""A chain that offers several sequences: which one runs, and what depends on it."""
+"""A chain with several sequences: the choice of the sequence and its consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parametrisation of the built-in detector agrees with flights through its field, and its file with the tool."""
+"""The parametrisation of the built-in detector agrees with flights through its field; its file agrees with the tool."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_y_and_its_slope_are_correlated_as_a_covariance_can_be(parameters: LongT
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> LongTrackParameters:
-    """What the tool computes of few flights."""
+    """Result of the tool for few flights."""
     monkeypatch.setattr(module, "N_FLIGHTS", 250)
     monkeypatch.setattr(module, "N_UNSEEN_FLIGHTS", 250)
     return module.parametrise(SciFiGeometry.builtin(), Magnet(UP))

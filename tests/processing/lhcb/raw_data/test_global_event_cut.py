@@ -1,4 +1,4 @@
-"""The global event cut: what it counts, which events it takes, and that they cost nothing further in any detector."""
+"""The global event cut: its counts, its rejected events, and that no detector computes these events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VELO_COLUMNS = ("velo_clusters.bound", "velo_clusters.super_pixel_bound", "velo_
 
 
 def announced(banks: Sequence[RawBank]) -> tuple[int, int]:
-    """Hits of the UT banks, and words of the SciFi banks, padding included."""
+    """Number of hits of the UT banks and of words of the SciFi banks, padding included."""
     n_scifi = sum(len(bank.payload) // 2 - HEADER_WORDS for bank in banks if bank.type == LhcbBankType.FT_CLUSTER)
     return len(decode_ut(banks).board), n_scifi
 
@@ -40,7 +40,7 @@ def encode(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
 
 
 def counts_of(events: Sequence[Sequence[RawBank]]) -> list[tuple[int, int]]:
-    """What the kernel counts of UT and SciFi in each event."""
+    """Counts of the kernel for UT and SciFi in each event."""
     mep = encode(events)
     chain = SciFiChain(GEOMETRY, limits_of(mep), retain=COUNTS)
     chain.run(mep)
@@ -92,7 +92,7 @@ def ut_bank(n: int) -> RawBank:
 
 
 def scifi_bank(n: int) -> RawBank:
-    """An even number of words, none of which can be decoded."""
+    """An even number of words that cannot be decoded."""
     return RawBank(LhcbBankType.FT_CLUSTER, 5, 3, memoryview(bytes(4) + b"\4\0" * n))
 
 

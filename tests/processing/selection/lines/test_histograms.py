@@ -1,4 +1,4 @@
-"""Histograms: what they refuse, what they hold, and that every way to fill them counts alike."""
+"""Histograms: refused arguments, content, and equal counts with every evaluator."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_every_way_to_fill_histograms_counts_alike() -> None:
 
 
 def plain_counts(values: list[float], low: float, high: float, bins: int) -> list[int]:
-    """What a histogram of some numbers holds, NaN last."""
+    """Content of a histogram of some numbers, NaN last."""
     counts = [0] * (bins + 3)
     for value in values:
         if np.isnan(value):

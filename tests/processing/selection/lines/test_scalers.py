@@ -1,4 +1,4 @@
-"""The host's half of the deterministic scalers."""
+"""The host part of the deterministic scalers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def test_seeds_and_events_have_their_check_values(text: str) -> None:
         for word in (gps_time % 2**32, gps_time >> 32, run, event_id % 2**32, event_id >> 32):
             state = mix(state + word & 0xFFFF_FFFF)
         assert state == expected
-        # As many events of 2^32 pass as the scale says: this one with a scale just above its state, not just below.
+        # The scale is the fraction of passing events: this one passes with a scale just above its state, not just
+        # below.
         for scale in (np.float32(expected / 2**32), np.nextafter(np.float32(expected / 2**32), np.float32(1))):
             limit = scaler_limit(float(scale))
             passes = limit is None or expected < limit

@@ -1,4 +1,4 @@
-"""Scans over a cut of a line: how they are written, and what they change."""
+"""Scans over a cut of a line: syntax and effect."""
 
 from __future__ import annotations
 

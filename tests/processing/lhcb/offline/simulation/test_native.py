@@ -1,4 +1,4 @@
-"""The compiled loops of the simulation compared with slow ones, and their errors for wrong columns."""
+"""The compiled loops of the simulation, compared with slow loops, and their errors for wrong columns."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""What the likeness report says of tracking: the errors of its statistics, the real events, and simulated ones."""
+"""Tracking in the likeness report: the errors of its statistics, real events, simulated events."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_what_tracking_depends_on_differs_beyond_two_errors_and_a_tenth() -> Non
     narrow, wide = rng.standard_normal(20_000), 1.3 * rng.standard_normal(20_000)
     assert pair_of(Statistic.WIDTH, narrow, wide).differs
     assert pair_of(Statistic.WIDTH, narrow, wide).ratio == pytest.approx(1.3, abs=0.03)
-    # Significant, but small; large, but of few entries.
+    # Significant, but small; large, but with few entries.
     assert not pair_of(Statistic.WIDTH, narrow, 1.07 * rng.standard_normal(20_000)).differs
     assert not pair_of(Statistic.WIDTH, narrow[:6], wide[:8]).differs
     assert not pair_of(Statistic.MEDIAN, narrow, narrow + 0.4).differs
