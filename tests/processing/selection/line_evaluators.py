@@ -48,9 +48,12 @@ KERNELS = KernelSources("", (PROCESSING,), "")
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that are undecided
-    because of a NaN, u32; flags: u32; selected: the used words of selected objects, the rest 0; counts: the counters
-    of all histograms."""
+    """Output of the lines.
+
+    masks: the decisions of all lines on each event as one integer. accepted: u8. unknown: selections that are undecided
+    because of a NaN, u32. flags: u32. selected: the used words of selected objects, the rest 0. counts: the counters
+    of all histograms.
+    """
 
     masks: list[int]
     accepted: list[int]

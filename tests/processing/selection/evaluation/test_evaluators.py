@@ -30,7 +30,7 @@ from tests.processing.selection.line_evaluators import (
 )
 
 pytestmark = pytest.mark.timeout(300)
-"""The marker: the machine that runs PTX is compiled first."""
+"""The first test compiles the machine that runs PTX."""
 
 tracks, muons, vertices, event = toy.tracks, toy.muons, toy.vertices, toy.event
 

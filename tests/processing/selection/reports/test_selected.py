@@ -1,5 +1,4 @@
-"""Objects that lines selected in accepted events: NumPy, the compiler, blocks of many threads and PTX write the words of a
-slow oracle."""
+"""Objects that lines selected in accepted events: every evaluator writes the words of a slow oracle."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.processing.selection.line_evaluators import ALL, Case, Decided, asser
 from tests.processing.selection.reports import selected_oracle as oracle
 
 pytestmark = pytest.mark.timeout(300)
-"""The marker: the machine that runs PTX is compiled first."""
+"""The first test compiles the machine that runs PTX."""
 
 tracks, muons, pairs, vertices, event = toy.tracks, toy.muons, toy.pairs, toy.vertices, toy.event
 
@@ -44,7 +43,7 @@ FEW = (
     *(Line(f"Rare{i}", tracks, above(50.0 + i)) for i in range(30)),
     Line("LastPair", pairs, lambda p: p.first.pt > 100 * MeV),
 )
-"""Vertices are not reported."""
+"""Lines on values of vertices, which are not reported."""
 MANY = (
     Line("Half", tracks, lambda t: t.hits > 20),
     Line("All", tracks, lambda t: t.hits >= 0),
