@@ -1,4 +1,4 @@
-"""The report of `make gpu`: sections, pictures, verdicts. Nothing here computes."""
+"""The report of `make gpu`: sections, pictures, verdicts, without computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements in turn: each beside the others, so that a machine which changes its speed favours none."""
+"""Measurements alternate, so that a machine that changes its speed favours none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.measure import Throughput, compare, compare_in_turn, in_turn
 
 
 def measure_of(rates: list[float], name: str = "", order: list[str] | None = None) -> Callable[[], Throughput]:
-    """Gives one rate after the other, the first one to the warm-up."""
+    """Returns one rate after the other; the first one is for the warm-up."""
     left = iter(rates)
 
     def measure() -> Throughput:

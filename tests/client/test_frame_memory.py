@@ -1,4 +1,4 @@
-"""Frames that libzmq sends from where they are: their memory is used again, but not before they have left."""
+"""Frames that libzmq sends without a copy: their memory is reused, but only after they have left."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def connected_to(context: zmq.asyncio.Context, data: AsyncSocket, control: AsyncSocket) -> FeederSockets:
-    """The sockets of a feeder, whose peers are these."""
+    """The sockets of a feeder with these peers."""
     data_port, control_port = (socket.bind_to_random_port("tcp://127.0.0.1") for socket in (data, control))
     return FeederSockets(context, f"tcp://127.0.0.1:{data_port}", f"tcp://127.0.0.1:{control_port}")
 
@@ -55,10 +55,10 @@ async def test_frames_arrive_as_they_were_when_they_were_sent_whatever_becomes_o
                 for size in sizes:
                     frames.append(memory.data[at : at + size])
                     at += size
-                frames.append(b"\xff" * turn)  # in no such memory
+                frames.append(b"\xff" * turn)  # not in such memory
                 while frames:
                     del frames[: await sockets.send_frames(frames)]
-                # Nothing of this process refers to it any more, and the next turn writes over what is free.
+                # This process has no reference to it any more, and the next turn overwrites free memory.
                 del memory
             for turn in range(20):
                 for size in sizes:

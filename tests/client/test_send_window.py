@@ -1,4 +1,4 @@
-"""What a feeder keeps and sends again."""
+"""Send window of a feeder: frames that it keeps and sends again."""
 
 import time
 
@@ -231,7 +231,7 @@ def test_what_the_node_holds_is_not_sent_again_nor_what_has_not_come_to_it_yet()
         window.hold(0, min(49, second // 10))
         window.queue_lost(second * SECOND)
         if second // 10 < 49:
-            # On its way; only after a long time one MEP goes again, to see whether anything arrives.
+            # In flight; only after a long time one MEP is sent again, to test whether messages arrive.
             assert all(frame.startswith(b"49-") for frame in drain(window, second * SECOND))
         else:
             assert drain(window, second * SECOND) == []

@@ -1,4 +1,4 @@
-"""Memory of a feeder that nodes read: where MEPs lie in it, when their place is free again, and what it may not do."""
+"""Memory of a feeder that nodes read: places of MEPs, reuse of places, and refused calls."""
 
 import mmap
 import os
@@ -49,7 +49,7 @@ def test_what_is_allocated_never_overlaps_and_all_of_it_is_free_again_at_the_end
     assert all((array == mark % 256).all() for mark, array in held)
     held.clear()
     array_or_none = None
-    # The largest that is allowed fits as often as it should when nothing is held.
+    # The largest allowed MEP fits the expected number of times while no MEP is held.
     largest = [memory.try_allocate(memory.nbytes // LARGEST_PART) for _ in range(LARGEST_PART)]
     assert all(array is not None for array in largest)
     assert memory.try_allocate(1) is None

@@ -333,7 +333,7 @@ class Soak:
                 self.problems.append(f"node {node.name}: critical log line: {line}")
 
     def _is_expected(self, node: SoakNode, line: dict[str, Any]) -> bool:
-        """Check that the log of a node reports its faults."""
+        """Whether a fault on the node explains a line of its log."""
         struck = {span.kind for span in self.timeline.spans if span.target == node.name}
         match line["event"], line.get("reason"):
             case ("machine_was_down" | "journal_damaged", _) | ("quarantined", "damaged"):

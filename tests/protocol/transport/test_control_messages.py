@@ -1,4 +1,4 @@
-"""Messages of the control socket: every message of feeders and operators."""
+"""Every message of feeders and operators on the control socket."""
 
 from __future__ import annotations
 
