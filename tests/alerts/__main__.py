@@ -184,7 +184,7 @@ def main() -> int:
     """Provoke the requested alerts; returns 1 if one deviates from its expectation."""
     parser = argparse.ArgumentParser(prog="python -m tests.alerts", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--divisor", type=int, default=20, help="what all durations of rules and routes are divided by")
+    parser.add_argument("--divisor", type=int, default=20, help="divisor of all durations of rules and routes")
     parser.add_argument("--at-once", type=int, default=6, help="nodes at a time")
     chosen = parser.parse_args()
     script = ROOT / "tools" / "fetch_prometheus.sh"

@@ -164,7 +164,7 @@ class Monitoring:
         self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
 
     def forget(self, instance: str) -> None:
-        """Stop to scrape a node."""
+        """Stop scraping a node."""
         self._targets.discard(instance)
         self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
 

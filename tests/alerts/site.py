@@ -107,7 +107,7 @@ class TestFeeder:
             await asyncio.sleep(1.0 / self.rate)
 
     async def stop_feeding(self) -> None:
-        """Stop to feed, but stay connected."""
+        """Stop feeding, but stay connected."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -221,7 +221,7 @@ class Site:
         end = time.monotonic() + seconds
         while not condition(await self.status()):
             if time.monotonic() > end:
-                raise RuntimeError(f"{self.directory.name}: what was waited for did not come\n{self.log()[-1500:]}")
+                raise RuntimeError(f"{self.directory.name}: the expected status did not appear\n{self.log()[-1500:]}")
             await asyncio.sleep(0.1)
 
     async def processed(self, events: int) -> None:

@@ -54,7 +54,7 @@ def test_a_section_that_failed_makes_the_report_bad_and_stands_at_its_begin(tmp_
 @pytest.mark.parametrize(
     ("error", "going"), [(BackendError("no room"), True), (DeviceLostError("illegal address"), False)]
 )
-def test_an_error_ends_its_section_and_a_lost_device_what_needs_it(
+def test_an_error_ends_its_section_and_a_lost_device_all_sections_that_need_it(
     tmp_path: Path, error: BackendError, going: bool
 ) -> None:
     def fails() -> list[Section]:

@@ -22,7 +22,7 @@ def measure_of(rates: list[float], name: str = "", order: list[str] | None = Non
     return measure
 
 
-def test_every_other_turn_goes_the_other_way_round_after_one_warm_up_of_all() -> None:
+def test_every_second_turn_has_reverse_order_after_one_warm_up_of_all() -> None:
     order: list[str] = []
     in_turn([measure_of([1.0] * 4, name, order) for name in "abc"], 3)
     assert "".join(order) == "abc" + "abc" + "cba" + "abc"

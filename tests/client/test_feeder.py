@@ -90,7 +90,7 @@ class Bench:
         await self.node_sends(self.connection.answer, Credit(RUN, credits))
 
     async def node_leaves(self) -> None:
-        """The node says goodbye, and stops to answer."""
+        """The node says goodbye, and stops answering."""
         self.connection.answer = None
         await self.node_sends(Goodbye("session ends"))
 
@@ -335,7 +335,7 @@ async def test_a_node_that_has_gone_over_to_another_run_gets_nothing_and_refuses
         (RejectReason.BAD_VERSION, "same version of hltnode"),
     ],
 )
-async def test_a_refusal_that_no_waiting_heals_ends_the_feeder_at_once_and_names_what_to_change(
+async def test_a_permanent_refusal_ends_the_feeder_at_once_and_names_the_remedy(
     bench: Bench, reason: str, advice: str
 ) -> None:
     await bench.node_sends(Error(reason, "not this"))

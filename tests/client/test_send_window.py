@@ -118,7 +118,7 @@ def test_lack_of_credit_is_waited_out_however_long_it_takes() -> None:
     assert not window.refused
 
 
-def test_a_mep_for_which_the_node_has_no_place_gives_way_to_those_that_others_have_begun() -> None:
+def test_a_mep_without_place_on_the_node_yields_to_meps_that_others_have_started() -> None:
     window = window_with(0, 1, 2, 3, limit=2)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
     for mep in (0, 1):
@@ -154,7 +154,7 @@ def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
     assert window.unacknowledged == 1
 
 
-def test_a_mep_of_which_every_fragment_is_refused_is_forgotten_and_counted() -> None:
+def test_a_mep_with_only_refused_fragments_is_forgotten_and_counted() -> None:
     window = window_with(0)
     for source in (1, 2):
         window.refuse(0, nack(0, source, RejectReason.UNKNOWN_SOURCE, resend=False))

@@ -106,7 +106,7 @@ def test_the_end_of_the_memory_wakes_the_thread_that_waits_for_room() -> None:
     assert len(held) == 8
 
 
-def test_a_mep_that_could_not_always_find_a_place_is_refused_with_what_to_do() -> None:
+def test_a_mep_too_large_to_always_find_a_place_is_refused_with_advice() -> None:
     memory = SharedMemory(16 * PAGE)
     with pytest.raises(SharedMemoryError, match=r"needs shared memory of .*feed fewer events per MEP.*--segment-mib"):
         memory.allocate(2 * PAGE + 1)
@@ -145,7 +145,7 @@ def test_a_mep_stays_where_it_is_while_the_memory_is_full() -> None:
     assert mep.move_to(memory)
 
 
-def test_the_memory_cannot_shrink_grow_or_lose_pages_and_nobody_else_can_write() -> None:
+def test_the_memory_cannot_shrink_grow_or_lose_pages_and_readers_cannot_write() -> None:
     memory = SharedMemory(8 * PAGE)
     file = memory.fileno()
     for nbytes in (0, PAGE, 16 * PAGE):

@@ -36,7 +36,7 @@ def test_no_kernel_spills_registers_and_many_blocks_or_one_of_the_largest_size_r
         ("80", 32, 14_400, 64, 20 / 64),
     ],
 )
-def test_what_is_short_first_limits_the_warps_that_run(
+def test_the_scarcest_resource_limits_the_running_warps(
     architecture: str, registers: int, shared: int, threads: int, occupancy: float
 ) -> None:
     used = Resources(registers, stack=0, spill_stores=0, spill_loads=0, shared=shared)

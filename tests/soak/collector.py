@@ -45,11 +45,11 @@ class Collector:
         self._thread = threading.Thread(target=self._run, name="collector")
 
     def start(self) -> None:
-        """Start to collect."""
+        """Start collecting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop to collect."""
+        """Stop collecting."""
         self._ending.set()
         self._thread.join()
 

@@ -192,7 +192,7 @@ class Runs:
         return self._directory / f"run{run}.mep"
 
     def _prepare(self, run: int) -> None:
-        """Start to write the input of a run, in parallel."""
+        """Start writing the input of a run, in parallel."""
         meps = self._meps[run] = next(self._lengths)
         command = [sys.executable, "-m", "tests.soak.content", str(self._input(run)), str(run), str(meps)]
         self._writing[run] = subprocess.Popen(command)

@@ -122,7 +122,7 @@ def test_an_event_twice_in_one_file_is_doubled(scene: Scene) -> None:
     assert scene.judge().doubled.total() == 1
 
 
-def test_an_event_beyond_what_was_fed_is_a_problem(scene: Scene) -> None:
+def test_an_event_beyond_the_fed_events_is_a_problem(scene: Scene) -> None:
     scene.place(MEPS, frozenset())
     assert any("20 events were never fed" in problem for problem in scene.judge().problems)
 

@@ -311,7 +311,7 @@ class SimulatedGpu:
     # Kernels
 
     def begin_capture(self, stream: SimulatedStream) -> None:
-        """Start to capture launches into a graph."""
+        """Start capturing launches into a graph."""
         self.call("streamBeginCapture")
         stream.captured = []
 

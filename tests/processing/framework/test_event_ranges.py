@@ -64,7 +64,7 @@ def test_ranges_have_each_event_once_in_order_and_all_but_the_last_are_full(
     assert len(read) == n_events
 
 
-def test_a_file_that_is_another_one_where_it_is_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_changed_after_its_division_is_named(tmp_path: Path) -> None:
     (found,) = event_ranges([mdf(tmp_path / "a.mdf", 3)], 10)
     mdf(tmp_path / "a.mdf", 4)
     with pytest.raises(EventFileError, match=r"a\.mdf: the file has \d+ bytes, but had \d+ when it was divided"):

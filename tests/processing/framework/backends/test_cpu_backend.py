@@ -186,7 +186,7 @@ def test_progress_rises_while_a_batch_runs() -> None:
     backend.close()
 
 
-def test_a_profile_counts_what_a_kernel_has_of_a_processor_and_not_what_it_waits() -> None:
+def test_a_profile_counts_processor_time_of_a_kernel_and_not_its_waits() -> None:
     waits = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)(lambda *_: time.sleep(0.2))
     address = ctypes.cast(waits, ctypes.c_void_p).value
     assert address is not None

@@ -139,7 +139,7 @@ COSTLY = (
 
 
 @pytest.mark.parametrize("special", [0.0, 0.1, 0.6])
-def test_what_is_left_out_for_refused_candidates_changes_no_decision(special: float) -> None:
+def test_skipped_operations_of_refused_candidates_change_no_decision(special: float) -> None:
     case = case_of(COSTLY, 40, seed=7, special=special)
     decided = assert_all_decide_alike(case, ALL if special == 0.1 else ALL[:2])
     fired = [sum(mask >> i & 1 for mask in decided.masks) for i in range(len(COSTLY))]
@@ -148,7 +148,7 @@ def test_what_is_left_out_for_refused_candidates_changes_no_decision(special: fl
     assert (sum(decided.unknown) > 0) == (special > 0)
 
 
-def test_what_stands_behind_the_last_candidate_is_none() -> None:
+def test_memory_behind_the_last_candidate_is_no_candidate() -> None:
     """An extra candidate would be selected or undecided; the candidates do not fill the lanes of the CPU."""
     lines = (
         Line("Low", tracks, lambda t: t.x < 1 * mm),
