@@ -139,7 +139,7 @@ async def file_gone(site: Site) -> Steps:
     "HltnodeEventsQuarantined",
     "a wrong byte in a file of acknowledged events after a kill",
     detection=15.0,
-    tolerated={**NODE_IS_DOWN, "HltnodeEventsMissing": "what is damaged is acknowledged and not there"},
+    tolerated={**NODE_IS_DOWN, "HltnodeEventsMissing": "the damaged events are acknowledged but missing"},
 )
 async def file_damaged(site: Site) -> Steps:
     await one_feeder(site)

@@ -41,7 +41,7 @@ INSTEAD = {
     r"by (?:itself|themselves)": "automatically, alone",
     r"in vain": "without an answer within N s",
 }
-"""Banned phrase, as a pattern of words, and what to write."""
+"""Banned phrase, as a pattern of words, and the replacement."""
 BANNED = {re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE): text for pattern, text in INSTEAD.items()}
 
 SUFFIXES = {

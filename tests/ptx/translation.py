@@ -104,7 +104,7 @@ class Program:
 def translate(kernel: Kernel, operation: Callable[[str], int], addresses: Mapping[str, int]) -> Program:
     """`operation` gives the number of an operation, or -1; `addresses` are those of the module's variables.
 
-    Raises PtxError, which names what the machine does not know.
+    Raises PtxError, which names the unknown statement.
     """
     translator = _Translator(kernel, operation, addresses)
     instructions = np.zeros(len(kernel.statements), dtype=INSTRUCTION)

@@ -54,7 +54,7 @@ def read_forced(root: Path) -> Forced:
 
 
 def cut_power(root: Path, collected: Iterable[str], rng: random.Random) -> CutReport:
-    """Remove from `root/output` what a power cut may remove; the node must not run.
+    """Remove data from `root/output` as a power cut may do; the node must not run.
 
     collected: names that a collector has taken away; a cut does not revert this.
     """

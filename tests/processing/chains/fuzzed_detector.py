@@ -44,7 +44,7 @@ class FuzzedDetector:
 
     variants: bank versions or encodings, one sample each. subdetectors: top five bits of its source ids. check: asserts
     that events are valid. head: bytes at the start of a bank; half of the damaged banks are damaged only there; None:
-    a bank has no head. payloads, headers: maximum number of damaged fragments and MFPs in a batch. payload_examples,
+    a bank has no head. payloads, headers: maximum numbers of damaged fragments and MFPs in a batch. payload_examples,
     header_examples: number of batches.
     """
 

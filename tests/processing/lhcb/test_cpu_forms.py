@@ -52,7 +52,7 @@ def test_these_kernels_have_two_forms() -> None:
         name: {algorithm.name for algorithm in CHAIN.with_sequence(name).sequence if algorithm.cpu_form is not None}
         for name in CHAIN.sequences
     }
-    # The others are compared in tests/processing/lhcb/velo.
+    # tests/processing/lhcb/velo compares the others.
     assert set().union(*forms.values()) - forms["velo"] - forms["velo_simd"] == FORMS
     for target in LIBRARY.targets:
         for name in FORMS:

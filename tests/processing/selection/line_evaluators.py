@@ -125,7 +125,9 @@ def by_numpy(case: Case) -> Decided:
             given = np.asarray(case.columns[column.name])
             columns[column][: len(given)] = given if given.dtype.names else given.astype(column.dtype)
     assert algorithm.generated is not None
-    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), "it reports its progress"
+    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), (
+        "the generated code must report its progress"
+    )
     return _decided({column.name: content for column, content in columns.items()}, n)
 
 

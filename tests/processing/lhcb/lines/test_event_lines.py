@@ -189,7 +189,7 @@ def decided_by_500_lines() -> tuple[list[LineType], list[Event], list[int]]:
     lines, events = large_menu(500), random_events(40)
     masks = expected_masks(lines, events)
     for i in BESIDE_WORD_BOUNDARIES:
-        assert 0 < sum(mask >> i & 1 for mask in masks) < len(events), f"line {i} tests nothing"
+        assert 0 < sum(mask >> i & 1 for mask in masks) < len(events), f"line {i} accepts no event or all events"
     return lines, events, masks
 
 

@@ -169,7 +169,7 @@ def test_a_histogram_holds_what_plain_python_counts() -> None:
         if columns["toy_tracks.muon"][i] and columns["toy_tracks.y"][2 * i] > 0
     ]
     counts = held["Half_hits"].counts.tolist()
-    assert counts[:-1] == plain_counts(selected, 0, 40, 40)[:-1], "whatever the scales of the line"
+    assert counts[:-1] == plain_counts(selected, 0, 40, 40)[:-1], "the scales of the line must not matter"
     n = [float(number) for number in columns["toy_tracks.count"] if number > 20]
     assert held["Number_n"].counts.tolist() == plain_counts(n, 20, 40, 5)
     accepted = np.array(by_numpy(case).accepted, np.bool_)
