@@ -40,7 +40,7 @@ def test_prescale_and_postscale_of_a_line_are_independent() -> None:
 
 EVENTS = ((1756366430954676, 328614, 3999014), (2**64 - 1, 2**32 - 1, 2**64 - 1), (0, 0, 0), (1, 6718861, 6001))
 # The check values of docs/physics/selection-lines.md: seed, and state after each of the events. They were computed by a
-# program of its own, in another language.
+# separate program in another language.
 CHECK_VALUES = {
     "Hlt1TrackMVA_pre": (0xCD2348CE, 0x8C3FC604, 0xD0D89C42, 0x0B08D229, 0x8F78B402),
     "Hlt1TrackMVA_post": (0x17D9B5CD, 0xA5B2B5F0, 0xF0847799, 0xD58A75CF, 0xE61AC4B0),
