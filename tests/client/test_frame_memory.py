@@ -42,7 +42,7 @@ def test_a_small_array_does_not_take_the_memory_of_a_large_one() -> None:
     assert allocate_frames(1000).ctypes.data != place
 
 
-async def test_frames_arrive_as_they_were_when_they_were_sent_whatever_becomes_of_their_memory() -> None:
+async def test_frames_arrive_with_their_content_at_sending_although_their_memory_is_reused() -> None:
     with zmq.asyncio.Context() as context, context.socket(zmq.PULL) as data, context.socket(zmq.ROUTER) as control:
         sockets = connected_to(context, data, control)
         sizes = [0, 1, 1023, 1024, 100_000, 5_000]

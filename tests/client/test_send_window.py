@@ -28,7 +28,7 @@ def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
     return frames
 
 
-def test_frames_for_which_there_was_no_room_are_the_next_ones() -> None:
+def test_frames_that_did_not_fit_are_the_next_ones() -> None:
     window = SendWindow()
     window.add(0, {source: b"%d" % source for source in range(6)})
     window.credit(1)
@@ -59,7 +59,7 @@ def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
     assert drain(window) == [b"3-1", b"3-2"]
 
 
-def test_a_mep_that_is_revoked_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
+def test_a_revoked_mep_leaves_with_its_frames_and_an_acknowledgement_does_not_complete_it() -> None:
     window = window_with(0, 1)
     assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
     window.acknowledge(0, 1)

@@ -159,7 +159,7 @@ def test_the_memory_cannot_shrink_grow_or_lose_pages_and_readers_cannot_write() 
     assert os.pread(file, 4, 0) == bytes([7]) * 4
 
 
-def test_frames_one_behind_the_other_are_one_range_and_others_are_ranges_of_their_own() -> None:
+def test_adjacent_frames_are_one_range_and_others_are_separate_ranges() -> None:
     memory = SharedMemory(16 * PAGE)
     mep = mep_of(range(10))
     assert mep.move_to(memory)

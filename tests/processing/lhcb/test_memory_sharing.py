@@ -239,7 +239,7 @@ def test_real_events_give_the_same_with_and_without_sharing(shared: Path, encodi
     backend.close()
 
 
-def test_an_event_does_not_see_what_the_thread_has_left_of_another(
+def test_an_event_does_not_see_data_of_the_previous_event_of_the_thread(
     encoding: VeloEncoding, backend: PoisonedBackend
 ) -> None:
     events = [list(banks) for banks in simulated(encoding).events]
@@ -253,7 +253,9 @@ def test_an_event_does_not_see_what_the_thread_has_left_of_another(
         assert poisoned == unshared(mep)
 
 
-def test_retained_columns_hold_what_they_hold_without_sharing(encoding: VeloEncoding, backend: PoisonedBackend) -> None:
+def test_retained_columns_have_the_content_that_they_have_without_sharing(
+    encoding: VeloEncoding, backend: PoisonedBackend
+) -> None:
     mep = simulated(encoding)
     workspace = an_engine(backend, limits_of(mep), retain=RETAINED).create_workspace()
     run(workspace, mep)

@@ -95,14 +95,14 @@ def meps_with(large: dict[int, int]) -> list[NDArray[np.int64]]:
     return np.split(sizes, 3)
 
 
-def test_large_events_are_first_and_all_others_as_they_came() -> None:
+def test_large_events_are_first_and_all_others_keep_their_order() -> None:
     order = Batch(meps_with({59: 20_000, 21: 1_800, 37: 1_500, 5: 50})).order
     # In classes by factors of two of the mean, 485 bytes.
     first = [59, 21, 37]
     assert order == [*first, *(event for event in range(60) if event not in first)]
 
 
-def test_events_that_differ_little_are_as_they_came() -> None:
+def test_events_of_similar_size_keep_their_order() -> None:
     sizes = np.random.default_rng(1).integers(100, 180, 60)
     assert Batch(np.split(sizes, 3)).order == list(range(60))
 

@@ -162,7 +162,7 @@ def random_events(n: int) -> list[Event]:
     ]
 
 
-def test_a_line_takes_one_of_some_orbits_and_one_the_middle_of_several_crossings() -> None:
+def test_one_line_selects_an_orbit_of_several_and_one_the_middle_of_several_crossings() -> None:
     lines = (
         OdinOrbit("A", mask=8),
         OdinOrbit("B", mask=8, every=7, remainder=0),

@@ -115,7 +115,7 @@ def test_hits_of_seeds_are_foreseen(parameters: LongTrackParameters, flights: Tr
     assert np.mean(np.abs(error) < 4.0 * np.sqrt(constant + of_bend * flights.s**2)) > 0.97
 
 
-def test_the_momentum_of_a_seed_follows_from_where_it_points(parameters: LongTrackParameters, flights: Tracks) -> None:
+def test_the_momentum_of_a_seed_follows_from_its_direction(parameters: LongTrackParameters, flights: Tracks) -> None:
     error = parameters.seeds.momentum(flights.behind) / flights.s - 1.0
     assert rms(error[flights.p < 5.0]) < 0.02
 

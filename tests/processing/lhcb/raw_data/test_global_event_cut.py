@@ -81,7 +81,7 @@ def test_the_cut_counts_ut_banks_of_both_versions(ut_version: int) -> None:
         (5, bytes([1, 0, 0x80, 0, 1, 1, 1, 1])),
     ],
 )
-def test_a_ut_bank_that_cannot_hold_what_it_announces_counts_nothing(version: int, payload: bytes) -> None:
+def test_a_ut_bank_that_is_too_short_for_its_announced_hits_counts_nothing(version: int, payload: bytes) -> None:
     broken = RawBank(LhcbBankType.UT, version, 5 << 11 | 3, memoryview(payload))
     assert counts_of([[broken]]) == [(0, 0)]
 
@@ -107,7 +107,7 @@ def scifi_bank(n: int) -> RawBank:
     ],
 )
 @pytest.mark.parametrize("block_size", [None, 1, 32, 100, 256])
-def test_each_limit_and_that_of_the_sum_takes_what_is_above_it(
+def test_each_limit_and_the_limit_of_the_sum_rejects_events_above_it(
     block_size: int | None, limits: dict[str, int], expected: list[int]
 ) -> None:
     n = MAX_CLUSTERS

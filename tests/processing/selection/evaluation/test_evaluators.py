@@ -260,7 +260,7 @@ def test_a_nan_makes_a_selection_false_and_is_counted() -> None:
     assert decided.unknown == [4 * 3] * 4
 
 
-def test_a_missing_vertex_neither_selects_nor_counts_where_it_is_asked_for() -> None:
+def test_a_missing_vertex_selects_nothing_and_is_unknown_unless_a_line_tests_for_it() -> None:
     lines = (
         Line("Asked", tracks, lambda t: t.has_vertex & (t.vertex.z > 0)),
         Line("NotAsked", tracks, lambda t: t.vertex.z > 0),

@@ -176,7 +176,7 @@ def test_a_histogram_holds_what_plain_python_counts() -> None:
     assert held["accepted_n"].entries == accepted.sum()
 
 
-def test_histograms_of_one_prescale_look_at_the_same_events() -> None:
+def test_histograms_with_the_same_prescale_use_the_same_events() -> None:
     columns = case_of(OF_LINES, ALONE).columns
     held = by_name(case_of(OF_LINES, ALONE))
     events, of_tracks = held["sample_of_events"], held["sample"]

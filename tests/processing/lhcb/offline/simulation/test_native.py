@@ -129,7 +129,7 @@ def test_a_flight_at_an_undefined_position_is_lost() -> None:
     assert moving.tolist() == [True, False]
 
 
-def test_columns_that_would_be_copied_are_refused_where_the_flights_are_moved() -> None:
+def test_flights_in_columns_that_would_be_copied_are_refused() -> None:
     every_second = np.zeros(4)[::2]
     two = np.ones(2)
     with pytest.raises(TypeError):

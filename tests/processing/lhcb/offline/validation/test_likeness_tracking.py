@@ -68,7 +68,7 @@ def test_what_tracking_depends_on_differs_beyond_two_errors_and_a_tenth() -> Non
     assert pair_of(Statistic.MEDIAN, narrow, narrow + 0.6).differs
 
 
-def test_none_of_a_few_is_not_a_certain_zero() -> None:
+def test_a_fraction_of_zero_has_an_error_above_zero() -> None:
     fraction = Quantity(name="n", detector="d", title="n", per="hit", low=-0.5, high=1.5, bins=2, of_tracking=True)
     sample = Distribution(fraction)
     sample.add(np.zeros(90))
