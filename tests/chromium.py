@@ -1,4 +1,4 @@
-"""Pages in a browser without a screen: Chromium of Debian (`apt-get install chromium`)."""
+"""Pages in a headless browser: Chromium of Debian (`apt-get install chromium`)."""
 
 import shutil
 import subprocess
@@ -20,7 +20,7 @@ def _run(profile: Path, address: str, *options: str) -> str:
 
 
 def page_after_scripts(profile: Path, address: str, *options: str) -> str:
-    """The document as its scripts have left it."""
+    """The document after its scripts have run."""
     return _run(profile, address, "--dump-dom", "--virtual-time-budget=3000", *options)
 
 

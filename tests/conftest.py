@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the shared data folder, tools that only some machines have, reproducible hypothesis runs."""
+"""Fixtures for all tests: the shared data folder, optional tools, reproducible hypothesis runs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.processing.framework.chain_builder import build_chain, copy_package
 
 TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
 
-# Test folders in which threads, descriptors or times are checked, beside tests with processes or sockets anywhere.
+# Test folders that check threads, descriptors or times, in addition to all tests with processes or sockets.
 ALONE = (Path("tests/daemon/processes"), Path("tests/daemon/node"))
 
 settings.register_profile(
     "hltnode", max_examples=50, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-# Of `make test`: a failure is printed with the blob that repeats it and is not made smaller, which may take minutes.
-# The same test without this profile does that.
+# For `make test`: print the blob that reproduces a failure, and do not shrink the example, which may take minutes. The
+# same test without this profile shrinks it.
 settings.register_profile(
     "make-test",
     settings.get_profile("hltnode"),
@@ -40,7 +40,7 @@ settings.load_profile("hltnode")
 def pytest_configure(config: pytest.Config) -> None:
     """Fix the seed of hypothesis before its plugin reads it, so that the header can print it.
 
-    Workers of pytest-xdist take it over with the other options.
+    Workers of pytest-xdist inherit it with the other options.
     """
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbelow(1 << 32))
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what must not run beside other tests, before `-m` selects."""
+    """Mark tests that must not run in parallel with others, before `-m` selects."""
     for item in items:
         in_folder = any(item.path.is_relative_to(config.rootpath / folder) for folder in ALONE)
         if in_folder or item.get_closest_marker("process") or item.get_closest_marker("loopback"):
@@ -56,13 +56,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say how to repeat this run."""
+    """Print how to repeat this run."""
     return f"hypothesis: --hypothesis-seed={config.option.hypothesis_seed}"
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of shared data, or a skip that names what is missing."""
+    """The folder of shared data; skips the test and names the missing data otherwise."""
     folder = Path(os.environ.get("HLTNODE_SHARED", Path(__file__).resolve().parents[2] / "shared"))
     if not folder.is_dir():
         pytest.skip(f"shared data folder is missing: {folder}")
@@ -71,7 +71,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """The module of the tiny chain, built and installed outside the tree as a package of another experiment would be.
+    """The module of the tiny chain, built and installed outside the tree like a package of another experiment.
 
     Its root, two folders above the module, is an importable folder with the entry point of the chain.
     """
@@ -92,14 +92,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
 
 @pytest.fixture
 def without_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that read what figures contain: half of the time of a figure is spent on where matplotlib puts it."""
+    """Skip the layout of figures for tests of their content: matplotlib spends half of its time on the layout."""
     layout_engine = pytest.importorskip("matplotlib.layout_engine", reason="the extra `plot` is not installed")
     monkeypatch.setattr(layout_engine.ConstrainedLayoutEngine, "execute", lambda _self, _figure: None)
 
 
 @pytest.fixture
 def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that do not check each panel of the checker's figures: two variables instead of all."""
+    """Two variables instead of all, for tests that do not check each panel of the checker's figures."""
     report = pytest.importorskip(
         "hltnode.processing.lhcb.offline.validation.reports.html_report", reason="the extra `plot` is not installed"
     )
@@ -110,8 +110,10 @@ def two_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def prometheus_programs() -> Path:
-    """Folder of prometheus, promtool, prometheus-alertmanager and amtool, fetched into build/ where they are not
-    installed; a skip that says why if they cannot be had."""
+    """Folder of prometheus, promtool, prometheus-alertmanager and amtool, fetched into build/ if not installed.
+
+    Skips the test with the reason if they are not available.
+    """
     installed = os.environ.get("PROMTOOL") or shutil.which("promtool")
     if installed is not None:
         return Path(installed).parent

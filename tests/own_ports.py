@@ -1,4 +1,4 @@
-"""Ports that are free now, instead of those that the pages and files of a newcomer name."""
+"""Free ports, in place of the ports in the pages and files for newcomers."""
 
 import re
 import socket
@@ -9,7 +9,7 @@ DATA, CONTROL, DECISIONS, HTTP = 5555, 5556, 5557, 9105
 
 
 class OwnPorts:
-    """A free port for each of those, data and control side by side, as `hltnode replay` expects them."""
+    """A free port for each of those; data and control have consecutive numbers, as `hltnode replay` expects."""
 
     def __init__(self) -> None:
         random = Random()

@@ -1,4 +1,4 @@
-"""The report of what tests cost."""
+"""The report of the cost of tests."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Every alert provoked on real nodes, with Prometheus and Alertmanager: `make alerts`."""
+"""Provokes every alert on real nodes, with Prometheus and Alertmanager: `make alerts`."""

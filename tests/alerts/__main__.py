@@ -1,7 +1,7 @@
 """Provoke every alert: python -m tests.alerts [NAME ...] [--divisor 20] [--at-once 6]; NAME is a part of its name.
 
 Prometheus and Alertmanager are fetched from Debian (tools/fetch_prometheus.sh). All durations of rules and routes are
-divided by one number; a node's own times are as they are.
+divided by one number; times inside a node are not scaled.
 """
 
 import argparse
@@ -27,14 +27,14 @@ from tests.alerts.site import ROOT, Site
 from tests.soak.nodes import can_mount
 
 PARTS = (of_the_node, of_the_input, of_the_output)
-"""Importing them registers the scenarios."""
+"""Modules that register the scenarios when they are imported."""
 
 LOOK_SECONDS = 0.5
-# What is normal before: no alert of a node that has just begun to work.
+# Time before the fault in which a node that has just started must not raise an alert.
 QUIET_SECONDS = 6.0
-# For the load of the machine, one scrape, one evaluation, and a notification with its group.
+# Allowance for the load of the machine, one scrape, one evaluation, and a grouped notification.
 SLACK_SECONDS = 20.0
-# After the alert its consequences would come: longer than the longest `for` but that of kept runs, scaled.
+# Further alerts would follow within this time: the longest `for` except that of kept runs, scaled.
 CONSEQUENCES_SECONDS = 20.0
 SILENCE_SECONDS = 45.0
 # The longest window of a rule, 15 minutes, scaled, and two groups of notifications.
@@ -43,7 +43,7 @@ CLEAR_SECONDS = 120.0
 
 @dataclass(slots=True)
 class Outcome:
-    """What one scenario has shown; `problem` is empty if it is as it should be."""
+    """Result of one scenario; `problem` is empty for the expected result."""
 
     scenario: Scenario
     fired_after: float | None = None
@@ -54,14 +54,14 @@ class Outcome:
 
 
 def longest_seconds(alert: str) -> float:
-    """The time that the rule itself takes at most: its `for` and five minutes of a window."""
+    """The maximum delay of the rule: its `for` and five minutes of a window."""
     groups = yaml.safe_load((FILES / "alerts.yml").read_text())["groups"]
     [rule] = [rule for group in groups for rule in group["rules"] if rule["alert"] == alert]
     return seconds(rule.get("for", "0s")) + seconds("5m")
 
 
 class Observation:
-    """Which alerts of a node fire, and who was told."""
+    """The firing alerts of a node, and the notified receivers."""
 
     def __init__(self, monitoring: Monitoring, site: Site) -> None:
         self._monitoring = monitoring
@@ -69,20 +69,20 @@ class Observation:
         self.fired: set[str] = set()
 
     async def firing(self) -> set[str]:
-        """What fires now."""
+        """The alerts that fire now."""
         found = await asyncio.to_thread(self._monitoring.firing, self._site.instance)
         self.fired |= found
         return found
 
     async def watch(self, duration: float) -> None:
-        """Note what fires for some time."""
+        """Record firing alerts for some time."""
         end = time.monotonic() + duration
         while time.monotonic() < end:
             await self.firing()
             await asyncio.sleep(LOOK_SECONDS)
 
     async def until(self, alert: str, *, fires: bool, limit: float) -> float | None:
-        """Seconds until the alert fires, or until nothing does; None if that does not come in time."""
+        """Seconds until the alert fires, or until no alert fires; None after the time limit."""
         begin = time.monotonic()
         while (passed := time.monotonic() - begin) < limit:
             found = await self.firing()
@@ -93,7 +93,7 @@ class Observation:
 
 
 async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, divisor: int) -> Outcome:
-    """Run a scenario; what does not go as it should is in the outcome."""
+    """Run a scenario; the outcome names deviations."""
     outcome = Outcome(scenario)
     seen = Observation(monitoring, site)
     steps = scenario.steps(site)
@@ -101,7 +101,7 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
     monitoring.scrape(site.instance)
     begin = time.monotonic()
     await seen.watch(QUIET_SECONDS)
-    # A node that is not there yet does not answer.
+    # A node that has not started does not answer.
     before = seen.fired - ({"HltnodeNodeDown"} if site.process is None else set())
     if before:
         outcome.problem = f"before: {', '.join(sorted(before))}"
@@ -138,7 +138,7 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
 async def run_one(
     number: int, scenario: Scenario, root: Path, monitoring: Monitoring, divisor: int, places: asyncio.Semaphore
 ) -> Outcome:
-    """A scenario on a node of its own."""
+    """Run a scenario on its own node."""
     async with places:
         site = Site(root / f"{number:02}", scenario.settings, events=scenario.events)
         try:
@@ -157,7 +157,7 @@ async def run_one(
 async def run(
     scenarios: list[Scenario], root: Path, monitoring: Monitoring, divisor: int, at_once: int
 ) -> list[Outcome]:
-    """All scenarios, some at a time."""
+    """Run all scenarios, a few at a time."""
     places = asyncio.Semaphore(at_once)
     runs = [run_one(number, scenario, root, monitoring, divisor, places) for number, scenario in enumerate(scenarios)]
     return list(await asyncio.gather(*runs))
@@ -181,10 +181,10 @@ def table_of(outcomes: list[Outcome]) -> Table:
 
 
 def main() -> int:
-    """Provoke the alerts that are asked for; 1 if one is not as it should be."""
+    """Provoke the requested alerts; returns 1 if one deviates from its expectation."""
     parser = argparse.ArgumentParser(prog="python -m tests.alerts", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
-    parser.add_argument("--divisor", type=int, default=20, help="what all durations of rules and routes are divided by")
+    parser.add_argument("--divisor", type=int, default=20, help="divisor of all durations of rules and routes")
     parser.add_argument("--at-once", type=int, default=6, help="nodes at a time")
     chosen = parser.parse_args()
     script = ROOT / "tools" / "fetch_prometheus.sh"

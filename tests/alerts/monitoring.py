@@ -1,4 +1,4 @@
-"""Prometheus and Alertmanager as processes, with the scaled files of deploy/prometheus, and who is told what."""
+"""Prometheus and Alertmanager as processes, with the scaled files of deploy/prometheus, and their notifications."""
 
 import http.server
 import json
@@ -23,7 +23,7 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One alert of one node as a receiver was told."""
+    """A notification: one alert of one node at a receiver."""
 
     at: float
     receiver: str
@@ -51,14 +51,14 @@ class Receivers:
                 self.end_headers()
 
             def log_message(self, *_arguments: object) -> None:
-                """Nothing: the report has what matters."""
+                """Log nothing: the report has the results."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def told(self, instance: str, since: float) -> set[str]:
-        """The alerts of a node that receivers were notified of since a time."""
+        """The alerts of a node in notifications since a time."""
         return {
             note.alert
             for note in list(self.notifications)
@@ -66,13 +66,13 @@ class Receivers:
         }
 
     def close(self) -> None:
-        """Take no more."""
+        """Stop the receivers."""
         self._server.shutdown()
         self._server.server_close()
 
 
 def _with_templates(programs: Path) -> list[str]:
-    """Debian's Alertmanager reads its templates in /usr/share: one that is not installed gets a view with its own."""
+    """Debian's Alertmanager reads templates from /usr/share; if it is not installed, mount its own templates there."""
     share = programs.parent / "share"
     if Path("/usr/share/prometheus/alertmanager/default.tmpl").exists() or not share.is_dir():
         return []
@@ -85,7 +85,7 @@ class Monitoring:
 
     Args:
         programs: folder of the programs.
-        divisor: what all durations are divided by.
+        divisor: all durations are divided by it.
     """
 
     def __init__(self, directory: Path, programs: Path, divisor: int) -> None:
@@ -129,7 +129,7 @@ class Monitoring:
                 re.sub(r"http://127\.0\.0\.1:\d+/", f"http://127.0.0.1:{self.receivers.port}/", text)
             )
         config = yaml.safe_load(scaled((FILES / "prometheus.yml").read_text(), divisor))
-        # A second is short enough for the shortest range, and nodes are not scraped twenty times as often for it.
+        # One second suffices for the shortest range; scaling would scrape nodes twenty times as often.
         config["global"]["scrape_interval"] = "1s"
         for job in config["scrape_configs"]:
             job["scrape_timeout"] = "1s"
@@ -140,7 +140,7 @@ class Monitoring:
         self._write_targets(directory / "targets" / "nodes.yml", set())
 
     def _write_targets(self, path: Path, targets: set[str]) -> None:
-        # Prometheus must not read half a file.
+        # Prometheus must not read an incomplete file.
         temporary = path.with_suffix(".tmp")
         temporary.write_text(yaml.safe_dump([{"targets": sorted(targets)}]))
         temporary.rename(path)
@@ -159,12 +159,12 @@ class Monitoring:
         return True
 
     def scrape(self, instance: str) -> None:
-        """From now on."""
+        """Scrape a node from now on."""
         self._targets.add(instance)
         self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
 
     def forget(self, instance: str) -> None:
-        """Scrape a node no more."""
+        """Stop scraping a node."""
         self._targets.discard(instance)
         self._write_targets(self._directory / "targets" / "nodes.yml", self._targets)
 
@@ -174,7 +174,7 @@ class Monitoring:
             return json.load(answer)["data"]
 
     def firing(self, instance: str) -> set[str]:
-        """Alerts of a node that fire for Prometheus, those included that Alertmanager holds back."""
+        """Alerts of a node that fire in Prometheus, including those that Alertmanager inhibits."""
         alerts = self.get("alerts")["alerts"]
         mine = [alert["labels"]["alertname"] for alert in alerts if alert["labels"].get("instance") == instance]
         states = [alert["state"] for alert in alerts if alert["labels"].get("instance") == instance]

@@ -1,7 +1,7 @@
-"""A node with the fake engine, whose back end behaves as a file says: python -m tests.alerts.node_process CONFIG.
+"""A node with the fake engine; a file controls its back end: python -m tests.alerts.node_process CONFIG.
 
 The file is behaviour.json beside CONFIG: the seconds of a batch (`seconds`), whether it hangs (`hang`), how many
-batches fail (`fail`, counted anew when `number` changes) and the flag that all events get (`flag`, of LHCb's chain).
+batches fail (`fail`, counted again when `number` changes) and the flag of all events (`flag`, of LHCb's chain).
 """
 
 import asyncio
@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.05
 
 
 class FlaggingWorkspace(FakeWorkspace):
-    """A fake workspace whose events all get one more flag."""
+    """A fake workspace that adds one flag to all events."""
 
     flag = 0
 
@@ -39,7 +39,7 @@ class FlaggingWorkspace(FakeWorkspace):
 
 
 class FlaggingEngine(FakeEngine):
-    """A fake engine with such workspaces and the flags of LHCb, whose alerts are rehearsed."""
+    """A fake engine with such workspaces and the flags of LHCb, which have alerts."""
 
     flags = CHAIN.flag_table
 
@@ -50,7 +50,7 @@ class FlaggingEngine(FakeEngine):
 
 
 class BehaviourFile:
-    """Follows the file in a thread."""
+    """Watches the file in a thread."""
 
     def __init__(self, path: Path, behaviour: Behaviour) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class BehaviourFile:
             self.follow_once()
 
     def follow_once(self) -> None:
-        """Take over what the file says."""
+        """Apply the file."""
         wanted: dict[str, Any] = json.loads(self._path.read_text()) if self._path.exists() else {}
         self._behaviour.seconds = wanted.get("seconds", 0.002)
         if wanted.get("hang", False):

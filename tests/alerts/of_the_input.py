@@ -1,4 +1,4 @@
-"""Scenarios of feeders, sources and fragments, and cases that must raise no alert."""
+"""Scenarios with feeders, sources and fragments, and cases that must raise no alert."""
 
 import asyncio
 import random
@@ -111,7 +111,7 @@ async def slow_feeder(site: Site) -> Steps:
     yield
     east, west = site.feeders
     east.rate, west.rate = NORMAL_RATE, 1000.0
-    # While one feeder is ahead of the other it waits for credits, and that is dead time.
+    # While one feeder is ahead of the other it waits for credits, which counts as dead time.
     while west.sent < east.sent:
         await asyncio.sleep(0.05)
     west.rate = NORMAL_RATE

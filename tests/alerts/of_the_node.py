@@ -1,4 +1,4 @@
-"""Scenarios of the node itself: its process, its back end, commands and connections."""
+"""Scenarios with the node itself: its process, back end, commands and connections."""
 
 import asyncio
 import signal
@@ -42,7 +42,7 @@ async def restarted(site: Site) -> Steps:
     for _ in range(3):
         site.kill()
         await site.start()
-        # Every session is scraped once at least.
+        # Every session is scraped at least once.
         await asyncio.sleep(2.0)
     yield
 
@@ -82,7 +82,7 @@ async def left_out(site: Site) -> Steps:
     await asyncio.sleep(1.0)
     yield
     site.kill()
-    # The second session warms up, gets the MEPs again, and computes them alone.
+    # The second session warms up, gets the MEPs again, and computes each in a separate batch.
     site.behave()
     await site.start()
     site.behave(hang=True)
@@ -116,7 +116,7 @@ async def slow_batches(site: Site) -> Steps:
 
 
 def flagged(alert: str, flag: str) -> None:
-    """The scenario of a flag that the kernels set."""
+    """Register the scenario of a flag that kernels set."""
 
     @scenario(alert, f"a back end that flags all events with {flag}")
     async def steps(site: Site) -> Steps:

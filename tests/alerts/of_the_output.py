@@ -1,4 +1,4 @@
-"""Scenarios of the disk, of files and of consumers."""
+"""Scenarios with the disk, files and consumers."""
 
 import asyncio
 import uuid
@@ -30,7 +30,7 @@ async def full_disk(site: Site) -> Steps:
     settings={"output": {"policy": "drop_new"}},
     needs_mount=True,
     tolerated={**SPACE_IS_LOW, "HltnodeDiskRefuses": "the cause"},
-    # More than a page of events for each record of the journal: without one for that, the node waits.
+    # More than a page of events per record of the journal: without a free page for the record, the node waits.
     events=64,
 )
 async def drops_events(site: Site) -> Steps:
@@ -96,7 +96,7 @@ async def consumer_gone(site: Site) -> Steps:
     yield
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
-    # The queue of the socket has to be full before the node waits.
+    # The node waits only when the queue of the socket is full.
     site.feeders[0].rate = 200.0
     yield
     reading = consumer()
@@ -139,7 +139,7 @@ async def file_gone(site: Site) -> Steps:
     "HltnodeEventsQuarantined",
     "a wrong byte in a file of acknowledged events after a kill",
     detection=15.0,
-    tolerated={**NODE_IS_DOWN, "HltnodeEventsMissing": "what is damaged is acknowledged and not there"},
+    tolerated={**NODE_IS_DOWN, "HltnodeEventsMissing": "the damaged events are acknowledged but missing"},
 )
 async def file_damaged(site: Site) -> Steps:
     await one_feeder(site)

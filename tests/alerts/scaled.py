@@ -14,12 +14,12 @@ _HORIZON = re.compile(r"(predict_linear\([^,]+, )(\d+)(\))")
 
 
 def scaled(text: str, divisor: int) -> str:
-    """The text with every duration of an expression or a rule divided, in milliseconds."""
+    """The text with every duration of an expression or rule divided, in milliseconds."""
     for place in _PLACES:
         text = place.sub(lambda m: f"{m[1]}{int(m[2]) * UNITS_MS[m[3]] // divisor}ms{m[4]}", text)
     return _HORIZON.sub(lambda m: f"{m[1]}{int(m[2]) // divisor}{m[3]}", text)
 
 
 def seconds(duration: str) -> float:
-    """A duration as the rules write it."""
+    """Seconds of a duration in the notation of the rules."""
     return int(duration[:-1]) * UNITS_MS[duration[-1]] / 1000

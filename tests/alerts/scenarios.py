@@ -1,4 +1,4 @@
-"""What provokes each alert. A scenario prepares, yields, provokes, yields, and repairs.
+"""Scenarios that provoke the alerts. A scenario prepares, yields, provokes, yields, and repairs.
 
 An alert without a scenario is in `UNIT_TESTED`, with the reason; tests/deploy/test_alerts.py compares both with the
 rules.
@@ -18,8 +18,8 @@ Steps = AsyncIterator[None]
 class Scenario:
     """One way to provoke an alert.
 
-    `detection` is how many seconds the node itself needs, which are not scaled; `tolerated` are other alerts that are
-    true at the same time, with the reason.
+    detection: seconds that the node itself needs, which are not scaled. tolerated: other alerts that are true at the
+    same time, with the reason.
     """
 
     alert: str | None
@@ -41,13 +41,13 @@ UNIT_TESTED = {
     "HltnodeGpuSlowedDown": "needs a GPU that is too hot",
     "HltnodeGpuMemoryErrors": "needs a GPU with damaged memory",
 }
-"""Alerts that only the unit tests of promtool see, and why."""
+"""Alerts that only the unit tests of promtool cover, with the reason."""
 
 
 def scenario(
     alert: str | None, how: str, **options: object
 ) -> Callable[[Callable[[Site], Steps]], Callable[[Site], Steps]]:
-    """Register a function as a scenario; without an alert nothing may fire."""
+    """Register a function as a scenario; without `alert` no alert may fire."""
 
     def register(steps: Callable[[Site], Steps]) -> Callable[[Site], Steps]:
         SCENARIOS.append(Scenario(alert, how, steps, **options))  # type: ignore[arg-type]

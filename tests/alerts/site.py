@@ -35,7 +35,7 @@ NORMAL_RATE = 8.0
 
 
 class FrameFilter(FaultInjector):
-    """What happens to frames of some sources: nothing, lost, or held for some time."""
+    """Fault of the frames of some sources: none, lost, or held for some time."""
 
     def __init__(self) -> None:
         super().__init__(FaultPlan(), 1)
@@ -72,7 +72,8 @@ class FrameFilter(FaultInjector):
 
 
 class TestFeeder:
-    """A feeder of the test's loop, with sockets of its own that can be torn off as those of a killed process."""
+    """A feeder in the event loop of the test, with its own sockets, which can be closed like those of a killed
+    process."""
 
     __test__ = False
 
@@ -106,26 +107,26 @@ class TestFeeder:
             await asyncio.sleep(1.0 / self.rate)
 
     async def stop_feeding(self) -> None:
-        """Offer nothing more; stay connected."""
+        """Stop feeding, but stay connected."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def finish(self) -> None:
-        """The regular end of a run."""
+        """End the run regularly."""
         await self.stop_feeding()
         await self.feeder.finish(self.sent)
         await self.leave()
 
     async def leave(self) -> None:
-        """Say goodbye, whatever is acknowledged."""
+        """Say goodbye without waiting for acknowledgements."""
         await self.stop_feeding()
         await self.feeder.__aexit__()
         self._context.destroy(linger=0)
 
     async def vanish(self) -> None:
-        """As a process that is killed: the sockets are gone without a word."""
+        """Close the sockets without a message, like a killed process."""
         await self.stop_feeding()
         for task in self.feeder._tasks:
             task.cancel()
@@ -134,11 +135,11 @@ class TestFeeder:
 
 
 class Site:
-    """A node in a directory of its own.
+    """A node in its own directory.
 
     Args:
-        settings: keys of node.toml by section, beside those of a small node.
-        events: of a MEP.
+        settings: keys of node.toml by section, in addition to those of a small node.
+        events: number of events of a MEP.
     """
 
     def __init__(self, directory: Path, settings: dict[str, dict[str, object]], *, events: int = EVENTS) -> None:
@@ -186,7 +187,7 @@ class Site:
     # The node
 
     def behave(self, **behaviour: object) -> None:
-        """What the back end does from now on."""
+        """Set the behaviour of the back end."""
         self._number += 1
         temporary = self.directory / "behaviour.tmp"
         temporary.write_text(json.dumps({**behaviour, "number": self._number}))
@@ -216,30 +217,30 @@ class Site:
         return await asyncio.to_thread(status_page, self.http, timeout=5.0)
 
     async def wait_for(self, condition: Callable[[dict[str, Any] | None], object], seconds: float = 60.0) -> None:
-        """Until the status is as wanted. Raises RuntimeError."""
+        """Wait for a condition on the status. Raises RuntimeError."""
         end = time.monotonic() + seconds
         while not condition(await self.status()):
             if time.monotonic() > end:
-                raise RuntimeError(f"{self.directory.name}: what was waited for did not come\n{self.log()[-1500:]}")
+                raise RuntimeError(f"{self.directory.name}: the expected status did not appear\n{self.log()[-1500:]}")
             await asyncio.sleep(0.1)
 
     async def processed(self, events: int) -> None:
-        """Wait until the node has decided on some more events."""
+        """Wait until the node has decided this number of further events."""
         status = await self.status()
         before = 0 if status is None else status["events"]["processed"]
         await self.wait_for(lambda s: s is not None and s["events"]["processed"] >= before + events)
 
     def log(self) -> str:
-        """What the last session has logged."""
+        """The log of the last session."""
         return (self.directory / f"log{self._starts}").read_text(errors="replace")
 
     def command(self, *arguments: str) -> None:
-        """hltnode ctl. Raises CalledProcessError."""
+        """Run hltnode ctl. Raises CalledProcessError."""
         command = [sys.executable, "-m", "hltnode.daemon", "ctl", *arguments, "--to", self.control]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
     def post(self, path: str) -> None:
-        """A request that the node refuses."""
+        """Send a request that the node refuses."""
         with contextlib.suppress(OSError):
             request = urllib.request.Request(f"http://127.0.0.1:{self.http}{path}", data=b"", method="POST")
             urllib.request.urlopen(request, timeout=5).close()
@@ -255,7 +256,7 @@ class Site:
         feeding: bool = True,
         first: int = 0,
     ) -> TestFeeder:
-        """One more feeder."""
+        """Start one more feeder."""
         feeder = TestFeeder(self, name, sources, run)
         self.feeders.append(feeder)
         return await feeder.start(feeding=feeding, first=first)
@@ -263,28 +264,28 @@ class Site:
     # The disk
 
     def mount(self, size: str) -> None:
-        """A file system of its own for the output; sizes are nominal, memory is what is written."""
+        """Mount a file system for the output; it uses memory only for written data."""
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.output.parent)], check=True)
         self.mounted = True
 
     def resize(self, size: str | int) -> bool:
-        """Let the file system be larger or smaller; False if it holds more."""
+        """Change the size of the file system; False if its content is larger."""
         command = ["mount", "-t", "tmpfs", "-o", f"remount,size={size}", "tmpfs", str(self.output.parent)]
         return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
     def fill(self) -> None:
-        """Leave no page free."""
+        """Fill the file system to the last page."""
         while True:
             status = os.statvfs(self.output.parent)
             if self.resize((status.f_blocks - status.f_bfree) * status.f_frsize):
                 return
 
     def part_files(self) -> list[Path]:
-        """Event files that are being written, those with events first."""
+        """Open event files, those with events first."""
         return sorted(self.output.glob("*.part"), key=lambda path: -path.stat().st_size)
 
     async def close(self) -> None:
-        """End everything."""
+        """End all processes and unmount."""
         for feeder in self.feeders:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(feeder.vanish(), 5)

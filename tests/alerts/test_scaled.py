@@ -1,4 +1,4 @@
-"""The rules of `make alerts` are those of a farm with their durations divided, and each alert is provoked by it."""
+"""`make alerts` uses the rules of a farm with divided durations, and provokes each alert."""
 
 import re
 from pathlib import Path

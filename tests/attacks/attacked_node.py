@@ -30,10 +30,10 @@ class Resources:
 
 
 class AttackedNode:
-    """A node that runs until `stop`.
+    """A node process that runs until `stop`.
 
     Args:
-        limits: content of its section of that name.
+        limits: content of its section [limits].
         with_keys: CURVE on all sockets.
     """
 
@@ -83,16 +83,16 @@ port = {self.http}
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs and answers; on a busy machine an answer takes long."""
+        """Whether the process runs and answers; on a busy machine an answer may take long."""
         return self.process.poll() is None and status_page(self.http, timeout=60.0) is not None
 
     def resources(self) -> Resources:
-        """The present resources of the process."""
+        """The current resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
 
     def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
-        """The resources once descriptors and memory are back at the level of before, or after `seconds`."""
+        """The resources once descriptors and memory are back at the earlier level, or after `seconds`."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             now = self.resources()
@@ -106,7 +106,7 @@ port = {self.http}
         return metric(self.http, series)
 
     def refused(self, socket: str, reason: str) -> float:
-        """Number of connections that a limit has ended."""
+        """Number of connections that a limit has closed."""
         return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
 
     def stop(self) -> None:
@@ -132,7 +132,7 @@ encrypt_data = true
 
 
 class PeakSampler:
-    """The largest resources of a node from entry to exit."""
+    """Records the maximum resources of a node from entry to exit."""
 
     def __init__(self, attacked: AttackedNode) -> None:
         self._attacked = attacked

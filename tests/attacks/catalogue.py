@@ -1,4 +1,4 @@
-"""The attacks. Each gets a node and a size (1.0 is the full one), and returns when the attack is over."""
+"""The attacks. Each takes a node and a size (1.0: full size), and returns at the end of the attack."""
 
 import random
 import threading
@@ -15,7 +15,7 @@ Attack = Callable[[AttackedNode, float], None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An attack, and the bytes of memory that the node may take meanwhile."""
+    """An attack, and the memory in bytes that the node may use meanwhile."""
 
     attack: Attack
     peak: int
@@ -29,7 +29,7 @@ def pieces(chunk: bytes, total: int) -> Iterator[bytes]:
 
 @contextmanager
 def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
-    """Peers after their handshake, up to the number that the node accepts."""
+    """Peers with a complete handshake, up to the number that the node accepts."""
     with ExitStack() as stack:
         connected = []
         for _ in range(n):
@@ -41,7 +41,7 @@ def peers(port: int, socket_type: bytes, n: int) -> Iterator[list[RawPeer]]:
 
 
 def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) -> None:
-    """Send the chunk over all connections in turn, until the bytes, the time or the connections are used up."""
+    """Send the chunk over all connections in turn, until the limit of bytes or time, or until no connection is left."""
     end = time.monotonic() + seconds
     rest = dict.fromkeys(connected, b"")
     sent = 0
@@ -61,7 +61,7 @@ def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) ->
 
 
 def reset_with_a_full_queue(port: int, socket_type: bytes, size: float) -> None:
-    """More messages than any queue holds, heartbeats among them, and a reset while the node has not read them."""
+    """More messages than any queue holds, heartbeats included, and a reset before the node has read them."""
     blob = (frame(b"x") * 50 + ping()) * 200
     for _ in range(max(1, int(10 * size))):
         connected = [RawPeer(port).shake_hands(socket_type) for _ in range(3)]
@@ -119,7 +119,7 @@ def unfinished_frames(attacked: AttackedNode, size: float) -> None:
 
 
 def small_frames_after_large_ones(attacked: AttackedNode, size: float) -> None:
-    """Connections send whole frames of 32 MiB, then empty ones."""
+    """Connections that send whole frames of 32 MiB, then empty ones."""
     with peers(attacked.data, b"PUSH", 4) as connected:
         for peer in connected:
             peer.send(frame_header(32 * MIB) + bytes(32 * MIB))
@@ -133,7 +133,7 @@ def endless_parts_on(port: int, socket_type: bytes, size: float) -> None:
 
 
 def endless_parts_on_data(attacked: AttackedNode, size: float) -> None:
-    """Messages whose parts are empty and never end: 2 bytes on the wire, 64 in memory."""
+    """Messages with endless empty parts: 2 bytes each on the wire, 64 in memory."""
     endless_parts_on(attacked.data, b"PUSH", size)
 
 
@@ -149,7 +149,7 @@ def messages_of_many_parts(attacked: AttackedNode, size: float) -> None:
 
 
 def empty_frames(attacked: AttackedNode, size: float) -> None:
-    """Whole frames without content, faster than the node refuses them."""
+    """Whole frames without content, faster than the node can refuse them."""
     with peers(attacked.data, b"PUSH", 3) as connected:
         flood(connected, frame(b"") * 30_000, int(60 * MIB * size), 20.0)
 
@@ -161,7 +161,7 @@ def empty_messages(attacked: AttackedNode, size: float) -> None:
 
 
 def heartbeats(attacked: AttackedNode, size: float) -> None:
-    """Heartbeats without end, and ones that ask the node to give up after a tenth of a second."""
+    """Endless heartbeats, some with a timeout of a tenth of a second for the node."""
     with peers(attacked.control, b"DEALER", 3) as connected:
         flood(connected, (ping(1, b"context") + ping()) * 5000, int(40 * MIB * size), 10.0)
 
@@ -192,7 +192,7 @@ def messages_to_a_push_socket(attacked: AttackedNode, size: float) -> None:
 
 
 def connections(attacked: AttackedNode, size: float) -> None:
-    """Silent connections to every socket, then ones with half a greeting, then ones after their handshake."""
+    """Silent connections to every socket: before the greeting, after half a greeting, and after the handshake."""
     n = max(50, int(2000 * size))
     with ExitStack() as stack:
         for port in (attacked.data, attacked.control, attacked.decisions, attacked.events):
@@ -207,7 +207,7 @@ def connections(attacked: AttackedNode, size: float) -> None:
 
 
 def http_clients(attacked: AttackedNode, size: float) -> None:
-    """HTTP clients that do not finish their request, or do not read the answer."""
+    """HTTP clients that do not complete their request, or do not read the answer."""
     n = max(40, int(400 * size))
     with ExitStack() as stack:
         for i in range(n):
@@ -217,7 +217,7 @@ def http_clients(attacked: AttackedNode, size: float) -> None:
 
 
 def malformed_handshakes(attacked: AttackedNode, _size: float) -> None:
-    """Every other mechanism, protocol and property, and invalid ones."""
+    """All other mechanisms, protocols and properties, and invalid ones."""
     long_name, long_value = item(b"X" * 255, b"y"), item(b"Identity", b"z" * 255)
     openings = [
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -272,7 +272,7 @@ def malformed_handshakes(attacked: AttackedNode, _size: float) -> None:
 
 
 def mutated_streams(attacked: AttackedNode, size: float) -> None:
-    """Correct connections with bytes changed, left out and doubled."""
+    """Correct connections with changed, missing and doubled bytes."""
     rng = random.Random(20261130)
     ports = {
         attacked.data: (b"PUSH", frame(b"x" * 60) * 5),

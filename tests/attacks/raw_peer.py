@@ -1,4 +1,4 @@
-"""A peer that speaks ZMTP by hand over a TCP socket, correctly or wrongly as the attack needs."""
+"""A peer that implements ZMTP over a TCP socket, with the errors that an attack needs."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ SECONDS = 5.0
 
 
 def greeting(mechanism: bytes = b"NULL", *, major: int = 3, minor: int = 1) -> bytes:
-    """The 64 bytes with which a connection begins."""
+    """The 64 bytes at the start of a connection."""
     return b"\xff" + bytes(8) + b"\x7f" + bytes([major, minor]) + mechanism.ljust(20, b"\0") + bytes(32)
 
 
@@ -39,12 +39,12 @@ def ready(socket_type: bytes, *items: bytes) -> bytes:
 
 
 def ping(ttl: int = 0, context: bytes = b"") -> bytes:
-    """A heartbeat, with the time in tenths of a second after which the receiver is to give up."""
+    """A heartbeat, with the timeout for the receiver in tenths of a second."""
     return frame(b"\x04PING" + struct.pack(">H", ttl) + context, COMMAND)
 
 
 def subscribe(topic: bytes) -> bytes:
-    """A subscription as ZMTP 3.0 sends it."""
+    """A subscription of ZMTP 3.0."""
     return frame(b"\x01" + topic)
 
 
@@ -55,7 +55,7 @@ class RawPeer:
         self.socket = socket.socket()
         self.socket.settimeout(SECONDS)
         self.socket.bind((source, 0))
-        # A node that ends the connection at once may have done so before the call returns.
+        # The node may have closed the connection before the call returns.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.connect(("127.0.0.1", port))
 
@@ -75,7 +75,7 @@ class RawPeer:
         return self
 
     def receive(self, n: int) -> bytes:
-        """Exactly n bytes. Raises OSError if the connection ends before."""
+        """Receive exactly n bytes. Raises OSError if the connection ends earlier."""
         data = b""
         while len(data) < n:
             part = self.socket.recv(n - len(data))

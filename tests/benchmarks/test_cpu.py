@@ -1,4 +1,4 @@
-"""The comparison of CPU back ends: what it refuses, and that its processes compute what they are told."""
+"""The comparison of CPU back ends: refused arguments, and the work of its processes."""
 
 import os
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The estimate of events per second from counts: which bound holds, and what the assumptions do."""
+"""The estimate of events per second from counts: the limiting bound, and the effect of assumptions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_with_all_warps_the_schedulers_are_the_bound() -> None:
 
 
 def test_with_few_warps_latency_is_the_bound() -> None:
-    # 8 warps of a multiprocessor, each an instruction in 4 cycles: 2 in a cycle, where 4 could be started.
+    # 8 warps of a multiprocessor, one instruction each in 4 cycles: 2 per cycle, with 4 possible.
     few = of_one(targets={"sm_90": {"occupancy": 0.125}})
     assert few.bound == "latency"
     assert few.seconds == pytest.approx(1000 / (2 * CYCLES))
@@ -66,7 +66,7 @@ def test_sectors_over_the_bandwidth_are_a_bound() -> None:
     assert moved.seconds == pytest.approx(3.2e6 / 3.35e12)
     cached = replace(NEUTRAL, moves_whole_sectors=False)
     assert of_one(cached, sectors=1e5, used_bytes=1e6).seconds == pytest.approx(1e6 / 3.35e12)
-    # Several lanes asked for the same bytes.
+    # Several lanes accessed the same bytes.
     assert of_one(cached, sectors=1e5, used_bytes=9e6).seconds == pytest.approx(3.2e6 / 3.35e12)
 
 

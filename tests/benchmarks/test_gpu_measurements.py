@@ -1,4 +1,4 @@
-"""All that `make gpu` computes, on a simulated GPU: the steps are right, the times mean nothing."""
+"""All computations of `make gpu` on a simulated GPU: the steps are real, the times are meaningless."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CupyStandIn:
 
 
 def counted() -> dict[str, Any]:
-    """Counts as device_code.py gives them."""
+    """Counts in the format of device_code.py."""
     kernel = {
         "warp_instructions": 1000.0,
         "machine_per_ptx": 1.3,
@@ -80,7 +80,7 @@ def test_everything_is_measured_and_reported(cupy: CupyStandIn, tmp_path: Path) 
     kernels = [algorithm.name for algorithm in HLT1_SEQUENCE]
     times = found["Kernel times: simulated, retina"]["data"]["seconds_per_event"]
     assert list(times) == [*kernels, SELECT_LINES_KERNEL]
-    # Each launch and the event behind it, a millisecond each, for two events.
+    # Each launch and the event that follows it take one millisecond, for two events.
     expected = {algorithm.name: 0.001 * len(algorithm.launches) for algorithm in HLT1_SEQUENCE}
     assert times == expected | {SELECT_LINES_KERNEL: 0.001}
     spans = found["Overlap of slots: simulated, retina"]["data"]["spans"]

@@ -1,4 +1,4 @@
-"""The report of `make gpu`: sections, pictures, verdicts. Nothing here computes."""
+"""The report of `make gpu`: sections, pictures, verdicts, without computation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_was_measured_is_in_the_report_before_the_next_section_begins(tmp_p
     assert report.good
 
 
-def test_a_section_that_failed_makes_the_report_bad_and_stands_at_its_begin(tmp_path: Path) -> None:
+def test_a_failed_section_makes_the_report_bad_and_is_at_its_start(tmp_path: Path) -> None:
     report = Report(tmp_path, "A heading")
     report.add(Section(title="First", good=True))
     report.add(Section(title="Second", good=False))
@@ -54,7 +54,7 @@ def test_a_section_that_failed_makes_the_report_bad_and_stands_at_its_begin(tmp_
 @pytest.mark.parametrize(
     ("error", "going"), [(BackendError("no room"), True), (DeviceLostError("illegal address"), False)]
 )
-def test_an_error_ends_its_section_and_a_lost_device_what_needs_it(
+def test_an_error_ends_its_section_and_a_lost_device_all_sections_that_need_it(
     tmp_path: Path, error: BackendError, going: bool
 ) -> None:
     def fails() -> list[Section]:

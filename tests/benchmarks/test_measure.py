@@ -1,4 +1,4 @@
-"""Measurements in turn: each beside the others, so that a machine which changes its speed favours none."""
+"""Measurements alternate, so that a machine that changes its speed favours none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.measure import Throughput, compare, compare_in_turn, in_turn
 
 
 def measure_of(rates: list[float], name: str = "", order: list[str] | None = None) -> Callable[[], Throughput]:
-    """Gives one rate after the other, the first one to the warm-up."""
+    """Returns one rate after the other; the first one is for the warm-up."""
     left = iter(rates)
 
     def measure() -> Throughput:
@@ -22,7 +22,7 @@ def measure_of(rates: list[float], name: str = "", order: list[str] | None = Non
     return measure
 
 
-def test_every_other_turn_goes_the_other_way_round_after_one_warm_up_of_all() -> None:
+def test_every_second_turn_has_reverse_order_after_one_warm_up_of_all() -> None:
     order: list[str] = []
     in_turn([measure_of([1.0] * 4, name, order) for name in "abc"], 3)
     assert "".join(order) == "abc" + "abc" + "cba" + "abc"

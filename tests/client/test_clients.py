@@ -1,4 +1,4 @@
-"""The clients of other programs, with and without an event loop, beside a node."""
+"""Client classes for other programs, with and without an event loop, and a node."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Faults on purpose: each is what it says, counted, and the same again with the same seed."""
+"""Injected faults: each has the named effect, is counted, and is reproducible with the same seed."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ FRAMES = [number.to_bytes(8, "little") for number in range(2000)]
 
 
 def through(injector: FaultInjector, frames: list[bytes] = FRAMES, step_ns: int = 1000) -> list[bytes]:
-    """What leaves for these frames, held ones included, one frame per step of time."""
+    """The sent frames for these frames, held ones included, one frame per step of time."""
     now = 0
     out: list[bytes] = []
     for frame in frames:

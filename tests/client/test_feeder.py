@@ -36,7 +36,7 @@ SOURCES = (1, 2)
 
 
 class RecordedConnection:
-    """A connection to a node that the test plays."""
+    """A connection to a node that the test simulates."""
 
     troubles = ()
     memory = None
@@ -46,7 +46,7 @@ class RecordedConnection:
         self.messages: list[ControlMessage] = []
         self.incoming: asyncio.Queue[bytes] = asyncio.Queue()
         self.answer: ControlMessage | None = None
-        """What the node answers to a hello, None for nothing."""
+        """Answer of the node to a hello; None: no answer."""
         self.reconnected = 0
 
     async def send_frames(self, frames: list[Buffer]) -> int:
@@ -71,7 +71,7 @@ class RecordedConnection:
 
 
 class Bench:
-    """A feeder of two sources, its clock, and the node's side of its connection."""
+    """A feeder with two sources, its clock, and the node's side of its connection."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -85,12 +85,12 @@ class Bench:
         await self.clock.run_ready()
 
     async def welcome(self, credits: int, session: str = "s") -> None:
-        """The node takes the feeder, and answers its hellos from now on."""
+        """The node accepts the feeder, and answers its hellos from now on."""
         self.connection.answer = Welcome("n", session, RUN, 60_000)
         await self.node_sends(self.connection.answer, Credit(RUN, credits))
 
     async def node_leaves(self) -> None:
-        """The node says goodbye, and answers no more."""
+        """The node says goodbye, and stops answering."""
         self.connection.answer = None
         await self.node_sends(Goodbye("session ends"))
 
@@ -335,7 +335,7 @@ async def test_a_node_that_has_gone_over_to_another_run_gets_nothing_and_refuses
         (RejectReason.BAD_VERSION, "same version of hltnode"),
     ],
 )
-async def test_a_refusal_that_no_waiting_heals_ends_the_feeder_at_once_and_names_what_to_change(
+async def test_a_permanent_refusal_ends_the_feeder_at_once_and_names_the_remedy(
     bench: Bench, reason: str, advice: str
 ) -> None:
     await bench.node_sends(Error(reason, "not this"))

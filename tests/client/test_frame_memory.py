@@ -1,4 +1,4 @@
-"""Frames that libzmq sends from where they are: their memory is used again, but not before they have left."""
+"""Frames that libzmq sends without a copy: their memory is reused, but only after they have left."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def connected_to(context: zmq.asyncio.Context, data: AsyncSocket, control: AsyncSocket) -> FeederSockets:
-    """The sockets of a feeder, whose peers are these."""
+    """The sockets of a feeder with these peers."""
     data_port, control_port = (socket.bind_to_random_port("tcp://127.0.0.1") for socket in (data, control))
     return FeederSockets(context, f"tcp://127.0.0.1:{data_port}", f"tcp://127.0.0.1:{control_port}")
 
@@ -42,7 +42,7 @@ def test_a_small_array_does_not_take_the_memory_of_a_large_one() -> None:
     assert allocate_frames(1000).ctypes.data != place
 
 
-async def test_frames_arrive_as_they_were_when_they_were_sent_whatever_becomes_of_their_memory() -> None:
+async def test_frames_arrive_with_their_content_at_sending_although_their_memory_is_reused() -> None:
     with zmq.asyncio.Context() as context, context.socket(zmq.PULL) as data, context.socket(zmq.ROUTER) as control:
         sockets = connected_to(context, data, control)
         sizes = [0, 1, 1023, 1024, 100_000, 5_000]
@@ -55,10 +55,10 @@ async def test_frames_arrive_as_they_were_when_they_were_sent_whatever_becomes_o
                 for size in sizes:
                     frames.append(memory.data[at : at + size])
                     at += size
-                frames.append(b"\xff" * turn)  # in no such memory
+                frames.append(b"\xff" * turn)  # not in such memory
                 while frames:
                     del frames[: await sockets.send_frames(frames)]
-                # Nothing of this process refers to it any more, and the next turn writes over what is free.
+                # This process has no reference to it any more, and the next turn overwrites free memory.
                 del memory
             for turn in range(20):
                 for size in sizes:

@@ -1,4 +1,4 @@
-"""What a feeder keeps and sends again."""
+"""Send window of a feeder: frames that it keeps and sends again."""
 
 import time
 
@@ -28,7 +28,7 @@ def drain(window: SendWindow, now_ns: int = 0) -> list[bytes]:
     return frames
 
 
-def test_frames_for_which_there_was_no_room_are_the_next_ones() -> None:
+def test_frames_that_did_not_fit_are_the_next_ones() -> None:
     window = SendWindow()
     window.add(0, {source: b"%d" % source for source in range(6)})
     window.credit(1)
@@ -59,7 +59,7 @@ def test_frames_go_in_the_order_of_meps_up_to_the_limit() -> None:
     assert drain(window) == [b"3-1", b"3-2"]
 
 
-def test_a_mep_that_is_revoked_goes_with_its_frames_and_is_not_done_when_the_node_says_so() -> None:
+def test_a_revoked_mep_leaves_with_its_frames_and_an_acknowledgement_does_not_complete_it() -> None:
     window = window_with(0, 1)
     assert window.revoke(0) == {1: b"0-1", 2: b"0-2"}
     window.acknowledge(0, 1)
@@ -118,7 +118,7 @@ def test_lack_of_credit_is_waited_out_however_long_it_takes() -> None:
     assert not window.refused
 
 
-def test_a_mep_for_which_the_node_has_no_place_gives_way_to_those_that_others_have_begun() -> None:
+def test_a_mep_without_place_on_the_node_yields_to_meps_that_others_have_started() -> None:
     window = window_with(0, 1, 2, 3, limit=2)
     assert drain(window) == [b"0-1", b"0-2", b"1-1", b"1-2"]
     for mep in (0, 1):
@@ -154,7 +154,7 @@ def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
     assert window.unacknowledged == 1
 
 
-def test_a_mep_of_which_every_fragment_is_refused_is_forgotten_and_counted() -> None:
+def test_a_mep_with_only_refused_fragments_is_forgotten_and_counted() -> None:
     window = window_with(0)
     for source in (1, 2):
         window.refuse(0, nack(0, source, RejectReason.UNKNOWN_SOURCE, resend=False))
@@ -231,7 +231,7 @@ def test_what_the_node_holds_is_not_sent_again_nor_what_has_not_come_to_it_yet()
         window.hold(0, min(49, second // 10))
         window.queue_lost(second * SECOND)
         if second // 10 < 49:
-            # On its way; only after a long time one MEP goes again, to see whether anything arrives.
+            # In flight; only after a long time one MEP is sent again, to test whether messages arrive.
             assert all(frame.startswith(b"49-") for frame in drain(window, second * SECOND))
         else:
             assert drain(window, second * SECOND) == []

@@ -1,6 +1,6 @@
-"""A feeder's window against a simulated node, over a network that loses anything in both directions.
+"""A feeder's window and a simulated node, over a network that loses any message in both directions.
 
-Whatever was lost: nothing is sent that credits forbid, nothing goes on being sent that the node has, and everything is
+For any losses: no frame is sent without credit, frames that the node has are not sent again and again, and all MEPs are
 acknowledged soon after the network delivers again.
 """
 
@@ -23,14 +23,14 @@ MEPS = 24
 PLACES = 6
 SECOND = 10**9
 MEP_TIMEOUT_NS = SECOND * 3 // 4
-# All MEPs pass through the places of the node in this time, with the longest patience of the window before each.
+# All MEPs pass through the places of the node in this time, each after the longest retry delay of the window.
 END_SECONDS = 200
 
 Message = Ack | Credit | Held | Nack | Welcome
 
 
 class SimulatedNode:
-    """Builds MEPs of all sources in few places; what it has finished survives a restart, what it holds does not."""
+    """Builds MEPs of all sources in few places. A restart keeps finished MEPs and loses held fragments."""
 
     def __init__(self) -> None:
         self.finished = MepRanges()
@@ -54,7 +54,7 @@ class SimulatedNode:
         return [*acks, *([Held("s", 1, held)] if held else []), Welcome("n", "s", 1, 1), self.credits]
 
     def frame(self, now_ns: int, mep: int, source: int, damaged: bool) -> Nack | None:
-        """Take a fragment; the refusal, if it is refused."""
+        """Take a fragment; returns the refusal, if any."""
         if damaged:
             return Nack(1, source, mep, RejectReason.BAD_CRC, True)
         if mep in self.finished or source in self.open.get(mep, ()) or source in self.closed.get(mep, ()):
@@ -80,7 +80,7 @@ class SimulatedNode:
             self._close(mep)
 
     def finish(self) -> Ack | None:
-        """Finish what is closed."""
+        """Finish closed MEPs."""
         if not self.closed:
             return None
         done = MepRanges((mep, mep) for mep in self.closed)
@@ -91,7 +91,7 @@ class SimulatedNode:
 
 
 class LossyLink(RuleBasedStateMachine):
-    """Frames one way, messages the other way, each lost when the test says so."""
+    """Carries frames one way and messages the other way; the test decides on each loss."""
 
     @initialize(
         base=st.sampled_from((0, 1000, 2**32 - 7, 2**63 - 100)), steps=st.lists(st.integers(1, 3), min_size=MEPS)
@@ -104,9 +104,9 @@ class LossyLink(RuleBasedStateMachine):
         self.all = list(self.ids)
         self.to_feeder: deque[Message] = deque()
         self.begun: set[int] = set()
-        """MEPs of which something was sent since the last restart, and that are not acknowledged."""
+        """MEPs with sent fragments since the last restart and without acknowledgement."""
         self.answered: Counter[tuple[int, int]] = Counter()
-        """Times that a fragment was sent again after an answer that the node has its MEP."""
+        """Number of fragments sent again after the node had answered that it has the MEP."""
         self.window.restart()
         self.window.credit(PLACES)
 
@@ -209,7 +209,7 @@ class LossyLink(RuleBasedStateMachine):
 
     @invariant()
     def what_the_node_has_is_not_sent_on_and_on(self) -> None:
-        # What was queued at the answer may still go, and fragments that were refused for other reasons.
+        # Frames queued at the time of the answer may still leave, and fragments that were refused for other reasons.
         assert all(times <= 1 + MAX_RESENDS for times in getattr(self, "answered", {}).values())
 
     def teardown(self) -> None:

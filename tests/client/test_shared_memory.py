@@ -1,4 +1,4 @@
-"""Memory of a feeder that nodes read: where MEPs lie in it, when their place is free again, and what it may not do."""
+"""Memory of a feeder that nodes read: places of MEPs, reuse of places, and refused calls."""
 
 import mmap
 import os
@@ -49,7 +49,7 @@ def test_what_is_allocated_never_overlaps_and_all_of_it_is_free_again_at_the_end
     assert all((array == mark % 256).all() for mark, array in held)
     held.clear()
     array_or_none = None
-    # The largest that is allowed fits as often as it should when nothing is held.
+    # The largest allowed MEP fits the expected number of times while no MEP is held.
     largest = [memory.try_allocate(memory.nbytes // LARGEST_PART) for _ in range(LARGEST_PART)]
     assert all(array is not None for array in largest)
     assert memory.try_allocate(1) is None
@@ -106,7 +106,7 @@ def test_the_end_of_the_memory_wakes_the_thread_that_waits_for_room() -> None:
     assert len(held) == 8
 
 
-def test_a_mep_that_could_not_always_find_a_place_is_refused_with_what_to_do() -> None:
+def test_a_mep_too_large_to_always_find_a_place_is_refused_with_advice() -> None:
     memory = SharedMemory(16 * PAGE)
     with pytest.raises(SharedMemoryError, match=r"needs shared memory of .*feed fewer events per MEP.*--segment-mib"):
         memory.allocate(2 * PAGE + 1)
@@ -145,7 +145,7 @@ def test_a_mep_stays_where_it_is_while_the_memory_is_full() -> None:
     assert mep.move_to(memory)
 
 
-def test_the_memory_cannot_shrink_grow_or_lose_pages_and_nobody_else_can_write() -> None:
+def test_the_memory_cannot_shrink_grow_or_lose_pages_and_readers_cannot_write() -> None:
     memory = SharedMemory(8 * PAGE)
     file = memory.fileno()
     for nbytes in (0, PAGE, 16 * PAGE):
@@ -159,7 +159,7 @@ def test_the_memory_cannot_shrink_grow_or_lose_pages_and_nobody_else_can_write()
     assert os.pread(file, 4, 0) == bytes([7]) * 4
 
 
-def test_frames_one_behind_the_other_are_one_range_and_others_are_ranges_of_their_own() -> None:
+def test_adjacent_frames_are_one_range_and_others_are_separate_ranges() -> None:
     memory = SharedMemory(16 * PAGE)
     mep = mep_of(range(10))
     assert mep.move_to(memory)

@@ -1,4 +1,4 @@
-"""The Debian package, for the tests that look into it and those that install it."""
+"""The Debian package, for tests that inspect or install it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.deploy.tools import run
 
 @pytest.fixture(scope="session")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The one that HLTNODE_DEB names, or one that is built now, with the network, of modules that are compiled."""
+    """The package that HLTNODE_DEB names; otherwise built now from compiled modules, with network access."""
     if "HLTNODE_DEB" in os.environ:
         return Path(os.environ["HLTNODE_DEB"])
     require_debian_tools()

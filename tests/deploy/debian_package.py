@@ -1,4 +1,4 @@
-"""The Debian package, built of what is installed here."""
+"""The Debian package, built from the installed files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_debian_tools() -> None:
 
 
 def built(folder: Path, *wheel: Path) -> Path:
-    """The package that is built in a folder."""
+    """Path of the built package in a folder."""
     build = [ROOT / "tools/build_deb.sh", folder, *wheel]
     done = subprocess.run(build, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -31,7 +31,7 @@ def built(folder: Path, *wheel: Path) -> Path:
 
 
 def wheel_of_this_environment(folder: Path) -> Path:
-    """A wheel with the compiled modules that are tested here, so that nothing is compiled again."""
+    """A wheel with the compiled modules under test, so that no module is compiled again."""
     tree = folder / "tree"
     tracked = run("git", "ls-files").stdout.splitlines()
     for name in tracked:

@@ -1,4 +1,4 @@
-"""Alerts, their tests, their routes and the page that says what to do about them belong together."""
+"""Alerts, their tests, their routes and the page with their remedies are consistent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def alerts() -> dict[str, dict[str, Any]]:
 
 
 def exported_names() -> set[str]:
-    """Every name that a query may use: families with their suffixes, and what is recorded."""
+    """Every name that a query may use: families with their suffixes, and recording rules."""
     collector = NodeCollector(
         Counters(),
         Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
@@ -99,7 +99,7 @@ def test_every_alert_has_a_unit_test_that_sees_it_fire_and_one_that_sees_it_not_
         for test in yaml.safe_load(path.read_text())["tests"]:
             for check in test["alert_rule_test"]:
                 (fires if check["exp_alerts"] else silent).add(check["alertname"])
-            # A series of another node that must not alert stands for a check without alerts.
+            # A check without alerts is a series of another node that must not alert.
             nodes = set(re.findall(r'instance="(\w):', str(test["input_series"])))
             silent |= {check["alertname"] for check in test["alert_rule_test"] if len(nodes) > 1}
     assert fires == set(alerts())

@@ -1,4 +1,4 @@
-"""The files that the Helm chart carries are copies of the files of the deployment."""
+"""The files in the Helm chart are copies of the files of the deployment."""
 
 from pathlib import Path
 

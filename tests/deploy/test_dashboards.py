@@ -1,4 +1,4 @@
-"""The dashboards show what a node exports, by names and labels; with a real run every panel has data."""
+"""The dashboards use names and labels that a node exports; with a real run every panel has data."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def panels_of(board: Path) -> list[dict[str, Any]]:
 
 
 def expressions() -> Iterator[tuple[str, str]]:
-    """Every expression with the name of its panel, those of annotations included."""
+    """Every expression with the name of its panel, annotations included."""
     for path in BOARDS:
         for panel in panels_of(path):
             for target in panel["targets"]:
@@ -45,7 +45,7 @@ def expressions() -> Iterator[tuple[str, str]]:
 
 
 def labels_of() -> dict[str, dict[str, set[str]]]:
-    """Labels of each exported name with the values that an example of a node has."""
+    """Labels of each exported name, with their values in an example node."""
     found: dict[str, dict[str, set[str]]] = {}
     for family in example_collector().collect():
         for sample in family.samples:
@@ -93,7 +93,7 @@ def test_every_name_and_label_of_an_expression_exists_and_only_the_chosen_nodes_
             continue
         for label, operator, value in re.findall(r'(\w+)(=~|!=|!~|=)"([^"]*)"', inside):
             assert label in FROM_PROMETHEUS | set(known.get(name, {})), expression
-            # The rest of this matters for words of closed sets only.
+            # The remaining checks concern only values of closed sets.
             if operator == "=" and label not in FROM_PROMETHEUS | set(OPEN_LABELS):
                 assert value in known[name][label], expression
     grouped = re.findall(r"\b(?:by|on|group_left) \(([^)]*)\)", expression)
@@ -113,7 +113,7 @@ def test_every_panel_has_a_unit_and_every_board_a_shared_crosshair_runs_and_link
 
 
 class GpuNode:
-    """A page of metrics of a node with a GPU, as a stand-in for NVML would fill it."""
+    """A page of metrics of a node with a GPU, filled by a stand-in for NVML."""
 
     def __init__(self) -> None:
         page = render(example_collector())
@@ -185,7 +185,7 @@ port = {http}
         while (status := status_page(http)) is None or status["events"]["processed"] < 2000:
             assert time.monotonic() < end, status
             time.sleep(0.2)
-        # Every range of the rules has some scrapes then.
+        # Then every range of the rules contains some scrapes.
         time.sleep(15)
         empty = []
         for panel, expression in expressions():

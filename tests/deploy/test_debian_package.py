@@ -1,4 +1,4 @@
-"""The Debian package: built, unpacked and run from where it lies."""
+"""The Debian package is built, unpacked and run in place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_scripts_of_the_package_are_valid_and_never_touch_the_data(path: Pat
     checked = run("sh", "-n", path)
     assert checked.returncode == 0, checked.stderr
     text = path.read_text()
-    # debhelper puts its own commands there, wherever the word stands.
+    # debhelper inserts its commands at every occurrence of this word.
     assert [line for line in text.splitlines() if "#DEBHELPER#" in line] == ["#DEBHELPER#"]
     removed = [line for line in text.splitlines() if "rm -" in line]
     assert not [line for line in removed if "/var/lib" in line]
@@ -60,7 +60,7 @@ def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: P
     assert (unpacked / "usr/share/man/man1/hltnode.1.gz").stat().st_size > 3000
     script = (unpacked / "DEBIAN/postinst").read_text()
     assert 0 < script.index("systemd-sysusers") < script.index("systemd-tmpfiles")
-    # No path of the machine that built it is left.
+    # The package contains no path of the build machine.
     for program in (unpacked / "opt/hltnode/bin").iterdir():
         if program.is_file() and not program.is_symlink():
             assert b"/debian/hltnode/" not in program.read_bytes(), program

@@ -1,4 +1,4 @@
-"""The files for operators, checked by the tools that read them if they are installed."""
+"""The files for operators, checked by the tools that read them, if installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by helm, checked against the schemas of Kubernetes and against what the node does."""
+"""The Helm chart, rendered by helm, agrees with the schemas of Kubernetes and with the node."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What Dockerfiles and compose.yml name exists in the repository, in the package and in the defaults of the node.
+"""Names in Dockerfiles and compose.yml exist in the repository, in the package and in the defaults of the node.
 
-No image is built here: that needs a registry and a daemon.
+These tests build no image, because that needs a registry and a daemon.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def environment(path: Path) -> dict[str, str]:
 
 
 def ports_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Those that a node in the image listens on."""
+    """Ports of a node in the image."""
     for name, value in environment(path).items():
         if name.startswith("HLTNODE_"):
             monkeypatch.setenv(name, value)
@@ -119,7 +119,7 @@ def test_the_ports_are_those_that_the_node_listens_on(path: Path, monkeypatch: p
     url = re.search(r"http://127\.0\.0\.1:(\d+)(/\w+)", check)
     assert url is not None
     assert int(url[1]) == load_config(DEPLOY / "node.toml").http.port
-    # A node of the tests answers it: tests/daemon/monitoring/test_http_server.py.
+    # tests/daemon/monitoring/test_http_server.py shows that a node answers it.
     assert url[2] == "/healthz"
 
 
@@ -206,7 +206,7 @@ def test_prometheus_reads_the_rules_and_targets_that_are_mounted() -> None:
         named += [name for found in job.get("file_sd_configs", []) for name in found["files"]]
     assert named
     for name in named:
-        # As in the configuration: relative to its folder.
+        # Relative to its folder, as in the configuration.
         assert any(path.match(str(Path("/etc/prometheus") / name)) for path in mounted), name
 
 

@@ -1,4 +1,4 @@
-"""The units, the user and the folders for systemd, checked by systemd's own programs where they are installed."""
+"""The units, the user and the folders for systemd, checked by systemd's own programs, if installed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_systemd_accepts_the_unit_with_each_example_of_a_drop_in(
     verify = (tool("systemd-analyze"), "verify", "--man=no", unit_with_a_program_that_exists)
     checked = run(*verify)
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
-    # A drop-in that systemd does not read would be accepted too.
+    # The check would also accept a drop-in that systemd does not read.
     (folder / example.name).write_text(example.read_text().replace("[Service]", "[Service]\nNoSuchKey=1"))
     assert "NoSuchKey" in run(*verify).stderr
 
@@ -104,7 +104,7 @@ def test_the_cpu_back_end_has_one_thread_for_each_core_that_the_unit_leaves_it()
 
 
 def test_the_user_and_the_folders_of_the_unit_are_made_and_the_group_reads_the_output(tmp_path: Path) -> None:
-    """By systemd's own programs, below a root folder of the test."""
+    """User and folders made by systemd's own programs, below a root folder of the test."""
     sysusers, tmpfiles = tool("systemd-sysusers"), tool("systemd-tmpfiles")
     if os.geteuid() != 0:
         pytest.skip("folders of another user can only be made by root")
@@ -132,7 +132,7 @@ def test_the_user_and_the_folders_of_the_unit_are_made_and_the_group_reads_the_o
     ):
         status = (tmp_path / folder.relative_to("/")).stat()
         assert (stat.S_IMODE(status.st_mode), (status.st_uid, status.st_gid)) == (mode, belongs_to), folder
-    # What the node makes is for its group, and for no others.
+    # Files of the node are readable for its group only.
     assert int(service["UMask"], 8) == 0o027
 
 

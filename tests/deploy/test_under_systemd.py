@@ -1,5 +1,4 @@
-"""The Debian package on a machine of its own: a Debian without a compiler is booted in a container, and systemd runs
-the node as on a farm.
+"""The Debian package on a separate machine: a container boots Debian without a compiler, and systemd runs the node.
 
 Needs root, systemd-nspawn and debootstrap of Debian, and its mirror: `make systemd`.
 """
@@ -28,7 +27,7 @@ TO = "tcp://127.0.0.1:5555"
 
 
 class Machine:
-    """A booted container; its network is a loopback of its own."""
+    """A booted container with its own loopback network."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -62,7 +61,7 @@ class Machine:
         )
 
     def run(self, *command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Its output, errors among it."""
+        """Run a command in the container; returns its output, errors included."""
         process = self.begin(*command)
         try:
             said, _ = process.communicate(timeout=timeout)
@@ -168,7 +167,7 @@ def test_a_reload_applies_the_keys_that_can_change(machine: Machine) -> None:
     wait_for(lambda: any('"new": "777"' in line for line in machine.journal("--identifier=hltnode")), 30)
 
 
-def test_the_output_can_be_read_by_a_member_of_the_group_and_by_nobody_else(machine: Machine) -> None:
+def test_only_members_of_the_group_can_read_the_output(machine: Machine) -> None:
     machine.start_node()
     assert replay(machine).returncode == 0
     for user, groups in (("collector", ["--groups", "hltnode"]), ("stranger", [])):
@@ -179,7 +178,7 @@ def test_the_output_can_be_read_by_a_member_of_the_group_and_by_nobody_else(mach
 
 
 def fed(machine: Machine) -> subprocess.Popen[str]:
-    """A feeder that goes on for ten seconds, and has begun."""
+    """A feeder that has started and runs for ten seconds."""
 
     def meps() -> int:
         status = json.loads(machine.run(HLTNODE, "ctl", "status").stdout)

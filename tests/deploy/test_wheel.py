@@ -1,4 +1,4 @@
-"""The wheel holds all that hltnode needs, and runs from any folder."""
+"""The wheel contains all files that hltnode needs, and runs from any folder."""
 
 from __future__ import annotations
 

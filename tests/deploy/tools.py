@@ -1,4 +1,4 @@
-"""What the tests of the files for operators share: the programs that read such files, and where the files lie."""
+"""Shared by the tests of the files for operators: programs that read such files, and paths of the files."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ DEPLOY = ROOT / "deploy"
 LONGEST_STOP_SECONDS = (
     2 * DRAIN_SECONDS + 3 * STOP_SECONDS + PICTURE_SECONDS + HISTOGRAM_SECONDS + connection_limiter.STOP_SECONDS
 )
-"""Of a node that drains: what was granted, what is built, then the ends of back end, gathering, output, pictures,
-histograms and limiter, one after the other."""
+"""Longest drain of a node: granted MEPs, open MEPs, then the ends of back end, gathering, output, pictures, histograms
+and limiter, one after the other."""
 
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:

@@ -1,11 +1,11 @@
-"""A page that a test follows: its commands, in its order, give the output that it shows.
+"""A page that a test follows: its commands, in order, give the output that the page shows.
 
-Blocks of the language `console` show commands, `$ ` in front, and what they print; those of `sh` are commands alone,
-which must succeed. A remark above a block says what else it is, and readers do not see it:
+Blocks of the language `console` show commands, after `$ `, and their output; blocks of `sh` contain only commands,
+which must succeed. An invisible remark above a block gives it another meaning:
 
-    <!-- test: skip, REASON -->                   not run; test_commands.py checks that its commands are there
+    <!-- test: skip, REASON -->                   not run; test_commands.py checks that its commands exist
     <!-- test: file NAME -->                      a file that the reader writes
-    <!-- test: terminal NAME, until "TEXT" -->    commands in another terminal, which go on when TEXT is printed
+    <!-- test: terminal NAME, until "TEXT" -->    commands in another terminal; the page continues when TEXT is printed
     <!-- test: interrupt NAME -->                 after Ctrl-C in that terminal
 """
 
@@ -25,21 +25,21 @@ from tests.own_ports import OwnPorts
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"(?:^<!-- test: (?P<mark>.+?) -->\n)?^```(?P<language>\w*)\n(?P<content>.*?)^```$", re.M | re.S)
 VARYING = re.compile(r"\d+ events/s|\d+\.\d+ s\b|\bon (cpu|cuda)\b|0x[0-9A-F]{8}")
-"""Rates, times and the back end differ from machine to machine, the TCK with every constant in the code."""
+"""Rates, times and the back end depend on the machine, the TCK on every constant in the code."""
 LEFT_OUT = "..."
 SECONDS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block of the page, and the remark above it that only the test reads."""
+    """A fenced block of the page, and the remark above it for the test."""
 
     mark: str
     language: str
     content: str
 
     def commands(self) -> list[tuple[str, list[str]]]:
-        """Each command of a console with the lines that the page shows below it."""
+        """Each command of a console, with the output lines below it."""
         steps: list[tuple[str, list[str]]] = []
         for line in self.content.splitlines():
             if line.startswith("$ "):
@@ -50,7 +50,7 @@ class Block:
 
 
 def blocks(page: Path) -> list[Block]:
-    """The blocks of a page in their order."""
+    """The blocks of a page, in order."""
     return [Block(b["mark"] or "", b["language"], b["content"]) for b in BLOCK.finditer(page.read_text("utf-8"))]
 
 
@@ -76,7 +76,7 @@ class Terminal:
             time.sleep(0.05)
 
     def end(self, number: signal.Signals | None = None) -> str:
-        """Wait for the end, after a signal to everything that runs in it; returns what was printed."""
+        """Send a signal to all its processes, wait for the end, and return the output."""
         if number is not None:
             os.killpg(self._process.pid, number)
         self._process.wait(SECONDS)
@@ -89,18 +89,18 @@ class Terminal:
 
 
 def environment() -> dict[str, str]:
-    """That of a reader who has activated the virtual environment."""
+    """The environment of a reader who has activated the virtual environment."""
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
 
 
 class Reader:
-    """Follows a page in a clone that has examples/ and nothing else, with ports that are free.
+    """Follows a page in a clone that has only examples/, with free ports.
 
     Args:
         clone: an empty folder, the root of the clone.
-        folder: where the reader is, from there; made if it is not there.
+        folder: current folder of the reader, relative to the clone; created if missing.
 
-    Use as context manager: nothing that was started stays.
+    Use as context manager: it ends all started processes.
     """
 
     def __init__(self, clone: Path, folder: str = ".") -> None:
@@ -122,7 +122,7 @@ class Reader:
             terminal.kill()
 
     def follow(self, page: Path) -> None:
-        """Do what the page says, from its begin to its end."""
+        """Follow the page from start to end."""
         for block in blocks(page):
             if block.language in ("console", "sh") or block.mark:
                 self._follow_block(block)
@@ -130,7 +130,7 @@ class Reader:
             self._compare(name, terminal.end(), self.promised[name])
 
     def _follow_block(self, block: Block) -> None:
-        """Do what a block says and compare what comes with what it shows."""
+        """Execute a block and compare the output with the block."""
         action, _, rest = block.mark.partition(" ")
         if action == "skip,":
             return
@@ -170,10 +170,10 @@ class Reader:
 
 
 def compare(what: str, printed: str, shown: list[str]) -> None:
-    """Assert that lines were printed in the order of the page; `...` stands for lines that it leaves out, and at the
-    end of a line for the rest of it.
+    """Assert that lines were printed in the order of the page; `...` stands for omitted lines, or at the end of a line
+    for its rest.
 
-    Empty lines do not count: a progress bar leaves one where there is no terminal to draw it on.
+    Empty lines are ignored: without a terminal, a progress bar leaves one.
     """
     remaining = [VARYING.sub("#", line.rstrip()) for line in printed.splitlines() if line.strip()]
     may_skip = False

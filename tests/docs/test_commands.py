@@ -1,4 +1,4 @@
-"""Commands that pages show are there: of hltnode with their options, of make, and programs of the repository."""
+"""Commands on pages exist: commands and options of hltnode, make targets, programs of the repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text("utf-
 
 
 def _scripts(page: Path) -> Iterator[str]:
-    """What a reader would type: lines of blocks, and commands in the text."""
+    """Commands that a reader would type: lines of blocks, and commands in the text."""
     for block in blocks(page):
         if block.language in SHELL:
             typed = block.language != "console"
@@ -34,7 +34,7 @@ def _scripts(page: Path) -> Iterator[str]:
 
 
 def _commands(script: str) -> Iterator[list[str]]:
-    """The commands of a line, split into words; a line that no shell would take has none."""
+    """The commands of a line, split into words; a line that is not valid in a shell has none."""
     lexer = shlex.shlex(script, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:
@@ -51,7 +51,7 @@ def _commands(script: str) -> Iterator[list[str]]:
 
 
 def _wrong(words: list[str]) -> str | None:
-    """What is not there of a command."""
+    """Missing parts of a command."""
     if not words:
         return None
     program, arguments = Path(words[0]).name, words[1:]

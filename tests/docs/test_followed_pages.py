@@ -1,4 +1,4 @@
-"""README, tutorial and the page on feeding do what they say, from the first command to the last."""
+"""README, tutorial and the page on feeding work from the first command to the last."""
 
 import shutil
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tests.docs.followed_page import ROOT, Reader, blocks
 
-# Processes one after the other: seconds on a free machine, more than the usual limit on a loaded one.
+# Consecutive processes take seconds on a free machine, and more than the usual limit on a loaded one.
 pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(400)]
 
 README = ROOT / "README.md"
@@ -20,7 +20,7 @@ NOT_RUN = {
     (TUTORIAL, "the test has a folder and a PATH of its own"),
     (FEEDING, "libzmq with its headers is not on each machine; tests/examples/test_feeders.py compiles and runs it"),
 }
-"""Why blocks of these pages are not run; tests/docs/test_commands.py looks whether their commands are there."""
+"""Reasons why blocks of these pages are not run; tests/docs/test_commands.py checks that their commands exist."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The commands of the pages for the log of a service work on what journalctl prints: systemd's own lines, too."""
+"""Commands on pages for the log of a service work on the output of journalctl, lines of systemd included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each line of SECURITY.md about a port names a test that shows it, and the tests exist."""
+"""Each line of SECURITY.md about a port names a test that proves it, and the tests exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)`")
 
 
 def _section(heading: str) -> str:
-    """A section of SECURITY.md, to the next heading of its level."""
+    """A section of SECURITY.md, up to the next heading of its level."""
     page = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     return page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 

@@ -1,4 +1,4 @@
-"""The site of the documentation is built without a warning, needs no network, and shows what the repository shows."""
+"""The documentation site builds without warnings, needs no network, and has the content of the repository."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _sources(site: Path) -> dict[Path, Path]:
-    """Each page of the site with the file that it is made from."""
+    """Each page of the site with its source file."""
     pages = {site / page: ROOT / source for page, source in OUTSIDE.items()}
     for source in (ROOT / "docs").rglob("*.md"):
         page = site / source.relative_to(ROOT / "docs").with_suffix(".html")
@@ -61,7 +61,7 @@ def test_every_style_sheet_has_its_fonts_and_pictures_with_it(site: Path) -> Non
 
 
 def test_headings_lists_and_tables_are_those_that_the_repository_shows(site: Path) -> None:
-    """MkDocs asks for four blanks inside a list item where others take three, and for an empty line before a list."""
+    """MkDocs needs four blanks inside a list item, where others accept three, and an empty line before a list."""
     in_repository = MarkdownIt("commonmark").enable("table")
     differ = []
     for page, source in _sources(site).items():

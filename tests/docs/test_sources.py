@@ -1,4 +1,4 @@
-"""The repository stands alone: what it cites is a published paper or lies in it."""
+"""The repository stands alone: it cites only published papers and its own files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUFFIXES = {
 }  # fmt: skip
 NAMES = {"Makefile", "Dockerfile.cpu", "Dockerfile.cuda", "CMakeLists.txt"}
 
-# Documents that the authors had and readers have not, a folder beside the repository, numbers of an issue tracker.
+# Documents that readers do not have, a folder beside the repository, numbers of an issue tracker.
 OUTSIDE = re.compile(
     r"(?<![\w/-])formats\.md|(?<![\w/-])(style|layout|design)\.md|reconstruction-facts|hlt1-allen|ccl-velo|daq-practice"
     r"|simulation-fidelity|gpu-trigger|alice-tpc|\b[iI]ssues?\s+#?\d|\(#\d+\)|(?<!\w)shared/"
@@ -23,12 +23,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 TEST_FILE = re.compile(r"`(tests/[\w/]+(?:\.py)?)[`:]")
 PAGE = re.compile(r"\bdocs/[\w./-]+\.md\b")
 WITH_EXAMPLE = Path("docs/how-to/write-an-algorithm.md")
-"""Its files are written by who follows it."""
+"""A reader who follows it writes its files."""
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def _texts() -> Iterator[tuple[Path, str]]:
-    """Every text file of the repository but this one: its path from the root, and its content."""
+    """Every text file of the repository except this one: its path from the root, and its content."""
     hidden = {"build", "demo-output", "node_modules", "__pycache__"}
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if not name.startswith(".") and name not in hidden]
@@ -38,7 +38,7 @@ def _texts() -> Iterator[tuple[Path, str]]:
 
 
 def _anchors(page: str) -> set[str]:
-    """The anchors of the headings of a page, as GitHub makes them."""
+    """The anchors of the headings of a page, by GitHub's rules."""
     headings = re.findall(r"^#+ +(.+?) *$", FENCE.sub("", page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

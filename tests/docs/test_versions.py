@@ -1,4 +1,4 @@
-"""One version everywhere: package, chart, citation, changelog and pages; each version has its commit."""
+"""Package, chart, citation, changelog and pages have the same version; each version has its commit."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_the_package_has_the_version_of_its_metadata() -> None:
 
 
 def test_the_package_imports_nothing() -> None:
-    """Each command imports it first, so an import here would slow down every one of them."""
+    """Each command imports it first, so an import here would slow down all commands."""
     program = "import sys; before = set(sys.modules); import hltnode; print(*sorted(set(sys.modules) - before))"
-    # -S: the hook of an editable install imports modules of its own.
+    # -S: the hook of an editable install imports its own modules.
     done = subprocess.run(
         [sys.executable, "-S", "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT / "library")}, capture_output=True, text=True, check=True,

@@ -1,6 +1,6 @@
 """Plain English: phrases that need a second reading, wide pages, wide table cells and long test names are refused.
 
-`CLEAN` lists the folders and files that hold to the rules. It grows until it is the whole tree.
+`CLEAN` lists the folders and files that follow the rules. It grows until it is the whole tree.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CLEAN = (
 )  # fmt: skip
 """Every file below these paths is checked."""
 GENERATED = ("docs/reference", "deploy/requirements.lock")
-"""Written by programs; their sources are checked instead."""
+"""Files written by programs; their sources are checked instead."""
 
 PAGE_WIDTH = 100
 CELL_WIDTH = 200
@@ -41,7 +41,7 @@ INSTEAD = {
     r"by (?:itself|themselves)": "automatically, alone",
     r"in vain": "without an answer within N s",
 }
-"""Banned phrase, as a pattern of words, and what to write."""
+"""Banned phrase, as a pattern of words, and the replacement."""
 BANNED = {re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE): text for pattern, text in INSTEAD.items()}
 
 SUFFIXES = {
@@ -53,7 +53,7 @@ MARKER = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*|^\s*")
 
 
 def _files(*suffixes: str) -> Iterator[Path]:
-    """The clean files that git knows or would add, but this one, which holds the banned phrases."""
+    """The clean files that git knows or would add, except this one, which contains the banned phrases."""
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", *CLEAN],
         capture_output=True, text=True, check=False,
@@ -76,7 +76,7 @@ def _banned(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines_of_text(page: str) -> Iterator[tuple[int, str]]:
-    """Lines of paragraphs and lists: no code, tables, headings, comments, pictures."""
+    """Lines of paragraphs and lists, without code, tables, headings, comments and pictures."""
     in_code = in_comment = False
     for number, line in enumerate(page.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -90,14 +90,14 @@ def _lines_of_text(page: str) -> Iterator[tuple[int, str]]:
 
 
 def _too_wide(page: str) -> Iterator[tuple[int, str]]:
-    """Lines that could be broken and are wider than a page. One link or code span alone cannot be broken."""
+    """Breakable lines that are wider than a page. A single link or code span cannot be broken."""
     for number, line in _lines_of_text(page):
         if len(line) > PAGE_WIDTH and " " in MARKER.sub("", re.sub(r"`[^`]*`", "", line), count=1).strip():
             yield number, f"{len(line)} columns"
 
 
 def _wide_cells(page: str) -> Iterator[tuple[int, str]]:
-    """Cells of tables whose visible text is too long; the target of a link is not visible."""
+    """Table cells whose visible text is too long; link targets are not visible."""
     in_code = False
     for number, line in enumerate(page.splitlines(), 1):
         in_code ^= line.lstrip().startswith("```")

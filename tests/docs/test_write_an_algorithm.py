@@ -1,4 +1,4 @@
-"""docs/how-to/write-an-algorithm.md, followed literally in a copy of the sources."""
+"""docs/how-to/write-an-algorithm.md works, followed literally in a copy of the sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "how-to" / "write-an-algorithm.md").read_text(encoding="
 FILES = {
     path: text for path, _, text in re.findall(r"^`([^`\n]+)`:\n\n```(python|cpp)\n(.*?)^```$", PAGE, re.DOTALL | re.M)
 }
-"""What the page shows of files, by path."""
+"""The parts of files that the page shows, by path."""
 DECLARATION, KERNEL, HEADER, TEST = FILES
 DIFFS = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.DOTALL | re.M)
 (REFUSAL,) = re.findall(r"^```text\n(.*?)\n```$", PAGE, re.DOTALL | re.M)
@@ -27,9 +27,9 @@ EXTENSIONS = {
     "protocol": "hltnode.protocol._native",
     "processing/framework/backends": "hltnode.processing.framework.backends._executor",
 }
-"""Extension modules that the page does not build again, by their folders."""
+"""Extension modules that the page does not rebuild, by folder."""
 
-# An editable install finds modules of the package through a hook of its own, before it reads PYTHONPATH.
+# An editable install finds modules of the package by its own hook, before it reads PYTHONPATH.
 WITHOUT_HOOK = """
 import runpy, sys
 sys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != "ScikitBuildRedirectingFinder"]
@@ -72,17 +72,17 @@ class Copy:
             shutil.copy(spec.origin, self.package / folder)
 
     def path(self, name: str) -> Path:
-        """Where a file of the repository lies in the copy."""
+        """Path of a file of the repository in the copy."""
         return self.root / name if name.startswith("tests/") else self.package / name
 
     def write(self, name: str, text: str) -> None:
-        """Put a file of the page in place."""
+        """Write a file of the page into the copy."""
         path = self.path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
     def apply(self, diff: str) -> None:
-        """Insert the lines with + behind the line before them."""
+        """Insert the lines marked with + after the line that precedes them."""
         path = self.path("processing/lhcb/chain.py")
         before, new = diff.splitlines()
         assert before.startswith(" ")
@@ -102,7 +102,7 @@ class Copy:
         )
 
     def check(self, *arguments: str) -> str:
-        """Run Python in the copy; it must not fail."""
+        """Run Python in the copy; fails if its exit status is not 0."""
         done = self.python(*arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -1,4 +1,4 @@
-"""The programs of examples/ do what their first line says, on simulated events and with a real node."""
+"""The programs of examples/ fulfil their first line, on simulated events and with a real node."""
 
 import json
 import signal
@@ -33,7 +33,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class RunningNode:
-    """`hltnode serve` with examples/node.toml, and the menu of examples/trigger.toml with one line more."""
+    """`hltnode serve` with examples/node.toml, and the menu of examples/trigger.toml with one additional line."""
 
     def __init__(self, folder: Path) -> None:
         self.ports = OwnPorts()
@@ -57,7 +57,7 @@ class RunningNode:
         return f"tcp://127.0.0.1:{self.ports[port]}"
 
     def stop(self) -> list[Path]:
-        """Let the node drain; returns its files of accepted events."""
+        """Drain the node; returns its files of accepted events."""
         self.process.send_signal(signal.SIGTERM)
         assert self.process.wait(30.0) == 0, self.log.read_text()
         return sorted(self.output.glob("*_accepted_*.mdf"))
@@ -170,7 +170,7 @@ def test_a_file_without_decision_reports_is_refused_with_the_bank_that_it_lacks(
 
 
 def wait_for_subscription(node: RunningNode) -> None:
-    """Until the consumer's subscription has reached the node: earlier decisions would pass it by."""
+    """Wait until the consumer's subscription has reached the node; earlier decisions would not reach the consumer."""
     end = time.monotonic() + 20.0
     while metric(node.ports[HTTP], "hltnode_decision_subscriptions") < 1:
         assert time.monotonic() < end, node.log.read_text()

@@ -1,4 +1,4 @@
-"""The feeders of examples/ in C and with pyzmq only, beside a node that is killed while they feed."""
+"""The feeders of examples/ in C and with only pyzmq, and a node that is killed while they feed."""
 
 import os
 import re
@@ -20,14 +20,14 @@ from tests.daemon.processes.test_processes import Site
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 EVENTS = 50
 MEPS = 40
-# The fake engine accepts every second event of a MEP, the odd ones.
+# The fake engine accepts the odd events of a MEP.
 WANTED = list(range(1, MEPS * EVENTS, 2))
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
 
 def loaded_libzmq() -> Path:
-    """The libzmq that pyzmq runs in this process: its own one, or that of the system."""
+    """The libzmq that pyzmq uses in this process: its own, or that of the system."""
     assert zmq.zmq_version_info() >= (4, 2)
     with Path("/proc/self/maps").open() as maps:
         found = {line.split(maxsplit=5)[5].strip() for line in maps if re.search(r"/libzmq[^/]*\.so", line)}
@@ -37,7 +37,7 @@ def loaded_libzmq() -> Path:
 
 @pytest.fixture(scope="module")
 def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """examples/feeder.c, compiled; it has the few declarations of <zmq.h> that it needs where that is missing."""
+    """examples/feeder.c, compiled; it contains the required declarations in case <zmq.h> is missing."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler, "no C compiler; hltnode itself needs a C++ compiler to be built"
     program = tmp_path_factory.mktemp("examples") / "feeder"
@@ -53,7 +53,7 @@ def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    # A damaged frame is sent again at once, which takes a while where every process is slow.
+    # A damaged frame is sent again at once, but this takes a while if every process is slow.
     monkeypatch.setenv("HLTNODE_BUILDER__OVERTAKEN_AFTER_MS", "10000")
     site = Site(tmp_path, 1)
     yield site
@@ -64,7 +64,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def run_with_a_killed_node(site: Site, command: list[str]) -> str:
-    """Start the node after the feeder, kill it and start it again; returns what the feeder has printed."""
+    """Start the node after the feeder, kill it and start it again; returns the output of the feeder."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as feeder:
         node = site.start_node()
         site.wait_for_events(5 * EVENTS)
@@ -77,7 +77,7 @@ def run_with_a_killed_node(site: Site, command: list[str]) -> str:
 
 
 def kept_events(site: Site) -> list[int]:
-    """The events in the files of both sessions of the node, when the second one has ended."""
+    """The events in the files of both sessions of the node, after the end of the second one."""
     node = site.processes[-1]
     node.send_signal(signal.SIGTERM)
     assert site.wait(node) == 0, site.logs()

@@ -1,4 +1,4 @@
-"""What any experiment needs names no detector: neither in identifiers nor in strings, docstrings included."""
+"""Code for any experiment names no detector, neither in identifiers nor in strings, docstrings included."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ DETECTOR_FREE = (
     "processing/offline",
     "daemon",
 )
-"""Commands are left out: some of them are about the physics of LHCb."""
+"""Commands are left out: some concern the physics of LHCb."""
 LEFT_OUT = "daemon/commands"
 
 DETECTORS = {"lhcb", "velo", "ut", "scifi", "muon", "rich", "ecal", "hcal", "plume", "retina", "superpixel", "lhcbid"}
 
 ALLOWED = {
-    # The chain that runs if the configuration names none.
+    # The default chain of the configuration.
     "daemon/configuration/node_sections.py": {"lhcb"},
-    # A library for texts, named by an option of typer.
+    # A text library, named by an option of typer.
     "daemon/cli.py": {"rich"},
 }
 
@@ -44,7 +44,7 @@ def words_of_python(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def words_of_kernels(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, word) of what the compiler reads."""
+    """(line, word) of the code that the compiler reads."""
     code = COMMENTS.sub(lambda comment: "\n" * comment[0].count("\n"), path.read_text())
     for number, line in enumerate(code.splitlines(), 1):
         for word in WORD.findall(line):
@@ -52,7 +52,7 @@ def words_of_kernels(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def named(path: Path) -> set[tuple[int, str]]:
-    """Where a file names a detector."""
+    """Places where a file names a detector."""
     words = words_of_python(path) if path.suffix == ".py" else words_of_kernels(path)
     return {(line, word) for line, word in words if word in DETECTORS}
 

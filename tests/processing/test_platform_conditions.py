@@ -1,4 +1,4 @@
-"""platform.cuh alone asks which compiler builds a kernel; all other sources test HLT_ON_GPU."""
+"""Only platform.cuh tests which compiler builds a kernel; all other sources test HLT_ON_GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ UNVALUED = re.compile(r"ifn?def\s+HLT_ON_GPU\b|\bdefined\b *\(? *HLT_ON_GPU\b")
 
 
 def is_raw(line: str) -> bool:
-    """Whether a condition names a compiler, an architecture without a number, or asks whether HLT_ON_GPU is defined."""
+    """Whether a condition names a compiler, names an architecture without a number, or tests if HLT_ON_GPU is
+    defined."""
     if not CONDITION.match(line):
         return False
     names_back_end = bool(ARCHITECTURE.search(line)) and not COMPARED_ARCHITECTURE.search(line)
@@ -28,7 +29,7 @@ def is_raw(line: str) -> bool:
 
 
 def raw_conditions(text: str) -> list[int]:
-    """Numbers of the lines with such a condition."""
+    """Line numbers of such conditions."""
     return [number for number, line in enumerate(text.splitlines(), 1) if is_raw(line)]
 
 

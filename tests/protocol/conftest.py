@@ -1,4 +1,4 @@
-"""Real files that several tests of the formats read."""
+"""Real files for several tests of the formats."""
 
 from __future__ import annotations
 

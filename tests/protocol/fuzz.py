@@ -1,4 +1,4 @@
-"""A corpus of damaged bytes, made from valid ones; reproducible, and usable at every level that receives bytes."""
+"""A reproducible corpus of damaged bytes, made from valid ones, for every level that receives bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 LYING_U16 = (0, 1, 2, 0x7FFF, 0x8000, 0xFFFF)
 LYING_U32 = (0, 1, 7, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFC, 0xFFFF_FFFF)
 
-# Nothing, and bytes without any structure.
+# No bytes, and bytes without structure.
 FORMLESS = (
     b"",
     b"\0",
@@ -27,7 +27,7 @@ FORMLESS = (
 
 
 def truncations(good: bytes, *, header: int = 96, samples: int = 40, seed: int = 1) -> Iterator[bytes]:
-    """Every length up to `header`, some lengths beyond, and all but the last few bytes."""
+    """The bytes cut at every length up to `header`, at some larger lengths, and a few bytes before the end."""
     yield from (good[:length] for length in range(min(header, len(good))))
     rng = random.Random(seed)
     yield from (good[: rng.randrange(len(good))] for _ in range(samples if good else 0))
@@ -67,7 +67,7 @@ def _flipped(good: bytes, bits: list[int]) -> bytes:
 
 
 def splices(good: bytes, *, samples: int = 40, seed: int = 3) -> Iterator[bytes]:
-    """Stretches cut out, doubled, zeroed or filled with noise."""
+    """Parts cut out, doubled, zeroed or filled with noise."""
     rng = random.Random(seed)
     for i in range(samples if len(good) > 1 else 0):
         start = rng.randrange(len(good))
@@ -77,7 +77,7 @@ def splices(good: bytes, *, samples: int = 40, seed: int = 3) -> Iterator[bytes]
 
 
 def damaged(good: bytes) -> Iterator[bytes]:
-    """The whole corpus of one good input; a few of its members may still be valid."""
+    """The whole corpus of one valid input; a few members may still be valid."""
     yield from FORMLESS
     yield from truncations(good)
     yield from extensions(good)
@@ -98,11 +98,11 @@ HOSTILE_MSGPACK = (
     b"\x81\xa1v" * 100_000,
     b"\x81\xa1v\xd6\xff\0\0\0\0",  # timestamp
     b"\x81\xa1v\xc7\x0c\xff" + b"\xff" * 12,  # timestamp far outside any calendar
-    b"\x81\x01\x01",  # key that is no text
+    b"\x81\x01\x01",  # key that is not text
     b"\x81\xc0\x01",
     b"\x81\x91\x01\x01",  # key that cannot be hashed
-    b"\x81\xa1\xff\x01",  # key that is no UTF-8
-    b"\x82\xa1v\x01\xa4type\xa2\xff\xfe",  # text that is no UTF-8
+    b"\x81\xa1\xff\x01",  # key that is not UTF-8
+    b"\x82\xa1v\x01\xa4type\xa2\xff\xfe",  # text that is not UTF-8
     b"\x82\xa1v\x01\xa4type\xc0",
     b"\x82\xa1v\x01\xa4type\xa6credit",  # fields missing
     b"\x82\xa1v\xcb\x3f\xf0\0\0\0\0\0\0\xa4type\xa6credit",  # version 1.0

@@ -48,7 +48,7 @@ odins = st.builds(
 
 @st.composite
 def fragment_lists(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
-    """Types and bytes of the fragments of one MFP, absent banks among them."""
+    """Types and bytes of the fragments of one MFP, absent banks included."""
     fragments = draw(st.lists(st.none() | st.binary(max_size=70), min_size=1, max_size=40))
     types = bytes(NO_BANK if fragment is None else draw(st.integers(0, 254)) for fragment in fragments)
     return types, [fragment or b"" for fragment in fragments]
@@ -56,7 +56,7 @@ def fragment_lists(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 
 @st.composite
 def mep_inputs(draw: st.DrawFn) -> list[bytes]:
-    """Encoded MFPs that may form one MEP, by ascending source id."""
+    """Encoded MFPs that can form one MEP, by ascending source id."""
     sources = sorted(draw(st.sets(st.integers(2048, 0xFFFF), max_size=6)))
     n, event_id, align = draw(st.integers(1, 9)), draw(st.integers(0, 1 << 63)), draw(st.integers(2, 8))
     mfps = []
@@ -87,7 +87,7 @@ def superpixels(draw: st.DrawFn) -> SuperPixels:
 
 @st.composite
 def retina_clusters(draw: st.DrawFn, version: int) -> RetinaClusters:
-    """Clusters of all sensors in ascending order of the sensor, as a bank version holds them."""
+    """Clusters of all sensors in ascending order of the sensor, in the layout of a bank version."""
     bits = 3 if version == 2 else 2
     fraction = st.integers(0, (1 << bits) - 1)
     flags = st.integers(0, 255) if version == 2 else st.integers(0, 511).map(lambda value: value << 1)

@@ -1,4 +1,4 @@
-"""Frames in one pass: the compiled checks agree with the parsers in Python, and nothing beside the place is written."""
+"""Frames in one pass: the compiled checks agree with the Python parsers, and write only to their place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GOOD = encode_frame(MFP, run=1, mep_id=2, source_id=4097)
 
 
 def sealed(frame: bytes) -> bytes:
-    """The frame with the length of what it carries and the right CRC, so that deeper checks are reached."""
+    """The frame with the length of its payload and the correct CRC, so that deeper checks are reached."""
     header = bytearray(frame[:HEADER_SIZE])
     struct.pack_into("<I", header, 12, len(frame) - HEADER_SIZE)
     struct.pack_into("<I", header, 36, crc32c(frame[HEADER_SIZE:], crc32c(bytes(header[:36]))))
@@ -39,7 +39,7 @@ def sealed(frame: bytes) -> bytes:
 
 
 def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, int, int]:
-    """What `inspect_frame` has to return, by the parsers in Python."""
+    """Expected result of `inspect_frame`, by the Python parsers."""
     try:
         header = decode_header(frame, max_bytes=len(frame))
     except ProtocolError as error:
@@ -62,7 +62,7 @@ def crc_is_right_in_python(frame: bytes) -> bool:
 
 
 def agrees(frame: bytes) -> bool:
-    """Whether a frame is accepted; fails the test where the compiled checks and those in Python differ."""
+    """Whether a frame is accepted; fails the test if compiled and Python checks differ."""
     found = inspect_frame(frame)
     assert found == inspected_in_python(frame), frame[:100].hex()
     if not found[0]:
@@ -75,7 +75,7 @@ def agrees(frame: bytes) -> bool:
 
 
 def damaged_mfps(good: bytes) -> Iterator[bytes]:
-    """Frames whose header and CRC are right and whose MFP is not."""
+    """Frames with correct header and CRC and an invalid MFP."""
     return (sealed(good[:HEADER_SIZE] + mfp) for mfp in fuzz.damaged(good[HEADER_SIZE:]))
 
 
@@ -132,7 +132,7 @@ def test_noise_is_refused_for_the_reasons_of_the_parsers_in_python(data: bytes) 
     agrees(sealed(GOOD[:HEADER_SIZE] + data))
 
 
-# Lengths around the stretches that the fast implementations sum side by side, and offsets around lines of a cache.
+# Lengths around the block size of the fast implementations, and offsets around cache lines.
 LENGTHS = [*range(70), 127, 128, 255, 767, 768, 769, 831, 832, 833, 1535, 1536, 2048, 6143, 6144, 6145, 6207, 6208]
 LENGTHS += [6919, 8191, 8192, 8193, 12_288, 16_383, 16_384, 40_001, 200_003]
 
@@ -156,7 +156,7 @@ def test_every_length_and_offset_is_copied_whole_with_the_right_crc_and_nothing_
 def test_a_flipped_bit_anywhere_gives_another_crc(implementation: int, data: bytes, bit: int) -> None:
     frame = bytearray(encode_frame(data, run=1, mep_id=2, source_id=3))
     assert has_right_crc(frame, implementation)
-    # Fields whose change would make the header itself unsound are tested above.
+    # Fields whose change makes the header itself invalid are tested above.
     places = [*range(8 * 6, 8 * 12), *range(8 * 16, 8 * 34), *range(8 * 36, 8 * len(frame))]
     at = places[bit % len(places)]
     frame[at // 8] ^= 1 << at % 8

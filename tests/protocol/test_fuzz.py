@@ -1,4 +1,4 @@
-"""For any bytes a parser raises only ProtocolError and allocates no memory for data that were not sent."""
+"""For any bytes a parser raises only ProtocolError, and allocates no memory for data that were not sent."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _read_frame(data: bytes) -> None:
 
 
 def _read_event(banks: Iterable[RawBank]) -> None:
-    """Every decoder on an event, even if an earlier one refuses it."""
+    """Run every decoder on an event, even if an earlier one refuses it."""
     banks = list(banks)
     decoders: list[Callable[[], object]] = [
         lambda: decode_particles(banks),
@@ -217,7 +217,7 @@ CASES: dict[str, tuple[Parser, bytes]] = {
 
 
 def _error(parse: Parser, data: bytes) -> Exception | None:
-    """What `parse` raises."""
+    """The exception of `parse`."""
     try:
         parse(data)
     except Exception as error:
@@ -226,12 +226,12 @@ def _error(parse: Parser, data: bytes) -> Exception | None:
 
 
 def _is_refusal(error: Exception | None) -> bool:
-    """True for an error of the protocol with a text."""
+    """True for a ProtocolError with a text."""
     return isinstance(error, ProtocolError) and isinstance(error.reason, RejectReason) and bool(str(error))
 
 
 def _refuses_or_reads(parse: Parser, data: bytes) -> bool:
-    """True if `parse` refused; any exception but ProtocolError fails the test with the bytes that caused it."""
+    """True if `parse` refused; any exception except ProtocolError fails the test and prints the bytes."""
     error = _error(parse, data)
     assert error is None or _is_refusal(error), f"{error!r} from {data[:200].hex()} ({len(data)} bytes)"
     return error is not None
@@ -253,7 +253,7 @@ def test_damaged_bytes_raise_only_protocol_errors(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_every_truncation_is_refused(name: str) -> None:
     parse, good = CASES[name]
-    # These are valid at some shorter lengths: banks and records that follow one another, words without a count.
+    # These are valid at some shorter lengths: sequences of banks and records, words without a count.
     boundaries = {"raw banks", "mdf", "superpixels v4", "retina v4", "decision reports"}
     lengths = range(len(good) - 1, len(good) - 4, -1) if name in boundaries else range(1, len(good))
     for length in lengths:
@@ -345,7 +345,7 @@ def test_damaged_real_trigger_records_raise_only_protocol_errors(run3_mdf: bytes
 
 @pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_damaged_real_2019_packets_raise_only_protocol_errors(mep2019_file: bytes, every: int) -> None:
-    """The packet is large: only each fifth member of the corpus is parsed in the normal suite."""
+    """The packet is large, so the normal suite parses only every fifth member of the corpus."""
     corpus = chain(_real_corpus(mep2019_file, 60), fuzz.wrong_sizes(mep2019_file, header=72))
     assert sum(_refuses_or_reads(parse_mep2019, data) for data in islice(corpus, 0, None, every)) > 0
     in_offsets = ((8268 - 4 * i, value) for i in range(1, 20) for value in fuzz.LYING_U32)

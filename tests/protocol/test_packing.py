@@ -1,4 +1,4 @@
-"""Events packed in compiled code against the same events grouped and encoded bank by bank."""
+"""Events packed in compiled code equal the same events grouped and encoded bank by bank."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bank types and sub-detectors: whose numbers they are, in the code of both languages and on the page."""
+"""Owners of the numbers of bank types and sub-detectors agree in Python, C++ and on the page."""
 
 from __future__ import annotations
 

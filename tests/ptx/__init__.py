@@ -1,6 +1,6 @@
-"""An interpreter of PTX: it executes the kernels as NVRTC makes them for a GPU, without one.
+"""An interpreter of PTX: it executes kernels that NVRTC compiles for a GPU, without a GPU.
 
-nvrtc compiles, parser reads the text, control_flow finds where divergent lanes meet, translation makes instructions for
-the machine (machine.py and machine/*, C++ that is compiled when it is first needed), chain runs a chain of algorithms
-and sums up what its kernels cost.
+nvrtc compiles, parser reads the text, control_flow finds the meeting points of divergent lanes, translation makes
+instructions for the machine (machine.py and machine/*, C++ that is compiled at first use), chain runs a chain of
+algorithms and sums the cost of its kernels.
 """

@@ -1,4 +1,4 @@
-"""Runs the algorithms of a chain by their PTX and says what each kernel costs."""
+"""Runs the algorithms of a chain by their PTX and returns the cost of each kernel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.ptx.machine import Conflict, LaunchRecord, Machine
 
 @dataclass(frozen=True, slots=True)
 class KernelCost:
-    """What a kernel costs for each event.
+    """The cost of a kernel per event.
 
-    Instructions by warps, and the lanes that were active in all of them; those that access global memory, its sectors
-    of 32 bytes, and bytes of them that were used; bytes of local memory; barriers that one block passes, and its path
+    Instructions by warps, and the sum of their active lanes; instructions that access global memory, accessed sectors
+    of 32 bytes, and used bytes of them; bytes of local memory; barriers that one block passes, and its path
     (machine.LaunchRecord).
 
-    What the memory of the device moves at least, however large caches are: bytes of columns that a kernel reads, each
-    once, and that it writes (machine.Machine.touched). `constant_bytes` are those of a batch, not of an event.
+    Minimum traffic of the device memory for any cache size: bytes of columns that a kernel reads, each once, and that
+    it writes (machine.Machine.touched). `constant_bytes` are per batch, not per event.
     """
 
     warp_instructions: float
@@ -46,7 +46,7 @@ class KernelCost:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """One launch. Bytes of all events that it has read and written, and of constants; 0 where columns share memory."""
+    """One launch: bytes that it has read and written for all events, and of constants; 0 if columns share memory."""
 
     algorithm: Algorithm
     record: LaunchRecord
@@ -59,7 +59,7 @@ class Launched:
 class PtxLauncher:
     """Launches algorithms one after the other (kernel_runner.Launch) and records what they do.
 
-    block_size: of all kernels, None for that of each algorithm.
+    block_size: for all kernels; None: the block size of each algorithm.
     """
 
     machine: Machine
@@ -95,11 +95,11 @@ class PtxLauncher:
 
     @property
     def conflicts(self) -> Sequence[Conflict]:
-        """Accesses that nothing orders, of all launches."""
+        """Unordered accesses in all launches."""
         return [conflict for launched in self.launched for conflict in launched.record.conflicts]
 
     def costs(self, n_events: int) -> dict[str, KernelCost]:
-        """By kernel, in the order of the launches; those of one kernel together."""
+        """Cost by kernel, in the order of the first launches."""
         launches: dict[Algorithm, list[Launched]] = {}
         for launched in self.launched:
             launches.setdefault(launched.algorithm, []).append(launched)
@@ -113,7 +113,7 @@ def _cost(algorithm: Algorithm, launches: Sequence[Launched], n_events: int) -> 
         return sum(int(record.counts[name].sum()) for record in records) / n_events
 
     def of_block(values: Iterable[NDArray[np.uint64]]) -> float:
-        # An event has one block of each launch; other blocks run at the same time, so that the slowest of them counts.
+        # An event has one block in each launch; blocks run at the same time, so the slowest one counts.
         blocks = np.sum(list(values), axis=0)
         return float(blocks.mean() if algorithm.grid == Grid.EVENTS else blocks.max())
 

@@ -1,4 +1,4 @@
-"""Where lanes that part at a branch meet again: the immediate post-dominators of a kernel.
+"""Meeting points of lanes that diverge at a branch: the immediate post-dominators of a kernel.
 
 Post-dominators by the algorithm of Cooper, Harvey and Kennedy ("A simple, fast dominance algorithm", Rice University
 TR-06-33870, 2006) on the reversed graph of basic blocks.
@@ -23,7 +23,7 @@ def is_exit(statement: Statement) -> bool:
 
 
 def target_of(kernel: Kernel, statement: Statement) -> int:
-    """Position to which a branch leads. Raises PtxError."""
+    """Target position of a branch. Raises PtxError."""
     try:
         return kernel.labels[statement.operands[0]]
     except KeyError:
@@ -32,11 +32,11 @@ def target_of(kernel: Kernel, statement: Statement) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ControlFlow:
-    """Where lanes part, leave and meet; positions of statements, or EXIT.
+    """Points where lanes diverge, leave and meet, as positions of statements, or EXIT.
 
-    `meeting`: of each branch that may diverge, where its sides meet. `next_meeting`: of each block that begins at a
-    position, the first one behind it where all lanes come that leave nothing. `leaving`: (branch, side that is taken)
-    which lead out of more than one loop.
+    meeting: for each branch that may diverge, the meeting point of its sides. next_meeting: for each block, by its
+    start position, the next point that all lanes reach unless they leave loops. leaving: (branch, taken side) pairs
+    that lead out of more than one loop.
     """
 
     meeting: dict[int, int]
@@ -45,10 +45,10 @@ class ControlFlow:
 
 
 def control_flow(kernel: Kernel) -> ControlFlow:
-    """The meeting places of a kernel.
+    """The meeting points of a kernel.
 
-    A lane that leaves several loops at once does not come to where the inner ones end, and those that stay do not wait
-    for it, as the convergence barriers of ptxas have it (BSSY, BSYNC, and BREAK for a lane that leaves).
+    A lane that leaves several loops at once does not reach the ends of the inner ones, and the other lanes do not wait
+    for it. The convergence barriers of ptxas do the same (BSSY, BSYNC, and BREAK for a lane that leaves).
     """
     first, successors = _basic_blocks(kernel)
     end = len(first)
@@ -81,7 +81,7 @@ def _loops(successors: list[list[int]]) -> list[set[int]]:
     for block, follows in enumerate(successors):
         for follower in follows:
             predecessors[follower].append(block)
-    # Dominators are the post-dominators of the reversed graph, at whose end the first block stands.
+    # Dominators are the post-dominators of the reversed graph, whose end is the first block.
     backward = [list(predecessors[block]) for block in range(entry)]
     backward[0].append(entry)
     dominators = _immediate_post_dominators(backward)
@@ -107,7 +107,7 @@ def _dominates(one: int, other: int, dominators: list[int], root: int) -> bool:
 
 
 def _basic_blocks(kernel: Kernel) -> tuple[list[int], list[list[int]]]:
-    """Positions of their first statements, and successors by number; the number behind the last block is the exit."""
+    """Start positions of the basic blocks, and successors by number; the number after the last block is the exit."""
     statements = kernel.statements
     if not statements or not (is_exit(statements[-1]) or (is_branch(statements[-1]) and statements[-1].guard is None)):
         raise PtxError(f"{kernel.name} runs over its end")
@@ -134,7 +134,7 @@ def _basic_blocks(kernel: Kernel) -> tuple[list[int], list[list[int]]]:
 
 
 def _immediate_post_dominators(successors: list[list[int]]) -> list[int]:
-    """Of each block; blocks from which no way leads to the exit have the exit."""
+    """Immediate post-dominator of each block; the exit for blocks without a path to the exit."""
     exit_block = len(successors)
     predecessors: list[list[int]] = [[] for _ in range(exit_block + 1)]
     for block, follows in enumerate(successors):

@@ -1,4 +1,4 @@
-"""The PTX of a chain's kernels, and machines that run it; skips the test where a tool is missing."""
+"""The PTX of a chain's kernels, and machines that run it; skips the test if a tool is missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CUDA_VERSION = 13
 
 @functools.cache
 def module_of(architecture: str, kernels: KernelSources = CHAIN.kernels) -> Module:
-    """The kernels of a chain, by default LHCb's, as NVRTC makes them for compute_<architecture>."""
+    """The kernels of a chain, by default LHCb's, compiled by NVRTC for compute_<architecture>."""
     return parse(ptx_of(nvrtc_of(CUDA_VERSION), kernels, architecture))
 
 

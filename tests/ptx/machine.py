@@ -1,6 +1,6 @@
-"""The machine that executes translated kernels: memory, launches, what they cost, conflicting accesses.
+"""The machine that executes translated kernels: memory, launches, their cost, conflicting accesses.
 
-It is C++ (machine/), compiled by the compiler of this machine when it is first needed.
+It is C++ (machine/), compiled by the compiler of this machine at first use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.ptx.translation import Layout, Program, translate
 SOURCE = Path(__file__).parent / "machine" / "machine.cpp"
 SECTOR_BYTES = 32
 ALIGNMENT = 256
-"""Bytes, as cudaMalloc aligns."""
+"""Bytes; the alignment of cudaMalloc."""
 
 COUNTS = np.dtype([("executions", "u8"), ("lanes", "u8"), ("sectors", "u8"), ("bytes", "u8"), ("local_bytes", "u8")])
 CONFLICT = np.dtype(
@@ -46,16 +46,16 @@ KINDS = ("read", "write", "atomic access")
 SPACE_NAMES = ("generic", "global", "shared", "local", "parameter")
 
 MAX_INSTRUCTIONS = 1 << 30
-"""Of the warps of one block together; a block that takes more is said not to end."""
+"""Limit of instructions of all warps of a block; beyond it the block counts as endless."""
 
 
 class KernelError(RuntimeError):
-    """A kernel did what no kernel may; the message names kernel, block, warp and instruction."""
+    """A kernel did something invalid; the message names kernel, block, warp and instruction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses to the same bytes that nothing orders, of which one writes. `equal`: both wrote the same value."""
+    """Two unordered accesses to the same bytes, at least one of them a write. `equal`: both wrote the same value."""
 
     kernel: str
     text: str
@@ -64,9 +64,11 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What one launch cost. By instruction: executions by a warp, lanes, sectors of 32 bytes of global memory and bytes
-    of them that were used, bytes of local memory. By block: instructions of its warps, barriers, and its path: the
-    instructions of the warp that executes most, taken between each two barriers."""
+    """Cost of one launch.
+
+    By instruction: executions by a warp, lanes, sectors of 32 bytes of global memory and used bytes of them, bytes of
+    local memory. By block: instructions of its warps, barriers, and its path: the sum, over the intervals between
+    barriers, of the instructions of the warp that executes most."""
 
     program: Program
     threads: int
@@ -124,12 +126,12 @@ def _library() -> ctypes.CDLL:
 
 
 def operation(name: str) -> int:
-    """The number of an operation of the machine, -1 if there is none of this name."""
+    """The number of an operation of the machine, -1 if there is no operation of this name."""
     return int(_library().ptx_operation(name.encode()))
 
 
 class Machine:
-    """Global memory, and the kernels of one module. `backward` turns the order of all that runs concurrently."""
+    """Global memory, and the kernels of one module. `backward` reverses the order of concurrent work."""
 
     def __init__(self, module: Module, *, backward: bool = False) -> None:
         self._library = _library()
@@ -145,7 +147,7 @@ class Machine:
         self._library.ptx_destroy(self._handle)
 
     def allocate(self, nbytes: int, fill: int = 0) -> NDArray[np.uint8]:
-        """Global memory, with no other right before or behind it."""
+        """Allocate global memory that is not adjacent to other memory."""
         whole = np.full(nbytes + 3 * ALIGNMENT, fill, dtype=np.uint8)
         begin = 2 * ALIGNMENT - whole.ctypes.data % ALIGNMENT
         self._memory.append(whole)
@@ -154,9 +156,9 @@ class Machine:
         return part
 
     def touched(self, address: int) -> tuple[int, int]:
-        """Bytes in sectors of 32 of the memory that begins at an address which the last launch has read, and written.
+        """Bytes that the last launch has read and written, in sectors of 32, of the memory that starts at an address.
 
-        Each sector counts once; one that is read after it was written is in a cache, and counts as written only.
+        Each sector counts once; a sector that is read after it was written is in a cache, and counts only as written.
         """
         sectors = (ctypes.c_uint64 * 2)()
         self._library.ptx_touched(self._handle, ctypes.c_uint64(address), sectors)
@@ -169,7 +171,7 @@ class Machine:
         return memory.ctypes.data
 
     def launch(self, name: str, arguments: bytes, blocks: int, threads: int) -> LaunchRecord:
-        """Run a kernel. `arguments`: its parameters as they lie in memory.
+        """Run a kernel. `arguments`: its parameters in their memory layout.
 
         Raises KernelError, KeyError if there is no such kernel, ValueError for arguments of another size.
         """

@@ -1,4 +1,5 @@
-"""The kernels as NVRTC makes them for GPUs, with the options of production: their PTX, and what ptxas says of them."""
+"""The kernels compiled by NVRTC with the options of production: their PTX, and their resources from the log of
+ptxas."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.processing.framework.nvrtc_library import NvrtcLibrary
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a kernel takes of a multiprocessor, as ptxas says; bytes but for the registers, which are of a thread."""
+    """Resources of a kernel on a multiprocessor, from ptxas: bytes, and registers per thread."""
 
     registers: int
     stack: int
@@ -36,7 +37,7 @@ _ENTRY = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry fu
 
 
 def resources(nvrtc: NvrtcLibrary, architecture: str, kernels: KernelSources) -> dict[str, Resources]:
-    """What the kernels take on sm_<architecture>, by name, from the log of ptxas, which is part of NVRTC."""
+    """Resources of the kernels on sm_<architecture>, by name, from the log of ptxas, which is part of NVRTC."""
     options = (*compile_options(kernels), f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
     with compiled_program(nvrtc, translation_unit(kernels), options) as program:
         log = nvrtc.getProgramLog(program)

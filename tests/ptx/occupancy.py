@@ -1,4 +1,4 @@
-"""How many warps of a kernel run on a multiprocessor at the same time."""
+"""The number of warps of a kernel that run on a multiprocessor at the same time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.ptx.nvrtc import Resources
 
 @dataclass(frozen=True, slots=True)
 class Multiprocessor:
-    """What the blocks that run at the same time share (CUDA C++ programming guide, "Compute Capabilities")."""
+    """Resources that concurrent blocks share (CUDA C++ programming guide, "Compute Capabilities")."""
 
     warps: int
     blocks: int
@@ -17,8 +17,10 @@ class Multiprocessor:
     registers: int = 65_536
 
     def blocks_of(self, used: Resources, threads: int) -> int:
-        """Blocks of a kernel that run at the same time. Registers are given to warps by 256, shared memory by 128
-        bytes, of which each block takes 1 KiB more for the system."""
+        """Number of concurrent blocks of a kernel.
+
+        Warps get registers in units of 256. Blocks get shared memory in units of 128 bytes, plus 1 KiB for the system.
+        """
         warps = -(-threads // 32)
         registers = -(-used.registers * 32 // 256) * 256
         by_registers = self.registers // registers // 4 * 4 // warps
@@ -26,7 +28,7 @@ class Multiprocessor:
         return min(self.warps // warps, self.blocks, by_registers, by_shared)
 
     def occupancy(self, used: Resources, threads: int) -> float:
-        """Share of the warps that fit which run."""
+        """Running warps divided by the maximum of warps."""
         return self.blocks_of(used, threads) * -(-threads // 32) / self.warps
 
 
@@ -35,4 +37,4 @@ MULTIPROCESSORS = {
     "90": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
     "100": Multiprocessor(warps=64, blocks=32, shared_bytes=228 << 10),
 }
-"""By architecture."""
+"""Multiprocessors by architecture."""

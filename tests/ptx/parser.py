@@ -1,4 +1,4 @@
-"""Reads PTX as NVRTC writes it: kernels with their parameters, variables and instructions (PTX ISA, "Syntax")."""
+"""Reads PTX of NVRTC: kernels with their parameters, variables and instructions (PTX ISA, "Syntax")."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 class PtxError(ValueError):
-    """PTX that this interpreter does not know."""
+    """PTX that this interpreter does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A declared variable or parameter; `values` is what it starts as, of elements of `element_bytes`."""
+    """A declared variable or parameter; `values` are its initial elements of `element_bytes`."""
 
     name: str
     space: str
@@ -62,7 +62,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """What one compilation gives."""
+    """Result of one compilation."""
 
     target: str
     variables: tuple[Variable, ...]

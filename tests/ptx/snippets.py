@@ -1,4 +1,4 @@
-"""Runs pieces of PTX: the tests of single instructions write a few of them by hand."""
+"""Runs hand-written pieces of PTX, for tests of single instructions."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _FRAME = """
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """result: u64, eight bytes for each thread, which find theirs at %mine; bytes of `given` and of `result` that were
-    read and written (Machine.touched)."""
+    """result: u64, eight bytes for each thread at its %mine; bytes of `given` and of `result` that were read and
+    written (Machine.touched)."""
 
     result: NDArray[np.uint64]
     record: LaunchRecord
@@ -52,12 +52,12 @@ class Outcome:
         return [conflict.text for conflict in self.record.conflicts]
 
     def count(self, text: str) -> dict[str, int]:
-        """Executions, lanes, sectors and bytes of global memory of the one instruction whose text begins so."""
+        """Executions, lanes, sectors and bytes of global memory of the only instruction that starts with this text."""
         counts = self._counts(text)
         return {name: int(counts[name]) for name in ("executions", "lanes", "sectors", "bytes")}
 
     def local_bytes(self, text: str) -> int:
-        """Bytes of local memory of the one instruction whose text begins so."""
+        """Bytes of local memory of the only instruction that starts with this text."""
         return int(self._counts(text)["local_bytes"])
 
     def _counts(self, text: str) -> np.void:
@@ -76,8 +76,8 @@ def run(
     blocks: int = 1,
     backward: bool = False,
 ) -> Outcome:
-    """Run a kernel of this body. %given leads to `given` (u64), %tid and %thread are the thread's numbers in its block
-    and in the launch; the registers %p, %h (16 bits), %r, %f (32) and %d (64) are free."""
+    """Run a kernel with this body. %given points to `given` (u64), %tid and %thread are the thread's numbers in its
+    block and in the launch; the registers %p, %h (16 bits), %r, %f (32) and %d (64) are free."""
     text = _FRAME.format(module=module, declarations=declarations, body=body)
     machine = machine_of(parse(text), backward=backward)
     content = np.array(given, dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""Instructions on registers compute what the PTX ISA says, at the edges above all."""
+"""Instructions on registers follow the PTX ISA, especially at the limits of their values."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_comparisons_with_a_nan_hold_only_for_the_unordered_kinds(
 def test_random_floating_point_is_that_of_numpy() -> None:
     rng = np.random.default_rng(1)
     words = rng.integers(0, 2**32, (32, 2), dtype=np.uint64)
-    words[:, 1] = words[:, 0] & 0xFF800000 | words[:, 1] & 0x807FFFFF  # exponents near one another
+    words[:, 1] = words[:, 0] & 0xFF800000 | words[:, 1] & 0x807FFFFF  # close exponents
     operands = words.astype(np.uint32).view(np.float32)
     body = "mul.wide.u32 %d0, %tid, 16; add.s64 %d0, %given, %d0;"
     body += "ld.global.f32 %f0, [%d0]; ld.global.f32 %f1, [%d0+8];"

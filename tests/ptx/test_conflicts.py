@@ -1,4 +1,4 @@
-"""Barriers that not all threads come to are faults; accesses that nothing orders are found, those in order are not."""
+"""A barrier that some threads do not reach is a fault; unordered accesses are found, ordered ones are not reported."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_blocks_are_never_in_order() -> None:
     assert "another block" in conflict
     atomic = "atom.global.add.u32 %r0, [%given], 1;"
     assert run(atomic, threads=32, blocks=2).conflicts == []
-    # What the other block did is found behind the block's own accesses too.
+    # An access of the other block is found even after accesses of the same block.
     assert len(run(f"{atomic} bar.sync 0; ld.global.u32 %r1, [%given];", threads=32, blocks=2).conflicts) > 0
 
 

@@ -1,4 +1,4 @@
-"""The PTX of each chain's kernels, executed: the results of the CPU back end bit by bit, and no conflicts."""
+"""The executed PTX of each chain's kernels gives the results of the CPU back end bit by bit, without conflicts."""
 
 from __future__ import annotations
 

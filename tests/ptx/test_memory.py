@@ -1,4 +1,4 @@
-"""Memory: its spaces, bounds and alignment, atomic accesses, and how many sectors an access takes."""
+"""Memory: its spaces, bounds and alignment, atomic accesses, and the number of sectors of an access."""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ def test_shared_memory_and_parameters_take_no_sectors() -> None:
 
 
 def test_the_bytes_that_a_launch_touches_count_once_in_sectors() -> None:
-    # Both warps of both blocks read the same 8 bytes, and each thread reads its own 8 again after it has written them.
+    # Both warps of both blocks read the same 8 bytes, and each thread writes its own 8 bytes and reads them again.
     body = "ld.global.u64 %d0, [%given]; st.global.u64 [%mine], %d0; ld.global.u64 %d1, [%mine];"
     outcome = run(body, given=[1] * 100, threads=40, blocks=2)
     assert outcome.touched_given == (32, 0)
     assert outcome.touched_result == (0, 2 * 40 * 8)
-    # What is read first comes from memory, and so does what an atomic access changes.
+    # The first read of a sector comes from memory, and so does the data of an atomic access.
     outcome = run("atom.global.add.u32 %r0, [%mine], 1;", threads=1)
     assert outcome.touched_result == (32, 32)
-    # Another launch starts anew.
+    # Another launch starts from zero.
     assert run("", given=[1]).touched_given == (0, 0)
 
 

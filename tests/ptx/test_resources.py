@@ -1,4 +1,4 @@
-"""What the kernels take of a multiprocessor, and how many of their warps it runs at the same time."""
+"""Resources of the kernels on a multiprocessor, and the number of their concurrent warps."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_no_kernel_spills_registers_and_many_blocks_or_one_of_the_largest_size_r
     [
         ("90", 32, 0, 128, 1.0),
         ("90", 32, 0, 32, 0.5),  # 32 blocks
-        ("90", 80, 0, 64, 24 / 64),  # 2,560 registers for a warp; warps get them by four
-        ("90", 32, 14_400, 64, 30 / 64),  # 15,488 bytes with those of the system: 15 blocks
+        ("90", 80, 0, 64, 24 / 64),  # 2,560 registers per warp; warps are allocated in groups of four
+        ("90", 32, 14_400, 64, 30 / 64),  # 15,488 bytes including the system's: 15 blocks
         ("80", 32, 14_400, 64, 20 / 64),
     ],
 )
-def test_what_is_short_first_limits_the_warps_that_run(
+def test_the_scarcest_resource_limits_the_running_warps(
     architecture: str, registers: int, shared: int, threads: int, occupancy: float
 ) -> None:
     used = Resources(registers, stack=0, spill_stores=0, spill_loads=0, shared=shared)

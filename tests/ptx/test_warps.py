@@ -1,4 +1,4 @@
-"""Lanes of a warp: where they part and meet, how they speak with one another, what is a fault."""
+"""Lanes of a warp: divergence and meeting points, communication, faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes instructions of the machine from the statements of a kernel; what the machine does not know is refused by name.
+"""Translates the statements of a kernel to instructions of the machine; unknown statements are refused by name.
 
 Registers, constants and special registers become slots of one register file. Addresses of variables are numbers:
 offsets in shared and local memory and in the parameters, addresses of the host in global memory.
@@ -40,7 +40,7 @@ MEETING = np.dtype([("next", "i4"), ("leaving", "u4")])
 
 SPACES = {"generic": 0, "global": 1, "const": 1, "shared": 2, "local": 3, "param": 4}
 WINDOWS = {"global": 0, "const": 0, "shared": 0xA000 << 48, "local": 0xB000 << 48, "param": 0xC000 << 48}
-"""What cvta adds to an address in a space to make it generic (machine/memory.h)."""
+"""Offset that cvta adds to an address in a space to make it generic (machine/memory.h)."""
 
 SPECIALS = (
     "%tid.x",
@@ -58,10 +58,10 @@ SPECIALS = (
 """Special in machine/machine.cpp."""
 
 POISON = 0xA5A5A5A5A5A5A5A5
-"""What a register holds before it is written."""
+"""Initial value of registers."""
 
 GAP = 64
-"""Bytes between variables in shared and local memory, so that no access leaves one of them unnoticed."""
+"""Bytes between variables in shared and local memory, so that each access outside a variable is detected."""
 
 _ADDRESS = re.compile(r"\[\s*([^\s+\]]+)\s*(?:\+\s*(-?\d+))?\s*\]$")
 _MEMORY_TYPE = re.compile(r"[busf](8|16|32|64)$")
@@ -76,7 +76,7 @@ class Layout:
 
 
 def lay_out(variables: list[Variable], gap: int = GAP) -> Layout:
-    """Give each variable a place."""
+    """Assign an address to each variable."""
     ranges: dict[str, tuple[int, int]] = {}
     at = 0
     for variable in variables:
@@ -104,7 +104,7 @@ class Program:
 def translate(kernel: Kernel, operation: Callable[[str], int], addresses: Mapping[str, int]) -> Program:
     """`operation` gives the number of an operation, or -1; `addresses` are those of the module's variables.
 
-    Raises PtxError, which names what the machine does not know.
+    Raises PtxError, which names the unknown statement.
     """
     translator = _Translator(kernel, operation, addresses)
     instructions = np.zeros(len(kernel.statements), dtype=INSTRUCTION)
@@ -227,7 +227,7 @@ class _Translator:
         record["operands"][1 : len(operands)] = [self._slot(name) for name in operands[1:]]
 
     def _fill_parts(self, record: np.void, kind: str, operands: tuple[str, ...]) -> None:
-        """A mov that takes a register apart or puts one together."""
+        """A mov that splits or composes a register."""
         self._set_type(record, kind)
         result, operand = operands
         if result.startswith("{"):

@@ -1,1 +1,1 @@
-"""Chaos soak: real processes killed and stopped at random; afterwards every event fed is looked for in the outputs."""
+"""Chaos soak: real processes are killed and stopped at random; afterwards every fed event must be in the outputs."""

@@ -1,4 +1,4 @@
-"""python -m tests.soak --seconds 120 --seed 1: prints the matrix of faults and the verdict; exit code 1 on failure."""
+"""python -m tests.soak --seconds 120 --seed 1: prints the fault matrix and the verdict; exit code 1 on failure."""
 
 import argparse
 import secrets
@@ -12,7 +12,7 @@ from tests.soak.soak import Options, Soak
 
 
 def main() -> int:
-    """Parse the arguments, soak, keep the files where something failed."""
+    """Parse the arguments, run the soak, and keep the files after a failure."""
     names = {kind.name.lower().replace("_", "-"): kind for kind in Kind}
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument(

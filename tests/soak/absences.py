@@ -1,4 +1,4 @@
-"""Which fragments could not come in time: of feeders that were stopped or killed, and those damaged on purpose."""
+"""Fragments that could not arrive in time: from stopped or killed feeders, or damaged on purpose."""
 
 import json
 from collections import defaultdict
@@ -11,23 +11,23 @@ from typing import NamedTuple
 from tests.soak.faults import ABSENCES, RESTARTS, Kind, Standing
 from tests.soak.timeline import Span, Timeline
 
-# A feeder that was killed or stopped is there again when it sends: it reconnects (heartbeats: 3 s), replaces its former
-# session (which a node takes for silent after 5 s), and its hello comes once a second. What takes longer is a defect.
-# The start of its process, which takes seconds on a busy machine, does not count.
+# A killed or stopped feeder is back when it sends: it reconnects (heartbeats: 3 s), replaces its former session (silent
+# for the node after 5 s), and repeats its hello every second. A longer delay is a defect. The start of its process is
+# not included: it takes seconds on a busy machine.
 RETURN_SECONDS = 10.0
-# The feeder that decides which node gets a MEP.
+# The feeder that assigns MEPs to nodes.
 SUPERVISOR = 1
 # Times of two processes differ by less than this.
 CLOCK_SECONDS = 0.01
-# Its first fragments are those that the others sent before; after this it has caught up.
+# Its first fragments are late, because the other feeders sent theirs before; after this time it has caught up.
 CATCH_UP_SECONDS = 1.0
-# So long the nodes wait for a feeder that is connected (builder.feeder_timeout_ms), less what the clocks differ by: the
-# others wait for assignments while the supervisor is away, which costs nothing before.
+# The nodes wait this long for a connected feeder (builder.feeder_timeout_ms), minus the difference of the clocks. While
+# the supervisor is away, the other feeders wait for assignments; no fragment is lost before this time.
 AWAITED_SECONDS = 9.5
 
 
 class Absence(NamedTuple):
-    """A time in which a feeder may be missing at a node."""
+    """A time span in which a feeder may be missing at a node."""
 
     begin: float
     end: float
@@ -36,20 +36,20 @@ class Absence(NamedTuple):
 
 @dataclass(slots=True)
 class FeederRecords:
-    """What the feeder processes have recorded, see `feeder_process`."""
+    """Records of the feeder processes, see `feeder_process`."""
 
     faults: dict[tuple[int, int, int], str] = field(default_factory=dict)
-    """By run, MEP and source the fault that was put on the fragment."""
+    """By run, MEP and source: the fault of the fragment."""
     silences: list[tuple[int, int, float, float]] = field(default_factory=list)
-    """Feeder, index of the node, begin and end."""
+    """Feeder, index of the node, start and end."""
     ready: dict[tuple[int, int], list[float]] = field(default_factory=lambda: defaultdict(list))
-    """By feeder and index of the node the times at which a process began to connect."""
+    """By feeder and index of the node: the times at which a process started to connect."""
 
     sent: dict[tuple[int, int, int], list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
-    """By run, MEP and source the node, as index, and the time of each fragment; to find the reason of a failure."""
+    """By run, MEP and source: the index of the node and the time of each fragment, to analyse a failure."""
 
     def read(self, feeder: int, log: Path) -> None:
-        """Add the records of one process; a line that it was writing when it was killed is left out."""
+        """Add the records of one process, without a last line that is incomplete because of a kill."""
         if not log.exists():
             return
         for row in log.read_text().splitlines(keepends=True):
@@ -68,7 +68,7 @@ class FeederRecords:
 
 
 def _merged(absences: list[Absence]) -> list[Absence]:
-    """Those that overlap as one, of the kind of the first."""
+    """Merge overlapping spans; the result has the kind of the first."""
     merged: list[Absence] = []
     for each in sorted(absences):
         if merged and each.begin <= merged[-1].end:
@@ -79,11 +79,11 @@ def _merged(absences: list[Absence]) -> list[Absence]:
 
 
 class Absences:
-    """Explains why a MEP lacks sources, or not.
+    """Finds the fault that explains the missing sources of a MEP.
 
     Args:
         feeder_of: the feeder of each source, from 1.
-        nodes: names of the nodes in the order in which the feeders know them.
+        nodes: names of the nodes, in the order of the feeders' configuration.
     """
 
     def __init__(
@@ -106,10 +106,11 @@ class Absences:
                 self._of[feeder, node] += outages
 
     def _return(self, feeder: int, node: int, span: Span) -> float:
-        """When a feeder sent its first fragment to a node after a fault; one silence may follow another."""
+        """The time at which a feeder sent its first fragment to a node after a fault; one silence may follow
+        another."""
         runs = span.end
         if span.kind in RESTARTS:
-            # The process that was started then, or a later one if that never came so far.
+            # The process that was started then, or a later one if that process never connected.
             runs = min((t for t in self._records.ready[feeder, node] if t > span.end), default=inf)
         back = runs
         for _, _, begin, until in sorted(s for s in self._records.silences if s[:2] == (feeder, node)):
@@ -118,7 +119,7 @@ class Absences:
         return min(back, runs + RETURN_SECONDS)
 
     def when_sent(self, run: int, mep: int, since: float) -> str:
-        """When the fragments of a MEP were sent to which node, relative to a time."""
+        """Times and nodes of the sent fragments of a MEP, relative to a time."""
         sent = {
             source: [f"{self._nodes[node]} {time - since:+.2f}" for node, time in self._records.sent[run, mep, source]]
             for source in sorted(self._feeder_of)
@@ -126,7 +127,7 @@ class Absences:
         return "; ".join(f"{source}: {', '.join(times) or 'never'}" for source, times in sent.items())
 
     def first_sent(self, node: str, run: int, mep: int, since: float) -> float | None:
-        """When the first fragment of a MEP was sent to a node, from a time on."""
+        """Time of the first fragment of a MEP to a node, from a given time on."""
         index = self._nodes.index(node)
         sent = (self._records.sent.get((run, mep, source), []) for source in self._feeder_of)
         return min((time for of in sent for to, time in of if to == index and time >= since), default=None)
@@ -134,7 +135,7 @@ class Absences:
     def explain(
         self, node: str, run: int, mep: int, missing: Iterable[int], begin: float, end: float
     ) -> Kind | Standing | None:
-        """The fault because of which a MEP that was built from `begin` to `end` lacks all of these sources, or None."""
+        """The fault that explains why a MEP, built from `begin` to `end`, lacks all of these sources; or None."""
         kinds: set[Kind | Standing] = set()
         for source in missing:
             absences = self._of[self._feeder_of[source], node]
@@ -145,5 +146,5 @@ class Absences:
                 kinds.add(Standing.WIRE)
             else:
                 return None
-        # A feeder that was away explains more than a damaged fragment.
+        # An absent feeder explains more sources than a damaged fragment.
         return next((kind for kind in kinds if kind is not Standing.WIRE), Standing.WIRE)

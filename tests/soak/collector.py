@@ -1,4 +1,4 @@
-"""A collector: takes `*.mdf` away at random times, and watches that a file with that name never changes."""
+"""A collector: takes `*.mdf` away at random times, and checks that a file with that name never changes."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 PAUSE_SECONDS = (0.1, 2.0)
-# Part of the finished files that is taken at one time.
+# Fraction of the finished files that is taken at a time.
 TAKEN = 0.6
 
 
@@ -24,16 +24,16 @@ class _Seen:
 class Collector:
     """Moves finished files from the output directories, by name of their node, to `<directory>/<node>`.
 
-    `start` and `stop` run it in a thread; `check` compares everything that was seen at the end.
+    `start` and `stop` run it in a thread; `check` compares all recorded files at the end.
     """
 
     def __init__(self, directory: Path, outputs: Mapping[str, Path], seed: int) -> None:
         self.problems: list[str] = []
         self.taken: dict[str, set[str]] = {node: set() for node in outputs}
-        """Names of the files that were taken from each node."""
+        """Names of the taken files, by node."""
         self.times = 0
         self.taken_again = 0
-        """Files that came back unchanged after a power cut had undone their final name."""
+        """Files that came back unchanged after a power cut had reverted their final name."""
         self._outputs = dict(outputs)
         self._places = {node: directory / node for node in outputs}
         for place in self._places.values():
@@ -45,30 +45,30 @@ class Collector:
         self._thread = threading.Thread(target=self._run, name="collector")
 
     def start(self) -> None:
-        """Begin to collect."""
+        """Start collecting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Collect no more."""
+        """Stop collecting."""
         self._ending.set()
         self._thread.join()
 
     @property
     def lock(self) -> threading.Lock:
-        """Held while files are read or taken: no power cut and no move of the directory may happen meanwhile."""
+        """Held while files are read or taken: a power cut or a move of the directory must wait."""
         return self._lock
 
     def forget(self, node: str, names: set[str]) -> None:
-        """Files that a power cut has taken, or whose final name it has undone."""
+        """Record files that a power cut removed, or whose final name it reverted."""
         for name in names:
             self._seen.pop((node, name), None)
 
     def place(self, node: str) -> Path:
-        """Where the files of a node are taken to."""
+        """The destination of the files of a node."""
         return self._places[node]
 
     def collect(self, part: float) -> None:
-        """Read all finished files and take a part of them."""
+        """Read all finished files and take some of them."""
         with self._lock:
             for node, output in self._outputs.items():
                 if output.is_dir():
@@ -76,7 +76,7 @@ class Collector:
                     self._take(node, output, part)
 
     def check(self) -> list[str]:
-        """The problems, after a last check of the taken files."""
+        """Check the taken files a last time; returns the problems."""
         for (node, name), seen in self._seen.items():
             place = self._places[node] if name in self.taken[node] else self._outputs[node]
             path = place / name
@@ -117,7 +117,7 @@ class Collector:
                     os.rename(path, path.with_suffix(".mdf.again"))
                 continue
             self.taken[node].add(path.name)
-            # A move by name keeps the inode: what is still written to the file afterwards is noticed.
+            # A move by name keeps the inode, so later writes to the file are detected.
             shutil.move(path, self._places[node] / path.name)
 
 

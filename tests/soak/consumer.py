@@ -1,4 +1,4 @@
-"""A slow consumer of decisions, in a thread: what it saw, by number, and what it missed."""
+"""A slow consumer of decisions, in a thread; it records received and missed numbers."""
 
 import random
 import threading
@@ -9,24 +9,24 @@ import zmq
 
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
 
-# Decisions kept on the way to this consumer: few, so that its pauses are felt.
+# Queued decisions for this consumer: few, so that its pauses cause drops.
 HIGH_WATER_MARK = 4
 
 
 @dataclass(slots=True)
 class Numbers:
-    """The numbers of the decisions of one session of the node: they start at 0 again."""
+    """The numbers of the decisions of one session of the node, which start at 0."""
 
     seen: list[int] = field(default_factory=list)
 
     @property
     def missed(self) -> int:
-        """Numbers between the first and the last one that did not come."""
+        """Missing numbers between the first and the last one."""
         return self.seen[-1] - self.seen[0] + 1 - len(self.seen)
 
 
 class SlowConsumer:
-    """Takes decisions from `start` to `stop`, and pauses now and then."""
+    """Receives decisions from `start` to `stop`, with random pauses."""
 
     def __init__(self, endpoint: str, seed: int) -> None:
         self.sessions: list[Numbers] = []
@@ -42,24 +42,24 @@ class SlowConsumer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Read what is on its way and end."""
+        """Read queued messages, then end."""
         self._ending.set()
         self._thread.join()
 
     @property
     def taken(self) -> int:
-        """Decisions seen."""
+        """Number of received decisions."""
         return sum(len(session.seen) for session in self.sessions)
 
     @property
     def missed(self) -> int:
-        """Decisions between the first and the last one seen of each session that did not come."""
+        """Number of missing decisions between the first and the last received one of each session."""
         return sum(session.missed for session in self.sessions)
 
     def _run(self) -> None:
         with zmq.Context() as context, context.socket(zmq.SUB) as socket:
             socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MARK)
-            # ... and little in the buffers of the kernel.
+            # ... and small buffers of the kernel.
             socket.setsockopt(zmq.RCVBUF, 4096)
             socket.setsockopt(zmq.LINGER, 0)
             socket.subscribe(b"")

@@ -1,4 +1,4 @@
-"""Events whose every byte follows from run and number, so that they can be recognised and checked after a soak."""
+"""Events whose bytes are a function of run and number, so that they can be identified and checked after a soak."""
 
 import sys
 from collections.abc import Iterator
@@ -28,7 +28,8 @@ _NUMBERED = 12
 
 
 def payload(run: int, source: int, event: int) -> bytes:
-    """The bytes of a bank: run and number of its event, then 4 to 60 bytes that follow from these and the source."""
+    """The bytes of a bank: run and number of its event, then 4 to 60 bytes that are a function of these and the
+    source."""
     numbers = run.to_bytes(4, "little") + event.to_bytes(8, "little")
     return numbers + blake2b(numbers + source.to_bytes(2, "little"), digest_size=60).digest()[: 4 + event % 57]
 
@@ -40,7 +41,7 @@ def odin_payload(run: int, event: int) -> bytes:
 
 
 def write_meps(path: Path, run: int, meps: int) -> None:
-    """Write this number of MEPs, with the events from 0 on."""
+    """Write this number of MEPs, with events numbered from 0."""
     with path.open("wb") as file:
         for mep in range(meps):
             file.write(encode_mep(list(mfps(run, mep))))
@@ -65,7 +66,7 @@ def mfp(run: int, mep: int, source: int) -> bytes:
 
 
 def event_of(banks: list[RawBank]) -> tuple[int, int]:
-    """Run and number of an event that was written, by its first bank that has them. Raises ValueError if none does."""
+    """Run and number of a written event, from its first bank with both. Raises ValueError if there is none."""
     for bank in banks:
         if bank.type == LhcbBankType.TEST_DET and len(bank.payload) >= _NUMBERED:
             return int.from_bytes(bank.payload[:4], "little"), int.from_bytes(bank.payload[4:_NUMBERED], "little")
@@ -76,7 +77,7 @@ def event_of(banks: list[RawBank]) -> tuple[int, int]:
 
 
 def missing_or_damaged(banks: list[RawBank], run: int, event: int) -> tuple[frozenset[int], frozenset[int]]:
-    """Sources whose bank is missing, and those whose bank is not what was fed or is there twice."""
+    """Sources without bank, and sources whose bank differs from the fed one or is there twice."""
     missing, damaged = set(SOURCES), set()
     for bank in banks:
         if bank.type not in (LhcbBankType.TEST_DET, BankType.ODIN):

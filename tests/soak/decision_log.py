@@ -1,4 +1,4 @@
-"""When each MEP was decided, and without which sources: all decisions, from the monitoring sample of each node."""
+"""Time and missing sources of each decision, from the monitoring sample of each node."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ from hltnode.protocol.transport.decisions import decode_decision
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision: when it came, and what it says of its MEP."""
+    """One decision: its time of arrival, and its data about the MEP."""
 
     time: float
     run: int
@@ -25,27 +25,27 @@ class Decision:
 
 @dataclass(slots=True)
 class DecisionLog:
-    """The decisions of all nodes, by node in the order in which they came."""
+    """The decisions of all nodes, by node, in order of arrival."""
 
     of_node: dict[str, list[Decision]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, node: str, decision: Decision) -> None:
-        """Note a decision."""
+        """Record a decision."""
         self.of_node[node].append(decision)
 
     @property
     def last_time(self) -> float:
-        """When the last decision came; 0 if none did."""
+        """Time of the last decision; 0 without decisions."""
         return max((decisions[-1].time for decisions in self.of_node.values() if decisions), default=0.0)
 
     def highest_mep(self, run: int) -> int:
-        """The highest MEP id of a run that was decided; -1 if none was."""
-        # The last hundred of each node: MEPs are decided nearly in order.
+        """The highest decided MEP id of a run; -1 without decisions."""
+        # The last hundred of each node suffice: MEPs are decided nearly in order.
         recent = (d.mep for decisions in self.of_node.values() for d in decisions[-100:] if d.run == run)
         return max(recent, default=-1)
 
     def first_after(self, nodes: tuple[str, ...], begin: float) -> float | None:
-        """When one of some nodes decided first after a time."""
+        """Time of the first decision of any of the nodes after a time."""
         times = []
         for node in nodes:
             decisions = self.of_node[node]
@@ -55,16 +55,17 @@ class DecisionLog:
         return min(times, default=None)
 
     def find(self, node: str, run: int, mep: int, begin: float, end: float) -> list[Decision]:
-        """The decisions of a MEP within some time, of which there is one unless it came back to a node."""
+        """The decisions of a MEP in a time span: one, or more if the MEP came back to a node."""
         return [d for d in self.of_node[node] if d.run == run and d.mep == mep and begin <= d.time <= end]
 
     def nearest_time(self, node: str, run: int, mep: int) -> float | None:
-        """The time of the decision of the nearest MEP, for one whose decision was not seen."""
+        """The time of the decision of the nearest MEP, for a MEP whose decision was not received."""
         near = [d for d in self.of_node[node] if d.run == run]
         return min(near, key=lambda d: abs(d.mep - mep)).time if near else None
 
     def times_around(self, node: str, run: int, mep: int, begin: float, end: float) -> tuple[float, float] | None:
-        """When the MEPs next to one were decided, whose decision was lost with its node or left out of the sample."""
+        """Times of the decisions of neighbouring MEPs, for a decision that was lost with its node or left out of the
+        sample."""
         near = [d for d in self.of_node[node] if d.run == run and begin <= d.time <= end]
         before = max((d for d in near if d.mep < mep), key=lambda d: d.mep, default=None)
         after = min((d for d in near if d.mep > mep), key=lambda d: d.mep, default=None)
@@ -86,7 +87,7 @@ class DecisionReader:
         self._thread.start()
 
     def stop(self) -> None:
-        """Read what is on its way and end."""
+        """Read queued messages, then end."""
         self._ending.set()
         self._thread.join()
 

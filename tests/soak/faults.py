@@ -1,4 +1,4 @@
-"""The kinds of fault, and in which order, where and for how long they strike: the same for the same seed."""
+"""The kinds of fault, and their order, targets and durations: the same for the same seed."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from enum import StrEnum, unique
 
 @unique
 class Kind(StrEnum):
-    """The rows of the matrix. A kind with "at the end" strikes when a run has its last MEPs on the way."""
+    """The rows of the matrix. A kind with "at the end" strikes during the last MEPs of a run."""
 
     KILL_NODE = "node killed"
     LOSE_NODE = "node killed, MEPs reassigned"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 @unique
 class Standing(StrEnum):
-    """Rows of what has no begin and end of its own."""
+    """Rows of events without duration."""
 
     WIRE = "fragments damaged"
     COLLECT = "files collected"
@@ -49,14 +49,14 @@ NODE_KINDS = frozenset(
 FEEDER_KINDS = frozenset(Kind) - NODE_KINDS
 END_KINDS = (Kind.END_KILL_FEEDER, Kind.END_STOP_FEEDER, Kind.END_KILL_NODE, Kind.END_STOP_NODE)
 RUN_KINDS = tuple(kind for kind in Kind if kind not in END_KINDS)
-# During these a feeder sends nothing: MEPs may be without its fragments.
+# During these a feeder sends nothing, so MEPs may lack its fragments.
 ABSENCES = FEEDER_KINDS
-# After these it is another process.
+# After these the feeder is another process.
 RESTARTS = frozenset({Kind.KILL_FEEDER, Kind.KILL_SUPERVISOR, Kind.END_KILL_FEEDER})
-# During these a node neither receives nor decides: its clock of MEPs stands still.
+# During these a node neither receives nor decides, so the time for its MEPs does not advance.
 STANDSTILLS = NODE_KINDS - {Kind.FORGE}
 
-# Seconds a process stands still or is gone, and how often a kind is drawn once each kind has struck.
+# Seconds for which a process is stopped or absent, and the weight of a kind after each kind has struck once.
 _SECONDS: dict[Kind, tuple[float, float]] = {
     Kind.KILL_NODE: (0.0, 1.0),
     # The supervisor reassigns after 3 s.
@@ -81,7 +81,7 @@ _WEIGHTS: dict[Kind, int] = {
     Kind.KILL_NODE: 3, Kind.STOP_NODE: 3, Kind.KILL_FEEDER: 3, Kind.KILL_SUPERVISOR: 2,
     Kind.STOP_FEEDER: 4, Kind.CUT_POWER: 2,
 }  # fmt: skip
-# The longest stop, once in a soak that has the time for it.
+# The longest stop, once in a soak that is long enough.
 LONGEST_SECONDS = 30.0
 LONG_SOAK_SECONDS = 300.0
 _PAUSE_SECONDS = (0.3, 3.0)
@@ -89,7 +89,7 @@ _PAUSE_SECONDS = (0.3, 3.0)
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
-    """A fault to come: after `pause` seconds, for `seconds`; `target` is the name of a node, or of a feeder."""
+    """A planned fault: after `pause` seconds, for `seconds`; `target` is the name of a node or feeder."""
 
     kind: Kind
     target: str
@@ -100,7 +100,7 @@ class PlannedFault:
 def plan(
     seed: int, kinds: Sequence[Kind], targets: Mapping[Kind, Sequence[str]], soak_seconds: float
 ) -> Iterator[PlannedFault]:
-    """Each kind once in random order, then without end by weight."""
+    """Each kind once in random order, then an infinite sequence by weight."""
     rng = random.Random(f"{seed}/{'/'.join(kinds)}")
     if not kinds:
         return

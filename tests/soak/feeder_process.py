@@ -1,10 +1,10 @@
-"""`hltnode replay` with a record of what was sent when, of damaged fragments and of silences.
+"""`hltnode replay` that records sent fragments with times, damaged fragments, and silences.
 
     python -m tests.soak.feeder_process LOG STARTED replay ...
 
 A line of LOG is one JSON object: `{"fault", "run", "mep", "source"}` for a fragment that `--fault` drops, delays or
-damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time in which nothing was sent to a node, from
-STARTED on, the time at which the process was started; `{"node", "ready"}` when the process begins to connect; and
+damages; `{"node", "begin", "end"}` (CLOCK_MONOTONIC in seconds) for a time span without a message to a node, from the
+start of the process (STARTED); `{"node", "ready"}` when the process starts to connect; and
 `{"node", "sent", "run", "mep", "source"}` for each fragment.
 """
 
@@ -23,13 +23,13 @@ from hltnode.protocol.buffers import Buffer
 
 # Run, MEP id and source in the header of a frame.
 _RUN_MEP_SOURCE = struct.Struct("<8xI4xQ8xH")
-# What can make a fragment miss its MEP.
+# Faults that can make a fragment miss its MEP.
 _HARMFUL = (Fault.DROP, Fault.CORRUPT, Fault.DELAY)
 SILENCE_SECONDS = 0.3
 
 
 class RecordingInjector(FaultInjector):
-    """Writes a line before a fault takes effect; `seed` begins with seed and number of the node."""
+    """Writes a line before a fault takes effect; `seed` starts with the seed and the number of the node."""
 
     log = -1
     started_s = 0.0
@@ -59,7 +59,7 @@ class RecordingInjector(FaultInjector):
 
 
 def install(log: Path, started_s: float) -> None:
-    """Feeders of this process record from now on."""
+    """Install the recorder in the feeders of this process."""
     RecordingInjector.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     RecordingInjector.started_s = started_s
     vars(site)["FaultInjector"] = RecordingInjector

@@ -1,7 +1,7 @@
-"""A peer without keys that sends lies to every port of a node: python -m tests.soak.forger --help
+"""A peer without keys that sends forged messages to every port of a node: python -m tests.soak.forger --help
 
 It sends no fragment of a MEP that the node may still build, because without CURVE on the data socket such a forgery is
-accepted by design (SECURITY.md). Prints the number of each lie.
+accepted by design (SECURITY.md). Prints the number of messages of each kind.
 """
 
 import argparse
@@ -51,7 +51,7 @@ _RESET = struct.pack("ii", 1, 0)
 
 
 class Forger:
-    """Tells lies of every kind to one node."""
+    """Sends forged messages of every kind to one node."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.told: Counter[str] = Counter()
@@ -74,7 +74,7 @@ class Forger:
         ]  # fmt: skip
 
     def run(self, seconds: float) -> None:
-        """Each lie once in random order, then at random until the time is over."""
+        """Send each kind once in random order, then at random until the time is over."""
         signal.signal(signal.SIGTERM, lambda *_: self._ending.set())
         end = time.monotonic() + seconds
         first = self._random.sample(self._lies, len(self._lies))
@@ -88,7 +88,7 @@ class Forger:
         self._context.destroy(linger=0)
 
     def _look(self) -> None:
-        """Learn which MEPs the node has decided: to send them again harms nothing."""
+        """Learn the decided MEPs of the node: sending them again is harmless."""
         with contextlib.suppress(zmq.Again):
             while True:
                 decision = decode_decision(self._sample.recv(zmq.NOBLOCK))
@@ -104,7 +104,7 @@ class Forger:
     # Data
 
     def frames_of_another_run(self) -> None:
-        """Whole fragments of a run that the node does not take."""
+        """Whole fragments of a run that the node does not accept."""
         run = self._random.choice([0, 1, self._run - 1, self._run + 1000, 2**32 - 1])
         self._send_frame(run, self._random.randrange(10_000), self._random.choice(SOURCES))
 
@@ -114,13 +114,13 @@ class Forger:
         self._send_frame(self._run, self._random.randrange(10_000), source)
 
     def frames_sent_again(self) -> None:
-        """Fragments of MEPs that are finished, as they were fed."""
+        """Original fragments of finished MEPs."""
         if self._decided:
             run, mep = self._random.choice(self._decided)
             self._send_frame(run, mep, self._random.choice(SOURCES))
 
     def damaged_frames(self) -> None:
-        """Fragments with a flipped bit, a wrong length, or of nothing but random bytes."""
+        """Fragments with a flipped bit, with a wrong length, or of random bytes."""
         mep = self._random.randrange(10_000)
         frame = bytearray(self._frame(self._run, mep, self._random.choice(SOURCES)))
         match self._random.randrange(4):
@@ -143,7 +143,7 @@ class Forger:
     # Control
 
     def hellos_under_new_names(self) -> None:
-        """A feeder too many, of this run or another."""
+        """One feeder too many, of this run or another."""
         run = self._random.choice([self._run, self._run + 1000, 7])
         self._say(self._hello(f"stranger{self._random.randrange(100)}", run))
 
@@ -152,21 +152,21 @@ class Forger:
         self._say(self._hello(f"soak:{self._random.randint(1, FEEDERS)}/{FEEDERS}", self._run))
 
     def revocations(self) -> None:
-        """Of MEPs that a stranger never sent."""
+        """A revocation of MEPs that this peer never sent."""
         first = self._random.choice([0, self._random.randrange(10_000), 2**63])
         ranges = tuple((first + 10 * i, first + 10 * i + self._random.choice([0, 9])) for i in range(60))
         self._say(Revoked(self._run, self._random.choice([ranges, ranges[:1], ((0, 65_535),)])))
 
     def ends_of_run(self) -> None:
-        """The run is over, says a stranger."""
+        """The end of the run, from a peer that is not a feeder."""
         self._say(EndOfRun(self._run, self._random.choice([None, 0, 5, 2**63])))
 
     def goodbyes(self) -> None:
-        """From a feeder that was never connected."""
+        """A goodbye from a feeder that was never connected."""
         self._say(Goodbye("x" * self._random.choice([0, 5, 200])))
 
     def messages_of_a_node(self) -> None:
-        """What only a node says."""
+        """Messages that only a node sends."""
         messages: list[ControlMessage] = [
             Welcome("a", "s", self._run, 100),
             Credit(self._run, 2**31),
@@ -199,7 +199,7 @@ class Forger:
     # Decisions, connections, HTTP
 
     def subscriptions(self) -> None:
-        """Many topics, and nothing is read."""
+        """Subscribe to many topics, and read nothing."""
         subscriber = self._socket(zmq.SUB, self._decisions)
         for number in range(BURST):
             subscriber.subscribe(number.to_bytes(4, "little"))
@@ -207,13 +207,13 @@ class Forger:
         subscriber.close(linger=0)
 
     def half_connections(self) -> None:
-        """A part of a greeting, then nothing, then gone."""
+        """A part of a greeting, then silence, then the end of the connection."""
         with self._raw() as raw:
             raw.sendall(_GREETING[: self._random.randrange(len(_GREETING))])
             time.sleep(PAUSE_SECONDS)
 
     def resets(self) -> None:
-        """A whole handshake, a burst of messages, and a reset instead of an end."""
+        """A whole handshake, a burst of messages, and a reset instead of a regular end."""
         with self._raw() as raw:
             raw.sendall(_GREETING)
             raw.sendall(_command(b"READY", {b"Socket-Type": self._random.choice([b"DEALER", b"PUSH", b"SUB"])}))
@@ -222,7 +222,7 @@ class Forger:
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
 
     def http_requests(self) -> None:
-        """Commands without a token, wrong methods, and no HTTP at all."""
+        """Commands without a token, wrong methods, and bytes that are not HTTP."""
         method, path = self._random.choice(
             [
                 ("POST", "/control/stop"),
@@ -256,7 +256,7 @@ def _command(name: bytes, properties: dict[bytes, bytes]) -> bytes:
 
 
 def main() -> None:
-    """Parse the arguments and lie."""
+    """Parse the arguments and send forged messages."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.forger", description=__doc__)
     for name in ("data", "control", "decisions", "monitor"):
         parser.add_argument(f"--{name}", required=True, metavar="ENDPOINT")

@@ -1,4 +1,4 @@
-"""The matrix of a soak: kinds of fault against what they did, as plain text."""
+"""The matrix of a soak: kinds of fault and their effects, as plain text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One line; None where a number has no meaning."""
+    """One row; None: the number does not apply."""
 
     row: Row
     times: int | None
@@ -45,7 +45,7 @@ def make_rows(
     times: Mapping[Row, int],
     skipped: Mapping[Kind, str],
 ) -> list[MatrixRow]:
-    """All kinds in order, then what stands beside them; `times` of the latter, `skipped` with the reason."""
+    """All kinds in order, then the other rows with their `times`; `skipped`: kinds with the reason."""
     rows = []
     for row in (*Kind, *Standing):
         spans = [span for span in timeline.spans if span.kind is row]

@@ -1,4 +1,4 @@
-"""`hltnode serve` with a record of what it forces to the disk: python -m tests.soak.node_process ROOT serve ..."""
+"""`hltnode serve` that records its fsync calls: python -m tests.soak.node_process ROOT serve ..."""
 
 import sys
 from pathlib import Path

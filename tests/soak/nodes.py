@@ -1,4 +1,4 @@
-"""A node of a soak: `hltnode serve` in a directory of its own (CPU back end, every event accepted)."""
+"""A node of a soak: `hltnode serve` in its own directory (CPU back end, every event accepted)."""
 
 import contextlib
 import json
@@ -22,20 +22,21 @@ from tests.soak.recorder import BOOT
 from tests.soak.timeline import Session, Timeline
 
 MEP_TIMEOUT_MS = 1000
-# A node that has not answered after this time has not started.
+# The start of a node failed if it does not answer within this time.
 START_SECONDS = 120.0
 AWAY = "output.away"
 _MIB = 1024 * 1024
 
 
 class SoakError(RuntimeError):
-    """Something that must not happen in a soak; the message says what."""
+    """A failure that must not happen in a soak."""
 
 
 class SoakNode:
-    """Starts, kills and hinders one node. `tmpfs` puts its directory on a file system that can be filled.
+    """Starts, kills and disturbs one node.
 
-    `sources` are those that it expects, None for what the feeders of a run announce.
+    tmpfs: put its directory on a file system that can be filled. sources: the expected sources; None: the sources that
+    the feeders of a run announce.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ port = {self.http}
         )
 
     def start(self) -> None:
-        """Start the process; `poll` notices when it runs."""
+        """Start the process; `poll` detects when it runs."""
         self._starts += 1
         self._is_late = False
         self.starting_since = time.monotonic()
@@ -122,7 +123,7 @@ port = {self.http}
             self.process = subprocess.Popen([*command, "serve", "--config", str(self._config)], stdout=log, stderr=log)
 
     def poll(self) -> None:
-        """Note the session of a node that has started. Raises SoakError if it does not start, or has ended."""
+        """Record the session of a started node. Raises SoakError if it does not start, or has ended."""
         if self.process is None:
             return
         if (code := self.process.poll()) is not None:
@@ -152,7 +153,7 @@ port = {self.http}
         return self.process is None
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
@@ -170,7 +171,7 @@ port = {self.http}
             os.kill(self.process.pid, number)
 
     def end(self, seconds: float) -> None:
-        """SIGTERM and a clean exit. Raises SoakError."""
+        """Send SIGTERM and wait for a clean exit. Raises SoakError."""
         assert self.process is not None
         self.signal(signal.SIGTERM)
         try:
@@ -184,7 +185,7 @@ port = {self.http}
             raise SoakError(f"node {self.name} ended with exit code {code}")
 
     def runs_left(self) -> list[int]:
-        """The runs that are not over for the node."""
+        """The open runs of the node."""
         status = self.status()
         if status is None:
             return []
@@ -199,62 +200,62 @@ port = {self.http}
         return [feeder["connected"] for feeder in status["feeders"]] == [True] * FEEDERS
 
     def close_run(self, run: int) -> None:
-        """What an operator does with a run whose feeders will not come back. Raises SoakError."""
+        """Close a run whose feeders will not come back, as an operator does. Raises SoakError."""
         command = [sys.executable, "-m", "hltnode.daemon", "ctl", "close", "--to", self.control, "--run", str(run)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise SoakError(f"node {self.name} does not close run {run}: {done.stdout} {done.stderr}")
 
     def cut_power(self, collected: set[str], rng: random.Random) -> CutReport:
-        """Take what was not forced from the files of the killed node."""
+        """Remove data that the killed node had not forced to the disk."""
         return cut_power(self.root, collected, rng)
 
-    # Passing trouble
+    # Temporary faults
 
     def exhaust_descriptors(self) -> None:
-        """No file, socket or connection can be opened until `return_descriptors`."""
+        """Refuse every new file, socket or connection until `return_descriptors`."""
         assert self.process is not None
         pid = self.process.pid
         self._descriptors = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        # Descriptors in use may be above the limit; none below it is free.
+        # Descriptors in use may be above the limit, but none below it is free.
         used = {int(entry) for entry in os.listdir(f"/proc/{pid}/fd")}
         lowest_free = next(number for number in range(len(used) + 1) if number not in used)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest_free, self._descriptors[1]))
 
     def return_descriptors(self) -> None:
-        """The limit is the old one."""
+        """Restore the limit."""
         if self.process is not None and self._descriptors is not None:
             resource.prlimit(self.process.pid, resource.RLIMIT_NOFILE, self._descriptors)
 
     def move_directory(self) -> None:
-        """The output directory has another name until `return_directory`."""
+        """Rename the output directory until `return_directory`."""
         self.output.rename(self.root / AWAY)
 
     def return_directory(self) -> None:
-        """It has its name again; one that was made in its place is kept beside it."""
+        """Restore its name; a directory that was made in its place is kept beside it."""
         if self.output.exists():
             kept = len(list(self.root.glob("output.instead.*")))
             self.output.rename(self.root / f"output.instead.{kept}")
         (self.root / AWAY).rename(self.output)
 
     def fill_disk(self) -> None:
-        """The file system has no free page until `empty_disk`."""
+        """Fill the file system to its last page until `empty_disk`."""
         while True:
             status = os.statvfs(self.root)
             used = (status.f_blocks - status.f_bfree) * status.f_frsize
             if self._mount(f"remount,size={used}", check=False):
                 return
-            # The node has written since, and no file system becomes smaller than what it holds.
+            # The node has written since then, and a file system cannot become smaller than its content.
 
     def empty_disk(self) -> None:
-        """There is room again."""
+        """Make room again."""
         self._mount("remount,size=4g")
 
     def _mount(self, options: str, *, check: bool = True) -> bool:
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.root)]
         return subprocess.run(command, check=check, capture_output=not check).returncode == 0
 
-    # What it says and holds
+    # State of the node
 
     def status(self) -> dict[str, Any] | None:
         """The status page; None if the node does not answer."""
@@ -265,7 +266,7 @@ port = {self.http}
         return round(all_metrics(self.http)['hltnode_output_messages_dropped_total{output="decisions"}'])
 
     def unacknowledged_meps(self) -> int | None:
-        """MEPs that the node has begun and not acknowledged; None if it does not answer."""
+        """Number of started MEPs without acknowledgement; None if the node does not answer."""
         with contextlib.suppress(OSError):
             metrics = all_metrics(self.http, timeout=1.0)
             gone = metrics["hltnode_meps_acknowledged_total"] + metrics["hltnode_meps_abandoned_total"]
@@ -288,7 +289,7 @@ port = {self.http}
             self.process = None
 
     def keep_files(self) -> None:
-        """Copy what is on a file system of its own to the disk."""
+        """Copy the content of the node's own file system to the disk."""
         if self.mounted:
             kept = self.root.with_suffix(".kept")
             shutil.copytree(self.root, kept)

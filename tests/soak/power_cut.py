@@ -1,7 +1,7 @@
-"""A simulated power cut: the files of a killed node lose what the node had not forced to the disk.
+"""A simulated power cut: the files of a killed node lose data that the node had not forced to the disk.
 
-Of a file any part behind its last forced byte may be gone, or its pages may be there as zeros; of a directory the names
-since it was last forced may be the old ones. What is not forced may as well survive: each cut draws from its seed.
+Any part of a file behind its last forced byte may be lost or read as zeros. A directory may have its names as of its
+last fsync. Data that were not forced may also survive: each cut draws from its seed.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.soak.records import Event, events_of_file
 
 @dataclass(slots=True)
 class Forced:
-    """What is safe: bytes of each file by inode, and names of each directory."""
+    """Safe data: bytes of each file by inode, and names of each directory."""
 
     sizes: dict[int, int] = field(default_factory=dict)
     names: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -25,18 +25,18 @@ class Forced:
 
 @dataclass(slots=True)
 class CutReport:
-    """What a cut took."""
+    """Losses of a cut."""
 
     bytes_lost: int = 0
     names_undone: int = 0
     open_events: set[Event] = field(default_factory=set)
-    """The events in files that had no final name on the disk: with `fsync = "file"` they may be lost."""
+    """Events in files without final name on the disk: with `fsync = "file"` they may be lost."""
     unnamed: set[str] = field(default_factory=set)
-    """Final names that are gone."""
+    """Lost final names."""
 
 
 def read_forced(root: Path) -> Forced:
-    """The record of a node, over all of its sessions."""
+    """The record of a node over all sessions."""
     forced = Forced()
     log = root / FORCED_LOG
     if not log.exists():
@@ -45,7 +45,7 @@ def read_forced(root: Path) -> Forced:
         try:
             record = json.loads(row)
         except json.JSONDecodeError:
-            continue  # empty, or torn by a full disk: the node was told so
+            continue  # empty, or incomplete because of a full disk: the node got the error
         if "file" in record:
             forced.sizes[record["file"]] = record["size"]
         else:
@@ -54,9 +54,9 @@ def read_forced(root: Path) -> Forced:
 
 
 def cut_power(root: Path, collected: Iterable[str], rng: random.Random) -> CutReport:
-    """Take from `root/output` what a power cut may take; the node must not run.
+    """Remove data from `root/output` as a power cut may do; the node must not run.
 
-    `collected` are the names that a collector has taken away, which does not come undone.
+    collected: names that a collector has taken away; a cut does not revert this.
     """
     (root / BOOT).write_text(f"{rng.getrandbits(64):016x}\n")
     forced = read_forced(root)
@@ -87,7 +87,7 @@ def _undo_names(directory: Path, safe: dict[str, int], links: Path, collected: s
             if name.endswith(".mdf"):
                 report.unnamed.add(name)
     for name, inode in safe.items():
-        # The rename to its final name is undone only if nothing has taken it away under that.
+        # The rename to its final name is reverted only if no collector has taken the file under this name.
         if now.get(name) != inode and not {name, name.removesuffix(".part")} & collected:
             os.link(links / str(inode), directory / name)
             report.names_undone += 1
@@ -102,5 +102,5 @@ def _cut_file(path: Path, forced: int, rng: random.Random, report: CutReport) ->
     with path.open("r+b") as file:
         file.truncate(end)
         if rng.random() < 0.3:
-            # The length had reached the disk, the data had not.
+            # The length had reached the disk, but the data had not.
             file.truncate(size)

@@ -1,7 +1,7 @@
-"""What a node has forced to the disk, recorded beside its output: a simulated power cut takes only what is not in it.
+"""Record of data that a node forced to the disk, beside its output: a simulated power cut removes only other data.
 
-The record is written before the call that forces returns, so nothing that the node took for safe is missing. Every name
-that was forced gets a second link in `links`, from which a cut restores a file that was renamed or removed since.
+The record is written before the fsync call returns, so it contains everything that the node considers safe. Every
+forced name gets a second link in `links`, from which a cut restores a file that was renamed or removed later.
 """
 
 import errno
@@ -15,13 +15,13 @@ from hltnode.daemon.storage import recovery
 
 FORCED_LOG = "forced.log"
 LINKS = "links"
-# Names the time for which the machine has been up, as the kernel does in /proc.
+# Identifies the boot of the machine, as the kernel does in /proc.
 BOOT = "boot"
 _FD = "/proc/self/fd/{}"
 
 
 class ForcedRecorder:
-    """Appends to `forced.log` below `root` what is forced of the files and directories below `root/output`.
+    """Appends each fsync of files and directories below `root/output` to `forced.log` below `root`.
 
     The output may have been moved to another name below `root`.
     """
@@ -55,7 +55,7 @@ class ForcedRecorder:
         return recorded
 
     def _keep(self, directory: Path, names: dict[str, int]) -> None:
-        """Link what is new. A file that another thread has renamed meanwhile is found by its inode."""
+        """Link new files. A file that another thread has renamed meanwhile is found by its inode."""
         new = {inode: name for name, inode in names.items() if inode not in self._linked}
         while new:
             inode, name = new.popitem()
@@ -69,13 +69,13 @@ class ForcedRecorder:
 
     def _write(self, record: dict[str, Any]) -> None:
         line = json.dumps(record).encode()
-        # On a full disk a part of it may be written; then the node must not take for safe what no record says.
+        # On a full disk the record may be incomplete; then the node must not consider the data safe.
         if os.write(self._log, b"\n" + line + b"\n") != len(line) + 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), FORCED_LOG)
 
 
 def install(root: Path) -> None:
-    """Record what this process forces from now on; a power cut shows by the file BOOT."""
+    """Record the fsync calls of this process from now on; the file BOOT indicates a power cut."""
     recorder = ForcedRecorder(root)
     recovery._BOOT_ID = root / BOOT
     os.fsync = recorder.wrap(os.fsync)  # type: ignore[assignment]

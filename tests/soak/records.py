@@ -10,14 +10,14 @@ from tests.soak.content import event_of, missing_or_damaged
 
 
 class Event(NamedTuple):
-    """An event that was fed."""
+    """A fed event."""
 
     run: int
     number: int
 
 
 class Record(NamedTuple):
-    """What a record holds of an event: sources without their bank, and those whose bank differs from what was fed."""
+    """An event in a record: sources without bank, and sources whose bank differs from the fed one."""
 
     event: Event
     file_run: int
@@ -26,7 +26,7 @@ class Record(NamedTuple):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """The records of a file. Raises ProtocolError or ValueError at the first that is none of a soak."""
+    """The records of a file. Raises ProtocolError or ValueError at the first record that is not from a soak."""
     for record in iter_records(path.read_bytes()):
         banks = record.banks()
         run, number = event_of(banks)
@@ -34,7 +34,7 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def events_of_file(path: Path) -> set[Event]:
-    """The events of a file that may be damaged, up to the damage."""
+    """The events of a possibly damaged file, up to the damage."""
     events: set[Event] = set()
     try:
         events.update(record.event for record in read_records(path))

@@ -1,4 +1,4 @@
-"""The runs of a soak: three feeder processes feed both nodes; when they have ended, the next run starts at once."""
+"""The runs of a soak: three feeder processes feed both nodes; at their end the next run starts at once."""
 
 import json
 import random
@@ -29,11 +29,11 @@ class Runs:
         self.feeders: dict[int, subprocess.Popen[bytes]] = {}
         self.starts = 0
         self.fed: dict[int, int] = {}
-        """MEPs of each run that was begun."""
+        """Number of MEPs of each started run."""
         self.problems: list[str] = []
         self.last_restart = 0.0
         self.ended: dict[int, float] = {}
-        """When the last feeder of each run ended."""
+        """Time at which the last feeder of each run ended."""
         self.run = FIRST_RUN - 1
         self._directory = directory
         self._nodes = nodes
@@ -46,14 +46,14 @@ class Runs:
         self._writing: dict[int, subprocess.Popen[bytes]] = {}
         self._killed: set[int] = set()
         self._ended: set[int] = set()
-        """Feeders whose exit code says nothing."""
+        """Feeders whose exit code is ignored."""
         self._restarted: set[int] = set()
         self._records: dict[int, Path] = {}
         self._prepare(FIRST_RUN)
 
     @property
     def last_mep(self) -> int:
-        """The last MEP of the present run."""
+        """The last MEP of the current run."""
         return self.fed[self.run] - 1
 
     def start_next(self) -> None:
@@ -70,7 +70,7 @@ class Runs:
         self._prepare(self.run + 1)
 
     def start_feeder(self, number: int) -> None:
-        """Start feeder `number` (from 1) from the beginning of the run; faults differ from start to start."""
+        """Start feeder `number` (from 1) at the first MEP of the run; faults differ from start to start."""
         self.starts += 1
         name = f"feeder{number}.run{self.run}.start{self.starts:04}"
         self._records[number] = self._directory / f"{name}.records"
@@ -90,13 +90,13 @@ class Runs:
             self.feeders[number] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill_feeder(self, number: int) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self._killed.add(number)
         self.feeders[number].kill()
         self.feeders[number].wait()
 
     def restart_feeder(self, number: int) -> None:
-        """Start a feeder that was killed, unless it had written its report: then only its process had not yet ended."""
+        """Start a killed feeder again, unless it had written its report: then it had already finished its run."""
         self._killed.discard(number)
         if self._report(number).exists():
             self._ended.add(number)
@@ -106,16 +106,16 @@ class Runs:
             self.start_feeder(number)
 
     def are_left_behind(self) -> bool:
-        """Whether only feeders run that were killed and restarted, and all others have ended.
+        """Whether all running feeders were killed and restarted, and all others have ended.
 
-        One that was killed after its last confirmation, before its process ended, waits then for a run that is over:
-        an operator has to close it.
+        A feeder that was killed between its last confirmation and the end of its process waits for a finished run: an
+        operator has to close the run.
         """
         running = self.running()
         return bool(running) and len(running) < FEEDERS and all(number in self._restarted for number in running)
 
     def excuse_running(self) -> int:
-        """The feeders that run will be told that their run is closed: their exit code says nothing. Their number."""
+        """Ignore the exit codes of the running feeders, whose run will be closed; returns their number."""
         running = self.running()
         self._restarted.difference_update(running)
         self._ended.update(running)
@@ -135,13 +135,13 @@ class Runs:
         return [number for number, process in self.feeders.items() if process.poll() is None]
 
     def is_ready(self, number: int) -> bool:
-        """Whether a feeder feeds, and not only its process starts."""
+        """Whether a feeder feeds; False while its process only starts."""
         records = self._records.get(number)
         return number in self.running() and records is not None and records.exists() and records.stat().st_size > 0
 
     @property
     def is_over(self) -> bool:
-        """Whether all feeders of the present run have ended; notes those that report a failure."""
+        """Whether all feeders of the current run have ended; records those that report a failure."""
         if self.running() or self._killed:
             return False
         for number, process in self.feeders.items():
@@ -154,7 +154,7 @@ class Runs:
         return True
 
     def reports(self) -> list[dict[str, Any]]:
-        """What the feeders wrote at their ends, with their run."""
+        """The final reports of the feeders, with their run."""
         reports = []
         for path in sorted(self._directory.glob("feeder*.json")):
             run = int(path.name.split(".run")[1].split(".")[0])
@@ -162,15 +162,16 @@ class Runs:
         return reports
 
     def records(self) -> FeederRecords:
-        """What all feeder processes have recorded."""
+        """The records of all feeder processes."""
         records = FeederRecords()
         for path in sorted(self._directory.glob("feeder*.records")):
             records.read(int(path.name.removeprefix("feeder").split(".")[0]), path)
         return records
 
     def _failure(self, number: int) -> str:
-        """Why a feeder failed; empty if only fragments that came too late made its exit code 1, or that were damaged on
-        their way and could not come again in time. Their MEPs are incomplete, and judged as such.
+        """The reason why a feeder failed; empty if only late or damaged fragments made its exit code 1.
+
+        Their MEPs are incomplete, and the verdict judges them as such.
         """
         path = self._report(number)
         if not path.exists():
@@ -184,20 +185,20 @@ class Runs:
         return self._records[number].with_suffix(".json")
 
     def events_fed(self) -> int:
-        """Events of all runs that were begun."""
+        """Number of events of all started runs."""
         return sum(self.fed.values()) * EVENTS_PER_MEP
 
     def _input(self, run: int) -> Path:
         return self._directory / f"run{run}.mep"
 
     def _prepare(self, run: int) -> None:
-        """Begin to write the input of a run, beside what else happens."""
+        """Start writing the input of a run, in parallel."""
         meps = self._meps[run] = next(self._lengths)
         command = [sys.executable, "-m", "tests.soak.content", str(self._input(run)), str(run), str(meps)]
         self._writing[run] = subprocess.Popen(command)
 
     def close(self) -> None:
-        """End what still runs."""
+        """End all running processes."""
         for process in (*self.feeders.values(), *self._writing.values()):
             if process.poll() is None:
                 process.kill()
@@ -205,7 +206,7 @@ class Runs:
 
 
 def run_lengths(seed: int, mean: float) -> Iterator[int]:
-    """MEPs of one run after the other, each between half and one and a half of the mean."""
+    """Number of MEPs of each run, between half and one and a half of the mean."""
     rng = random.Random(f"{seed}/runs")
     while True:
         yield max(1, round(mean * rng.uniform(0.5, 1.5)))

@@ -1,4 +1,4 @@
-"""A soak from start to verdict: two nodes, three feeders, one run after the other, faults all the time."""
+"""A soak from start to verdict: two nodes, three feeders, consecutive runs, and continuous faults."""
 
 import random
 import time
@@ -24,22 +24,22 @@ from tests.soak.timeline import Timeline
 from tests.soak.verdict import Allowed, Found, Judge, Judgement, Row
 
 EVENTS_PER_SECOND = 600
-# Seconds of data in one run, about; a soak has at least one run for each kind of fault at its end.
+# Approximate seconds of data in a run; a soak has at least one run for each kind of fault "at the end".
 RUN_SECONDS = 90.0
-# Two faults at most at one time, so that one node often works.
+# At most two faults at a time, so that one node often works.
 AT_ONCE = 2
-# Until this number of MEPs before the last one of a run, its end has not come.
+# The end of a run starts this number of MEPs before its last one.
 NEAR_THE_END = (0, 3, 30)
-# A soak in which each kind has not yet struck goes on for at most this number of times what was asked for.
+# A soak is extended until each kind has struck, at most to this multiple of the requested time.
 LONGER = 4
-# After the last fault everything has to come to its end in this time.
+# After the last fault all runs must end within this time.
 FINISH_SECONDS = 90.0
-# No fault keeps both nodes from deciding for this time, on a busy machine too.
+# No fault stops the decisions of both nodes for this time, even on a busy machine.
 STALL_SECONDS = 120.0
-# A feeder that was restarted after the end of its run has found this out, or never will.
+# A feeder that was restarted after the end of its run has detected this by now, or never will.
 LEFT_BEHIND_SECONDS = 20.0
 MAX_RESTARTS = 5
-# After this all feeders have confirmed the end of their run to a node that runs.
+# After this time all feeders have confirmed the end of their run to a running node.
 CONFIRM_SECONDS = 15.0
 TURN_SECONDS = 0.02
 
@@ -52,7 +52,7 @@ class _Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says."""
+    """Options of the command line."""
 
     seconds: float
     seed: int
@@ -61,7 +61,7 @@ class Options:
 
 
 class Soak:
-    """Owns all parts; `run` lasts until all runs are over, `report` prints the verdict."""
+    """Owns all parts; `run` returns when all runs are over, `report` prints the verdict."""
 
     def __init__(self, directory: Path, options: Options) -> None:
         self.timeline = Timeline()
@@ -71,7 +71,7 @@ class Soak:
         self._decisions = DecisionLog()
         self._skipped = {} if can_mount(directory) else {Kind.DISK_FULL: "skipped: needs root and mount"}
         kinds = [kind for kind in (options.only or Kind) if kind not in self._skipped]
-        # Both promises are tested: nothing acknowledged is lost in a power cut, and at most what was in open files.
+        # Both fsync policies are tested: a power cut loses no acknowledged event, or at most events of open files.
         self.nodes = {
             name: SoakNode(
                 name,
@@ -187,7 +187,7 @@ class Soak:
             self.strikes.poll()
 
     def _give_up(self) -> None:
-        """A run does not end: note it, and go on with the next one after an operator has closed it."""
+        """Report a run that does not end, close it as an operator does, and continue with the next one."""
         run = self.runs.run
         self.problems.append(
             f"no decision for {STALL_SECONDS:.0f} s: feeders {self.runs.give_up()} of run {run} "
@@ -199,12 +199,12 @@ class Soak:
         return self._decisions.highest_mep(self.runs.run) >= self.runs.last_mep
 
     def _close_behind(self) -> None:
-        """Feeders were killed after their last confirmation: the run is over, and an operator says so to them."""
+        """Close a finished run for feeders that were killed after their last confirmation, as an operator does."""
         self._left_behind += self.runs.excuse_running()
         self._close_at_nodes()
 
     def _close_at_nodes(self) -> None:
-        """Close the present run wherever it is known."""
+        """Close the current run on every node that knows it."""
         for node in self._each_node:
             if node.is_running and not self.strikes.is_hindered(node.name):
                 with suppress(SoakError):
@@ -221,12 +221,12 @@ class Soak:
         return self._kinds > {span.kind for span in self.timeline.spans}
 
     def _is_near_the_end(self, meps: int) -> bool:
-        """Whether all but some MEPs of the present run are decided, or a feeder has ended."""
+        """Whether only the last MEPs of the current run are undecided, or a feeder has ended."""
         decided = self._decisions.highest_mep(self.runs.run) >= self.runs.last_mep - meps
         return decided or len(self.runs.running()) < len(self.runs.feeders)
 
     def _poll_nodes(self) -> None:
-        """Note processes that failed without a fault of the soak, and restart them as a service supervisor does."""
+        """Report processes that failed without a fault of the soak, and restart them as a service supervisor does."""
         for node in self._each_node:
             try:
                 node.poll()
@@ -237,7 +237,8 @@ class Soak:
                 node.start()
 
     def _close_runs(self) -> None:
-        """A run is over for a node when its feeders have confirmed it; one that a node missed is closed by hand."""
+        """Wait until the feeders have confirmed the end of the run to each node; close it on a node that missed
+        this."""
         for node in self._each_node:
             end = time.monotonic() + CONFIRM_SECONDS
             while (left := node.runs_left()) and time.monotonic() < end:
@@ -265,7 +266,7 @@ class Soak:
     # The verdict
 
     def report(self) -> bool:
-        """Read all files, print what happened and judge it; True if the verdict is good."""
+        """Read all files, print the results and the verdict; True if the verdict is good."""
         self.problems += [*self.collector.check(), *self.runs.problems, *self.strikes.problems]
         found, quarantine = self._read_files()
         absences = Absences(self.timeline, self.runs.records(), FEEDER_OF, tuple(self.nodes))
@@ -302,12 +303,12 @@ class Soak:
                 elif path.is_file():
                     found.read(path)
                     self.problems.append(f"node {node.name}: {path.name} is not finished")
-        # What is set aside may be cut anywhere.
+        # Files in quarantine may be cut anywhere.
         quarantine.problems.clear()
         return found, quarantine
 
     def _allowed(self, fed: dict[int, int]) -> Allowed:
-        """What a power cut may take from open files, and what a feeder has named at its end as not confirmed."""
+        """Events that a power cut may take from open files, and events that a feeder reported as not confirmed."""
         allowed = Allowed()
         for node, cut in self.strikes.cuts:
             if node.fsync == "file":
@@ -332,7 +333,7 @@ class Soak:
                 self.problems.append(f"node {node.name}: critical log line: {line}")
 
     def _is_expected(self, node: SoakNode, line: dict[str, Any]) -> bool:
-        """Whether a node says in its log what was done to it."""
+        """Whether a fault on the node explains a line of its log."""
         struck = {span.kind for span in self.timeline.spans if span.target == node.name}
         match line["event"], line.get("reason"):
             case ("machine_was_down" | "journal_damaged", _) | ("quarantined", "damaged"):
@@ -385,6 +386,6 @@ class Soak:
             node.keep_files()
 
     def close(self) -> None:
-        """Release what is mounted."""
+        """Unmount the file systems."""
         for node in self._each_node:
             node.unmount()

@@ -1,4 +1,4 @@
-"""How each kind of fault strikes: generators that yield the seconds until they go on."""
+"""Execution of each kind of fault: generators that yield the seconds until their next step."""
 
 import random
 import signal
@@ -18,7 +18,7 @@ from tests.soak.runs import Runs
 from tests.soak.timeline import Span, Timeline
 
 POLL_SECONDS = 0.05
-# The last MEPs of a run, two seconds of it.
+# The last MEPs of a run, two seconds of data.
 END_MEPS = 60
 
 Steps = Iterator[float]
@@ -32,7 +32,7 @@ class _Active:
 
 
 class Strikes:
-    """Carries out faults, several at once, on nodes by name and on the feeders."""
+    """Executes faults, several at once, on nodes by name and on the feeders."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class Strikes:
 
     @property
     def active(self) -> int:
-        """Faults that are not over."""
+        """Number of active faults."""
         return len(self._active)
 
     def can_strike(self, fault: PlannedFault) -> bool:
-        """Whether the target runs and no other fault is on it."""
+        """Whether the target runs without another fault."""
         if self.is_hindered(fault.target) or self._is_kept_apart(fault):
             return False
         if fault.kind in FEEDER_KINDS:
@@ -87,8 +87,9 @@ class Strikes:
         return self._nodes[fault.target].is_running
 
     def _is_kept_apart(self, fault: PlannedFault) -> bool:
-        """Without keys a stranger may take the place of a feeder that is away, and begin a run that no feeder has begun
-        (SECURITY.md): forged messages come while all feeders feed.
+        """Whether forged messages may be sent: only while all feeders feed.
+
+        Without keys a stranger may replace an absent feeder, and start a run that no feeder has started (SECURITY.md).
         """
         if fault.kind is Kind.FORGE:
             feeders_away = any(active.span.kind in FEEDER_KINDS for active in self._active)
@@ -96,12 +97,12 @@ class Strikes:
         return fault.kind in FEEDER_KINDS and any(active.span.kind is Kind.FORGE for active in self._active)
 
     def _all_feed(self) -> bool:
-        """Whether the run has begun and is not near its end."""
+        """Whether the run has started and is not near its end."""
         decided = self._decisions.highest_mep(self._runs.run)
         return 0 <= decided < self._runs.last_mep - END_MEPS
 
     def begin(self, fault: PlannedFault) -> None:
-        """Strike."""
+        """Start a fault."""
         meps = [node.unacknowledged_meps() for node in self._nodes.values() if not self.is_hindered(node.name)]
         span = self._timeline.strike(fault.kind, fault.target, time.monotonic())
         known = [each for each in meps if each is not None]
@@ -111,11 +112,11 @@ class Strikes:
         self.poll()
 
     def describe(self) -> str:
-        """The faults that are not over, for a message."""
+        """The active faults, for a message."""
         return ", ".join(f"{active.span.kind} ({active.span.target})" for active in self._active) or "none"
 
     def poll(self) -> None:
-        """Go on with what is due."""
+        """Continue the faults that are due."""
         for active in list(self._active):
             now = time.monotonic()
             if now < active.due:
@@ -128,7 +129,7 @@ class Strikes:
                 active.due = now + seconds
 
     def is_hindered(self, target: str) -> bool:
-        """Whether a fault is on a process."""
+        """Whether a process has an active fault."""
         return any(active.span.target == target for active in self._active)
 
     def _kill_node(self, fault: PlannedFault) -> Steps:
@@ -139,7 +140,7 @@ class Strikes:
     def _come_back(self, node: SoakNode, seconds: float) -> Steps:
         yield seconds
         node.start()
-        # Over when it runs; that it did not start is the node's problem, noted where it is polled.
+        # Over when the node runs; `poll` reports a failed start.
         while node.starting_since is not None:
             yield POLL_SECONDS
 

@@ -1,4 +1,4 @@
-"""The collector notices when a finished file changes, goes away or comes back."""
+"""The collector detects a finished file that changes, disappears or comes back."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The plan of faults, and the time that a node ran."""
+"""The plan of faults, and the running time of a node."""
 
 from itertools import islice
 
@@ -46,5 +46,5 @@ def test_the_time_of_building_goes_back_over_all_standstills_of_the_node() -> No
     timeline.strike(Kind.STOP_NODE, "b", 10.0).end = 99.0
     assert timeline.building_began("a", 100.0, 1.5) == 98.5
     assert timeline.building_began("a", 95.25, 1.5) == pytest.approx(79.25)
-    # A stop that goes on at the time of the decision: it was on its way.
+    # The node is stopped when the decision arrives: the decision had left before.
     assert timeline.building_began("a", 94.0, 0.25) == pytest.approx(89.75)

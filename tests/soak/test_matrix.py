@@ -28,7 +28,7 @@ def test_a_feeder_has_recovered_with_the_next_decision_of_any_node() -> None:
     assert recovery_seconds(span, decisions(a=15.0, b=12.5), NODES) == 0.5
 
 
-def test_there_is_a_row_for_each_kind_with_what_it_did_and_why_it_was_left_out() -> None:
+def test_each_kind_has_a_row_with_its_effects_or_the_reason_of_its_omission() -> None:
     timeline = Timeline(
         [
             Span(Kind.KILL_NODE, "a", 10.0, 12.0, in_flight=100),

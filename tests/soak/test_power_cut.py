@@ -1,4 +1,4 @@
-"""A simulated power cut takes what was not forced, never what was."""
+"""A simulated power cut removes only data that were not forced to the disk."""
 
 import os
 import random
@@ -17,7 +17,7 @@ SEEDS = range(40)
 
 
 class Disk:
-    """The output of a node, written as a node writes it."""
+    """The output of a node, written like a node does."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -26,7 +26,7 @@ class Disk:
         self.fsync = ForcedRecorder(root).wrap(os.fsync)
 
     def append(self, name: str, data: bytes, *, force: bool = False) -> None:
-        """Write to the end of a file."""
+        """Append to a file."""
         with (self.output / name).open("ab") as file:
             file.write(data)
             file.flush()
@@ -34,7 +34,7 @@ class Disk:
                 self.fsync(file.fileno())
 
     def force_names(self) -> None:
-        """Force the directory."""
+        """Force the directory to the disk."""
         descriptor = os.open(self.output, os.O_RDONLY)
         self.fsync(descriptor)
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""The verdict of a soak finds each kind of loss, and takes no fault for an explanation of what it cannot explain."""
+"""The verdict of a soak finds each kind of loss, and accepts a fault only as the reason of losses that it can cause."""
 
 from math import inf
 from pathlib import Path
@@ -26,7 +26,7 @@ DECIDED = 100.0
 
 
 class Scene:
-    """A soak of one run in which all went well; a test changes one thing."""
+    """A soak of one run without failures; each test changes one thing."""
 
     def __init__(self) -> None:
         self.found, self.quarantine, self.allowed = Found(), Found(), Allowed()
@@ -38,12 +38,12 @@ class Scene:
             self.decisions.add("a", Decision(DECIDED, RUN, mep, "complete", frozenset()))
 
     def place(self, mep: int, missing: frozenset[int], file: str = FILE) -> None:
-        """Put the events of a MEP into a file."""
+        """Add the events of a MEP to a file."""
         for number in range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP):
             self.found.places[Event(RUN, number)].append(Place(file, missing))
 
     def lack(self, mep: int, *sources: int, decided: float = DECIDED, named: bool = True) -> None:
-        """Let a MEP be incomplete, and its decision name that."""
+        """Make a MEP incomplete, also in its decision."""
         missing = frozenset(sources)
         for number in range(mep * EVENTS_PER_MEP, (mep + 1) * EVENTS_PER_MEP):
             self.found.places[Event(RUN, number)] = [Place(FILE, missing)]
@@ -122,7 +122,7 @@ def test_an_event_twice_in_one_file_is_doubled(scene: Scene) -> None:
     assert scene.judge().doubled.total() == 1
 
 
-def test_an_event_beyond_what_was_fed_is_a_problem(scene: Scene) -> None:
+def test_an_event_beyond_the_fed_events_is_a_problem(scene: Scene) -> None:
     scene.place(MEPS, frozenset())
     assert any("20 events were never fed" in problem for problem in scene.judge().problems)
 
@@ -311,7 +311,7 @@ def test_the_files_are_read_byte_for_byte(tmp_path: Path) -> None:
 
 def test_a_flipped_bit_in_a_bank_is_a_problem(tmp_path: Path) -> None:
     damaged = record(RUN, 3)
-    # Behind the padding, which is not compared.
+    # After the padding, which is not compared.
     damaged[-6] ^= 1
     (tmp_path / FILE).write_bytes(damaged)
     found = Found()

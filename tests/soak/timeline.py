@@ -1,4 +1,4 @@
-"""What happened when: spans of faults and sessions of nodes. Times are CLOCK_MONOTONIC in seconds."""
+"""History of a soak: spans of faults and sessions of nodes. Times are CLOCK_MONOTONIC in seconds."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,19 +9,19 @@ from tests.soak.faults import STANDSTILLS, Kind
 
 @dataclass(slots=True)
 class Span:
-    """A fault from its begin until the process runs again as before."""
+    """A fault from its start until the process runs normally again."""
 
     kind: Kind
     target: str
     begin: float
     end: float = inf
     in_flight: int | None = None
-    """Events that the nodes had not acknowledged when it struck; None if they could not be asked."""
+    """Events without acknowledgement when it struck; None if the nodes did not answer."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One process of a node; `prefix` begins the names of its files."""
+    """One process of a node; the names of its files start with `prefix`."""
 
     node: str
     prefix: str
@@ -37,7 +37,7 @@ class Timeline:
     sessions: list[Session] = field(default_factory=list)
 
     def strike(self, kind: Kind, target: str, now: float) -> Span:
-        """A fault begins; its end is set when it is over."""
+        """Record the start of a fault; its end is set later."""
         span = Span(kind, target, now)
         self.spans.append(span)
         return span
@@ -47,11 +47,11 @@ class Timeline:
         return [span for span in self.spans if span.target == target and span.kind in kinds]
 
     def session_of_file(self, name: str) -> Session | None:
-        """The session that began a file."""
+        """The session that created a file."""
         return next((session for session in self.sessions if name.startswith(session.prefix + "_")), None)
 
     def building_began(self, node: str, decided: float, seconds: float) -> float:
-        """When the building of a MEP began at the earliest: `seconds` before its decision in which the node ran."""
+        """Earliest start of the building of a MEP: `seconds` of running time of the node before its decision."""
         at = decided
         for span in sorted(self.of_target(node, STANDSTILLS), key=lambda span: span.end, reverse=True):
             if span.begin >= at:
@@ -64,10 +64,10 @@ class Timeline:
         return at - seconds
 
     def was_hindered(self, node: str, begin: float, end: float) -> bool:
-        """Whether a node was not running, or not running freely, at some time."""
+        """Whether a node was down or disturbed at some time of a span."""
         return any(span.begin <= end and span.end >= begin for span in self.of_target(node, STANDSTILLS))
 
     def last_before(self, time: float, within: float) -> Span | None:
-        """The fault that began last before a time and was not over for longer than `within`."""
+        """The last fault that started before a time and had not been over for longer than `within`."""
         near = [span for span in self.spans if span.begin <= time <= span.end + within]
         return max(near, key=lambda span: span.begin, default=None)

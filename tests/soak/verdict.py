@@ -1,6 +1,6 @@
-"""The verdict of a soak: each event that was fed is in the files once, complete or incomplete for a known reason.
+"""The verdict of a soak: each fed event is in the files once, complete or incomplete for a known reason.
 
-Pure functions of what was found and recorded, so that tests can show that each kind of loss is found.
+Pure functions of files and records, so that tests can show that each kind of loss is found.
 """
 
 from collections import Counter, defaultdict
@@ -19,9 +19,9 @@ from tests.soak.records import Event, read_records
 from tests.soak.timeline import Session, Timeline
 
 # From the first fragment of a MEP to its decision: the MEP timeout of the nodes (1 s), and half a second for sealing,
-# computing and writing its batch and for the way of the decision on a busy machine.
+# computing and writing its batch, and for the transfer of the decision on a busy machine.
 BUILDING_SECONDS = 1.5
-# Behind the end of a fault, its consequences.
+# Consequences of a fault may appear this long after its end.
 CONSEQUENCE_SECONDS = 10.0
 SHOWN = 10
 
@@ -29,7 +29,7 @@ Row = Kind | Standing
 
 
 class Place(NamedTuple):
-    """Where an event was found, and the sources that it lacks there."""
+    """Place of an event, and its missing sources there."""
 
     file: str
     missing: frozenset[int]
@@ -57,7 +57,7 @@ class Found:
 
 @dataclass(slots=True)
 class Allowed:
-    """What may be missing or doubled, and why."""
+    """Events that may be missing or doubled, and the reason."""
 
     lost: dict[Event, Row] = field(default_factory=dict)
     doubled: dict[Event, Row] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Allowed:
 
 @dataclass(slots=True)
 class Judgement:
-    """Events by what became of them; each of the counters by the fault that explains it, or that was near."""
+    """Counts of events by outcome; each counter is keyed by the fault that explains the outcome, or that was near."""
 
     complete: int = 0
     incomplete_explained: Counter[Row] = field(default_factory=Counter)
@@ -78,11 +78,11 @@ class Judgement:
 
 
 class Judge:
-    """Compares what was found with what was fed.
+    """Compares found events with fed events.
 
     Args:
-        fed: MEPs of each run, whose ids begin at 0.
-        quarantine: events that the nodes have moved aside; only named with what is lost.
+        fed: number of MEPs of each run; ids start at 0.
+        quarantine: events that the nodes have moved aside; only used in the description of losses.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Judge:
         self._near_mep: dict[tuple[int, int], Row] = {}
 
     def judge(self) -> Judgement:
-        """The verdict; without problems it is good."""
+        """The verdict; it is good if there are no problems."""
         self._judge_lost()
         self._judge_doubled()
         self._judge_incomplete()
@@ -151,7 +151,7 @@ class Judge:
             result.problems += [f"... {n} of them in {', '.join(names)}" for names, n in files.most_common(SHOWN)]
 
     def _judge_incomplete(self) -> None:
-        """One answer for the events of a MEP that lack the same sources in the same file."""
+        """One explanation for all events of a MEP that lack the same sources in the same file."""
         result = self._result
         meps: Counter[tuple[int, int, Place, Row | None]] = Counter()
         for event, places in self._found.places.items():
@@ -174,7 +174,8 @@ class Judge:
                 )
             begin = self._timeline.building_began(session.node, earliest, BUILDING_SECONDS)
             row = self._absences.explain(session.node, run, mep, place.missing, max(begin, session.begin), time)
-            # What was acknowledged and lost comes again only from a feeder that was killed before it knew of it.
+            # An acknowledged and lost event is fed again only by a feeder that was killed before it got the
+            # acknowledgement.
             row = lost_by if row is None else row
             if row is not None:
                 result.incomplete_explained[row] += events
@@ -195,20 +196,20 @@ class Judge:
             result.problems += [f"... {line}" for line in unexplained[:SHOWN]]
 
     def _decision(self, session: Session, run: int, mep: int) -> tuple[Decision | None, float, float]:
-        """The decision of a MEP in a session, None if it was not seen; when it came at the earliest and the latest."""
+        """The decision of a MEP in a session, None if it was not received; its earliest and latest possible time."""
         span = (session.begin, session.end + BUILDING_SECONDS)
         decisions = self._decisions.find(session.node, run, mep, *span)
         if decisions:
             return decisions[-1], decisions[-1].time, decisions[-1].time
         earliest, latest = self._decisions.times_around(session.node, run, mep, *span) or (session.begin, session.begin)
-        # Its neighbours may have come from another node long after it.
+        # Neighbouring MEPs may have been decided by another node, long after it.
         sent = self._absences.first_sent(session.node, run, mep, session.begin)
         if sent is not None:
             earliest = min(earliest, sent)
         return None, min(session.end, earliest), min(session.end, latest)
 
     def _near_decision_of(self, event: Event) -> Row:
-        """The fault that was near when the MEP of an event was decided, or the ones around it."""
+        """The fault near the decision of the MEP of an event, or near decisions of neighbouring MEPs."""
         mep = event.run, event.number // EVENTS_PER_MEP
         if mep not in self._near_mep:
             times = (self._decisions.nearest_time(node, *mep) for node in self._decisions.of_node)
@@ -222,6 +223,6 @@ class Judge:
 
 
 def some(items: Iterable[object]) -> str:
-    """The first few of a list."""
+    """The first few items of a list."""
     shown = [str(tuple(item)) if isinstance(item, tuple) else str(item) for item in islice(items, SHOWN + 1)]
     return ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")

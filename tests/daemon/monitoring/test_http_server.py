@@ -138,7 +138,7 @@ async def test_a_query_string_is_ignored(node: Node) -> None:
 
 async def test_head_answers_with_the_length_and_without_the_body(node: Node) -> None:
     status, headers, body = await node.ask("/metrics", "HEAD")
-    assert (status, headers["Content-Length"], body) == (200, "15", b"")
+    assert (status, headers["Content-Length"], body) == (200, "18", b"")
 
 
 async def test_a_node_without_feeders_is_healthy_and_not_ready_with_a_reason(node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Where the fragments of an MFP lie, for few events and for many, by one thread and by warps."""
+"""Offsets of the fragments of an MFP, for few and many events, by one thread and by warps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 
 ALIGN_AT = 18
-"""Place of the padding in the header of an MFP."""
+"""Byte offset of the padding field in the header of an MFP."""
 
 
 def rows_of(mfps: list[bytes], n_events: int, launch: Launch) -> tuple[NDArray[np.void], NDArray[np.void]]:
-    """The rows of some MFPs, and those of their fragments, [MFP][event]."""
+    """The rows of MFPs, and the rows of their fragments, [MFP][event]."""
     data = b"".join(mfp.ljust(-(-len(mfp) // 8) * 8, b"\0") for mfp in mfps)
     rows = np.zeros(len(mfps), dtype=MFP_ROW.dtype)
     rows["data_offset"] = np.cumsum([0] + [-(-len(mfp) // 8) * 8 for mfp in mfps[:-1]])
@@ -33,7 +33,7 @@ def rows_of(mfps: list[bytes], n_events: int, launch: Launch) -> tuple[NDArray[n
 
 
 def offsets_of(mfps: list[bytes], n_events: int, launch: Launch) -> list[list[int]]:
-    """Offsets from the beginning of their MFP of the fragments of each."""
+    """Offsets of the fragments of each MFP from its start."""
     rows, fragments = rows_of(mfps, n_events, launch)
     return [[int(offset) for offset in row] for row in fragments["offset"] - rows["data_offset"][:, None]]
 
@@ -66,7 +66,7 @@ def test_decoders_find_words_aligned_whatever_the_mfp_says_of_its_padding() -> N
 @pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 @pytest.mark.parametrize("n_events", [1, 15, 16, 17, 63, 100])
 def test_the_form_for_the_cpu_makes_the_same_rows(target: str, n_events: int) -> None:
-    """Also of MFPs whose sizes lie, so that fragments reach beyond them, and of every padding that a byte can name."""
+    """Includes MFPs with wrong sizes, whose fragments reach beyond them, and every value of the padding byte."""
     rng = np.random.default_rng(n_events)
     mfps = []
     for align in (2, 3, 6):

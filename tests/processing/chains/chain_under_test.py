@@ -1,4 +1,4 @@
-"""What the tests that hold for every chain need of one. Each chain of this tree declares it beside its own tests."""
+"""Input of the tests that run on every chain. Each chain of this tree declares it beside its own tests."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.ptx.machine import Conflict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedBatch:
-    """A small batch that other ways to run the kernels must give the results of the CPU back end on.
+    """A small batch on which other ways to run the kernels must give the results of the CPU back end.
 
-    finds: columns of counts that must not be empty, or else the batch shows little. emulated: block sizes, each with
-    both orders of the threads. ptx: block sizes, and whether threads take their turns backward.
+    finds: columns of counts that must not be empty; with empty ones the test would prove little. emulated: block
+    sizes, each with both orders of the threads. ptx: block sizes, and whether threads run in backward order.
     """
 
     reference: Callable[[], Reference]
@@ -31,11 +31,11 @@ class ComparedBatch:
 class ChainUnderTest:
     """A chain and the data that its tests need.
 
-    batches: by name; together they run every algorithm. shared_batches: those that run by PTX with columns that share
-    memory too. meps: undamaged MEPs in every encoding, for the chain with one of its sequences, by a seed. damage: what
-    damaged headers say. fuzzed: the detectors whose banks are damaged. harmless: whether a conflict of accesses, which
-    the machine reports, changes no result. shared_memory: least bytes of shared memory of some kernels, by name, which
-    the report of the compiler must confirm.
+    batches: by name; together they run every algorithm. shared_batches: batches that also run by PTX with columns that
+    share memory. meps: makes undamaged MEPs in every encoding for one sequence of the chain, from a seed. damage:
+    values of damaged headers. fuzzed: the detectors whose banks are damaged. harmless: whether a reported conflict of
+    accesses changes no result. shared_memory: minimum bytes of shared memory of some kernels, by name, which the
+    report of the compiler must confirm.
     """
 
     chain: TriggerChain

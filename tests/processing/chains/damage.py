@@ -16,7 +16,7 @@ ALIGN_AT = 18
 
 
 def fragment_places(mep: EncodedMep, mfp: int, event: int) -> tuple[int, int]:
-    """Byte offset and size of the fragment of an event in the MFP that begins at byte `mfp`."""
+    """Byte offset and size of the fragment of an event in the MFP that starts at byte `mfp`."""
     n = mep.n_events
     sizes_at = mfp + MFP_HEADER + (n + 3) // 4 * 4
     sizes = mep.data[sizes_at : sizes_at + 2 * n].view("<u2")
@@ -27,13 +27,13 @@ def fragment_places(mep: EncodedMep, mfp: int, event: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What damaged headers say: bank versions and bank types, known ones and others."""
+    """Values of damaged headers: bank versions and bank types, known and unknown ones."""
 
     versions: tuple[int, ...]
     types: tuple[int, ...]
 
     def damaged(self, mep: EncodedMep, rng: np.random.Generator) -> EncodedMep:
-        """The MEP with some of its MFPs damaged; their sizes as a whole, which the node has checked, stay."""
+        """The MEP with some of its MFPs damaged. The MFP sizes stay, because the node checks them."""
         data = mep.data.copy()
         kinds = (self._version, self._type, _bank_size, _a_byte, _payload, _payload, _payload)
         for index in rng.integers(0, len(mep.fragments), int(rng.integers(1, 1 + len(mep.fragments)))):
@@ -50,7 +50,7 @@ class Damage:
     def damage_a_header(
         self, mep: EncodedMep, data: NDArray[np.uint8], offset: int, size: int, rng: np.random.Generator
     ) -> None:
-        """Another version, type or size of a bank, or another byte anywhere behind the header of the MFP."""
+        """Change a version, type or size of a bank, or any byte behind the header of the MFP."""
         (self._version, self._type, _bank_size, _a_byte)[rng.integers(0, 4)](mep, data, offset, size, rng)
 
     def _version(

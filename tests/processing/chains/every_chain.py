@@ -1,4 +1,4 @@
-"""Every chain of this tree with the data of its tests, for tests that loop over chains."""
+"""Every chain of this tree with its test data, for tests that loop over chains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a detector declares for test_fuzz.py, which damages its banks."""
+"""Declaration of a detector for test_fuzz.py, which damages its banks."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tests.processing.chains.damage import Damage
 
 
 class FoundEvent(Protocol):
-    """What the algorithms of a detector make of one event."""
+    """Output of a detector's algorithms for one event."""
 
     def same_as(self, other: Any) -> bool:
-        """Whether both are equal bit by bit."""
+        """Whether both events are equal bit by bit."""
 
 
 @dataclass(frozen=True, slots=True)
 class FuzzedSample:
-    """A MEP of one variant of the banks, and the detector's algorithms, which take it with other bytes too."""
+    """A MEP of one variant of the banks, and the detector's algorithms, which also run on changed bytes."""
 
     mep: EncodedMep
     run: Callable[[EncodedMep], Any]
-    """Makes a sequence of FoundEvents."""
+    """Returns a sequence of FoundEvents."""
     expected: Any
-    """Of the undamaged MEP."""
+    """Output for the undamaged MEP."""
 
 
 @dataclass(frozen=True, slots=True)
 class StuckValues:
-    """Words that replace every word of every bank, but for the first `keep(variant)` bytes of the bank."""
+    """Words that replace every word of every bank, except the first `keep(variant)` bytes of the bank."""
 
     values: tuple[int, ...]
     dtype: str
@@ -42,10 +42,10 @@ class StuckValues:
 class FuzzedDetector:
     """The banks of a detector and how they are damaged.
 
-    variants: bank versions or encodings, each of which has a sample. subdetectors: top five bits of its source ids.
-    check: asserts that events are possible ones. head: bytes of a bank that half of the damaged ones are damaged in
-    alone; None, a bank has no head. payloads, headers: how many fragments and MFPs of a batch are damaged at most.
-    payload_examples, header_examples: how many batches.
+    variants: bank versions or encodings, one sample each. subdetectors: top five bits of its source ids. check: asserts
+    that events are valid. head: bytes at the start of a bank; half of the damaged banks are damaged only there; None:
+    a bank has no head. payloads, headers: maximum numbers of damaged fragments and MFPs in a batch. payload_examples,
+    header_examples: number of batches.
     """
 
     name: str

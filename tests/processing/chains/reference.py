@@ -22,18 +22,18 @@ from tests.processing.framework.kernel_runner import Allocate, Launch, host_memo
 INPUTS = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows", "events.flags")
 
 Counts = Callable[[str, Mapping[str, bytes], int], "NDArray[np.uint32] | None"]
-"""Number of objects of a collection in each event, from the columns by name; None where it is not known."""
+"""Number of objects of a collection in each event, from the columns by name; None: unknown."""
 
 
 def counts_of_columns(collection: str, made: Mapping[str, bytes], n_events: int) -> NDArray[np.uint32] | None:
-    """From the column `<collection>.count`."""
+    """The counts in the column `<collection>.count`."""
     content = made.get(f"{collection}.count")
     return None if content is None else np.frombuffer(content, np.uint32)[:n_events]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One batch: the sequence, inputs and constants, the limits, and what the CPU back end made of it."""
+    """One batch: the sequence, inputs and constants, the limits, and the columns that the CPU back end computed."""
 
     sequence: AlgorithmSequence
     given: dict[str, NDArray[Any]]
@@ -51,8 +51,8 @@ class Reference:
         sequence: AlgorithmSequence | None = None,
         sizes_apart: bool = False,
     ) -> list[str]:
-        """Columns that come out otherwise if `launch` runs the kernels. With a plan columns share memory, as they do in
-        production; it must retain what is compared. `sizes_apart`: large events are launched apart, as on a GPU."""
+        """Columns that differ if `launch` runs the kernels. With a plan, columns share memory as in production, and the
+        plan must retain the compared columns. `sizes_apart`: large events have their own launch, as on a GPU."""
         result = run_algorithms(
             tuple(sequence or self.sequence),
             self.given,
@@ -72,7 +72,7 @@ class Reference:
         return int(np.frombuffer(self.made[column], dtype=np.uint32)[: self.n_events].sum())
 
     def _used(self, made: dict[str, bytes]) -> dict[str, bytes]:
-        """The parts of columns that hold objects: behind the last one of an event kernels may write what they like."""
+        """The parts of columns that hold objects; behind the last object of an event kernels may write anything."""
         columns = {column.name: column for column in self.sequence.columns}
         return {
             name: used_part(columns[name], content, made, self.n_events, self.counts) for name, content in made.items()
@@ -80,7 +80,7 @@ class Reference:
 
 
 def used_part(column: Column, content: bytes, made: Mapping[str, bytes], n_events: int, counts: Counts) -> bytes:
-    """What a column holds of the objects of its collection, if it is known how many there are."""
+    """The part of a column that holds objects of its collection, if their number is known."""
     collection = column.collection
     if column.of_event or collection is None or collection.placement is None:
         return content
@@ -104,7 +104,7 @@ def run_reference(
 ) -> Reference:
     """Run one MEP on the CPU back end by a sequence of the chain, with default constants and lines.
 
-    compared: the columns that must come out alike in other ways to run the kernels.
+    compared: the columns that must be equal in other ways to run the kernels.
     """
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))

@@ -1,10 +1,10 @@
-"""Runs every sequence of a chain over damaged batches with kernels that were built with AddressSanitizer and UBSan.
+"""Run every sequence of a chain on damaged batches, with kernels built with AddressSanitizer and UBSan.
 
     LD_PRELOAD=libasan.so python -m tests.processing.chains.sanitized_kernels CHAIN LIBRARY SEED BATCHES [--short]
 
-Each column has memory of its own, so that an access behind its end is one outside of a heap block; an error ends the
-process. Prints how many batches each sequence has gone through. With --short every column is half as long as kernels
-believe, to show that they are watched.
+Each column has its own heap block, so an access behind its end is outside of the block; an error ends the process.
+Prints the number of batches of each sequence. With --short every column has only half of its declared length, to
+prove that the sanitizer reports such accesses.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.processing.framework.kernel_runner import Launch, run_algorithms
 
 
 def damaged_meps(of: ChainUnderTest, chain: TriggerChain, seed: int, batches: int) -> Iterator[EncodedMep]:
-    """Undamaged and damaged batches of events in every encoding."""
+    """Undamaged and damaged batches of events, in every encoding."""
     for mep in of.meps(chain, seed):
         yield mep
         yield from of.damage.damaged_batches(mep, seed, batches)
@@ -59,12 +59,12 @@ def given(mep: EncodedMep, limits: BatchLimits) -> dict[str, NDArray[Any]]:
 
 
 def with_tail(nbytes: int, fill: int) -> NDArray[np.uint8]:
-    """Memory with the bytes behind it that kernels may read."""
+    """Memory, and the bytes behind it that kernels may read."""
     return np.full(nbytes + TAIL, fill, dtype=np.uint8)[:nbytes]
 
 
 def half(nbytes: int, fill: int) -> NDArray[np.uint8]:
-    """Memory that kernels take for longer than it is."""
+    """Memory that is shorter than its declared length."""
     return np.lib.stride_tricks.as_strided(np.full(nbytes // 2, fill, dtype=np.uint8), shape=(nbytes,))
 
 

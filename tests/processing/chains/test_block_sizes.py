@@ -1,4 +1,4 @@
-"""Sequences with blocks of many emulated threads: the same bits for every block size and order of threads."""
+"""Sequences with emulated blocks of many threads give the same bits for every block size and order of threads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Damaged banks: whatever the bytes say, the results are possible ones and other events stay as they are.
+"""Damaged banks: for any bytes, the results are valid and other events do not change.
 
-That kernels stay inside their buffers is shown by test_sanitized_kernels.py.
+test_sanitized_kernels.py shows that kernels stay inside their buffers.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ VARIANT_IDS = [f"{name}-{variant}" for name, of in DETECTORS.items() for variant
 
 @pytest.fixture(params=DETECTORS.values(), ids=list(DETECTORS))
 def detector(request: pytest.FixtureRequest) -> FuzzedDetector:
-    """Each detector of each chain."""
+    """Every detector of every chain."""
     assert isinstance(request.param, FuzzedDetector)
     return request.param
 
 
 def assert_same(found: Sequence[FoundEvent], expected: Sequence[FoundEvent], but: int | None = None) -> None:
-    """All events but one are equal bit by bit."""
+    """All events except one are equal bit by bit."""
     assert len(found) == len(expected)
     for event, (one, other) in enumerate(zip(found, expected, strict=True)):
         if event != but:

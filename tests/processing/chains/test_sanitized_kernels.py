@@ -31,13 +31,13 @@ def library(chain: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(chain: str, library: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the sequences in a Python into which AddressSanitizer is loaded; skips where the compiler has none."""
+    """Run the sequences in a Python process with AddressSanitizer; skips if the compiler does not support it."""
     runtime = subprocess.run(
         [compiler(), "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
     ).stdout.strip()
     if not Path(runtime).is_absolute():
         pytest.skip("this compiler has no AddressSanitizer")
-    # Python itself does not free everything at its end.
+    # Python does not free all memory at its end.
     options = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-m", "tests.processing.chains.sanitized_kernels", chain, str(library)]
     command += map(str, arguments)

@@ -1,6 +1,6 @@
 // Runs a kernel with blocks of many threads on the CPU, to test without a GPU that results do not depend on the block
-// size and that no barrier is missing or unequal. The threads of a block are fibers; a fiber runs until a barrier. The
-// order in which they run is part of the test: what a missing barrier protects differs between forward and backward.
+// size and that no barrier is missing or unequal. The threads of a block are fibers; a fiber runs until a barrier.
+// Tests run them in forward and backward order, because without a required barrier the results of both orders differ.
 #include <ucontext.h>
 
 #include <cmath>
@@ -51,7 +51,7 @@ void run_thread()
     swapcontext(&fibers[threadIdx.x].context, &scheduler);
 }
 
-// Lets the threads of a barrier go if all threads of [first, last) that still run have come to it.
+// Releases the threads at a barrier if all running threads of [first, last) have reached it.
 bool release(uint32_t first, uint32_t last, State barrier)
 {
     bool any = false;
@@ -106,7 +106,7 @@ namespace emulator {
 
 std::vector<uint32_t> exchanged;  // by thread
 
-// Puts the value of every thread of a warp where the others see it, until the next warp barrier.
+// Publishes the value of each thread to its warp, until the next warp barrier.
 void show_to_warp(uint32_t value)
 {
     exchanged.resize(blockDim.x);
@@ -224,7 +224,7 @@ inline uint32_t __float_as_uint(float value)
 
 #include HLT_KERNEL_LIST
 
-// Size of the block of parameters of a kernel; 0 where there is no such kernel.
+// Size of the block of parameters of a kernel; 0 if there is no such kernel.
 extern "C" uint32_t parameter_bytes(const char* name)
 {
 #define SIZE(wanted) \

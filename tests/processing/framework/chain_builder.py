@@ -1,4 +1,4 @@
-"""Builds the kernels of a chain with the compiler of this machine: chains of tests are not part of the package."""
+"""Builds the kernels of a test chain with the compiler of this machine; the package does not contain test chains."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BACKENDS = PROCESSING / "framework" / "backends"
 
 
 def compiler() -> str:
-    """The C++ compiler; skips the test where there is none."""
+    """The C++ compiler; skips the test if there is none."""
     found = shutil.which("c++") or shutil.which("g++")
     if found is None:
         pytest.skip("no C++ compiler: the kernels of this test cannot be built")
@@ -25,7 +25,7 @@ def compiler() -> str:
 
 
 def write_headers(chain: Chain) -> None:
-    """Write the headers of a chain that are not there or out of date."""
+    """Write the headers of a chain that are missing or out of date."""
     for path, text in chain.headers.items():
         if not path.is_file() or path.read_text() != text:
             path.parent.mkdir(exist_ok=True)
@@ -33,10 +33,11 @@ def write_headers(chain: Chain) -> None:
 
 
 def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> None:
-    """Compile kernels for the plainest instruction set, with every form for the CPU, into the shared library that they
-    name; `more`: arguments."""
+    """Compile kernels for the baseline instruction set, with all CPU forms, into the shared library that they name.
+
+    more: further arguments of the compiler."""
     command = [compiler(), "-std=c++17", optimize, "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", *more]
-    # Vectors are passed between functions of one file only: the binary interface of others does not matter.
+    # Vectors are passed between functions of one file only, so their binary interface does not matter.
     command += [
         "-Wall",
         "-Wextra",
@@ -55,7 +56,7 @@ def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> 
 
 
 def _library_file(kernels: KernelSources) -> Path:
-    """The path itself, or where the module of this name is found."""
+    """The path itself, or the path of the module with this name."""
     if kernels.library.endswith(".so"):
         return Path(kernels.library)
     package, _, module = kernels.library.rpartition(".")
@@ -66,11 +67,11 @@ def _library_file(kernels: KernelSources) -> Path:
 
 
 def build_chain(chain: Chain, optimize: str = "-O2") -> None:
-    """Headers, then kernels."""
+    """Write the headers, then compile the kernels."""
     write_headers(chain)
     build_kernels(chain.kernels, optimize)
 
 
 def copy_package(source: Path, root: Path, name: str) -> Path:
-    """Copy a package of declarations and kernels to be imported as `name` from the folder `root`."""
+    """Copy a package of declarations and kernels, to be imported as `name` from the folder `root`."""
     return Path(shutil.copytree(source, root / name, ignore=shutil.ignore_patterns("__pycache__", "generated")))

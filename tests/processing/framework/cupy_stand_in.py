@@ -1,7 +1,7 @@
 """The names of CuPy that the CUDA back end uses, on simulated GPUs.
 
-Each thread has a current GPU, at first the first one. What is made belongs to it, and only while it is current can it
-be used; CUDA itself allows some calls for another GPU.
+Each thread has a current GPU, initially the first one. Objects belong to the GPU that was current when they were made,
+and can be used only while it is current. CUDA itself allows some calls for another GPU.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MAX_THREADS, SHARED_BYTES, REGISTERS = 0, 1, 4
 
 
 class CudaDriverError(CudaError):
-    """An error of the driver API; numbered as those of the runtime."""
+    """An error of the driver API, with the number of the runtime error."""
 
 
 class NvrtcError(RuntimeError):
-    """What NVRTC raises."""
+    """The exception of NVRTC."""
 
 
 class FakeNvrtc:
-    """Accepts every program; its cubin is a digest of source and options, then the source. `log` makes it refuse what
-    has a source."""
+    """Accepts every program; its cubin is a digest of source and options, then the source. With `log` it refuses
+    programs that have a source."""
 
     NVRTCError = NvrtcError
 
@@ -92,14 +92,14 @@ class FakeNvrtc:
 
 
 class _Current(threading.local):
-    """What a thread has."""
+    """State of a thread."""
 
     ordinal = 0
 
 
 class CupyStandIn(ModuleType):
-    """To be installed as the module `cupy`. What the attributes of the installation say may be changed; `gpu` is the
-    first of `gpus`."""
+    """Stands for the module `cupy`. A test may change the attributes that describe the installation; `gpu` is the first
+    of `gpus`."""
 
     def __init__(self, *gpus: SimulatedGpu) -> None:
         super().__init__("cupy")
@@ -129,7 +129,7 @@ class CupyStandIn(ModuleType):
 
     @property
     def current(self) -> SimulatedGpu:
-        """The GPU of this thread."""
+        """The current GPU of this thread."""
         return self.gpus[self._thread.ordinal]
 
     def _set_device(self, ordinal: int) -> None:
@@ -218,7 +218,7 @@ class PinnedMemory:
         self._gpu.free(self.ptr)
 
     def buffer(self, offset: int) -> Any:
-        """What numpy takes for a buffer; it keeps the memory."""
+        """A buffer for numpy; it keeps the memory alive."""
         array = (ctypes.c_uint8 * (self._nbytes - offset)).from_address(self.ptr + offset)
         array.memory = self  # type: ignore[attr-defined]
         return array
@@ -244,7 +244,7 @@ class Stream:
 
 
 class Graph:
-    """Kernels, in their order."""
+    """A graph of kernels, in their order."""
 
     def __init__(self, cupy: CupyStandIn, launches: list[KernelLaunch]) -> None:
         cupy.current.call("graphInstantiate")

@@ -1,6 +1,6 @@
-"""Runs declared algorithms with given buffers: tests of one kernel need no events and no engine.
+"""Runs declared algorithms on given buffers: tests of one kernel need no events and no engine.
 
-Two ways: as the CPU back end does, and with blocks of many threads on the CPU (block_emulator.cpp). Both take
+Kernels run as in the CPU back end, or with blocks of many threads on the CPU (block_emulator.cpp). Both ways accept
 the kernels of any chain.
 """
 
@@ -34,11 +34,11 @@ Launch = Callable[[Algorithm, EventSizes, NDArray[np.uint8], NDArray[np.void]], 
 """Runs one launch of an algorithm with its block of parameters and the batch header."""
 
 Allocate = Callable[[int, int], NDArray[np.uint8]]
-"""Memory of some bytes, filled with a value."""
+"""Allocates a number of bytes, filled with a value."""
 
 
 def host_memory(nbytes: int, fill: int) -> NDArray[np.uint8]:
-    """Memory of the CPU."""
+    """Allocates memory of the CPU."""
     return np.full(nbytes, fill, dtype=np.uint8)
 
 
@@ -57,8 +57,8 @@ def run_algorithms(
     """All columns by name after the algorithms ran, one after the other over all events, as on a device.
 
     The bytes of columns start as `fill`; `given` fills their first elements and must not exceed the declared bound. The
-    rows of `input.mfp_rows` belong to one MEP. With a plan its columns lie in one arena, as on a device; what lies in
-    none has memory of its own. `sizes_apart`: large events are launched apart from small ones, as on a GPU.
+    rows of `input.mfp_rows` belong to one MEP. With a plan, its columns lie in one arena, as on a device; all other
+    columns have their own memory. `sizes_apart`: large events have their own launch, as on a GPU.
     """
     arena = allocate(0 if plan is None else plan.arena.nbytes, fill)
     header = allocate(BATCH_HEADER.dtype.itemsize, 0).view(BATCH_HEADER.dtype)
@@ -96,8 +96,9 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *, common: bool = False) -> Launch:
-    """One thread, compiled for `target` or for the best instruction set of this machine. `common`: not in its form for
-    the CPU."""
+    """Run with one thread, compiled for `target` or for the best instruction set of this machine.
+
+    common: run the common kernel, not its form for the CPU."""
 
     library = _library(kernels)
 
@@ -114,14 +115,14 @@ def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *,
 
 @functools.cache
 def _library(kernels: KernelSources) -> KernelLibrary:
-    """Opened once: it reads every source of the kernels, to compare their digest."""
+    """Cached, because opening reads every source of the kernels to compare their digest."""
     return KernelLibrary(kernels)
 
 
 def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelSources = CHAIN.kernels) -> Launch:
-    """Blocks of `block_size` emulated threads, which take their turns in forward or backward order.
+    """Run with blocks of `block_size` emulated threads, in forward or backward order.
 
-    Skips the test where there is no C++ compiler.
+    Skips the test if there is no C++ compiler.
     """
 
     def launch(
@@ -157,7 +158,7 @@ def parameter_bytes(kernels: KernelSources, name: str) -> int:
 
 @functools.cache
 def generated_kernels(source: str, folders: tuple[Path, ...], name: str) -> KernelSources:
-    """A generated kernel as a file, for tools that take those of a chain."""
+    """Write a generated kernel to a file, for tools that take the kernels of a chain."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-generated-"))
     (folder / "generated.h").write_text(f"#pragma once\n{source}\n#define HLT_KERNELS(X) X({name})\n")
     return KernelSources("generated.h", (folder, *folders), "")

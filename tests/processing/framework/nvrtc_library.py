@@ -12,7 +12,7 @@ import pytest
 
 
 class NvrtcLibraryError(RuntimeError):
-    """NVRTC has refused a call."""
+    """A call of NVRTC failed."""
 
 
 class NvrtcLibrary:
@@ -65,7 +65,7 @@ class NvrtcLibrary:
 
 
 def nvrtc_of(cuda_version: int) -> NvrtcLibrary:
-    """The NVRTC of a CUDA version (12, 13); skips the test where it is not installed."""
+    """The NVRTC of a CUDA version (12, 13); skips the test if it is not installed."""
     root = importlib.util.find_spec("nvidia")
     folders = list(root.submodule_search_locations or []) if root is not None else []
     for folder in folders:

@@ -1,15 +1,15 @@
-"""GPUs without hardware: streams, events and memory as CUDA's rules allow them at their worst.
+"""GPUs without hardware: the worst behaviour of streams, events and memory that CUDA allows.
 
-- Work in a stream is done in its order, but no earlier than it must: when the host waits for it, or a step at a time
-  when the host asks for an event. Which stream takes that step is chosen by `order`: slots overlap in every way.
-- Streams that do not block are not awaited by the default stream, nor it by them.
-- A copy from pinned memory reads it when it is done, not when it is asked for; one to pinned memory leaves poison there
-  between its begin and its end.
+- A stream does its work in order and as late as possible: when the host waits for it, or one step when the host polls
+  an event. `order` selects the stream that takes this step, so slots overlap in every way.
+- The default stream does not wait for non-blocking streams, and they do not wait for it.
+- A copy from pinned memory reads it at execution, not at the call. A copy to pinned memory leaves poison there until it
+  is complete.
 - Memory is poisoned when it is allocated and when it is freed.
-- Streams, events, kernels and memory belong to one GPU; another one refuses them.
-- Errors on demand: `refuse` lets a call fail, `fault` a kernel; after a fault every call fails as it did.
+- Streams, events, kernels and memory belong to one GPU; another GPU refuses them.
+- Errors on demand: `refuse` lets a call fail, `fault` a kernel. After a fault every call fails with the same error.
 
-Kernels run in the block emulator, with the whole grid that was launched.
+Kernels run in the block emulator, with the whole grid of the launch.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ class CudaError(RuntimeError):
 
 
 class Order(Enum):
-    """Which stream goes on when the host asks for an event of one."""
+    """Selects the stream that works when the host polls an event."""
 
     ASKED = auto()
-    """The one that is asked for; the others stand still."""
+    """The stream of the event; the others wait."""
     OTHERS = auto()
-    """Any other one, as long as one has work."""
+    """Another stream, as long as any has work."""
     RANDOM = auto()
 
 
 @dataclass(eq=False)
 class SimulatedStream:
-    """Work that is not done yet; `captured` collects launches instead while a graph is made."""
+    """Queued work; while a graph is captured, `captured` collects the launches instead."""
 
     ptr: int
     work: deque[Callable[[], None]] = field(default_factory=deque)
@@ -87,7 +87,7 @@ class KernelLaunch:
 
 @dataclass(eq=False)
 class SimulatedEvent:
-    """`passed` in steps of the device; None while the stream has not come to it."""
+    """`passed`: step of the device at which the stream reached the event; None before."""
 
     ptr: int
     stream: SimulatedStream | None = None
@@ -95,13 +95,13 @@ class SimulatedEvent:
 
 
 _handles = itertools.count(0x1001)
-"""Of streams and events; those of one GPU mean nothing to another."""
+"""Handles of streams and events; a GPU does not know the handles of another GPU."""
 
 
 class SimulatedGpu:
     """One device, with the kernels of one chain.
 
-    memory: bytes that it has. `kernel_limits`: most threads in a block of a kernel, 1024 where nothing is said.
+    memory: size in bytes. kernel_limits: maximum threads in a block of a kernel, 1024 by default.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class SimulatedGpu:
         self.lost = 0
         self.calls: Counter[str] = Counter()
         self.done: list[tuple[int, str]] = []
-        """(stream, work) in the order in which it was done."""
+        """(stream, work) in the order of execution."""
         self._random = random.Random(seed)
         self._refused: dict[str, tuple[int, int]] = {}
         self._faults: dict[str, int] = {}
@@ -133,7 +133,7 @@ class SimulatedGpu:
         self._streams = {0: self._default}
         self._events: dict[int, SimulatedEvent] = {}
         self._blocks: dict[int, NDArray[np.uint8]] = {}
-        # Several threads ask and wait; the GPU does one thing at a time.
+        # Several threads call; the GPU executes one call at a time.
         self._lock = threading.RLock()
         self._device_bytes: dict[int, int] = {}
         self._pinned_bytes: dict[int, int] = {}
@@ -141,15 +141,15 @@ class SimulatedGpu:
     # Errors on demand
 
     def refuse(self, call: str, status: int, *, after: int = 0) -> None:
-        """Let a call fail once, `after` more that succeed."""
+        """Let a call fail once, after `after` successful calls."""
         self._refused[call] = (status, after)
 
     def fault(self, kernel: str, status: int = ILLEGAL_ADDRESS) -> None:
-        """Let a kernel fail when it runs, which loses the device."""
+        """Let a kernel fail when it runs; the device is lost then."""
         self._faults[kernel] = status
 
     def call(self, name: str) -> None:
-        """Every call of CUDA begins here. Raises CudaError."""
+        """Start of every call of CUDA. Raises CudaError."""
         self.calls[name] += 1
         if self.lost:
             raise CudaError(self.lost)
@@ -163,12 +163,12 @@ class SimulatedGpu:
     # Memory
 
     def malloc(self, nbytes: int) -> int:
-        """Device memory; 0 for no bytes."""
+        """Allocate device memory; returns 0 for 0 bytes."""
         self.call("malloc")
         return self._allocate(nbytes, self._device_bytes, self.memory)
 
     def host_alloc(self, nbytes: int) -> int:
-        """Pinned memory."""
+        """Allocate pinned memory."""
         self.call("hostAlloc")
         return self._allocate(nbytes, self._pinned_bytes, self.pinned_memory)
 
@@ -184,30 +184,30 @@ class SimulatedGpu:
         return pointer
 
     def _require_own(self, address: int) -> None:
-        """Another GPU may reach this memory on some machines; it is never meant."""
+        """Refuse memory of another GPU: on some machines the access works, but it is always an error."""
         if not any(begin <= address < begin + size for begin, size in self._device_bytes.items()):
             raise CudaError(INVALID_VALUE)
 
     def free(self, pointer: int) -> None:
-        """Poison memory; it is not given out again, so a later user still finds poison."""
+        """Poison memory. It is never allocated again, so a later access still reads poison."""
         if pointer:
             self._device_bytes.pop(pointer, None)
             self._pinned_bytes.pop(pointer, None)
             self._blocks[pointer].fill(POISON)
 
     def mem_info(self) -> tuple[int, int]:
-        """(free, all) bytes of device memory."""
+        """(free, total) bytes of device memory."""
         self.call("memGetInfo")
         return self.memory - sum(self._device_bytes.values()), self.memory
 
     def memset(self, pointer: int, value: int, nbytes: int) -> None:
-        """Returns before it is done."""
+        """Returns before the work is done."""
         self.call("memset")
         self._require_own(pointer)
         self._add(self._default, "memset", lambda: ctypes.memset(pointer, value, nbytes))
 
     def memcpy(self, destination: int, source: int, nbytes: int, *, to_device: bool) -> None:
-        """In the default stream. To the device it returns before it is done: a buffer of the driver has the bytes."""
+        """Copy in the default stream. A copy to the device returns early: the driver has buffered the bytes."""
         self.call("memcpy")
         self._require_own(destination if to_device else source)
         if to_device:
@@ -218,7 +218,7 @@ class SimulatedGpu:
             ctypes.memmove(destination, source, nbytes)
 
     def memcpy_async(self, destination: int, source: int, nbytes: int, stream: int, *, to_device: bool) -> None:
-        """Between pinned and device memory."""
+        """Copy between pinned and device memory."""
         self.call("memcpyAsync")
         host = source if to_device else destination
         self._require_own(destination if to_device else source)
@@ -232,7 +232,7 @@ class SimulatedGpu:
     # Streams and events
 
     def create_stream(self) -> SimulatedStream:
-        """One that does not block."""
+        """Create a non-blocking stream."""
         self.call("streamCreate")
         stream = SimulatedStream(next(_handles))
         with self._lock:
@@ -240,14 +240,14 @@ class SimulatedGpu:
         return stream
 
     def create_event(self) -> SimulatedEvent:
-        """One with times."""
+        """Create an event with timing."""
         self.call("eventCreate")
         event = SimulatedEvent(next(_handles))
         self._events[event.ptr] = event
         return event
 
     def record(self, event: SimulatedEvent, stream: SimulatedStream) -> None:
-        """The event is passed when the work before it is done."""
+        """Record the event; it is passed when all earlier work of the stream is done."""
         self.call("eventRecord")
         if event.ptr not in self._events:
             raise CudaError(INVALID_HANDLE)
@@ -260,7 +260,7 @@ class SimulatedGpu:
         self._add(stream, "event", passes)
 
     def query(self, pointer: int) -> int:
-        """Status of an event. The question moves one stream by one piece of work, and is answered first."""
+        """Status of an event. After the answer is determined, one stream does one piece of work."""
         self.calls["eventQuery"] += 1
         if self.lost:
             return self.lost
@@ -274,7 +274,7 @@ class SimulatedGpu:
         return self.lost or NOT_READY
 
     def wait_event(self, event: SimulatedEvent) -> None:
-        """Work until an event is passed."""
+        """Do work until an event is passed."""
         self.call("eventSynchronize")
         if event.ptr not in self._events:
             raise CudaError(INVALID_HANDLE)
@@ -287,14 +287,14 @@ class SimulatedGpu:
                 raise CudaError(self.lost)
 
     def elapsed(self, first: SimulatedEvent, last: SimulatedEvent) -> float:
-        """Milliseconds between two events: one for each piece of work."""
+        """Milliseconds between two events: one per piece of work."""
         self.call("eventElapsedTime")
         if first.passed is None or last.passed is None:
             raise CudaError(NOT_READY)
         return float(last.passed - first.passed)
 
     def synchronize(self, stream: SimulatedStream | None = None) -> None:
-        """Do all work, or that of one stream."""
+        """Do all work, or all work of one stream."""
         self.call("synchronize")
         for one in [stream] if stream is not None else list(self._streams.values()):
             self._finish(one)
@@ -311,12 +311,12 @@ class SimulatedGpu:
     # Kernels
 
     def begin_capture(self, stream: SimulatedStream) -> None:
-        """Launches become a graph."""
+        """Start capturing launches into a graph."""
         self.call("streamBeginCapture")
         stream.captured = []
 
     def end_capture(self, stream: SimulatedStream) -> list[KernelLaunch]:
-        """The graph."""
+        """End the capture; returns the graph."""
         captured, stream.captured = stream.captured, None
         self.call("streamEndCapture")
         assert captured is not None
@@ -325,7 +325,7 @@ class SimulatedGpu:
     def launch_kernel(
         self, pointer: int, kernels: KernelSources, kernel: str, blocks: int, block_size: int, parameters: int
     ) -> None:
-        """Put a kernel into a stream, or into its graph."""
+        """Queue a kernel in a stream, or add it to the captured graph."""
         self.call("launchKernel")
         if block_size > self.kernel_limits.get(kernel, 1024):
             raise CudaError(INVALID_VALUE)
@@ -338,7 +338,7 @@ class SimulatedGpu:
             self._add(stream, launch.kernel, partial(self._run, launch))
 
     def launch_graph(self, stream: SimulatedStream, graph: list[KernelLaunch]) -> None:
-        """Put the kernels of a graph into a stream."""
+        """Queue the kernels of a graph in a stream."""
         self.call("graphLaunch")
         for launch in graph:
             self._add(stream, launch.kernel, partial(self._run, launch))
@@ -356,7 +356,7 @@ class SimulatedGpu:
             backward=self.backward,
         )
 
-    # The order of things
+    # Order of execution
 
     def _own(self, pointer: int) -> SimulatedStream:
         if pointer not in self._streams:

@@ -1,4 +1,4 @@
-"""What the generator writes is what a C++ compiler lays out, and headers that are out of date are refused."""
+"""Generated structs match the layout of the C++ compiler, and outdated headers are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declarations that contradict themselves are refused, with the names of algorithm and column."""
+"""Contradictory declarations are refused; the error names the algorithm and the column."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_large_events_are_launched_apart_and_every_size_is_taken_once() -> None:
         Algorithm(name="fit", source=HERE, grid=Grid.EVENTS, block_size=32, large_events=replace(large, block_size=512))
 
 
-def test_an_unknown_column_is_refused_with_those_that_are_alike() -> None:
+def test_an_unknown_column_is_refused_with_similar_names() -> None:
     sequence = AlgorithmSequence((an_algorithm("decode", (), (a_column("x"), a_column("y"))),))
     with pytest.raises(DeclarationError, match=r"no column hits\.z; there are hits\.x, hits\.y"):
         sequence.column("hits.z")

@@ -1,4 +1,4 @@
-"""Headers are written from declarations; those of another chain are left alone."""
+"""Headers are written from declarations; headers of another chain are not touched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MakeChain = Callable[[str], Chain]
 
 @pytest.fixture
 def make_chain(tmp_path: Path) -> MakeChain:
-    """A chain with LHCb's algorithms and a list of kernels of its own, in a folder of its own."""
+    """A chain with LHCb's algorithms, with its own list of kernels, in its own folder."""
 
     def make(name: str) -> Chain:
         kernels = KernelSources(f"{name}/generated/chain_kernels.h", (PROCESSING, tmp_path), "")

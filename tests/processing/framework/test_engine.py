@@ -1,4 +1,4 @@
-"""The engine: what a batch may allocate, what a workspace refuses, and that batches do not see each other."""
+"""The engine: allocations of a batch, refusals of a workspace, independence of batches."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -112,7 +112,7 @@ def test_events_of_both_encodings_in_one_stream_are_all_read(backend: CountingBa
     retina, super_pixels = (
         list(simulate_events(3, 5, geometry=GEOMETRY, velo_banks=encoding)) for encoding in ("retina", "superpixel")
     )
-    # Of the same version as retina clusters, both stand in one packet; of another one, in several.
+    # Banks of the version of the retina clusters share one packet; other versions are in several packets.
     super_pixels = [
         [bank._replace(version=version) if bank.type == LhcbBankType.VP else bank for bank in banks]
         for banks in super_pixels

@@ -1,4 +1,4 @@
-"""Names of entry points of installed packages, which are folders on the path with the metadata of a package."""
+"""Entry points of installed packages; here a package is a folder on the path with metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LHCB = "hltnode.processing.lhcb.chain:CHAIN"
 
 
 def install(folder: Path, package: str, *entries: str, group: str = GROUP) -> Path:
-    """Metadata of a package in a folder of its own, which is returned."""
+    """Write the metadata of a package into its own folder; returns the folder."""
     metadata = folder / f"{package}-1.0.dist-info"
     metadata.mkdir(parents=True)
     (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")

@@ -1,4 +1,4 @@
-"""Events of files in blocks: across files, compressed records, damage."""
+"""Blocks of events from files: across files, with compressed records, with damage."""
 
 from pathlib import Path
 

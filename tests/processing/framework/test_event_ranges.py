@@ -1,4 +1,4 @@
-"""A sample in ranges has each event once and in order, wherever files, MEPs and ranges end."""
+"""Ranges of a sample contain each event once and in order, for any limits of files, MEPs and ranges."""
 
 import gzip
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def packed(path: Path, n_events: int) -> Path:
 
 
 def meps(path: Path, n_events: int) -> Path:
-    """MEPs of at most five events."""
+    """MEPs with at most five events."""
     sizes = [5] * (n_events // 5) + ([n_events % 5] if n_events % 5 else [])
     content = [next(iter(synthetic_meps(1, events=size))) for size in sizes]
     path.write_bytes(b"".join(encode_mep(list(mep.mfps.values())) for mep in content))
@@ -64,7 +64,7 @@ def test_ranges_have_each_event_once_in_order_and_all_but_the_last_are_full(
     assert len(read) == n_events
 
 
-def test_a_file_that_is_another_one_where_it_is_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_changed_after_its_division_is_named(tmp_path: Path) -> None:
     (found,) = event_ranges([mdf(tmp_path / "a.mdf", 3)], 10)
     mdf(tmp_path / "a.mdf", 4)
     with pytest.raises(EventFileError, match=r"a\.mdf: the file has \d+ bytes, but had \d+ when it was divided"):

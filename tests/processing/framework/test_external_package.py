@@ -1,4 +1,4 @@
-"""A package of another experiment writes its headers, builds its chain with what hltnode's wheel installs, and runs."""
+"""A package of another experiment writes its headers, builds its chain with the files of hltnode's wheel, and runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(build_wheel(sys.argv[1], {"wheel.cmake": "false"}))
 
 
 def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
-    """Run Python; it must not fail."""
+    """Run Python; fails if its exit status is not 0."""
     command = [sys.executable, *map(str, arguments)]
     done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
@@ -41,7 +41,7 @@ def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The content of hltnode's wheel without compiled modules, which a build of another package does not use."""
+    """The content of hltnode's wheel without compiled modules; a build of another package does not use these."""
     pytest.importorskip("scikit_build_core", reason="the build back end is not installed")
     folder = tmp_path_factory.mktemp("wheel")
     name = run("-c", WHEEL, folder, cwd=ROOT).splitlines()[-1]

@@ -1,4 +1,4 @@
-"""Flags of events: those of the framework, those that a chain names, and how words of them are read."""
+"""Event flags: flags of the framework, flags of a chain, and the decoding of flag words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digest of a chain covers the files that its kernels include, and no other."""
+"""The digest of a chain covers exactly the files that its kernels include."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES = {
 
 @pytest.fixture
 def one(tmp_path: Path) -> KernelSources:
-    """The chain `one` of a folder with two chains."""
+    """The chain `one`, in a folder with two chains."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -116,7 +116,7 @@ def test_a_library_without_its_sources_is_refused(tmp_path: Path) -> None:
 
 
 def run_by_the_build(header: str, *folders: Path) -> subprocess.CompletedProcess[str]:
-    """As CMake does; without site-packages, because a build has none of the dependencies."""
+    """Run the command of CMake without site-packages, because a build does not have the dependencies."""
     command = [sys.executable, "-I", "-S", kernel_sources.__file__, header, *map(str, folders)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""Memory is compared with what is free before it is allocated; the error says what would fit."""
+"""Required memory is compared with free memory before allocation; the error names sizes that fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMITS = BatchLimits(events=256, meps=16, input_bytes=8 << 20, rows=8192)
 
 
 class SmallBackend(CpuBackend):
-    """A CPU back end with little memory, of which it counts what is taken."""
+    """A CPU back end with little memory, which counts the allocated bytes."""
 
     def __init__(self, free: int) -> None:
         super().__init__(CHAIN.kernels, threads=2)

@@ -1,4 +1,4 @@
-"""The memory plan: what may share memory does, what must not does not, for sequences of every shape."""
+"""The memory plan: columns share memory if and only if they may, for sequences of every shape."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_with_everything_retained_nothing_shares_memory() -> None:
         assert plan.thread.nbytes == 0
 
 
-def test_a_column_that_nobody_reads_has_memory_while_it_is_written() -> None:
+def test_a_column_without_reader_has_memory_while_it_is_written() -> None:
     x, unread = HITS.column("x", F32), HITS.column("unread", F32)
     plan = on_device(an_algorithm("decode", writes=(x, unread)), an_algorithm("fit", reads=(x,)))
     assert (the(plan.arena, unread).first, the(plan.arena, unread).last) == (0, 0)
@@ -153,7 +153,7 @@ def test_scratch_of_one_algorithm_shares_no_memory() -> None:
     assert not overlap(*plan.arena.regions)
 
 
-def test_on_a_cpu_what_one_fused_stage_alone_uses_belongs_to_the_thread() -> None:
+def test_on_a_cpu_columns_of_only_one_fused_stage_belong_to_the_thread() -> None:
     x, y, count = HITS.column("x", F32), HITS.column("y", U16, width=3), HITS.per_event("count", U32)
     plan = on_cpu(
         an_algorithm("decode", writes=(x, count)),
@@ -164,7 +164,7 @@ def test_on_a_cpu_what_one_fused_stage_alone_uses_belongs_to_the_thread() -> Non
     assert sizes == {"hits.x": 40, "hits.count": 4, "hits.y": 60}
 
 
-def test_on_a_cpu_what_another_stage_uses_belongs_to_the_batch() -> None:
+def test_on_a_cpu_columns_that_another_stage_uses_belong_to_the_batch() -> None:
     x, y, z = (HITS.column(name, F32) for name in "xyz")
     plan = on_cpu(
         an_algorithm("decode", writes=(x, y)),

@@ -1,4 +1,4 @@
-"""Names of bank types and sub-detectors come from the readout of a chain."""
+"""The readout of a chain names bank types and sub-detectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second chain, of two sources, runs on the same framework: headers, kernels, engine, block emulator, commands."""
+"""A second chain, with two sources, runs on the same framework: headers, kernels, engine, block emulator, commands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def some_payloads(n_events: int, seed: int = 1) -> Payloads:
 
 
 def events_of(tiny: ModuleType, payloads: Payloads) -> list[list[RawBank]]:
-    """Raw banks, and one of a source that the chain does not read."""
+    """Raw banks, including one of a source that the chain does not read."""
     return [
         [
             *(
@@ -55,7 +55,7 @@ def events_of(tiny: ModuleType, payloads: Payloads) -> list[list[RawBank]]:
 
 
 def expected_hits(payloads: Payloads, threshold: int = THRESHOLD) -> list[int]:
-    """What the kernel must count."""
+    """Expected counts of the kernel."""
     return [sum(byte >= threshold for byte in b"".join(event)) for event in payloads]
 
 

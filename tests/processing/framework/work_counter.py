@@ -1,4 +1,4 @@
-"""Counts the work of kernels: the basic blocks that they execute, the same on every machine and in every run."""
+"""Counts the work of kernels: the executed basic blocks, the same on every machine and in every run."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ class WorkCounter:
         self._library.hlt_take_executed.restype = ctypes.c_uint64
 
     def take(self) -> int:
-        """Basic blocks that were executed since the last call."""
+        """Number of basic blocks executed since the last call."""
         return int(self._library.hlt_take_executed())

@@ -27,8 +27,9 @@ ENCODINGS: tuple[VeloEncoding, ...] = ("retina", "superpixel")
 WRITES_EQUAL_VALUES = {"velo_search_by_triplet", "velo_follow_tracks"}
 """Kernels of the VELO in which several threads set the same mark, which does no harm."""
 READS_BIDS = {"matching_match_seeds", "forward_search_without_ut"}
-"""Kernels that read a bid while other threads lower it: the first skips bids that cannot win any more, the second only
-asks whether the bid is one of another kernel. The results do not depend on the bid that they see."""
+"""Kernels that read a bid while other threads lower it. The results do not depend on the bid that they read.
+
+The first skips bids that can no longer win; the second only tests whether the bid is from another kernel."""
 
 
 @cache
@@ -41,7 +42,7 @@ def velo_events(encoding: VeloEncoding, n_events: int) -> Reference:
 
 @cache
 def few_hits() -> Reference:
-    """Events with few hits or none between others, from whose memory they must take nothing."""
+    """Events with few hits or none between larger events; they must not read memory of the larger ones."""
     events = [noise(n, seed=n) for n in (40, 0, 1, 2, 3, 7, 8, 9, 0, 33, 208, 800, 0)]
     return reference_of(encode_mep(CHAIN, events, encoding="retina"), VeloGeometry.builtin())
 
@@ -54,7 +55,7 @@ def whole_events(sequence: str, encoding: VeloEncoding) -> Reference:
 
 
 def batches() -> Iterator[tuple[str, ComparedBatch]]:
-    """Of the VELO chain, which is the cheapest, in every way; of the others in some."""
+    """The VELO chain, which is the cheapest, runs in every way; the others run in some."""
     for encoding in ENCODINGS:
         reference: Callable[[], Reference] = partial(velo_events, encoding, 5)
         yield f"velo-{encoding}", ComparedBatch(reference=reference, finds=("pvs.count",), emulated=(1, 32, 100, 256))

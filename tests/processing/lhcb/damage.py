@@ -1,4 +1,4 @@
-"""What damaged MFPs of LHCb say: versions and types of all decoders, and some that no decoder knows."""
+"""Values of damaged headers of LHCb: versions and types of all decoders, and unknown ones."""
 
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.bank_types import BankType

@@ -1,6 +1,6 @@
-"""Events of all detectors that cost as much as they can: dense ones, noise, hits where the searches look most often.
+"""The most expensive events of all detectors: dense ones, noise, and hits in the busiest search windows.
 
-Where the global event cut would take them they have as many UT and SciFi clusters as it allows.
+If the global event cut would reject an event, its UT and SciFi clusters are reduced to the limit of the cut.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from tests.processing.lhcb.velo.dense_events import VELO_BANKS, crowded_in_phi, 
 
 N_UT = MAX_CLUSTERS // 5
 N_SCIFI = MAX_CLUSTERS - N_UT - N_BANKS
-"""What the global event cut allows, shared about as in real events. It counts the padding of SciFi banks too."""
+"""The limit of the global event cut, divided about as in real events.
+
+The cut also counts the padding of SciFi banks.
+"""
 MAX_OF_LINK = 31
-"""SciFi clusters that a link sends."""
+"""Maximum of SciFi clusters in a link."""
 MAX_OF_LANE = 254
-"""UT strips that a lane sends."""
+"""Maximum of UT strips in a lane."""
 CELLS, STRIPS = 128, 512
 VELO_CLUSTERS = int(cluster_limit.constants[0].value)
-"""As many as are reconstructed."""
+"""Limit on VELO clusters of a reconstructed event."""
 FIRST_FORWARD_SENSOR = 4 * 24
-"""Of the modules that stand behind most collisions."""
+"""First sensor of the modules behind most collisions."""
 MUON_DIGITS = 11_000
-"""They make nearly as many hits as an event may have."""
+"""These digits give nearly the maximum number of hits of an event."""
 
 Banks = list[RawBank]
 Columns = TypeVar("Columns", SciFiWords, UtHits)
@@ -60,13 +63,13 @@ def muon_of(event: Sequence[RawBank]) -> Banks:
 
 
 def event_of(*parts: Banks) -> Banks:
-    """One event of the banks of its detectors."""
+    """One event with the banks of its detectors."""
     odin = [bank for bank in crossing(7.6) if bank.type == BankType.ODIN]
     return [*odin, *(bank for part in parts for bank in part)]
 
 
 def scifi_of(events: Sequence[Sequence[RawBank]]) -> SciFiWords:
-    """The words of several events as of one: each once, of a link the first ones."""
+    """The words of several events merged into one event: each word once, and only the first ones of each link."""
     words = decode_scifi_words([bank for event in events for bank in event])
     place = (words.bank << np.uint32(14) | words.link << np.uint32(7) | words.cell).astype(np.int64)
     _, first = np.unique(place, return_index=True)
@@ -87,7 +90,7 @@ def some_of(columns: Columns, chosen: NDArray[np.int64]) -> Columns:
 
 
 def thinned(columns: Columns, n: int) -> Columns:
-    """At most n of them, any. Edges of wide clusters must not lose each other: there are none any more."""
+    """At most n words or hits, chosen at random. Without edges, because a wide cluster could lose one of its two."""
     size = len(columns.fraction)
     chosen = np.sort(np.random.default_rng(1).choice(size, min(n, size), replace=False))
     some = some_of(columns, chosen)
@@ -95,7 +98,7 @@ def thinned(columns: Columns, n: int) -> Columns:
 
 
 def busiest_links(n: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Bank and link of those of the SciFi that see most: next to the beam pipe, in all layers."""
+    """Bank and link of the busiest SciFi links: next to the beam pipe, in all layers."""
     words = scifi_of([crossing(60.0)])
     pairs, counts = np.unique(np.stack([words.bank, words.link]), axis=1, return_counts=True)
     bank, link = pairs[:, np.argsort(-counts, kind="stable")[:n]]
@@ -113,7 +116,7 @@ def scifi_noise(n: int, of_links: int) -> SciFiWords:
 
 
 def ut_noise(n: int, of_sectors: int, seed: int | None = None) -> UtHits:
-    """About n strips, spread over a number of the sectors that see most; with a seed they lie at random in these."""
+    """About n strips, spread over a number of the busiest sectors; with a seed their places in them are random."""
     hits = ut_of([crossing(60.0)])
     pairs, counts = np.unique(np.stack([hits.board, hits.lane]), axis=1, return_counts=True)
     board, lane = pairs[:, np.argsort(-counts, kind="stable")[:of_sectors]]
@@ -134,14 +137,14 @@ def muon_noise() -> Banks:
 
 
 def within_cut(events: Sequence[Sequence[RawBank]]) -> Banks:
-    """UT and SciFi banks of what several events have, thinned to what the global event cut allows."""
+    """UT and SciFi banks of several events merged, thinned to the limit of the global event cut."""
     return [*encode_ut_v4(thinned(ut_of(events), N_UT)), *encode_scifi(thinned(scifi_of(events), N_SCIFI))]
 
 
 TEN_TIMES = 76.0
 """Collisions in ten minimum-bias events."""
 MOST_TRACKS = 140.0
-"""Collisions in an event with nearly as many VELO clusters as are reconstructed."""
+"""Collisions in an event whose VELO clusters nearly reach the limit of reconstructed events."""
 
 
 def dense_crossing(nu: float) -> Banks:
@@ -159,7 +162,7 @@ def noise_everywhere() -> Banks:
 
 
 def noise_at_the_beam_pipe(n_ut: int, n_scifi: int) -> Banks:
-    """As many VELO tracks as are reconstructed, and the UT and SciFi hits in as few places as the format allows."""
+    """The maximum of reconstructed VELO tracks, and UT and SciFi hits in as few places as the format allows."""
     event = crossing(MOST_TRACKS)
     ut, scifi = ut_noise(n_ut, 1 + n_ut // MAX_OF_LANE), scifi_noise(n_scifi, 1 + n_scifi // MAX_OF_LINK)
     return event_of(velo_of(event), encode_ut_v4(ut), encode_scifi(scifi), muon_of(event))
@@ -171,7 +174,7 @@ def tracks_at_one_phi() -> Banks:
 
 
 def forward_tracks_and_noise_in_the_ut(of_sectors: int = 40, seed: int | None = None) -> Banks:
-    """VELO clusters up to the limit, nearly all of tracks towards the UT, whose hits lie next to the beam pipe."""
+    """VELO clusters up to the limit, nearly all from tracks towards the UT; UT hits next to the beam pipe."""
     of_events = [decode_retina_clusters(velo_of(crossing(nu))) for nu in (MOST_TRACKS, MOST_TRACKS - 20.0)]
     clusters: dict[str, Any] = {
         it.name: np.concatenate([getattr(event, it.name)[event.sensor >= FIRST_FORWARD_SENSOR] for event in of_events])
@@ -197,4 +200,4 @@ DENSE: dict[str, Callable[[], Banks]] = {
     "tracks at one phi": tracks_at_one_phi,
     "muon pads everywhere": lambda: event_of(velo_of(crossing(23.0)), within_cut([crossing(23.0)]), muon_noise()),
 }
-"""Events that the cuts let through."""
+"""Events that pass the cuts."""

@@ -1,4 +1,4 @@
-"""The algorithms behind the long tracking, from the fit of long tracks to composite candidates, as a chain of tests."""
+"""A test chain of the algorithms after the long tracking: from the fit of long tracks to composite candidates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(
     backward: bool = False,
     fill: int = 0,
 ) -> dict[str, NDArray[Any]]:
-    """All columns after the algorithms ran: as on the CPU, or with blocks of many emulated threads."""
+    """All columns after the algorithms ran, on the CPU or with emulated blocks of many threads."""
     kernels = fit_kernels()
     launch = (
         on_cpu(kernels=kernels)

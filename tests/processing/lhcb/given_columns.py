@@ -1,7 +1,7 @@
-"""Long tracks as input of the kernels behind the long tracking: made from truth, with VELO tracks that were found.
+"""Long tracks as input of the kernels after the long tracking: made from truth, with reconstructed VELO tracks.
 
-The VELO part of the sequence runs on events with truth; each particle that is reconstructible as a long track and whose
-VELO track was found becomes a long track with its true momentum.
+The VELO part of the sequence runs on events with truth. Each particle that is reconstructible as a long track and has a
+reconstructed VELO track becomes a long track with its true momentum.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ VELO_COLUMNS = (
 )
 ORIENTATION = 3 << 26
 MIN_SHARE = 0.7
-"""Of the hits of a track that must be those of its particle."""
+"""Minimum fraction of the hits of a track that belong to its particle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def given_tracks(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry, fi
 
 @cache
 def real_tracks(shared: Path) -> GivenTracks:
-    """Those of the seven real events."""
+    """Long tracks of the seven real events."""
     (path,) = (shared / "data/lhcb-minbias-mdf").glob("*retina3*.mdf")
     events = [list(record.banks()) for record in iter_records(path.read_bytes())]
     geometry = shared / "data/lhcb-geometry"
@@ -113,7 +113,7 @@ def real_tracks(shared: Path) -> GivenTracks:
 
 @cache
 def simulated_tracks(sample: Sample, n_events: int, seed: int = 1) -> GivenTracks:
-    """Those of simulated events."""
+    """Long tracks of simulated events."""
     detector = Detector.builtin()
     simulation = FullSimulation(detector, sample_source(sample, DEFAULT_NU, detector.velo.beamline))
     return given_tracks(list(simulation.events(n_events, seed)), detector.velo, VeloField.of(detector.magnet))
@@ -146,7 +146,8 @@ def _decode_particles(event: Iterable[RawBank]) -> list[McParticle]:
 def _found_particles(
     columns: Mapping[str, NDArray[Any]], event: int, particles: Sequence[McParticle]
 ) -> list[tuple[int, McParticle]]:
-    """VELO tracks of particles that are reconstructible as long tracks, one for each particle, by rising track."""
+    """VELO tracks of particles that are reconstructible as long tracks, one per particle, in ascending order of the
+    track."""
     owner = {
         value & ~ORIENTATION: particle
         for particle in particles

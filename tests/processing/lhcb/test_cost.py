@@ -1,6 +1,6 @@
-"""What the densest events cost, in basic blocks of the kernels that are executed (docs/physics/velo-tracking.md).
+"""Cost of the densest events, in executed basic blocks of the kernels (docs/physics/velo-tracking.md).
 
-Work is counted and not timed, so that a slow machine fails no test.
+Tests count work instead of time, so that a slow machine fails no test.
 """
 
 from __future__ import annotations
@@ -43,22 +43,22 @@ CUTS = {
 """The limits on clusters."""
 
 MAX_EVENTS = 80
-"""What any event may cost, in minimum-bias events."""
+"""Maximum cost of any event, in units of a minimum-bias event."""
 MAX_PER_BYTE = 6
-"""What each byte of any event may cost, in what each byte of a minimum-bias event costs."""
+"""Maximum cost per byte of any event, in units of the cost per byte of a minimum-bias event."""
 MAX_OF_CUT_EVENT = 0.5
-"""What an event above the limit on clusters may cost, in minimum-bias events."""
+"""Maximum cost of an event above the limit on clusters, in units of a minimum-bias event."""
 MAX_OF_DENSEST = 20
-"""What any event may cost the whole of HLT1, in the densest of the minimum-bias events."""
+"""Maximum cost of any event in the whole HLT1, in units of the densest minimum-bias event."""
 WHOLE = ("forward_then_matching", "no_ut")
-"""Sequences that have all algorithms between them."""
+"""Sequences that together have all algorithms."""
 COPIES = 2
-"""Of an event in a MEP: what MFPs cost as such is shared by the events of it."""
+"""Copies of an event in a MEP: they share the fixed cost of the MFPs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What an event costs: executed blocks, of the event and of each of its bytes; the flags that it got."""
+    """Cost of an event: executed blocks per event and per byte; its flags."""
 
     event: float
     byte: float
@@ -66,7 +66,7 @@ class Cost:
 
 
 class Costs:
-    """A sequence, built so that it counts its work; that of the lines is not counted. `cut`: its limit on clusters."""
+    """A sequence that is built to count its work, without the work of the lines. `cut`: its limit on clusters."""
 
     def __init__(self, work: WorkCounter, sequence: str, geometry: Constants) -> None:
         self._work = work
@@ -148,7 +148,7 @@ def test_the_densest_events_that_are_reconstructed_cost_a_bounded_number_of_real
 ) -> None:
     cost = costs.of([DENSE[name](costs.cut)])
     print(f"{name}: {cost.event / real.event:.1f} real events, {cost.byte / real.byte:.2f} by byte")
-    # More than 32 primary vertices are an overflow too; these events have clusters and tracks all the same.
+    # More than 32 primary vertices are an overflow too; these events still have clusters and tracks.
     assert cost.flags & ~EventFlag.OVERFLOW == 0
     assert 8 < cost.event / real.event < MAX_EVENTS
     assert cost.byte / real.byte < MAX_PER_BYTE
@@ -175,13 +175,13 @@ def test_an_event_above_the_limit_on_clusters_costs_less_than_a_real_one(
 
 @dataclass(frozen=True, slots=True)
 class WholeHlt1:
-    """A sequence in the built-in detector, and what the densest real event costs in its own."""
+    """A sequence in the built-in detector, and the cost of the densest real event in its own detector."""
 
     costs: Costs
     densest: float
 
     def ratio(self, event: Sequence[RawBank]) -> tuple[float, EventFlag]:
-        """In densest real events; the flags."""
+        """Cost in units of the densest real event, and flags."""
         cost = self.costs.of([event] * COPIES)
         return cost.event / self.densest, cost.flags
 
@@ -202,7 +202,7 @@ def test_the_whole_of_hlt1_takes_no_event_that_costs_more_than_twenty_of_the_den
 ) -> None:
     ratio, flags = whole.ratio(WHOLE_DENSE[name]())
     print(f"{name}: {ratio:.2f} of the densest real event, {flags!r}")
-    # The cuts let them through: what overflows is one of many collections, and the event has the others.
+    # The events pass the cuts: one of many collections overflows, and the event keeps the others.
     assert flags & (GLOBAL_EVENT_CUT.mask | TOO_MANY_CLUSTERS.mask | EventFlag.BANK_ERROR) == 0
     assert ratio < MAX_OF_DENSEST
 

@@ -1,4 +1,4 @@
-"""Kernels behind the VELO with a form of their own for the CPU give what the common kernels give, bit by bit."""
+"""CPU forms of kernels after the VELO give the results of the common kernels, bit by bit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def encoded(events: Sequence[Sequence[RawBank]], sequence: str) -> EncodedMep:
 
 
 def assert_forms_agree(mep: EncodedMep, sequence: str, target: str | None = None, geometry: Path | None = None) -> None:
-    """The common kernels make what the back end makes, and so do the forms of another instruction set."""
+    """Check that common kernels and forms of another instruction set give the results of the back end."""
     reference = reference_of(mep, geometry, sequence)
     assert reference.differences(on_cpu(target, common=True)) == []
     if target not in (None, LIBRARY.targets[0]):
@@ -52,7 +52,7 @@ def test_these_kernels_have_two_forms() -> None:
         name: {algorithm.name for algorithm in CHAIN.with_sequence(name).sequence if algorithm.cpu_form is not None}
         for name in CHAIN.sequences
     }
-    # The others are compared in tests/processing/lhcb/velo.
+    # tests/processing/lhcb/velo compares the others.
     assert set().union(*forms.values()) - forms["velo"] - forms["velo_simd"] == FORMS
     for target in LIBRARY.targets:
         for name in FORMS:
@@ -78,7 +78,7 @@ def test_dense_events() -> None:
 
 
 def test_tracks_with_more_pairs_of_ut_hits_than_a_list_holds() -> None:
-    """Some have them only when they are tried for the second time."""
+    """Some tracks have this many pairs only in the second attempt."""
     events = [forward_tracks_and_noise_in_the_ut(250, seed) for seed in range(4)]
     assert_forms_agree(encoded(events, "forward"), "forward")
 
@@ -90,7 +90,7 @@ def test_damaged_events(seed: int) -> None:
 
 
 def disordered(values: NDArray[np.float32], part: float, seed: int) -> NDArray[np.float32]:
-    """With this part of them elsewhere, a tenth of those no numbers."""
+    """Move this fraction of the values; a tenth of the moved values are NaN."""
     rng = np.random.default_rng(seed)
     x = values.copy()
     moved = rng.random(x.size) < part
@@ -123,7 +123,7 @@ def test_cells_of_scifi_hits_that_do_not_ascend(target: str, disorder: float) ->
 @pytest.mark.parametrize("target", LIBRARY.targets)
 @pytest.mark.parametrize("disorder", [0.0, 0.001, 0.05])
 def test_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
-    """Tables lead past such hits, and to some that are no numbers."""
+    """Tables lead past such hits, and to some NaN values."""
     events = full_events(3, 5)
     reference = reference_of(encoded(events, "no_ut"), None, "no_ut")
     columns = {column.name: column for column in reference.sequence.columns}

@@ -1,6 +1,6 @@
 """HLT1 through the CUDA back end on a simulated GPU: slots that overlap, poisoned memory, and the bits of the CPU.
 
-Columns share memory as they do in production, but for those of tracks and vertices that are compared one by one.
+Columns share memory as in production, except columns of tracks and vertices that are compared one by one.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from tests.processing.lhcb.whole_chain import used_part
 
 SEEDS = (4, 5, 6)
 IN_EVERY_TEST = {("forward_then_matching", "retina"), ("no_ut", "retina")}
-"""Of the real events; the others are slow together."""
+"""Batches of the real events; all of them together are slow."""
 ENCODINGS: tuple[VeloEncoding, ...] = ("retina", "superpixel")
 COMPARED = {"long_tracks", "secondary_vertices", "pvs"}
-"""Collections whose columns are compared too, beside what the daemon takes."""
+"""Collections whose columns are compared in addition to the outputs for the daemon."""
 
 
 @dataclass(frozen=True)
 class Batches:
-    """One MEP for each batch, and what both back ends compute them with. More events than the largest batch has are
-    room for blocks of events that are not there, which run too."""
+    """One MEP per batch, and the input of both back ends. The limit on events exceeds the largest batch, so blocks of
+    missing events run too."""
 
     sequence: str
     meps: Sequence[EncodedMep]
@@ -51,7 +51,7 @@ class Batches:
 
     @property
     def columns(self) -> list[Column]:
-        """What is retained."""
+        """The retained columns."""
         sequence = CHAIN.sequences[self.sequence].algorithms
         names = set(results_of_sequence(sequence))
         return [
@@ -84,14 +84,14 @@ def submit(workspace: Workspace, mep: EncodedMep) -> None:
 
 
 def delivered(workspace: Workspace) -> dict[str, bytes]:
-    """What the daemon and the writers take, bit by bit."""
+    """Outputs for the daemon and the writers, as bytes."""
     output = workspace.output
     made = {"accepted": output.accepted.tobytes(), "lines": output.lines.tobytes(), "flags": output.flags.tobytes()}
     return made | {name: column.tobytes() for name, column in output.counts.items()}
 
 
 def retained(workspace: Workspace, columns: Sequence[Column]) -> dict[str, bytes]:
-    """Tracks and vertices of the last batch."""
+    """Columns of tracks and vertices of the last batch."""
     made = {column.name: workspace.fetch(column.name).tobytes() for column in columns}
     n = workspace.n_events
     return {column.name: used_part(column, made[column.name], made, n) for column in columns if not column.of_event}
@@ -107,8 +107,9 @@ def on_the_cpu(batches: Batches) -> Iterator[tuple[dict[str, bytes], dict[str, b
 
 
 def compare(batches: Batches, gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, bytes]]:
-    """Two slots on a GPU take the batches in turn, each of which starts before the one before it is done. Fails where
-    they give other bits than the CPU; returns what the daemon gets."""
+    """Two slots on a GPU take the batches in turn; each batch starts before the previous one is done.
+
+    Fails if the bits differ from those of the CPU; returns the outputs for the daemon."""
     expected = list(on_the_cpu(batches))
     install(monkeypatch, gpu)
     engine = batches.engine(CudaBackend(CHAIN.kernels))
@@ -121,7 +122,7 @@ def compare(batches: Batches, gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch
             pass
         found = delivered(workspaces[batch % 2])
         assert [name for name, content in to_deliver.items() if content != found[name]] == [], batch
-    # To read a column waits for all slots, so that only what the last batches left is read.
+    # Reading a column waits for all slots, so only columns of the last batches are read.
     for batch in range(max(0, len(expected) - 2), len(expected)):
         columns = retained(workspaces[batch % 2], batches.columns)
         assert [name for name, content in expected[batch][1].items() if content != columns[name]] == [], batch
@@ -129,7 +130,7 @@ def compare(batches: Batches, gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch
 
 
 def total(made: Sequence[dict[str, bytes]], collection: str) -> int:
-    """Objects in all batches."""
+    """Number of objects in all batches."""
     return sum(int(np.frombuffer(of_batch[collection], dtype=np.uint32).sum()) for of_batch in made)
 
 

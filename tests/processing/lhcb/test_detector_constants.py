@@ -1,4 +1,4 @@
-"""Constants of the detector from a folder of files: those of one magnet go together."""
+"""Constants of the detector from a folder of files: all files must belong to the same magnet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder_of(shared: Path, tmp_path: Path, polarity: float) -> Path:
 
 
 def long_tracks(folder: Path) -> int:
-    """How many the forward search finds in simulated events of a detector."""
+    """Number of tracks that the forward search finds in simulated events of a detector."""
     detector = Detector.load(folder)
     simulation = FullSimulation(detector, sample_source("minbias", 7.6, detector.velo.beamline))
     engine = CHAIN.create_engine(

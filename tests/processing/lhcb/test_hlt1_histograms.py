@@ -1,4 +1,4 @@
-"""Histograms of HLT1: every thread count, batch size and way to compute gives the same counts, and they add up."""
+"""Histograms of HLT1: every thread count, batch size and evaluator gives the same counts, and totals agree."""
 
 from __future__ import annotations
 

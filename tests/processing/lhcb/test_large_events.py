@@ -1,4 +1,4 @@
-"""Large events have launches of their own, with larger blocks: every event is computed once, and its results stay."""
+"""Large events have separate launches with larger blocks: each event is computed once, with the same results."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def cut_at(min_size: int) -> AlgorithmSequence:
 
 
 def between(reference: Reference) -> int:
-    """A number of clusters between those of the small events and those of the large one."""
+    """A limit on clusters between the small events and the large one."""
     sizes = np.frombuffer(reference.made["velo_hits.module_pair_offset"], dtype=np.uint32).reshape(-1, 27)[:, 26]
     assert 2 * max(sizes[0], sizes[2]) < sizes[1]
     return int(sizes[1]) * 3 // 4
 
 
 class EmulatedGpu:
-    """Runs each launch with its own size of blocks in the block emulator, and notes the sizes."""
+    """Runs each launch with its own block size in the block emulator, and records the sizes."""
 
     def __init__(self) -> None:
         self.blocks: dict[str, list[int]] = defaultdict(list)
@@ -87,7 +87,7 @@ def test_ptx_gives_the_results_of_the_cpu_for_both_launches(encoding: VeloEncodi
     sequence = cut_at(between(reference))
     assert reference.differences(launcher, machine.allocate, sequence=sequence, sizes_apart=True) == []
     small, large = [it.record for it in launcher.launched if it.algorithm.name == search_by_triplet.name]
-    # What a launch does not take costs it next to nothing.
+    # Events of the other launch cost almost nothing.
     assert max(small.block_instructions[1], *large.block_instructions[[0, 2]]) < 400
     assert small.block_paths[0] > 1000
     assert large.block_paths[1] > small.block_paths[0]

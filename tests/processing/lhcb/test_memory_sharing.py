@@ -1,4 +1,4 @@
-"""Sharing of memory changes no result: on a device columns take turns in an arena, on the CPU threads have scratch."""
+"""Shared memory changes no result: on a device columns share an arena, on the CPU each thread has scratch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.processing.lhcb.velo.velo_chain import UNCUT, real_events
 BUILT_IN = VeloGeometry.builtin()
 GIB = 1 << 30
 NODE_LIMITS = BatchLimits(events=4096, meps=256, input_bytes=128 << 20)
-"""Those of a node by default."""
+"""Defaults of a node."""
 POISONS = (0x00, 0xA5, 0xFF)
 """0xFF makes NaN of floats and -1 of integers."""
 
@@ -45,7 +45,7 @@ RETAINED = retained(HLT1_SEQUENCE)
 
 
 class PoisonedBackend(CpuBackend):
-    """A CPU back end whose memory starts with bytes of a value; it remembers the blocks of its threads."""
+    """A CPU back end that fills its memory with a byte value and remembers the blocks of its threads."""
 
     def __init__(self, poison: int = 0, threads: int = 1) -> None:
         super().__init__(CHAIN.kernels, threads=threads)
@@ -72,7 +72,7 @@ def an_engine(
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
-    """A batch of this MEP, with room for the places behind each event."""
+    """A batch with this MEP, with room for the free places behind each event."""
     nbytes = -(-mep.data.nbytes // 8) * 8 + 64 * mep.n_events
     return BatchLimits(events=mep.n_events, meps=1, input_bytes=nbytes, rows=len(mep.fragments))
 
@@ -96,7 +96,7 @@ def run(workspace: Workspace, mep: EncodedMep) -> dict[str, bytes]:
 
 
 def unshared(mep: EncodedMep, geometry: VeloGeometry = BUILT_IN) -> dict[str, bytes]:
-    """What the sequence makes where every column has memory of its own, zeroed."""
+    """Output of the sequence if every column has its own, zeroed memory."""
     backend = PoisonedBackend()
     found = run(an_engine(backend, limits_of(mep), geometry, retain="all").create_workspace(), mep)
     backend.close()
@@ -187,8 +187,8 @@ def on_device(mep: EncodedMep, *, poison: int, shared: bool, retain: Retain = ()
 
 
 def assert_an_arena_changes_nothing(mep: EncodedMep) -> None:
-    """Outputs are equal, and so are the retained columns where the kernels have written them: at the other places the
-    content of memory that nothing shares is what it was filled with."""
+    """Check that outputs are equal, and retained columns where the kernels wrote them; at other places unshared memory
+    keeps its fill value."""
     zeros = on_device(mep, poison=0, shared=False)
     ones = on_device(mep, poison=0xFF, shared=False)
     outputs = [column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT]
@@ -212,7 +212,7 @@ def test_on_a_device_the_largest_event_fits_in_a_shared_arena(encoding: VeloEnco
     assert_an_arena_changes_nothing(encode_mep(CHAIN, [large, an_event_of(500, encoding, 3), large]))
 
 
-# On the CPU: threads with memory of their own.
+# On the CPU: threads with their own memory.
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -239,7 +239,7 @@ def test_real_events_give_the_same_with_and_without_sharing(shared: Path, encodi
     backend.close()
 
 
-def test_an_event_does_not_see_what_the_thread_has_left_of_another(
+def test_an_event_does_not_see_data_of_the_previous_event_of_the_thread(
     encoding: VeloEncoding, backend: PoisonedBackend
 ) -> None:
     events = [list(banks) for banks in simulated(encoding).events]
@@ -253,7 +253,9 @@ def test_an_event_does_not_see_what_the_thread_has_left_of_another(
         assert poisoned == unshared(mep)
 
 
-def test_retained_columns_hold_what_they_hold_without_sharing(encoding: VeloEncoding, backend: PoisonedBackend) -> None:
+def test_retained_columns_have_the_content_that_they_have_without_sharing(
+    encoding: VeloEncoding, backend: PoisonedBackend
+) -> None:
     mep = simulated(encoding)
     workspace = an_engine(backend, limits_of(mep), retain=RETAINED).create_workspace()
     run(workspace, mep)

@@ -24,13 +24,13 @@ from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
 
 pytestmark = pytest.mark.physics
 
-# In per cent: what a plain search by triplet reaches on all 300 events of each set.
+# In per cent: result of a plain search by triplet on all 300 events of each set.
 FLOORS = {
     "minbias": {"velo_eta25": 97.86, "long": 99.15, "long_p5": 99.41},
     "bsphiphi": {"velo_eta25": 98.18, "long": 99.33, "long_p5": 99.61, "long_from_b_p5": 99.37},
 }
 VELO_BSPHIPHI = {"velo_eta25": 98.25, "long": 99.35, "long_p5": 99.63, "long_strange": 98.04, "long_from_b_p5": 99.37}
-"""What the sequence velo reaches (docs/results.md)."""
+"""Result of the sequence velo (docs/results.md)."""
 MOST_GHOSTS = 1.28
 MOST_CLONES = {"minbias": 2.55, "bsphiphi": 2.40}
 HIT_EFFICIENCY = {"minbias": 96.2, "bsphiphi": 96.3}

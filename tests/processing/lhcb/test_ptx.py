@@ -1,5 +1,4 @@
-"""The kernels of the VELO by PTX where it costs more: on the real events and on many damaged ones; and whether a
-missing barrier is noticed."""
+"""The more expensive tests of the VELO kernels by PTX: real events, many damaged events, and missing barriers."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ from tests.ptx.parser import Module, Statement
 
 
 def run(reference: Reference, architecture: str, block_size: int | None, *, backward: bool = False) -> None:
-    """Run a batch by PTX; fails where a result differs or accesses conflict."""
+    """Run a batch by PTX; fails if a result differs or accesses conflict."""
     machine = machine_of(module_of(architecture), backward=backward)
     launcher = PtxLauncher(machine, block_size)
     assert reference.differences(launcher, machine.allocate) == []
@@ -38,7 +37,7 @@ def run(reference: Reference, architecture: str, block_size: int | None, *, back
 
 
 def is_noticed(module: Module, algorithms: Sequence[Algorithm]) -> bool:
-    """Whether accesses of the last algorithm conflict, or it reads what makes no sense."""
+    """Whether accesses of the last algorithm conflict, or it reads invalid values."""
     machine = machine_of(module)
     launcher = PtxLauncher(machine, 64)
     batch = velo_events("retina", 2)
@@ -61,7 +60,7 @@ def test_a_barrier_that_is_taken_away_is_noticed() -> None:
         damaged = replace(module, kernels={**module.kernels, kernel.name: replace(kernel, statements=statements)})
         noticed += is_noticed(damaged, algorithms)
     assert not is_noticed(module, algorithms)
-    # The second barrier of a prefix sum protects its scratch memory from the next one, and here is no next one.
+    # The second barrier of a prefix sum protects its scratch memory from the next prefix sum; here none follows.
     assert noticed == len(barriers) - 1 > 3
 
 
@@ -78,7 +77,7 @@ def test_ptx_gives_the_results_of_the_cpu_on_the_real_events(
 
 
 def damaged(mep: EncodedMep, seed: int) -> EncodedMep:
-    """Some bytes of each MFP behind its header are others: sizes, types and payloads of fragments."""
+    """Change some bytes of each MFP behind its header: sizes, types and payloads of fragments."""
     rng = np.random.default_rng(seed)
     data = mep.data.copy()
     for _, offset, size in mep.fragments:

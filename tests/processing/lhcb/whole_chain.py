@@ -23,15 +23,15 @@ COUNTS = {
     **dict.fromkeys(("velo_beamline", "velo_end", "ut_candidates"), "velo_tracks"),
     **{"forward_candidates": "ut_tracks"},
 }
-"""Collections that have as many objects as another one, where they have no column of counts."""
+"""Collections without a column of counts, and the collection with the same number of objects."""
 UNORDERED = (unsorted,)
-"""Collections whose objects may lie in any order."""
+"""Collections whose objects may be in any order."""
 
 
 def counts(collection: str, made: Mapping[str, bytes], n_events: int) -> NDArray[np.uint32] | None:
     """Number of objects of a collection in each event (reference.Counts)."""
     if collection == "seeding_hits" and "seeding_hits.bins" in made:
-        # The last zone says where the hits of the event end.
+        # The last zone gives the end of the hits of the event.
         bins = np.frombuffer(made["seeding_hits.bins"], np.uint16).reshape(-1, N_ZONES, BIN_STRIDE)
         return bins[:n_events, -1, N_BINS].astype(np.uint32)
     column = COUNTS.get(collection)
@@ -39,14 +39,14 @@ def counts(collection: str, made: Mapping[str, bytes], n_events: int) -> NDArray
 
 
 def used_part(column: Column, content: bytes, made: Mapping[str, bytes], n_events: int) -> bytes:
-    """What a column holds of the objects of its collection, if it is known how many there are."""
+    """The part of a column that holds objects of its collection, if their number is known."""
     return used_part_by(column, content, made, n_events, counts)
 
 
 def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence: str = "velo") -> Reference:
     """Run one MEP on the CPU back end by a sequence, with default constants and lines.
 
-    geometry: that of the VELO, which is enough for the sequence `velo`; a folder of files, or None, the built-in one.
+    geometry: that of the VELO, sufficient for the sequence `velo`; a folder of files; or None, the built-in detector.
     """
     chain = CHAIN.with_sequence(sequence)
     constants = geometry_constants(geometry) if isinstance(geometry, VeloGeometry) else chain.load_geometry(geometry)
@@ -55,14 +55,14 @@ def reference_of(mep: EncodedMep, geometry: VeloGeometry | Path | None, sequence
 
 
 def results(sequence: AlgorithmSequence) -> Sequence[str]:
-    """All columns that algorithms make, but for the memory that one of them uses alone."""
+    """All output columns of algorithms, without scratch memory."""
     scratch = {column for algorithm in sequence for column in algorithm.scratch_columns}
     made = {column for algorithm in sequence for column in (*algorithm.writes, *algorithm.updates)}
     return [c.name for c in sequence.columns if c in made - scratch and c.collection not in UNORDERED]
 
 
 def compared() -> Sequence[str]:
-    """Of the VELO chain: everything that a physicist or the daemon may read."""
+    """Columns of the VELO chain that a physicist or the daemon may read."""
     outputs = [column.name for column in HLT1_SEQUENCE.columns if column.role & Role.OUTPUT]
     hits_and_tracks = [
         "velo_hits.x",

@@ -1,4 +1,4 @@
-"""Maps of a field, and the files that they are read from."""
+"""Maps of a field, and their files."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tasks in several processes: results in order, errors of tasks, and processes that are killed."""
+"""Tasks in several processes: results in order, errors of tasks, killed processes."""
 
 import multiprocessing
 import os
@@ -14,12 +14,12 @@ from hltnode.processing.offline.worker_processes import results_in_order
 
 pytestmark = pytest.mark.process
 
-# Far more than a pipe holds.
+# Far more than the buffer of a pipe.
 HUGE = 1 << 24
 
 
 def return_late(number: int) -> bytes:
-    """The even ones take longer than the odd ones that come after them."""
+    """A task; even tasks take longer than the odd ones after them."""
     time.sleep(0.02 * (number % 2 == 0))
     return bytes([number])
 

@@ -48,9 +48,12 @@ KERNELS = KernelSources("", (PROCESSING,), "")
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """masks: the decisions of all lines on each event as one integer; accepted: u8; unknown: selections that a NaN has
-    left open, u32; flags: u32; selected: the used words of what was selected, the rest 0; counts: the counters of all
-    histograms."""
+    """Output of the lines.
+
+    masks: the decisions of all lines on each event as one integer. accepted: u8. unknown: selections that are undecided
+    because of a NaN, u32. flags: u32. selected: the used words of selected objects, the rest 0. counts: the counters
+    of all histograms.
+    """
 
     masks: list[int]
     accepted: list[int]
@@ -69,7 +72,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Lines, and the columns that they read."""
+    """Lines, and their input columns."""
 
     lines: tuple[Line, ...]
     event_words: tuple[Expression, ...]
@@ -90,7 +93,7 @@ class Case:
         return np.array([line.record() for line in self.lines], dtype=LINE_RECORD.dtype)
 
     def run(self, launch: Launch, allocate: Allocate = host_memory) -> Decided:
-        """By a kernel."""
+        """Evaluate by a kernel."""
         given = {**self.columns, "line_table": self.table}
         result = run_algorithms([self.algorithm], given, self.limits.events, self.limits, launch, allocate=allocate)
         return _decided(result, self.limits.events)
@@ -113,7 +116,7 @@ Evaluator = Callable[[Case], Decided]
 
 
 def by_numpy(case: Case) -> Decided:
-    """What a machine without compiler does."""
+    """Evaluate as on a machine without compiler."""
     algorithm, n = case.algorithm, case.limits.events
     columns = {}
     for column in algorithm.columns:
@@ -122,7 +125,9 @@ def by_numpy(case: Case) -> Decided:
             given = np.asarray(case.columns[column.name])
             columns[column][: len(given)] = given if given.dtype.names else given.astype(column.dtype)
     assert algorithm.generated is not None
-    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), "it reports its progress"
+    assert len(list(algorithm.generated.evaluate(columns, n))) >= len(case.lines), (
+        "the generated code must report its progress"
+    )
     return _decided({column.name: content for column, content in columns.items()}, n)
 
 
@@ -133,7 +138,7 @@ def targets() -> tuple[str, ...]:
 
 
 def by_compiler(case: Case, target: str | None = None) -> Decided:
-    """What the CPU back end does with the compiler of this machine, for its best instruction set or another one."""
+    """Evaluate as the CPU back end with the compiler of this machine, for its best instruction set or another one."""
     compiler()
     target = target or targets()[0]
 
@@ -149,7 +154,7 @@ def by_compiler(case: Case, target: str | None = None) -> Decided:
 
 
 def by_blocks(block_size: int, *, backward: bool = False) -> Evaluator:
-    """Emulated blocks of many threads."""
+    """Evaluate in emulated blocks of many threads."""
     return lambda case: case.run(
         with_block_size(
             block_size, backward=backward, kernels=generated_kernels(case.source, (PROCESSING,), "select_lines")
@@ -158,7 +163,7 @@ def by_blocks(block_size: int, *, backward: bool = False) -> Evaluator:
 
 
 def by_ptx(block_size: int = 64, *, backward: bool = False) -> Evaluator:
-    """The PTX that NVRTC makes of the kernel for a GPU."""
+    """Evaluate by the PTX that NVRTC makes from the kernel for a GPU."""
 
     def evaluate(case: Case) -> Decided:
         ptx = ptx_of_source(nvrtc_of(CUDA_VERSION), case.source, "90", *compile_options(KERNELS))
@@ -172,7 +177,7 @@ def by_ptx(block_size: int = 64, *, backward: bool = False) -> Evaluator:
 
 
 def assert_all_decide_alike(case: Case, evaluators: Sequence[Evaluator]) -> Decided:
-    """The decisions, which are those of NumPy."""
+    """Check that the evaluator gives the decisions of NumPy; returns them."""
     expected = by_numpy(case)
     for evaluator in evaluators:
         assert evaluator(case) == expected

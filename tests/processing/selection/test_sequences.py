@@ -1,4 +1,4 @@
-"""A chain that offers several sequences: which one runs, and what depends on it."""
+"""A chain with several sequences: the choice of the sequence and its consequences."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_what_the_sequence_does_not_take_is_refused_with_the_name_of_the_file(tm
         two_sequences().load_trigger(path)
 
 
-def test_an_unknown_sequence_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+def test_an_unknown_sequence_is_refused_with_the_list_of_sequences(tmp_path: Path) -> None:
     path = configured(tmp_path, '[sequence]\nname = "all"')
     with pytest.raises(TriggerConfigError, match=r"sequence\.name: .* no sequence 'all'; there are velo, clones"):
         two_sequences().load_trigger(path)

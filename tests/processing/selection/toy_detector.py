@@ -1,4 +1,4 @@
-"""A detector for lines: tracks with hits, which may belong to vertices, and pairs of tracks; random events of it."""
+"""A toy detector for lines, with random events: tracks with hits, which may belong to vertices, and pairs of tracks."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ REPORTS = {
         ),
     )
 }
-"""Of a track its own near hits, and the far ones of its partner."""
+"""The near hits of a track, and the far hits of its partner."""
 EVENT_WORDS: tuple[Expression, ...] = (event.candidate().number,)
 
 

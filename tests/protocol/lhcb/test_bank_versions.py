@@ -1,4 +1,4 @@
-"""One table of bank versions: decoders, kernels and the simulation take the numbers from it."""
+"""Decoders, kernels and the simulation take bank versions from one table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DECODERS: list[tuple[LhcbBankType, tuple[int, ...], Decoder]] = [
 
 
 def refused_for_its_version(decode: Decoder, bank_type: LhcbBankType, version: int) -> bool:
-    """Whether the decoder refuses an empty bank for its version, not for its content."""
+    """Whether the decoder refuses an empty bank because of its version, not of its content."""
     try:
         decode([RawBank(bank_type, version, 0, memoryview(bytes(8)))])
     except BankError as error:
@@ -50,7 +50,7 @@ def test_decoders_read_the_versions_of_the_table_and_no_others(
 
 
 def test_the_versions_of_a_detector_follow_one_another() -> None:
-    """Kernels compare with the first and the last one."""
+    """Kernels compare with the first and the last version."""
     for detector in DETECTORS:
         first, *_, last = detector.read_versions
         assert detector.read_versions == tuple(range(first, last + 1))
@@ -76,7 +76,7 @@ def test_kernels_name_the_versions() -> None:
     found = [
         f"{path.relative_to(KERNELS)}: {line.strip()}"
         for path in sorted([*KERNELS.rglob("*.cuh"), *KERNELS.rglob("*.h")])
-        if path.name != "decode_odin.cuh"  # the bank of no detector
+        if path.name != "decode_odin.cuh"  # a bank without detector
         for line in path.read_text().splitlines()
         if VERSION_AS_NUMBER.search(line)
     ]

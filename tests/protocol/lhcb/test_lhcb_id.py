@@ -57,7 +57,7 @@ def test_the_ids_of_truth_in_real_events_are_lit_pixels(retina_events: list[list
         sensor, column, row = decode_superpixels(banks).pixels()
         lit = velo_lhcb_id(sensor, column // 256, column % 256, row)
         truth = np.array(sorted({i for p in decode_particles(banks) for i in p.velo_ids}), np.uint32)
-        # Ids are those of clusters; the pixel nearest to the centre of a cluster with a hole is not lit.
+        # Ids are ids of clusters; the pixel nearest to the centre of a cluster with a hole is not lit.
         assert np.isin(without_orientation(truth), lit).mean() > 0.96
 
 

@@ -1,4 +1,4 @@
-"""The source id under which LHCb's banks are read out, and the VELO encoding that is read."""
+"""Source ids of LHCb's banks in the readout, and the choice of the VELO encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plain writers of the banks of the trigger, for tests: the node's own are compiled (protocol/trigger_banks.cpp)."""
+"""Simple Python writers of the trigger banks, for tests; the node uses compiled ones (protocol/trigger_banks.cpp)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def encode_routing_bits(words: tuple[int, int, int], source_id: int = HLT1_SOURC
 
 
 def encode_lumi_summary(numbers: Mapping[str, int], schema: LumiSchema, source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank of the numbers as they are stored; larger ones than fit become the largest that does.
+    """The raw bank of the stored numbers; numbers that are too large become the largest possible one.
 
     Raises ReportError for a counter without a number.
     """
@@ -75,7 +75,7 @@ def encode_lumi_summary(numbers: Mapping[str, int], schema: LumiSchema, source_i
 
 
 def encode_sel_reports(reports: HltSelReports, source_id: int = HLT1_SOURCE_ID) -> RawBank:
-    """The raw bank, version 12. Raises ReportError for what does not fit."""
+    """The raw bank, version 12. Raises ReportError for values that do not fit."""
     try:
         sub_banks = _encode_sub_banks(reports.objects)
     except struct.error as error:

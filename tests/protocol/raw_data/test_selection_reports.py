@@ -1,4 +1,4 @@
-"""Selection reports: written, read, refused; real banks of 2025."""
+"""Selection reports: writing, reading, refusals; real banks of 2025."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ numbers = st.lists(f32, max_size=9).map(tuple)
 
 @st.composite
 def reports(draw: st.DrawFn) -> HltSelReports:
-    """Some objects of each class, which are made of any of them."""
+    """Some objects of each class, with any objects as constituents."""
     classes = draw(st.lists(st.sampled_from(ClassId), max_size=12))
     objects = []
     for class_id in sorted(classes):

@@ -1,4 +1,4 @@
-"""Messages of the control socket: every message of feeders and operators."""
+"""Every message of feeders and operators on the control socket."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_name_has_letters_digits_and_a_few_marks_only(field: str, name: str) -
     assert f"`$.{field}`" in str(error)
 
 
-def test_a_revocation_of_more_meps_than_a_node_looks_at_is_refused() -> None:
+def test_a_revocation_of_more_meps_than_a_node_reads_is_refused() -> None:
     one = {"v": 2, "type": "revoked", "run": 1}
     decode_message(msgpack.packb(one | {"meps": [[1, MAX_REVOKED]]}))
     for meps in ([[0, MAX_REVOKED]], [[1, MAX_REVOKED], [7, 7]], [[0, (1 << 64) - 1]] * 60):

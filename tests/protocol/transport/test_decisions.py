@@ -141,7 +141,7 @@ def test_the_words_of_an_event_hold_line_after_line(n_lines: int, n_events: int,
     lines = struct.pack(f"<{len(words)}I", *words)
     sent = replace(GOOD, n_events=n_events, n_lines=n_lines, accepted=accepted, lines=lines, flags=bytes(4 * n_events))
     decision = decode_decision(encode_decision(sent))
-    # As docs/formats/decision-message.md reads it.
+    # As in docs/formats/decision-message.md.
     read = np.frombuffer(decision.lines, dtype="<u4").reshape(decision.n_events, -(-decision.n_lines // 32))
     found = np.unpackbits(read.view(np.uint8), axis=1, count=decision.n_lines, bitorder="little")
     assert (found == expected).all()

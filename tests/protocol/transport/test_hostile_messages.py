@@ -1,4 +1,4 @@
-"""Every field of every message with every kind of wrong value: the refusal names message and field."""
+"""For every kind of wrong value in every field of every message, the refusal names message and field."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ FOREIGN: tuple[object, ...] = (1.0, {"a": 1}, msgpack.ExtType(1, b"x"))
 
 
 def wrong_values(name: str, field: str, value: object) -> Iterator[object]:
-    """Values of a wrong type or out of range for a field that holds such a value as `value`."""
+    """Values with a wrong type or out of range, for a field with a valid value `value`."""
     yield from FOREIGN
     may_be_none = (name, field) in (("end_of_run", "last_mep"), ("command", "run"))
     if not may_be_none:
@@ -125,7 +125,7 @@ def test_a_field_of_a_wrong_type_or_out_of_range_is_refused_by_name(name: str, f
         error = refusal(name, content | {field: value})
         assert error.reason is RejectReason.MALFORMED, repr(value)[:80]
         if name == "decision" and isinstance(value, (list, dict)):
-            # A decision has one list; the field with one too many is named.
+            # A decision has one list; the refusal names the field with one item too many.
             assert "missing_sources" in str(error) or field in str(error)
             continue
         assert field in str(error), (repr(value)[:80], str(error))

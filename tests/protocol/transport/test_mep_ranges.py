@@ -17,7 +17,7 @@ def test_ids_can_be_removed_again(added: set[int], discarded: set[int]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 5)), max_size=40))
-def test_the_ranges_hold_what_a_set_holds_disjoint_and_merged(added: list[tuple[int, int]]) -> None:
+def test_the_ranges_have_the_content_of_a_set_disjoint_and_merged(added: list[tuple[int, int]]) -> None:
     held = MepRanges()
     for first, more in added:
         held.add(first, first + more)
@@ -31,7 +31,7 @@ def test_the_ranges_hold_what_a_set_holds_disjoint_and_merged(added: list[tuple[
 
 @example({3, 4, 5, 6}, 6, 4)
 @given(st.sets(st.integers(0, 40)), st.integers(0, 45), st.integers(0, 45))
-def test_the_overlap_with_a_range_is_what_is_in_both_also_where_the_range_is_empty(
+def test_the_overlap_with_a_range_is_the_intersection_also_for_an_empty_range(
     held: set[int], first: int, last: int
 ) -> None:
     overlap = MepRanges((mep, mep) for mep in held).overlap(first, last)

@@ -1,4 +1,4 @@
-"""The bytes of every message: of version 2 on the control socket, for decisions and for assignments."""
+"""The bytes of every message of version 2: control socket, decisions, assignments."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CONTROL: Codec = (encode_message, decode_message)
 ASSIGNMENT: Codec = (encode_assignment_message, decode_assignment_message)
 DECISION: Codec = (encode_decision, decode_decision)
 
-# A change of these is a new version of the wire format.
+# A change of these bytes requires a new version of the wire format.
 BYTES: list[tuple[Message, str]] = [
     (
         Hello(

@@ -1,8 +1,8 @@
 // Instructions that work lane by lane on registers, by their names in PTX (PTX ISA, "Instruction Set").
 //
-// Only what NVRTC makes of our kernels, by whole families; a name that is missing is refused when a kernel is loaded.
-// So are add.f32 and mul.f32 without .rn, which ptxas may fuse, and everything with .ftz or .approx, which rounds
-// otherwise than the CPU.
+// Only families of instructions that NVRTC emits for our kernels; other names are refused when a kernel is loaded. Also
+// refused: add.f32 and mul.f32 without .rn, which ptxas may fuse, and all instructions with .ftz or .approx, whose
+// rounding differs from the CPU's.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Lanes<Function> {
     }
 };
 
-// ---- of values of any type
+// ---- values of any type
 
 template <typename To, typename From>
 To convert(From value)
@@ -89,7 +89,8 @@ T move(T a)
     return a;
 }
 
-/// mov with several results: the parts of a word, the lowest first. `bytes` is that of the word, `count` the parts'.
+/// mov with several results: the parts of a word, the lowest first. `bytes`: size of the word. `count`: number of
+/// parts.
 inline void unpack(Warp& warp, const Instruction& instruction, uint32_t mask)
 {
     const uint32_t bits = 8u * instruction.bytes / instruction.count;

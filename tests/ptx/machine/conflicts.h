@@ -1,8 +1,8 @@
-// Which accesses to a byte of memory nothing orders, though one of them writes.
+// Finds unordered accesses to the same byte of memory, at least one of them a write.
 //
-// Two accesses of one launch are ordered if one thread makes both, if a barrier of their block lies between, or, in one
-// warp, a barrier of the warp that all its lanes pass. Lanes of a warp are not ordered by running in lockstep: no GPU
-// since sm_70 promises that. Atomic accesses do not conflict with one another. Blocks of a launch are never ordered.
+// Two accesses of one launch are ordered if one thread makes both, if a barrier of their block lies between them, or,
+// in one warp, a barrier of the warp that all its lanes pass. Lockstep does not order the lanes of a warp: no GPU since
+// sm_70 guarantees it. Atomic accesses do not conflict with each other. Blocks of a launch are never ordered.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct History {
     uint32_t non_coherent_in = 0;  // the last launch that read the byte through the non-coherent cache
 };
 
-/// Histories of the bytes of a piece of memory, made when they are first needed.
+/// Histories of the bytes of a region of memory, created at first use.
 class Histories {
   public:
     explicit Histories(uint64_t bytes) : pages_((bytes + page - 1) / page) {}
@@ -50,7 +50,7 @@ class Histories {
     std::vector<std::unique_ptr<History[]>> pages_;
 };
 
-/// A conflict of two instructions (CONFLICT in machine.py): the first example, and how many bytes had it.
+/// A conflict of two instructions (CONFLICT in machine.py): the first example, and the number of affected bytes.
 struct Conflict {
     int32_t pc, other_pc;
     uint32_t kind, other_kind;
@@ -76,7 +76,7 @@ class ConflictDetector {
     }
     void pass_barrier() { ++interval_; }
 
-    /// Record an access. `equal`: it writes what already stands there.
+    /// Record an access. `equal`: it writes the value that the memory already has.
     void record(History& history, Kind kind, Space space, const Warp& warp, uint32_t lane, int32_t pc, uint64_t address,
                 bool equal, bool non_coherent)
     {
@@ -86,7 +86,7 @@ class ConflictDetector {
             const Access& access = history.last[static_cast<uint32_t>(other)];
             const bool between_blocks = space == Space::global && is_of_other_block(access);
             bool conflict = between_blocks || is_unordered(access, warp, thread);
-            // The non-coherent cache may hold what was there before the launch.
+            // The non-coherent cache may hold the value from before the launch.
             if (non_coherent && other != Kind::read) conflict |= access.interval >= first_of_launch_;
             if (kind != Kind::read && other == Kind::read) conflict |= history.non_coherent_in == launch_;
             if (conflict)

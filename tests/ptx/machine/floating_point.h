@@ -1,4 +1,4 @@
-// What instructions of PTX make of floating-point numbers. A NaN that is computed is the canonical one, as on the GPU.
+// PTX instructions on floating-point numbers. A computed NaN is the canonical one, as on the GPU.
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,7 @@ inline float rcp_f32(float a) { return canonical(1.0f / a); }
 inline float sqrt_f32(float a) { return canonical(std::sqrt(a)); }
 inline float neg_f32(float a) { return -a; }
 inline float abs_f32(float a) { return std::fabs(a); }
-/// Of a NaN and a number the number; +0 is greater than -0.
+/// For a NaN and a number the result is the number; +0 is greater than -0.
 inline float min_f32(float a, float b)
 {
     if (std::isnan(a)) return canonical(b);
@@ -35,7 +35,7 @@ inline float max_f32(float a, float b)
     return a < b ? b : a;
 }
 
-/// Towards zero; NaN gives 0, values out of range the nearest integer that there is.
+/// Rounds towards zero; NaN gives 0, values out of range give the nearest representable integer.
 template <typename To>
 To round_to_zero(float value)
 {
@@ -46,7 +46,7 @@ To round_to_zero(float value)
     return static_cast<To>(whole);
 }
 
-// ---- comparisons: those that end in u are true with a NaN too
+// ---- comparisons: names that end in u are also true for a NaN
 
 inline bool is_unordered(float a, float b) { return std::isnan(a) || std::isnan(b); }
 inline bool is_ordered(float a, float b) { return !is_unordered(a, b); }

@@ -1,4 +1,4 @@
-// What instructions of PTX make of integers and of the bits of words. Computed on unsigned types, where overflow wraps.
+// PTX instructions on integers and on bits of words, computed on unsigned types, where overflow wraps.
 #pragma once
 
 #include <cstdint>
@@ -105,7 +105,7 @@ T bit_not(T a)
 inline bool bit_not_pred(bool a) { return !a; }
 inline bool xor_pred(bool a, bool b) { return a != b; }
 
-/// Shifts by the width and more give 0, or the sign.
+/// Shifts by the width or more give 0, or the sign.
 template <typename T>
 T shl(T a, uint32_t n)
 {
@@ -172,7 +172,7 @@ inline uint32_t bfe_u32(uint32_t a, uint32_t position, uint32_t length)
     const uint32_t ones = length >= 32u ? 0xffffffffu : (1u << length) - 1u;
     return shr(a, position & 0xffu) & ones;
 }
-/// The sign is that of the field's last bit, or of the word where the field leaves it.
+/// The sign is the last bit of the field, or the sign of the word if the field exceeds it.
 inline int32_t bfe_s32(int32_t a, uint32_t position, uint32_t length)
 {
     position &= 0xffu;

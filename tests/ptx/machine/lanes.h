@@ -1,6 +1,6 @@
-// Instructions by which the lanes of a warp speak with one another: shuffle, vote, match, reduction.
+// Communication between the lanes of a warp: shuffle, vote, match, reduction.
 //
-// Each has a mask of the lanes that take part. All of them that have not returned must come to the instruction
+// Each instruction has a mask of participating lanes. All of them that have not returned must reach the instruction
 // together.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ptx {
 
-/// The lanes that are here must be exactly those of the mask of members that still run.
+/// The lanes at the instruction must be exactly the running lanes of the mask of members.
 inline void check_members(Warp& warp, int32_t slot, uint32_t mask)
 {
     const uint64_t* const masks = warp.slot(slot);
@@ -48,7 +48,7 @@ void shuffle(Warp& warp, const Instruction& instruction, uint32_t mask)
         const bool inside =
             mode == Shuffle::up ? source >= static_cast<int32_t>(last) : source <= static_cast<int32_t>(last);
         const uint32_t from = inside ? static_cast<uint32_t>(source) : lane;
-        // What a lane that does not take part gives is undefined.
+        // The value of a lane that does not participate is undefined.
         taken[lane] = mask >> from & 1u ? get<uint32_t>(values[from]) : 0x01010101u * poison;
         in_range[lane] = inside;
     });

@@ -1,9 +1,9 @@
 // Executes kernels in PTX: the warps of a block in turn, each until the next barrier, its lanes in lockstep.
 //
-// The lanes of a warp part at a branch and meet again where all ways from it meet (the immediate post-dominator), as on
-// GPUs and in their simulators; lanes that leave several loops at once are not waited for (control_flow.py). In which
-// order warps, the sides of a branch and the lanes of an atomic access come is not promised: `backward` turns all
-// three. machine.py translates a kernel to instructions and calls the functions at the end.
+// The lanes of a warp diverge at a branch and meet again where all its paths meet (the immediate post-dominator), as on
+// GPUs and in their simulators. Other lanes do not wait for lanes that leave several loops at once (control_flow.py).
+// The order of warps, of the sides of a branch, and of the lanes of an atomic access is unspecified; `backward`
+// reverses all three. machine.py translates a kernel to instructions and calls the functions at the end.
 #include <array>
 #include <memory>
 
@@ -18,7 +18,7 @@ namespace ptx {
 enum class Special : uint32_t { tid, ntid, ctaid, nctaid, laneid, warpid, mask_lt, mask_le, mask_eq, mask_ge, mask_gt };
 constexpr uint32_t n_specials = 11;
 
-/// A kernel and how it is launched (LAUNCH in machine.py).
+/// A kernel and the parameters of its launch (LAUNCH in machine.py).
 struct Launch {
     const Instruction* instructions;
     uint64_t n_instructions;
@@ -153,7 +153,7 @@ class Machine {
         }
     }
 
-    // Lets the warps of the block go on if all wait; false when all have ended.
+    // Releases the warps of the block if all wait; false if all have ended.
     bool pass_barrier()
     {
         uint64_t waiting = 0;
@@ -251,7 +251,7 @@ class Machine {
         warp.paths.push_back(launch_->backward != 0 ? jumping : falling);
     }
 
-    // Lanes go to `target` out of all paths that do not lead there: the others do not wait for them.
+    // Moves lanes to `target`, out of all paths that do not lead there; the other lanes do not wait for them.
     void leave(Warp& warp, int32_t target, uint32_t lanes)
     {
         std::size_t i = warp.paths.size();
@@ -261,12 +261,12 @@ class Machine {
             if (i == 0 || path.reconvergence < 0 || comes_to(target, path.reconvergence)) break;
         }
         const int32_t meeting = warp.paths[i].reconvergence;
-        // Where the path below waits at the target, they are there.
+        // If the path below waits at the target, the lanes have arrived.
         if (meeting != target || meeting < 0)
             warp.paths.insert(warp.paths.begin() + static_cast<std::ptrdiff_t>(i), {target, meeting, lanes});
     }
 
-    // Whether lanes at `pc`, where a block begins, come to a meeting place if they leave no loops.
+    // Whether lanes at `pc`, the start of a block, reach a meeting point if they leave no loops.
     bool comes_to(int32_t pc, int32_t place) const
     {
         while (pc >= 0 && pc != place) pc = launch_->meetings[pc].next;
@@ -350,7 +350,7 @@ class Machine {
         return place;
     }
 
-    // Addresses in shared memory may stand in 32-bit registers.
+    // Addresses in shared memory may be in 32-bit registers.
     static uint64_t narrowed(Space space, uint64_t address)
     {
         return space == Space::shared ? address & 0xffffffffu : address;
@@ -375,7 +375,7 @@ class Machine {
 
 extern "C" {
 
-/// The number of an operation, -1 if there is none of this name.
+/// The number of an operation, -1 if there is no operation of this name.
 int32_t ptx_operation(const char* name)
 {
     const std::vector<ptx::Operation>& all = ptx::operations();

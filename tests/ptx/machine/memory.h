@@ -10,7 +10,7 @@
 
 namespace ptx {
 
-/// Where a generic address leads: its upper 16 bits, as no address of the host has them (translation.py).
+/// The space of a generic address: its upper 16 bits, which no address of the host has (translation.py).
 constexpr uint64_t window_of(uint64_t address) { return address >> 48; }
 constexpr uint64_t shared_window = 0xa000, local_window = 0xb000, param_window = 0xc000;
 constexpr uint64_t inside_window(uint64_t address) { return address & 0xffffffffffffull; }
@@ -22,7 +22,7 @@ struct Touched {
     uint64_t read, written;
 };
 
-/// What a launch has done with a sector of global memory.
+/// Accesses of a launch to a sector of global memory.
 enum Touch : uint8_t { touch_read = 1, touch_written = 2 };
 
 struct Region {
@@ -30,7 +30,7 @@ struct Region {
     std::unique_ptr<Histories> histories;
     std::vector<uint8_t> touched;  // [sector]
 
-    /// A sector that the launch has written before is read from a cache.
+    /// A read of a sector that the launch has written comes from a cache.
     void touch(uint64_t address, bool reads, bool writes)
     {
         uint8_t& sector = touched[(address - begin) / sector_bytes];
@@ -39,8 +39,8 @@ struct Region {
     }
 };
 
-/// Where the bytes of an access lie; `region` in global memory only. Parameters and local memory, which one thread
-/// alone sees, have no histories.
+/// Place of the bytes of an access; `region` only for global memory. Parameters and local memory belong to one thread
+/// and have no histories.
 struct Place {
     std::byte* bytes;
     Histories* histories;
@@ -61,7 +61,7 @@ class Memory {
         last_ = nullptr;
     }
 
-    /// For a launch: what the kernel declares.
+    /// Memory that the kernel declares, for a launch.
     void prepare(std::vector<Variable> shared, uint64_t shared_bytes, std::vector<Variable> local,
                  const std::byte* param, uint64_t param_bytes)
     {
@@ -74,7 +74,7 @@ class Memory {
         for (Region& region : regions_) std::fill(region.touched.begin(), region.touched.end(), uint8_t{0});
     }
 
-    /// Sectors of the region that begins at an address which the last launch has read, and written.
+    /// Numbers of sectors that the last launch has read and written in the region that starts at an address.
     Touched touched(uint64_t begin) const
     {
         Touched sectors{};
@@ -156,7 +156,7 @@ class Memory {
     uint64_t param_bytes_ = 0;
 };
 
-/// How a lane changes a word in memory at once: the new value from the old one and two operands.
+/// Atomic operation of a lane on a word in memory: the new value from the old one and two operands.
 using AtomicFunction = uint64_t (*)(uint64_t old, uint64_t operand, uint64_t second);
 
 template <typename T, T (*combine)(T, T)>

@@ -1,4 +1,4 @@
-// What a warp, a block and a launch consist of.
+// Data of a warp, a block and a launch.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace ptx {
 
 constexpr uint32_t warp_size = 32;
 constexpr uint32_t all_lanes = 0xffffffffu;
-constexpr uint8_t poison = 0xa5;  // every byte of memory and registers that nothing has written
+constexpr uint8_t poison = 0xa5;  // initial value of every byte of memory and registers
 
-/// The kernel does what no kernel may; the message names no place, which launch() adds.
+/// An invalid action of the kernel; launch() adds the place to the message.
 struct Fault : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -32,14 +32,14 @@ struct Instruction {
     uint8_t non_coherent;
     uint8_t guard_negated;
     int32_t guard;
-    int32_t target, reconvergence;  // of a branch; reconvergence is -1 if the sides meet at the end of the kernel only
+    int32_t target, reconvergence;  // of a branch; reconvergence is -1 if the sides meet only at the end of the kernel
     int32_t results[4];
     int32_t operands[5];
     int64_t offset;  // of an address
 };
 static_assert(sizeof(Instruction) == 64);
 
-/// Where lanes that do not leave loops meet behind a statement with which a block begins, and which sides of a branch
+/// Next meeting point, after the first statement of a block, of lanes that do not leave loops; sides of a branch that
 /// lead out of several loops (MEETING in translation.py).
 struct Meeting {
     int32_t next;  // -1: at the end of the kernel
@@ -47,7 +47,7 @@ struct Meeting {
 };
 constexpr uint32_t jump_leaves = 1, fall_leaves = 2;
 
-/// Lanes that run together until they come to `reconvergence`.
+/// Lanes that run together until they reach `reconvergence`.
 struct Path {
     int32_t pc, reconvergence;
     uint32_t mask;
@@ -65,7 +65,7 @@ struct Warp {
     uint64_t* slot(int32_t number) { return registers.data() + static_cast<std::size_t>(number) * warp_size; }
 };
 
-/// A variable in shared or local memory: no access may leave it.
+/// A variable in shared or local memory: each access must stay inside.
 struct Variable {
     uint64_t begin, end;
 };

@@ -11,6 +11,6 @@ from tests.processing.framework.simulated_gpu import SimulatedGpu
 
 @pytest.fixture
 def cupy(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CupyStandIn:
-    """The stand-in for CuPy, and a cache of kernels of the test's own."""
+    """The stand-in for CuPy, and a kernel cache of this test only."""
     monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "cache"))
     return install(monkeypatch, SimulatedGpu(tiny.TINY.kernels))

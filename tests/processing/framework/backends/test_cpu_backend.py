@@ -34,7 +34,7 @@ def a_workspace(backend: CpuBackend) -> Workspace:
 
 
 def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInBatch:
-    """Copy MFPs to the start of the input, one after the other, in the order given."""
+    """Copy MFPs to the start of the input, one after the other, in the given order."""
     offset, fragments = 0, []
     for source, mfp in mfps.items():
         workspace.input_data[offset : offset + len(mfp)] = np.frombuffer(mfp, dtype=np.uint8)
@@ -44,7 +44,7 @@ def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInB
 
 
 def some_mfps(rng: np.random.Generator, n_events: int, align: int) -> tuple[dict[int, bytes], dict[int, list[bytes]]]:
-    """MFPs of four sources in an order that is not that of their ids, and what they hold."""
+    """MFPs of four sources, not in the order of their ids, and their content."""
     content = {source: [rng.bytes(int(rng.integers(0, 60))) for _ in range(n_events)] for source in (4103, 0, 6151, 2)}
     mfps = {
         source: encode_mfp(
@@ -186,7 +186,7 @@ def test_progress_rises_while_a_batch_runs() -> None:
     backend.close()
 
 
-def test_a_profile_counts_what_a_kernel_has_of_a_processor_and_not_what_it_waits() -> None:
+def test_a_profile_counts_processor_time_of_a_kernel_and_not_its_waits() -> None:
     waits = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32)(lambda *_: time.sleep(0.2))
     address = ctypes.cast(waits, ctypes.c_void_p).value
     assert address is not None

@@ -1,4 +1,4 @@
-"""The CUDA back end against the CPU back end: the same results for every block size."""
+"""The CUDA back end gives the results of the CPU back end for every block size."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ LIMITS = BatchLimits(events=32, meps=8, input_bytes=4 << 20, rows=4096)
 
 
 def results(backend: Backend) -> tuple[list[NDArray[np.generic]], list[list[bytes]], list[bytes]]:
-    """Decisions, flags, counts and tracks of each batch, vertices of each event, bit by bit."""
+    """Compare decisions, flags, counts and tracks of each batch, and vertices of each event, bit by bit."""
     geometry = VeloGeometry.builtin()
     runner = OfflineRunner(
         CHAIN.create_engine(

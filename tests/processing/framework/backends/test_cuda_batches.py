@@ -1,4 +1,4 @@
-"""Batches on a simulated GPU that does everything as late as CUDA allows: results, overlap of slots, progress."""
+"""Batches on a simulated GPU that works as late as CUDA allows: results, overlap of slots, progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.processing.framework.simulated_gpu import POISON, Order
 
 
 def polls(workspace: Workspace) -> int:
-    """Poll until a batch is done; how often that was."""
+    """Poll until a batch is done; returns the number of polls."""
     n = 1
     while not workspace.poll():
         n += 1
@@ -52,7 +52,7 @@ def test_slots_that_overlap_in_any_order_do_not_see_each_other(
     for batch in range(12):
         workspace = workspaces[batch % 3]
         if len(running) == 3:
-            # One of the three is in the slot that comes next.
+            # One of the three is in the next slot.
             first, expected = running.pop(0)
             if rng.random() < 0.5:
                 first.wait()
@@ -143,7 +143,7 @@ def test_the_stages_of_a_batch_are_timed(tiny: ModuleType, cupy: CupyStandIn) ->
     workspace.submit()
     workspace.wait()
     timings = workspace.timings
-    # A millisecond for each piece of work: six uploads, three kernels, six downloads (two each), and an event.
+    # One millisecond per piece of work: six uploads, three kernels, six downloads (two each), one event.
     assert [round(1e3 * seconds) for seconds in (timings.h2d, timings.kernels, timings.d2h)] == [7, 4, 13]
 
 
@@ -157,7 +157,7 @@ def test_a_profile_has_the_time_of_each_kernel(tiny: ModuleType, cupy: CupyStand
         workspace.submit()
         polls(workspace)
         assert hits(workspace) == expected
-    # The kernel and the event behind it, in two batches.
+    # The kernel and the event that follows it, in two batches.
     profile_ms = {name: round(1e3 * seconds) for name, seconds in queue.take_profile().items()}
     assert profile_ms == {"fragment_offsets": 4, "tiny_count_hits": 4, "select_lines": 4}
     assert queue.take_profile() == {}

@@ -1,4 +1,4 @@
-"""One GPU of several: everything of a back end is on the GPU that was asked for, whichever thread uses it."""
+"""One GPU of several: all objects of a back end are on the requested GPU, from any thread."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def two(tiny: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cu
 
 
 def in_new_thread(action: Callable[[], T]) -> T:
-    """What a thread returns for which nothing has set a GPU."""
+    """Return value of the function, called in a thread that has not set a GPU."""
     results: list[T] = []
     thread = threading.Thread(target=lambda: results.append(action()))
     thread.start()
@@ -106,7 +106,7 @@ def test_a_kernel_that_only_one_of_the_gpus_can_run_is_refused_there(tiny: Modul
 
 
 @pytest.mark.parametrize("name", ["auto", "cuda"])
-def test_a_gpu_that_is_not_there_is_refused_with_those_that_are(tiny: ModuleType, two: CupyStandIn, name: str) -> None:
+def test_a_missing_gpu_is_refused_with_the_list_of_gpus(tiny: ModuleType, two: CupyStandIn, name: str) -> None:
     with pytest.raises(BackendError) as error:
         create_backend(name, tiny.TINY.kernels, device=2)
     assert str(error.value) == "there is no GPU 2: the driver finds 2: 0 is Old GPU, 1 is New GPU"
@@ -117,7 +117,7 @@ def test_a_back_end_says_which_gpu_computes(tiny: ModuleType, two: CupyStandIn) 
 
 
 @pytest.mark.parametrize("given", [None, "FASTEST_FIRST"])
-def test_gpus_are_counted_as_nvidia_smi_does_unless_the_environment_says_otherwise(
+def test_gpus_have_the_numbers_of_nvidia_smi_unless_the_environment_changes_them(
     tiny: ModuleType, two: CupyStandIn, monkeypatch: pytest.MonkeyPatch, given: str | None
 ) -> None:
     if given is None:

@@ -1,4 +1,4 @@
-"""What the CUDA back end makes of errors: batches that fail end, with the reason and with what was asked for."""
+"""Errors in the CUDA back end: failed batches end, and the error names the reason and the request."""
 
 from __future__ import annotations
 
@@ -94,9 +94,7 @@ def test_a_batch_that_cannot_be_started_costs_itself_alone(
         assert hits(workspace) == expected
 
 
-def test_what_was_started_of_a_batch_is_done_before_its_buffers_are_given_back(
-    tiny: ModuleType, cupy: CupyStandIn
-) -> None:
+def test_started_work_of_a_failed_batch_ends_before_its_buffers_are_reused(tiny: ModuleType, cupy: CupyStandIn) -> None:
     workspace = an_engine(tiny).create_workspace()
     fill(tiny, workspace, 1)
     cupy.gpu.refuse("graphLaunch", OUT_OF_MEMORY)

@@ -1,4 +1,4 @@
-"""GPU, driver, CuPy and NVRTC that do not go together are refused at start, with what to install."""
+"""An incompatible GPU, driver, CuPy or NVRTC is refused at start; the error names the package to install."""
 
 from __future__ import annotations
 

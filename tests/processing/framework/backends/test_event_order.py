@@ -27,7 +27,7 @@ SOURCES = {0: 1, 2: 40, 7: 3}
 
 
 class Batch:
-    """The tables of a batch whose fragments are placed; `meps` has the bytes of each event in each fragment."""
+    """The tables of a batch after its fragments are located; `meps` has the bytes of each event in each fragment."""
 
     def __init__(self, meps: Sequence[NDArray[np.int64]]) -> None:
         self.n = sum(len(mep) for mep in meps)
@@ -58,7 +58,8 @@ class Batch:
         return _executor.event_order(self.tables, self.n)
 
     def taken(self, threads: int) -> list[int]:
-        """Events as they are taken; the first one of each thread waits for those of the others."""
+        """Events in the order in which threads take them; the first event of each thread waits for those of the
+        others."""
         header = np.zeros(1, BATCH_HEADER.dtype)
         header["n_events"] = self.n
         taken: list[int] = []
@@ -80,28 +81,28 @@ class Batch:
         before = taken.copy()
         taken.clear()
         first.reset()
-        # What a batch leaves changes nothing in the next one.
+        # Data that a batch leaves behind does not change the next one.
         executor.run(program)
         assert sorted(taken) == sorted(before) == list(range(self.n))
         return taken
 
 
 def meps_with(large: dict[int, int]) -> list[NDArray[np.int64]]:
-    """Three MEPs of 20 events of 100 bytes in each fragment, some with more."""
+    """Three MEPs of 20 events with 100 bytes in each fragment; some events have more."""
     sizes = np.full(60, 100)
     for event, size in large.items():
         sizes[event] = size
     return np.split(sizes, 3)
 
 
-def test_large_events_are_first_and_all_others_as_they_came() -> None:
+def test_large_events_are_first_and_all_others_keep_their_order() -> None:
     order = Batch(meps_with({59: 20_000, 21: 1_800, 37: 1_500, 5: 50})).order
-    # In classes of a factor of two of the mean, 485 bytes.
+    # In classes by factors of two of the mean, 485 bytes.
     first = [59, 21, 37]
     assert order == [*first, *(event for event in range(60) if event not in first)]
 
 
-def test_events_that_differ_little_are_as_they_came() -> None:
+def test_events_of_similar_size_keep_their_order() -> None:
     sizes = np.random.default_rng(1).integers(100, 180, 60)
     assert Batch(np.split(sizes, 3)).order == list(range(60))
 

@@ -1,4 +1,4 @@
-"""Available memory of the host, from made-up files of /proc and of control groups."""
+"""Available memory of the host, from made-up /proc and control group files."""
 
 from pathlib import Path
 

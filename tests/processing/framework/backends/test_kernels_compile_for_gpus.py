@@ -1,4 +1,4 @@
-"""Every kernel compiles for every GPU architecture that we promise, by the function that the back end uses."""
+"""Every kernel compiles for every supported GPU architecture, with the function that the back end uses."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.nvrtc_library import NvrtcLibrary, nvrtc_of
 
 ARCHITECTURES = {13: (75, 80, 86, 89, 90, 100, 120), 12: (70, 75, 90)}
-"""CUDA 13 has dropped 70; CUDA 12 keeps it."""
+"""CUDA 13 dropped 70; CUDA 12 still supports it."""
 ALWAYS = {(13, 120), (12, 70)}
-"""The newest and the oldest of all; the rest are slow tests. tests/ptx compiles for 80, 90 and 100 besides."""
+"""The newest and the oldest architecture; the others are slow tests. tests/ptx also compiles for 80, 90 and 100."""
 
 
 @pytest.mark.timeout(300)
@@ -96,7 +96,7 @@ def test_kernels_know_that_their_columns_are_in_global_memory() -> None:
     accesses = Counter(re.findall(r"\b(?:ld|st|atom|red)\.(?:v[24]\.)?(\w+)", ptx_of_hlt1()))
     assert accesses["global"] > 500
     known = sum(accesses[space] for space in ("global", "shared", "local", "param", "const"))
-    # Where a kernel takes a place from one of two columns, or from its own memory, the compiler does not know which.
+    # If a kernel takes an address from one of two columns, or from its own memory, the compiler does not know which.
     assert accesses.total() - known < 0.02 * accesses["global"]
 
 

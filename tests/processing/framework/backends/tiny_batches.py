@@ -1,4 +1,4 @@
-"""Batches of the tiny chain on the CUDA back end, and what must come out."""
+"""Batches of the tiny chain on the CUDA back end, and their expected output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ THRESHOLD = 100
 
 
 def an_engine(tiny: ModuleType, *, device: int = 0, block_size: int | None = None) -> Engine:
-    """The tiny chain on the CUDA back end that is there."""
+    """The tiny chain on the CUDA back end of this machine."""
     trigger = tiny.TINY.load_trigger(None)
     backend = CudaBackend(tiny.TINY.kernels, device=device, block_size=block_size)
     engine: Engine = tiny.TINY.create_engine(backend, {}, trigger, LIMITS)
@@ -27,7 +27,7 @@ def an_engine(tiny: ModuleType, *, device: int = 0, block_size: int | None = Non
 
 
 def fill(tiny: ModuleType, workspace: Workspace, seed: int, n_events: int = 20) -> list[int]:
-    """Seal a batch of random banks; the hits of its events."""
+    """Seal a batch of random banks; returns the hits of its events."""
     rng = np.random.default_rng(seed)
     payloads = [[rng.bytes(int(rng.integers(0, 40))) for _ in tiny.SOURCES] for _ in range(n_events)]
     events = [
@@ -44,5 +44,5 @@ def fill(tiny: ModuleType, workspace: Workspace, seed: int, n_events: int = 20) 
 
 
 def hits(workspace: Workspace) -> list[int]:
-    """What the last batch has found."""
+    """The output of the last batch."""
     return [int(n) for n in workspace.output.counts["hits"]]

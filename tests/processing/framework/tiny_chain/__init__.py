@@ -1,1 +1,1 @@
-"""A chain of an experiment with two sources: one kernel, one line. Tests copy this package out of the tree."""
+"""A chain for an experiment with two sources: one kernel, one line. Tests copy this package out of the tree."""

@@ -1,4 +1,4 @@
-"""The chain: what it reads, computes and delivers. TINY is what the package offers as an entry point."""
+"""The chain: its inputs, algorithms and outputs. TINY is the entry point of the package."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

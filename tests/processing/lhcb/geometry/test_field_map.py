@@ -1,4 +1,4 @@
-"""Maps of the magnetic field, and the files that they are read from."""
+"""Maps of the magnetic field, and their files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_points_outside_have_the_field_of_the_edge() -> None:
     found = field_map_of(Magnet(UP), *WHOLE)
     np.testing.assert_array_equal(found.field(9000.0, 9000.0, 99_000.0), found.field(3600.0, 2500.0, 9500.0))
     np.testing.assert_array_equal(found.field(-9000.0, -9000.0, -9000.0), found.field(-3600.0, -2500.0, -500.0))
-    # At points of the grid it is what stands there.
+    # At a grid point the field is the value of this point.
     np.testing.assert_allclose(found.field(600.0, -500.0, 5000.0), Magnet(UP).field(600.0, -500.0, 5000.0), atol=1e-6)
 
 

@@ -35,7 +35,7 @@ def test_the_bending_power_is_about_four_tesla_metres() -> None:
     assert bending_power(field, 0.0, 8530.0) == pytest.approx(4.06, abs=0.02)
     assert bending_power(field, 770.0, 2484.6) == pytest.approx(0.095, abs=0.005)
     assert bending_power(Magnet(DOWN).field, 0.0, 9410.0) == -bending_power(field, 0.0, 9410.0)
-    # Small, as measured, in the VELO.
+    # Small in the VELO, as measured.
     assert bending_power(field, 0.0, 770.0) == pytest.approx(0.0146, abs=0.002)
 
 
@@ -86,7 +86,7 @@ def test_a_file_without_a_valid_polarity_is_named(tmp_path: Path, content: bytes
 def test_the_tables_of_the_builtin_field_are_near_the_real_ones(geometry_files: Path) -> None:
     real, ideal = UtTables.load(geometry_files), UtTables.builtin()
     np.testing.assert_allclose(ideal.dx_lay[:21], real.dx_lay[:21], rtol=0.01)
-    # Where most tracks are: |ty| up to 0.16.
+    # The range of most tracks: |ty| up to 0.16.
     np.testing.assert_allclose(ideal.bdl[:, :, 7:24], real.bdl[:, :, 7:24], atol=0.0035)
 
 
@@ -110,7 +110,7 @@ def test_the_material_adds_up_along_the_beam() -> None:
     ordered = slabs()
     assert [slab.z for slab in ordered] == sorted(slab.z for slab in ordered)
     assert sum(slab.name == "VELO module" for slab in ordered) == 52
-    # More than the published 4.5 % of the UT: what the scattering of real particles asks for.
+    # More than the published 4.5 % of the UT: fitted to the scattering of real particles.
     assert radiation_lengths(200.0, 100.0, 2300.0, 2700.0) == pytest.approx(4 * UT_LAYER)
     assert radiation_lengths(1000.0, 500.0, 7700.0, 9500.0) == pytest.approx(12 * SCIFI_LAYER)
     # A particle on one side crosses that side's modules only.

@@ -1,4 +1,4 @@
-"""The field against LHCb's: a published formula, fitted there, finds the momentum of particles flown through ours."""
+"""The field agrees with LHCb's: a published formula, fitted to LHCb's, gives the momentum of particles in ours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_STEPS = 155  # of 50 mm
 def behind_the_magnet(
     magnet: Magnet, tx: np.ndarray, ty: np.ndarray, true: np.ndarray, end: float = SCIFI_Z
 ) -> np.ndarray:
-    """x, y, tx, ty at `end` of particles from the origin with charge over momentum `true`: leap-frog steps."""
+    """x, y, tx, ty at `end` of particles from the origin with charge over momentum `true`, by leap-frog steps."""
     x, y = START * tx, START * ty
     h = (end - START) / N_STEPS
     for n in range(N_STEPS):
@@ -48,7 +48,7 @@ def test_the_momentum_formula_is_flat_in_both_slopes(polarity: float) -> None:
     inner = np.abs(tx) < 0.2
     assert np.quantile(np.abs(bias - offset)[inner], 0.95) < 0.005
     assert np.abs(bias - offset)[inner].max() < 0.008
-    # Further out the formula itself wavers with ty: by 2 % at 20 GeV, more below.
+    # Further out the formula itself varies with ty: by 2 % at 20 GeV, more below.
     for slope in (tx, ty):
         for value in np.unique(slope):
             assert abs(np.median(bias[slope == value]) - offset) < 0.005, value

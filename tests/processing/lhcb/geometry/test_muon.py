@@ -88,7 +88,7 @@ def test_all_hits_of_the_real_events_are_those_of_the_reference(
         assert np.abs(found["dy"][b] - expected["dy"][a]).max() < 1.0
         n_hits += len(a)
         n_other_height += int(other_height.sum())
-    # The older geometry of the reference has another height for the strip of one hit.
+    # The reference used an older geometry, in which the strip of one hit has another height.
     assert (n_hits, n_other_height) == (1691, 1)
 
 
@@ -191,7 +191,7 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: MuonGe
         (GEOMETRY_FILE, 4, 11, "number of banks is 11"),
         (GEOMETRY_FILE, 12, 0xFFFFFFFF, "addresses of bank 0"),
         (GEOMETRY_FILE, 20, 0xFFFFFFFF, "not a strip or pad"),
-        (GEOMETRY_FILE, 20, 0x88200120, "not a strip or pad"),  # the first tile of bank 0 and a bit that means nothing
+        (GEOMETRY_FILE, 20, 0x88200120, "not a strip or pad"),  # the first tile of bank 0 and an unused bit
         (TABLES_FILE, 0, 1, "version is 1"),
         (TABLES_FILE, 4, 15, "number of gridX is 15"),
         (TABLES_FILE, 12, 0, "grid is not in"),

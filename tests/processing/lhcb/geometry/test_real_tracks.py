@@ -1,4 +1,4 @@
-"""Geometry and field together: real particles, followed from the VELO, reach their hits in UT and SciFi."""
+"""Geometry and field together: real particles, propagated from the VELO, reach their hits in UT and SciFi."""
 
 from __future__ import annotations
 

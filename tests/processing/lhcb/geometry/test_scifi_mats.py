@@ -1,4 +1,4 @@
-"""The tables of mats that the kernels read, against the geometry that they are made of."""
+"""The tables of mats for the kernels, compared with the geometry."""
 
 from __future__ import annotations
 

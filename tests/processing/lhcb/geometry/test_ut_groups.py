@@ -1,4 +1,4 @@
-"""The order of UT sectors, and the tables that kernels look them up with."""
+"""The order of UT sectors, and the look-up tables of the kernels."""
 
 from __future__ import annotations
 

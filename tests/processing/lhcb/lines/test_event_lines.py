@@ -1,4 +1,4 @@
-"""Lines on events and VELO tracks: each against its definition in plain Python, scalers bit by bit."""
+"""Lines on events and VELO tracks agree with their definition in plain Python, scalers bit by bit."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Event:
     flags: EventFlag = field(default=EventFlag(0))
     orbit: int = 0
     tae: tuple[int, int] = (0, 0)
-    """Whether it is the middle one of several crossings, and how many there are on either side."""
+    """Whether the event is the middle one of several crossings, and the number of crossings on each side."""
 
 
 def decisions(
@@ -92,7 +92,7 @@ def decisions(
 
 
 def expected_decision(line: LineType, event: Event) -> bool:
-    """What a line says of an event, in plain Python."""
+    """The selection of a line on an event, in plain Python."""
     match line:
         case VeloMicroBias():
             selected = len(event.tracks) >= line.min_tracks
@@ -120,7 +120,7 @@ def expected_masks(lines: Sequence[LineType], events: Sequence[Event]) -> list[i
 
 
 def large_menu(n_lines: int) -> list[LineType]:
-    """Lines of all types in turn, with cuts and scales that differ from line to line."""
+    """Lines of all types in turn; cuts and scales differ from line to line."""
     menu: list[LineType] = []
     for i in range(n_lines):
         scales = {"prescale": (1.0, 0.7)[i // 4 % 2], "postscale": (1.0, 1.0, 0.6)[i % 3]}
@@ -162,7 +162,7 @@ def random_events(n: int) -> list[Event]:
     ]
 
 
-def test_a_line_takes_one_of_some_orbits_and_one_the_middle_of_several_crossings() -> None:
+def test_one_line_selects_an_orbit_of_several_and_one_the_middle_of_several_crossings() -> None:
     lines = (
         OdinOrbit("A", mask=8),
         OdinOrbit("B", mask=8, every=7, remainder=0),
@@ -185,11 +185,11 @@ def test_a_line_takes_one_of_some_orbits_and_one_the_middle_of_several_crossings
 
 @pytest.fixture(scope="module")
 def decided_by_500_lines() -> tuple[list[LineType], list[Event], list[int]]:
-    """(lines, events, expected masks); each line beside a word boundary fires on some events and not on all."""
+    """(lines, events, expected masks); each line next to a word boundary accepts some events but not all."""
     lines, events = large_menu(500), random_events(40)
     masks = expected_masks(lines, events)
     for i in BESIDE_WORD_BOUNDARIES:
-        assert 0 < sum(mask >> i & 1 for mask in masks) < len(events), f"line {i} tests nothing"
+        assert 0 < sum(mask >> i & 1 for mask in masks) < len(events), f"line {i} accepts no event or all events"
     return lines, events, masks
 
 

@@ -1,4 +1,4 @@
-"""Line types: what they refuse, and the lines that they make."""
+"""Line types: refused parameters, and the lines that they make."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_line_has_the_name_and_the_scales_of_its_type_and_its_first_sentence()
 
 
 def test_every_cut_of_every_type_decides() -> None:
-    """A cut that no selection reads is a mistake."""
+    """Selections read every cut of their line type."""
     without_effect = [
         f"{line_type.__name__}.{name}"
         for line_type in HLT1_MENU.types
@@ -83,7 +83,7 @@ def test_the_menu_runs_in_every_sequence_and_says_what_is_not_available(sequence
 
 
 def test_a_file_of_lines_gets_what_the_names_say() -> None:
-    """A module of the package must not have the name of an input: importing it would put it in the input's place."""
+    """A module of the package must not have the name of an input: importing it would replace the input."""
     inputs = {name for name in vars(inputs_module) if isinstance(getattr(inputs_module, name), Input)}
     offered = inputs & set(lines_package.__all__)
     assert len(offered) == 10

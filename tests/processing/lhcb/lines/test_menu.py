@@ -1,4 +1,4 @@
-"""The menu, and twice as many lines of its types: decided alike in every way, on numbers of which many are none."""
+"""The menu and further lines of its types: every evaluator gives the same decisions, also on NaN."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def menu(n: int) -> tuple[LineType, ...]:
 
 
 def random_case(types: Sequence[LineType], n_events: int, seed: int, special: float) -> Case:
-    """Each column that the lines read, at random; events have none to MOST objects, the first one none."""
+    """Random values for each column that the lines read. Events have 0 to MOST objects, the first one 0."""
     rng = np.random.default_rng(seed)
     limits = BatchLimits(events=n_events, lines=len(types))
     lines = tuple(line.line() for line in types)

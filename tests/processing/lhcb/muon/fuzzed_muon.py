@@ -43,7 +43,7 @@ def muon_batch(version: int) -> MuonBatch:
 
 @cache
 def sample(version: int) -> FuzzedSample:
-    """The batch, which runs with other bytes too."""
+    """The batch, which also runs on changed bytes."""
     batch = muon_batch(version)
 
     def run(mep: EncodedMep) -> list[MuonEvent]:
@@ -73,7 +73,7 @@ FUZZED_MUON = FuzzedDetector(
     subdetectors=frozenset({SubDetector.MUON_A, SubDetector.MUON_C}),
     check=check,
     damage=Damage(versions=(0, 1, 2, 3, 4, 255), types=(13, 63, 16, 89, 254, 255)),
-    # Version 3 begins with a byte that names the links; with another one the rest is not read.
+    # Version 3 starts with a byte that names the links; if it changes, the rest is not read.
     stuck=StuckValues(
         (0, 1, 0x10, 0x20, 0x60, 0x6F, 0x80, 0xF0, 0xFF, 0x55), dtype="u1", keep=lambda version: int(version == 3)
     ),

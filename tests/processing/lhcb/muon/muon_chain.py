@@ -1,4 +1,4 @@
-"""The muon algorithms as a chain of their own, and one batch through it: from MFPs, and long tracks that are given."""
+"""The muon algorithms as a separate chain, and the run of one batch from MFPs and given long tracks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ DECODING = (fragment_offsets, find_cells, hit_offsets, cross_strips)
 IDENTIFICATION = (is_muon, correlated_chi2)
 NO_FLAG = EventFlag(0)
 OTHER_BANKS = 1 << 16
-"""Bytes that other detectors have in an event: muon hits get memory by all of them."""
+"""Bytes of other detectors in an event: the memory of muon hits grows with the bytes of all detectors."""
 HIT_COLUMNS = ("x", "y", "z", "dx", "dy", "tile", "time")
 GIVEN_TRACKS = (long_count, long_qop, *long_state.values())
 
@@ -89,8 +89,8 @@ def muon_chain() -> Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MuonEvent:
-    """What the chain made of one event: flags, hits by station, and of each long track whether it is a muon, its
-    nearest hits and its chi2."""
+    """Output of the chain for one event: flags, hits by station; for each long track the muon decision, its nearest
+    hits and its chi2."""
 
     flags: int
     station_offset: NDArray[np.uint16]
@@ -100,7 +100,7 @@ class MuonEvent:
     chi2: NDArray[np.float32]
 
     def same_as(self, other: MuonEvent) -> bool:
-        """Whether both are equal bit by bit."""
+        """Whether both events are equal bit by bit."""
         return (
             self.flags == other.flags
             and self.station_offset.tobytes() == other.station_offset.tobytes()
@@ -124,7 +124,7 @@ class MuonBatch:
     max_hits: int | None = None
 
     def run(self, launch: Launch | None = None, *, fill: int = 0, allocate: Allocate = host_memory) -> list[MuonEvent]:
-        """Run the chain, on the CPU unless told otherwise, in memory that begins as bytes of `fill`."""
+        """Run the chain, by default on the CPU, in memory whose bytes start as `fill`."""
         limits = self.limits or BatchLimits(
             events=self.mep.n_events,
             meps=1,

@@ -1,6 +1,6 @@
-"""Muon hits and muon identification, written plainly: the oracle of the kernels, in double precision.
+"""Muon hits and muon identification in simple Python and double precision: the oracle of the kernels.
 
-Hits are those of MuonGeometry.hits (crossings of all strips of a quarter), in the order that the collection asks for.
+Hits are the result of MuonGeometry.hits (crossings of all strips of a quarter), in the order of the collection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEAST_PART = 0.3
 
 
 def distinct(digits: MuonDigits) -> MuonDigits:
-    """Each address once, with its smallest time."""
+    """Each address once, with its earliest time."""
     order = np.lexsort((digits.time, digits.address, digits.bank))
     bank, address = digits.bank[order].astype(np.int64), digits.address[order].astype(np.int64)
     _, first = np.unique(bank << 32 | address, return_index=True)
@@ -46,8 +46,10 @@ def sorted_hits(geometry: MuonGeometry, digits: MuonDigits) -> MuonHits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Identification:
-    """Of one track: whether hits are where a muon would leave them, the nearest ones, their chi2, and whether it is a
-    muon. `margin`: how far the decisions are from being others, in field sizes."""
+    """Result for one track: whether hits are in the fields of interest, the nearest hits, chi2, the muon decision.
+
+    margin: distance of the decisions from their limits, in field sizes.
+    """
 
     nearest: tuple[int, ...]
     chi2: float
@@ -89,7 +91,7 @@ def identify(
 def correlated_chi2(
     z: NDArray[np.float64], residual: NDArray[np.float64], size: NDArray[np.float64], p: float
 ) -> float:
-    """Of n hits, divided by n; residuals and half sizes f64[2, n]."""
+    """Chi2 of n hits, divided by n; residuals and half sizes f64[2, n]."""
     scattering = np.zeros((len(z), len(z)))
     for middle, length, thickness, loss in ABSORBERS:
         theta = 13.6 / max(p - loss, LEAST_PART * p) * np.sqrt(thickness) * (1 + 0.038 * np.log(thickness))

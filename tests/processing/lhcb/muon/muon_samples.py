@@ -29,7 +29,8 @@ def simulated_events(n: int, sample: str = "minbias", seed: int = 4) -> list[lis
 
 
 def random_digits(rng: np.random.Generator, n: int, *, twice: int = 0) -> MuonDigits:
-    """Digits of a quarter of a station and elsewhere, so that many cross; `twice`: how many are sent again."""
+    """Digits of one quarter of a station and elsewhere, so that many strips cross; `twice`: number of repeated
+    digits."""
     bank = np.where(rng.random(n) < 0.7, 4, rng.integers(0, 10, n)).astype(np.uint32)
     address = rng.integers(0, np.where(bank == 4, 400, 3072)).astype(np.uint32)
     bank, address = np.unique(np.stack([bank, address]), axis=1)
@@ -58,7 +59,7 @@ def banks_of(digits: MuonDigits) -> list[RawBank]:
 
 @cache
 def links_geometry() -> MuonGeometry:
-    """The built-in stations, read out by links: the tiles in an order of their own, some channels without one."""
+    """The built-in stations, read out by links: the tiles in a special order, some channels without a tile."""
     tiles = np.concatenate(BUILTIN.tile_of_address)
     tiles = np.random.default_rng(8).permutation(tiles[tiles != 0])
     links = np.array([9 if stream % 7 else 0 for stream in range(N_STREAMS)], np.uint32)
@@ -72,7 +73,7 @@ def links_geometry() -> MuonGeometry:
 
 
 def as_links(digits: MuonDigits) -> MuonDigits:
-    """Digits of banks of version 2 as those of links_geometry, without those of tiles that it does not read out."""
+    """Digits of banks of version 2 converted to links_geometry; tiles that it does not read out are left out."""
     geometry = links_geometry()
     sizes = np.array([len(tiles) for tiles in BUILTIN.tile_of_address])
     bank = digits.bank.astype(np.int64)

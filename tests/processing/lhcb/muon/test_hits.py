@@ -47,7 +47,8 @@ def run(events: Sequence[Sequence[RawBank]], geometry: MuonGeometry = BUILTIN) -
 
 
 def assert_hits_are(event: MuonEvent, geometry: MuonGeometry, digits: MuonDigits) -> None:
-    """The hits are those of the oracle, in its order: positions as floats of the tables, everything else exactly."""
+    """Check that the hits are those of the oracle, in its order: positions as floats of the tables, the rest
+    exactly."""
     expected = sorted_hits(geometry, digits)
     offsets = np.searchsorted(expected.station, np.arange(2 * N_STATIONS))
     assert event.station_offset.tolist() == offsets.tolist()
@@ -82,7 +83,7 @@ def test_hits_of_the_real_events_are_those_of_the_reference(shared: Path) -> Non
         assert station[found].tolist() == expected["station"][known].tolist()
         for name in ("x", "y", "z", "dx"):
             np.testing.assert_allclose(event.hits[name][found], expected[name][known], atol=0.01)
-        # The older geometry of the reference has another height for the strip of one hit.
+        # The reference used an older geometry, in which the strip of one hit has another height.
         np.testing.assert_allclose(event.hits["dy"][found], expected["dy"][known], atol=1.0)
         crossed = (event.hits["time"][found] & NO_CROSSING) == 0
         assert (~crossed).tolist() == (expected["uncrossed"][known] == 1).tolist()
@@ -129,7 +130,7 @@ def test_banks_of_links_give_the_hits_of_the_oracle(with_maps: bool) -> None:
     n_late = 0
     for event, of_event in zip(events, digits, strict=True):
         assert event.flags == 0
-        # The thirteenth hit of a link and those behind have no time.
+        # The thirteenth hit of a link and later ones have no time.
         sent = taken(of_event, np.lexsort((of_event.address, of_event.bank)))
         _, begin, place = np.unique(sent.bank * 64 + sent.batch, return_index=True, return_inverse=True)
         late = np.arange(len(place)) - begin[place] >= 12

@@ -31,17 +31,17 @@ from tests.ptx.parser import Module, parse
 FIELDS = FieldsOfInterest.builtin()
 DUMPS = "data/lhcb-minbias-reference/forward_tracks"
 CLOSE = 1e-4
-"""Decisions so close to the other one are left to single precision."""
+"""Decisions closer than this to the limit may differ in single precision."""
 
 
 def as_input(tracks: Tracks) -> NDArray[np.float64]:
-    """x, y, tx, ty, q/p, as floats that the kernel gets."""
+    """x, y, tx, ty, q/p, rounded to the floats of the kernel."""
     of_event = np.column_stack([tracks.states, 1.0 / tracks.p])
     return of_event.astype(np.float32).astype(np.float64)
 
 
 def random_tracks(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
-    """From near the collisions, in the acceptance; a few with momenta that are impossible."""
+    """Tracks from near the collisions, in the acceptance; a few have impossible momenta."""
     tx, ty = rng.uniform(-0.25, 0.25, n), rng.uniform(-0.2, 0.2, n)
     qop = rng.choice([-1.0, 1.0], n) / rng.choice([2900.0, 3500.0, 5e3, 7e3, 9.9e3, 12e3, 40e3, 1e7, 1e12], n)
     rows = np.stack([9410 * tx + rng.normal(0, 300, n), 9410 * ty, tx, ty, qop], axis=1)
@@ -51,7 +51,7 @@ def random_tracks(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
 def assert_tracks_are(
     event: MuonEvent, banks: Sequence[RawBank], geometry: MuonGeometry, tracks: NDArray[np.float64]
 ) -> int:
-    """Compare with the oracle; returns how many have hits in their fields."""
+    """Compare with the oracle; returns the number of tracks with hits in their fields."""
     hits = sorted_hits(geometry, decode_muon(banks))
     n_found = 0
     for i, track in enumerate(tracks):
@@ -111,7 +111,7 @@ def test_the_muon_of_the_real_events_is_found_and_few_others(shared: Path) -> No
         is_muon = np.concatenate([event.is_muon == 1 for event in made])
         others = [len(muon) - int(muon.sum()), int((in_fields & ~muon).sum()), int((is_muon & ~muon).sum())]
         counts[kind] = [int(muon.sum()), int((is_muon & muon).sum()), *others]
-    # Muons, those found; other tracks, those with hits in their fields, those whose hits agree with one muon.
+    # Muons, identified muons; other tracks, those with hits in their fields, those whose hits agree with one muon.
     assert counts == {"truth": [0, 0, 436, 13, 2], "forward": [1, 1, 132, 3, 0]}
 
 

@@ -1,8 +1,8 @@
-"""Long tracks as input of muon identification, without a long tracking: straight lines behind the magnet.
+"""Long tracks as input of muon identification, without long tracking: straight lines behind the magnet.
 
 A track is a set of SciFi hits with a momentum: the particles of the truth banks, or LHCb's own forward tracks of the
-same events. Its state at the end of the SciFi tracker is a fit to these hits: a parabola in x, a line in y that comes
-from near the collisions.
+same events. Its state at the end of the SciFi tracker is a fit to these hits: a parabola in x, and in y a line that
+points to the collisions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 MIN_HITS = 6
 _FT_TYPE = 5
-_Y_AT_ORIGIN = 15.0  # mm, by which lines in y miss the collisions
+_Y_AT_ORIGIN = 15.0  # mm, distance in y between line and collisions
 _MUON = 13
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tracks:
     """Tracks of one event: `states` f64[n, 4] = x, y, tx, ty at z = 9410 mm, `p` in MeV, `pid` of the particle that
-    70 % of the hits belong to (0: of none)."""
+    owns 70 % of the hits (0: none)."""
 
     states: NDArray[np.float64]
     p: NDArray[np.float64]

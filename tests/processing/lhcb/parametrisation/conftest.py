@@ -1,4 +1,4 @@
-"""The parametrisation of the built-in detector, and flights that its fits have not seen."""
+"""The parametrisation of the built-in detector, and flights that were not used in its fits."""
 
 from __future__ import annotations
 

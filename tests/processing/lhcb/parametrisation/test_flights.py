@@ -43,7 +43,7 @@ def test_mirrored_particles_fly_mirrored() -> None:
 
 
 def test_a_particle_flies_back_to_where_it_came_from() -> None:
-    """Of opposite charge and direction: the field seen from behind is that of the mirror image in z."""
+    """Opposite charge and direction: seen from behind, the field is its mirror image in z."""
 
     def mirrored(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> NDArray[np.float64]:
         bx, by, bz = FIELD(x, y, -np.asarray(z))

@@ -1,4 +1,4 @@
-"""The parametrisation of the built-in detector agrees with flights through its field, and its file with the tool."""
+"""The parametrisation of the built-in detector agrees with flights through its field; its file agrees with the tool."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_hits_of_seeds_are_foreseen(parameters: LongTrackParameters, flights: Tr
     assert np.mean(np.abs(error) < 4.0 * np.sqrt(constant + of_bend * flights.s**2)) > 0.97
 
 
-def test_the_momentum_of_a_seed_follows_from_where_it_points(parameters: LongTrackParameters, flights: Tracks) -> None:
+def test_the_momentum_of_a_seed_follows_from_its_direction(parameters: LongTrackParameters, flights: Tracks) -> None:
     error = parameters.seeds.momentum(flights.behind) / flights.s - 1.0
     assert rms(error[flights.p < 5.0]) < 0.02
 
@@ -139,7 +139,7 @@ def test_y_and_its_slope_are_correlated_as_a_covariance_can_be(parameters: LongT
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> LongTrackParameters:
-    """What the tool computes of few flights."""
+    """Result of the tool for few flights."""
     monkeypatch.setattr(module, "N_FLIGHTS", 250)
     monkeypatch.setattr(module, "N_UNSEEN_FLIGHTS", 250)
     return module.parametrise(SciFiGeometry.builtin(), Magnet(UP))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.physics
 
 FloatArray = NDArray[np.float64]
 
-# Its formulas hold for tracks that are not too steep.
+# Allen's formulas are valid for tracks that are not too steep.
 MAX_TY = 0.2
 MIN_P = 3.0
 
@@ -32,8 +32,8 @@ def constants(shared: Path) -> dict[str, Any]:
 
 
 def momentum(constants: dict[str, Any], line: Line, behind: Curve) -> FloatArray:
-    """s (c/GeV) by Allen's formula: the kick over a polynomial of it and of the slopes, and over the lengths of the two
-    straight parts of the track."""
+    """s (c/GeV) by Allen's formula: the kick divided by a polynomial of the kick and the slopes, and by the lengths of
+    the two straight parts of the track."""
     x, y = line.tx, line.ty
     z_kick = (behind.x - line.x_at(0.0) - behind.tx * Z_REFERENCE) / (line.tx - behind.tx)
     x_kick, y_kick = line.x_at(z_kick), line.y_at(z_kick)

@@ -39,7 +39,7 @@ def test_momenta_are_as_right_off_axis_as_on_axis(compared: Comparison) -> None:
 
 
 @pytest.mark.parametrize("name", QUANTITIES)
-def test_nothing_foreseen_is_beside_what_is_measured(compared: Comparison, name: str) -> None:
+def test_predictions_agree_with_measurements(compared: Comparison, name: str) -> None:
     if name != "momentum of kink, per cent":
         for lowest, highest in pairwise(MOMENTUM_BINS[1:]):
             median, error, _, _, _ = compared.between(name, lowest, highest)

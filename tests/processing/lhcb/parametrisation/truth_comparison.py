@@ -1,4 +1,4 @@
-"""What the parametrisation foresees of the long particles of the real events, beside what is measured.
+"""Predictions of the parametrisation for the long particles of the real events, compared with measurements.
 
 `python -m tests.processing.lhcb.parametrisation.truth_comparison FOLDER`, with the folder of shared data, prints the
 table of docs/physics/magnet-parametrisation.md.
@@ -35,7 +35,7 @@ QUANTITIES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Foreseen less measured of each quantity, and the error that is expected, f64[n]."""
+    """Predicted minus measured value of each quantity, and the expected error, f64[n]."""
 
     p: FloatArray
     slope_x: FloatArray
@@ -74,7 +74,8 @@ class Comparison:
         )
 
     def between(self, name: str, lowest: float, highest: float) -> tuple[float, float, float, float, int]:
-        """Median, its error, half the width of the middle 68 %, the same of error over expected error; tracks."""
+        """Median, its error, half the width of the central 68 %, the same of error over expected error; number of
+        tracks."""
         inside = (self.p >= lowest) & (self.p < highest) & np.isfinite(self.errors[name])
         values = self.errors[name][inside]
         low, median, high = np.quantile(values, [0.16, 0.5, 0.84])

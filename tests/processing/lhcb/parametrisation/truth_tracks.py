@@ -1,4 +1,4 @@
-"""Long particles of the real events as the parametrisation sees them: VELO state, UT, curve in the SciFi, truth."""
+"""Long particles of the real events as input of the parametrisation: VELO state, UT, curve in the SciFi, truth."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FloatArray = NDArray[np.float64]
 DEVELOPMENT_MDF = "data/lhcb-minbias-mdf/minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
 ELECTRON = 11
 MIN_P = 1500.0
-# The truth lists hits of secondaries too: a hit this far (mm) from the curve is left out.
+# The truth also lists hits of secondaries: hits further (mm) than this from the curve are left out.
 MAX_RESIDUAL = 1.0
 MIN_X_HITS, MIN_STEREO_HITS = 4, 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TruthTracks:
-    """Long particles that are no electrons; p (MeV) and charge of truth, f64[n].
+    """Long particles except electrons; p (MeV) and charge from the truth, f64[n].
 
     `velo`: tangents at Z_VELO of the track fit; `behind`: curves through the SciFi hits; `ut_x`: x (mm) at Z_UT of the
     fitted UT hits, nan without hits.

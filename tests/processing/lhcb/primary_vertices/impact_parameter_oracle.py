@@ -1,4 +1,5 @@
-"""Impact parameter of a track, slow and clear: matrices, double precision (docs/physics/impact-parameter.md)."""
+"""Impact parameter of a track by slow and simple code: matrices, double precision (docs/physics/impact-
+parameter.md)."""
 
 from __future__ import annotations
 

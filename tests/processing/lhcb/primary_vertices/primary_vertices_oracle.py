@@ -1,4 +1,4 @@
-"""The primary vertex finder, slow and clear: NumPy, double precision (docs/physics/primary-vertices.md)."""
+"""The primary vertex finder in slow and simple code: NumPy, double precision (docs/physics/primary-vertices.md)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def find_seeds(content: NDArray[np.float64]) -> list[float]:
 
 
 def _split_at_dips(content: NDArray[np.float64], begin: int, end: int, dip: float) -> list[tuple[int, int]]:
-    """Parts between bins that lie more than `dip` below the highest bins on both sides."""
+    """Parts of the histogram, divided at bins that lie more than `dip` below the highest bins on both sides."""
     parts, first, highest, lowest = [], begin, begin, begin
     for i in range(begin, end):
         deep = content[highest] - content[lowest] > dip
@@ -102,13 +102,13 @@ def _interpolated(content: NDArray[np.float64], peak: int) -> float:
 
 
 def scattered(tracks: Tracks) -> Tracks:
-    """Tracks with the variance of one of a collision, where the filter assumes that of a long particle."""
+    """Tracks with the scattering of an average particle of a collision; the filter assumes that of a long particle."""
     slope2 = tracks.tx**2 + tracks.ty**2
     return replace(tracks, weight=tracks.weight / (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
 
 
 def fit_seeds(tracks: Tracks, seeds: list[float], beamline: tuple[float, float]) -> list[Vertex | None]:
-    """The adaptive fit of each seed; None where it is rejected."""
+    """The adaptive fit of each seed; None if it is rejected."""
     places = [np.array([*beamline, z]) for z in seeds]
     to_seeds = np.array([np.exp(-0.5 * tracks.chi2(place)) for place in places]).reshape(len(seeds), len(tracks.z))
     total = to_seeds.sum(axis=0)
@@ -143,7 +143,7 @@ def _fit(
 
 
 def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
-    """The vertices that have no larger one close by."""
+    """The vertices without a larger vertex close by."""
     there = [vertex for vertex in vertices if vertex is not None]
     return [
         one

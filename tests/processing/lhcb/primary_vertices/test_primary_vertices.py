@@ -1,4 +1,4 @@
-"""The primary vertex finder against its NumPy oracle, and against the truth of the real events."""
+"""The primary vertex finder, compared with its NumPy oracle and with the truth of the real events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reconstructed(sample: TrackSample, launch: Launch | None = None) -> dict[str
 
 
 def differing(result: dict[str, NDArray[Any]], other: dict[str, NDArray[Any]]) -> list[str]:
-    """Columns that do not have the same bits. Scratch (ALGORITHM/NAME) may: a GPU lays it out in its own way."""
+    """Columns whose bits differ, without scratch (ALGORITHM/NAME): a GPU lays it out differently."""
     return [name for name in result if "/" not in name and result[name].tobytes() != other[name].tobytes()]
 
 
@@ -175,7 +175,7 @@ def test_every_instruction_set_gives_the_same_bits(
 
 @pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_forms_for_the_cpu_give_the_bits_of_the_common_kernels(sample: TrackSample, target: str) -> None:
-    # The crowded event has more seeds than the fit keeps the nearness to, and fewer tracks than fill its last vector.
+    # The crowded event has more seeds than the fit stores nearness for, and its tracks do not fill the last vector.
     for events in (sample, crowded_sample(), collision_sample(12, 9)):
         common = reconstructed(events, on_cpu(target, common=True))
         assert differing(reconstructed(events, on_cpu(target)), common) == []
@@ -265,7 +265,7 @@ def test_impact_parameters_equal_those_of_the_oracle(sample: TrackSample, result
 
 @pytest.mark.physics
 def test_the_vertices_of_the_real_events_are_found(shared: Path) -> None:
-    # With the hits of the true particles as tracks; the whole chain is tested in tests/processing/validation.
+    # Tracks are the hits of the true particles; tests/processing/lhcb/test_physics.py tests the whole chain.
     sample, truth, _ = truth_tracks(shared)
     result = reconstructed(sample)
     reconstructible = found = false = 0

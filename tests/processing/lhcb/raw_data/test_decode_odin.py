@@ -1,4 +1,4 @@
-"""decode_odin against protocol.odin, and what it does with banks that are none."""
+"""decode_odin, compared with protocol.odin, and its result for invalid banks."""
 
 from __future__ import annotations
 

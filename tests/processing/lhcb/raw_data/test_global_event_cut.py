@@ -1,4 +1,4 @@
-"""The global event cut: what it counts, which events it takes, and that they cost nothing further in any detector."""
+"""The global event cut: its counts, its rejected events, and that no detector computes these events."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VELO_COLUMNS = ("velo_clusters.bound", "velo_clusters.super_pixel_bound", "velo_
 
 
 def announced(banks: Sequence[RawBank]) -> tuple[int, int]:
-    """Hits of the UT banks, and words of the SciFi banks, padding included."""
+    """Number of hits of the UT banks and of words of the SciFi banks, padding included."""
     n_scifi = sum(len(bank.payload) // 2 - HEADER_WORDS for bank in banks if bank.type == LhcbBankType.FT_CLUSTER)
     return len(decode_ut(banks).board), n_scifi
 
@@ -40,7 +40,7 @@ def encode(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
 
 
 def counts_of(events: Sequence[Sequence[RawBank]]) -> list[tuple[int, int]]:
-    """What the kernel counts of UT and SciFi in each event."""
+    """Counts of the kernel for UT and SciFi in each event."""
     mep = encode(events)
     chain = SciFiChain(GEOMETRY, limits_of(mep), retain=COUNTS)
     chain.run(mep)
@@ -81,7 +81,7 @@ def test_the_cut_counts_ut_banks_of_both_versions(ut_version: int) -> None:
         (5, bytes([1, 0, 0x80, 0, 1, 1, 1, 1])),
     ],
 )
-def test_a_ut_bank_that_cannot_hold_what_it_announces_counts_nothing(version: int, payload: bytes) -> None:
+def test_a_ut_bank_that_is_too_short_for_its_announced_hits_counts_nothing(version: int, payload: bytes) -> None:
     broken = RawBank(LhcbBankType.UT, version, 5 << 11 | 3, memoryview(payload))
     assert counts_of([[broken]]) == [(0, 0)]
 
@@ -92,7 +92,7 @@ def ut_bank(n: int) -> RawBank:
 
 
 def scifi_bank(n: int) -> RawBank:
-    """An even number of words, none of which can be decoded."""
+    """An even number of words that cannot be decoded."""
     return RawBank(LhcbBankType.FT_CLUSTER, 5, 3, memoryview(bytes(4) + b"\4\0" * n))
 
 
@@ -107,7 +107,7 @@ def scifi_bank(n: int) -> RawBank:
     ],
 )
 @pytest.mark.parametrize("block_size", [None, 1, 32, 100, 256])
-def test_each_limit_and_that_of_the_sum_takes_what_is_above_it(
+def test_each_limit_and_the_limit_of_the_sum_rejects_events_above_it(
     block_size: int | None, limits: dict[str, int], expected: list[int]
 ) -> None:
     n = MAX_CLUSTERS

@@ -1,4 +1,4 @@
-"""missing_detectors: events without banks of a detector that must be there are flagged, others are not."""
+"""missing_detectors flags events without banks of a required detector, and no others."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ FUZZED_SCIFI = FuzzedDetector(
     subdetectors=frozenset({SubDetector.SCIFI_A, SubDetector.SCIFI_C}),
     check=check,
     damage=Damage(versions=(0, 3, 4, 5, 6, 7, 8, 255), types=(64, 66, 73, 16, 89, 254, 255)),
-    # The head of a bank, which is not made of words of clusters, stays.
+    # The head of a bank stays: it has no cluster words.
     stuck=StuckValues((0, 1, 2, 3, 0xFFFC, 0xFFFF, 0xAAAA, 0x5555), dtype="<u2", keep=lambda _: 4),
     head=None,
     payloads=40,

@@ -1,4 +1,4 @@
-"""SciFi banks as tests need them: real ones, simulated ones, and ones of given words."""
+"""SciFi banks for tests: real banks, simulated banks, and banks with given words."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def payload_of(words: Sequence[Word]) -> memoryview:
 
 
 def bank_of(words: Sequence[Word], number: int = 7, version: int = 5) -> RawBank:
-    """A bank of these words, as they are."""
+    """A bank with these words, unchanged."""
     return RawBank(LhcbBankType.FT_CLUSTER, version, number, payload_of(words))

@@ -1,4 +1,4 @@
-"""Runs the SciFi part of HLT1, from MFPs to sorted hits, and hands out what it made, event by event."""
+"""Runs the SciFi part of HLT1, from MFPs to sorted hits, and returns its output event by event."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ READ = {SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C, SubDetector.UT
 READ |= {SubDetector.SCIFI_A, SubDetector.SCIFI_C}
 FETCHED = tuple(f"scifi_hits.{name}" for name in ("offset", "zone_offset", "x", "z", "id", "info"))
 FREE_PLACES = 80
-"""Of each event, beside one for each word."""
+"""Places for each event, in addition to one per word."""
 BYTES_PER_PLACE = 4
 NO_LIMIT = 2**32 - 1
 
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi, with the VELO's tracks if asked for. Kernels are built at first use."""
+    """Fragments, global event cut and SciFi, on request with VELO tracks. Kernels are built at first use."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets
@@ -78,7 +78,7 @@ def with_constants(chain: Chain, **constants: Mapping[str, float | int]) -> Chai
 
 @cache
 def uncut_chain() -> Chain:
-    """The SciFi chain, of which the global event cut takes nothing."""
+    """The SciFi chain with a global event cut that rejects no event."""
     limits = {"max_ut_clusters": NO_LIMIT, "max_scifi_clusters": NO_LIMIT, "max_clusters": NO_LIMIT}
     return with_constants(scifi_chain(), global_event_cut=limits)
 
@@ -92,7 +92,7 @@ def scifi_constants(geometry: SciFiGeometry) -> dict[str, NDArray[np.uint8]]:
 
 @dataclass(frozen=True, slots=True)
 class SciFiEvent:
-    """What the chain made of one event: hits in the order of the sort, event flags."""
+    """Output of the chain for one event: hits in sorted order, event flags."""
 
     flags: int
     zone_offset: NDArray[np.uint16]
@@ -112,7 +112,7 @@ class SciFiEvent:
         return np.searchsorted(self.zone_offset[1:25], np.arange(len(self.ids)), side="right")
 
     def same_as(self, other: SciFiEvent) -> bool:
-        """Whether both are equal bit by bit."""
+        """Whether both events are equal bit by bit."""
         arrays = ("zone_offset", "x", "z", "ids", "info")
         return self.flags == other.flags and all(
             getattr(self, name).tobytes() == getattr(other, name).tobytes() for name in arrays
@@ -157,7 +157,7 @@ class SciFiChain:
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
-    """A batch of just this MEP, with room for the places that are left free behind each event."""
+    """A batch with only this MEP, with room for the free places behind each event."""
     room = BYTES_PER_PLACE * FREE_PLACES * mep.n_events
     return BatchLimits(
         events=mep.n_events, meps=1, input_bytes=2 * mep.data.nbytes + room, rows=max(len(mep.fragments), 1)

@@ -1,4 +1,4 @@
-"""What the SciFi kernels must make of the banks of an event: docs/physics/scifi.md in NumPy, in double precision."""
+"""Expected output of the SciFi kernels for an event: docs/physics/scifi.md in NumPy, in double precision."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from hltnode.protocol.raw_data.source_id import number_of, subdetector_of
 
 BANKS_OF_STATION = QUARTERS_PER_LAYER * 4 * len(LINKS_OF_BANKS[0])
 ONE_HIT_PER_WORD = 4
-"""The bank version of which each word is a hit."""
+"""The bank version in which each word is one hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedHits:
-    """The hits of an event by zone, x and id, pseudo-sizes beside them, and its flags."""
+    """The hits of an event by zone, x and id, their pseudo-sizes, and the flags of the event."""
 
     flags: EventFlag
     hits: SciFiHitPositions
@@ -49,7 +49,7 @@ def is_read(bank: RawBank) -> bool:
 
 
 def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: bool = False) -> ExpectedHits:
-    """Damaged banks, and those of one number, give no hits and flag the event."""
+    """Damaged banks and banks with the same number give no hits and flag the event."""
     read = [bank for bank in banks if is_read(bank)]
     times = Counter(number_of(bank.source_id) for bank in read)
     good: list[RawBank] = []

@@ -11,7 +11,7 @@ PLACES = ("scifi_hits.offset", "scifi_hits.bound")
 
 
 class Reference:
-    """One batch on the CPU back end, and the same with other ways to run its kernels."""
+    """One batch on the CPU back end, compared with other ways to run its kernels."""
 
     def __init__(self, geometry: SciFiGeometry, mep: EncodedMep) -> None:
         self._limits = limits_of(mep)
@@ -26,7 +26,7 @@ class Reference:
         self._flags = [event.flags for event in self.events]
 
     def differences(self, launch: Launch, allocate: Allocate = host_memory) -> list[str]:
-        """What comes out otherwise, of flags, bounds, offsets and the hits of each event."""
+        """The flags, bounds, offsets and hits that differ, by event."""
         n = len(self.events)
         made = run_algorithms(tuple(uncut_chain().sequence), self._given, n, self._limits, launch, allocate=allocate)
         found = [] if made["events.flags"][:n].tolist() == self._flags else ["flags"]

@@ -1,4 +1,4 @@
-"""The form of the decoder for the CPU makes of banks what the common kernel makes, for every instruction set."""
+"""The CPU form of the decoder gives the results of the common kernel, for every instruction set."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ TARGETS = KernelLibrary(CHAIN.kernels).targets
 
 
 def flags_where_forms_agree(events: Sequence[list[RawBank]]) -> list[int]:
-    """Flags of the events. The reference is compiled for the plainest instruction set."""
+    """Compare the forms; returns the flags of the events.
+
+    The reference is compiled for the baseline instruction set.
+    """
     reference = Reference(GEOMETRY, encode_mep(scifi_chain(), [list(banks) for banks in events]))
     for target in TARGETS:
         assert reference.differences(on_cpu(target)) == [], target
@@ -36,7 +39,7 @@ def flags_where_forms_agree(events: Sequence[list[RawBank]]) -> list[int]:
 
 
 def random_bank(rng: np.random.Generator, number: int, n_words: int, edges: float, version: int = 5) -> RawBank:
-    """Words that rise, of which a part are edges. Words far behind an edge are rare, as they make hits in between."""
+    """Ascending words, some of them edges. Words far behind an edge are rare, because they create hits in between."""
     gaps = rng.integers(3, 9, n_words)
     if n_words < 100:
         gaps = np.where(rng.random(n_words) < 0.02, rng.integers(9, 100, n_words), gaps)
@@ -53,7 +56,7 @@ def random_event(rng: np.random.Generator, most_words: int, edges: float, versio
 
 @pytest.mark.parametrize("version", [4, 5, 6])
 def test_clusters_of_all_widths(version: int) -> None:
-    """Banks end before, at and behind 32 words, where the form begins anew, and edges lie across."""
+    """Banks end before, at and behind 32 words, the step of the CPU form; clusters cross this limit."""
     rng = np.random.default_rng(version)
     events = [random_event(rng, n, edges, version) for n in (3, 34, 100) for edges in (0.0, 0.1, 0.5, 1.0)]
     flags = flags_where_forms_agree(events)
@@ -82,7 +85,7 @@ def test_more_hits_than_the_event_may_have() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_words(seed: int) -> None:
-    """Words that fall, of links that are not there, edges that are too near: a bank is refused or read as a whole."""
+    """Descending words, missing links, edges that are too near: a bank is refused or read as a whole."""
     rng = np.random.default_rng(seed)
     events = []
     for most in (8, 40, 90):
@@ -97,7 +100,7 @@ def test_damaged_words(seed: int) -> None:
 
 
 def test_two_sources_of_one_number_beside_sound_banks() -> None:
-    """Also where one of them has no bank of the event."""
+    """Includes events in which one of them has no bank."""
     rng = np.random.default_rng(4)
     event = random_event(rng, 30, 0.2)
     sides = (SubDetector.SCIFI_A, SubDetector.SCIFI_C)

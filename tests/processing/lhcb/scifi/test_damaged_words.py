@@ -1,4 +1,4 @@
-"""Damaged SciFi words that reach deeper than random bytes do."""
+"""Damaged SciFi words that pass more checks than random bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_many_threads_make_the_same_of_damaged_data(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_rising_words_with_random_edges_are_survived(seed: int) -> None:
-    """Words that pass every check but that of the number of hits."""
+    """Words that pass every check except the check of the number of hits."""
     of_version = sample(5)
     mep = of_version.mep
     rng = np.random.default_rng(seed)

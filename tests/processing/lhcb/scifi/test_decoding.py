@@ -1,4 +1,4 @@
-"""SciFi banks to sorted hits: the kernels against the oracle on real, simulated and made-up banks."""
+"""SciFi banks to sorted hits: the kernels agree with the oracle on real, simulated and made-up banks."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.ptx.parser import Module, parse
 
 GEOMETRY = SciFiGeometry.builtin()
 SPARE_HITS = 64
-"""More than words for which an event has room, in hit_offsets.cuh."""
+"""Hits for which an event has room in addition to its words, in hit_offsets.cuh."""
 ACCURACY = 3e-4
 """mm; float32 against float64 at 3 m, and at 9 m in z."""
 
@@ -55,7 +55,7 @@ def encode(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
 def assert_hits_are_expected(
     event: SciFiEvent, banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: bool = False
 ) -> None:
-    """Identical ids, mats, pseudo-sizes and zones in identical order; positions to float32."""
+    """Check for identical ids, mats, pseudo-sizes and zones in identical order, and positions in float32 precision."""
     expected = expected_hits(banks, geometry, lossy=lossy)
     assert event.flags == expected.flags
     assert event.ids.tolist() == expected.hits.lhcb_id.tolist()
@@ -225,7 +225,7 @@ def test_random_words_become_the_hits_of_the_oracle(banks: dict[int, list[Word]]
     encoded = [bank_of(words, number, version) for number, words in banks.items()]
     (event,) = run_scifi(encode([encoded]), GEOMETRY)
     if event.flags & EventFlag.OVERFLOW:
-        # Nothing but pairs of edges far from one another: more hits than hit_offsets leaves room for.
+        # Only pairs of distant edges: more hits than hit_offsets leaves room for.
         n_hits = len(expected_hits(encoded, GEOMETRY).hits.lhcb_id)
         assert n_hits > sum(len(words) for words in banks.values()) + SPARE_HITS
         assert len(event.ids) == 0

@@ -1,4 +1,4 @@
-"""Vertices of two tracks against an oracle in double precision and truth; what is no vertex, and too many of them."""
+"""Vertices of two tracks, compared with an oracle in double precision and with truth; rejected pairs and overflow."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def found_in_simulation(sample: Sample, n_events: int) -> tuple[GivenTracks, Col
 
 
 def tracks_of(columns: Columns, event: int) -> list[dict[str, float]]:
-    """The long tracks of an event as the oracle wants them."""
+    """The long tracks of an event as input of the oracle."""
     names = [f"beam_{name}" for name in long_beam_state] + ["ip", "ip_chi2", "pv", "chi2", "is_muon"]
     first = event * MAX_TRACKS_PER_EVENT
     n = int(columns["long_tracks.count"][event])
@@ -119,7 +119,7 @@ def assert_equals_oracle(columns: Columns, event: int) -> int:
 
 
 def assert_values_equal(vertex: dict[str, Any], values: dict[str, float]) -> None:
-    """Rounding stays below a hundredth of the errors, and masses within 0.02 MeV."""
+    """Check that rounding stays below a hundredth of the errors, and masses agree within 0.02 MeV."""
     sigma = {axis: np.sqrt(values[f"c{i}{i}"]) for i, axis in enumerate("xyz")}
     for axis in "xyz":
         assert vertex[axis] == pytest.approx(values[axis], abs=0.01 * sigma[axis])
@@ -147,7 +147,7 @@ def decay(
     p: float = 3e4,
     direction: tuple[float, float] | None = None,
 ) -> list[ToyTrack]:
-    """The two tracks of a decay at a point of a particle that comes from PV, or flies with given slopes."""
+    """The two tracks of a decay at a point; the particle comes from the PV or has given slopes."""
     flight = np.subtract(at, PV) if direction is None else np.array([*direction, 1.0])
     axis = flight / np.linalg.norm(flight)
     first_energy = (mother_mass**2 + masses[0] ** 2 - masses[1] ** 2) / (2 * mother_mass)
@@ -268,8 +268,7 @@ def test_simulated_decays_have_their_masses_and_places() -> None:
     assert len(masses[333]) >= 12
     assert np.median(masses[333]) == pytest.approx(1019.5, abs=3.0)
     widths = np.percentile(np.abs(pulls), 68.27, axis=0)
-    # 1.07, 1.21 and 1.14 on 100 events, where hard scatters have their share. Of fifty vertices a width has an error of
-    # 0.15.
+    # 1.07, 1.21 and 1.14 on 100 events, hard scatters included. With fifty vertices a width has an error of 0.15.
     assert len(pulls) > 40
     assert np.all((widths > 0.8) & (widths < 1.6))
 

@@ -1,4 +1,4 @@
-"""Secondary vertices of two tracks, slow and clear: matrices and four-momenta, double precision."""
+"""Secondary vertices of two tracks in slow and simple code: matrices and four-momenta, double precision."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Track = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """The constants of the algorithms, by their names there."""
+    """The constants of the algorithms, with the same names."""
 
     max_track_chi2: float = 10.0
     displaced: tuple[float, float, float] = (200.0, 0.06, 4.0)
@@ -45,7 +45,7 @@ class Cuts:
 
 
 def moved(track: Track, z: float, field: Field) -> dict[str, float]:
-    """A track with its state at another z; the covariances stay those at the beam line."""
+    """A track with its state at another z; the covariances are still those at the beam line."""
     dz, old, qop = z - track["beam_z"], track["beam_z"], track["beam_qop"]
     bent = field.position(z) - field.position(old) - field.slope(old) * dz
     return {
@@ -64,7 +64,7 @@ def momentum(track: Track) -> Vector:
 
 
 def uses(track: Track, cuts: Cuts) -> set[str]:
-    """What a track may be part of."""
+    """The kinds of candidates that a track may be part of."""
     with np.errstate(divide="ignore", invalid="ignore"):
         p = momentum(track)
     pt, ip, ip_chi2 = np.hypot(p[0], p[1]), track["ip"], track["ip_chi2"]
@@ -91,7 +91,7 @@ def closest_approach(a: Track, b: Track) -> tuple[float, float]:
 
 
 def allowed_kinds(a: Track, b: Track, cuts: Cuts) -> tuple[set[str], float]:
-    """(what the tracks and their distance allow, that distance)."""
+    """(kinds that the tracks and their distance allow, distance)."""
     both, either = uses(a, cuts) & uses(b, cuts), uses(a, cuts) | uses(b, cuts)
     _, doca = closest_approach(a, b)
     one_pv = a["pv"] == b["pv"] or max(a["ip_chi2"], b["ip_chi2"]) >= cuts.same_pv_below
@@ -107,7 +107,7 @@ def allowed_kinds(a: Track, b: Track, cuts: Cuts) -> tuple[set[str], float]:
 
 
 def fit(a: Track, b: Track, z: float) -> tuple[Vector, NDArray[np.float64], float]:
-    """(position, covariance, chi2): least squares of tracks with states at `z` and the errors that they have there."""
+    """(position, covariance, chi2): least-squares fit of tracks with states and errors at `z`."""
     rows, values, weights = [], [], []
     for track in (a, b):
         dz = z - track["beam_z"]
@@ -134,7 +134,7 @@ def mass(momenta: Sequence[Vector], masses: Sequence[float]) -> float:
 
 
 def covariance_of(pv: np.void) -> NDArray[np.float64]:
-    """Of a primary vertex, mm²."""
+    """Covariance of a primary vertex, mm²."""
     return np.array(
         [
             [pv["c00"], pv["c10"], pv["c20"]],
@@ -146,7 +146,7 @@ def covariance_of(pv: np.void) -> NDArray[np.float64]:
 
 
 def describe(a: Track, b: Track, pvs: NDArray[np.void], field: Field) -> dict[str, float]:
-    """Everything that is stored of a vertex, by the names of its columns."""
+    """All stored values of a vertex, by the names of its columns."""
     z, doca = closest_approach(a, b)
     a, b = moved(a, z, field), moved(b, z, field)
     position, covariance, chi2 = fit(a, b, z)
@@ -199,7 +199,7 @@ def _flight(
 
 
 def kinds(a: Track, b: Track, vertex: Mapping[str, float], pvs: NDArray[np.void], cuts: Cuts) -> set[str]:
-    """What a fitted pair is a candidate of."""
+    """The kinds of candidates of a fitted pair."""
     allowed, _ = allowed_kinds(a, b, cuts)
     if not (vertex["chi2"] < cuts.max_chi2 and cuts.z[0] < vertex["z"] < cuts.z[1]):
         return set()

@@ -1,5 +1,7 @@
-"""VELO-UT tracks in plain Python (docs/physics/ut.md), from the algorithm: windows search all hits of a layer, all
-sums in double precision."""
+"""VELO-UT tracks in plain Python from the description of the algorithm (docs/physics/ut.md).
+
+Windows search all hits of a layer; all sums are in double precision.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,7 @@ class OracleHits:
 
 
 def window(state: State, hits: OracleHits, layer: int, tables: UtTables, s: Settings) -> list[Hit]:
-    """The hits of a layer that a particle of sufficient momentum can have made, the nearest ones if there are many."""
+    """The hits of a layer inside the window of the minimum momentum; only the nearest ones if there are many."""
     per_theta = 1 / max(hypot(state.tx, state.ty), 1e-6)
     least_p = min(s.sufficient_p, max(s.min_p, s.min_pt * per_theta))
     factor = tables.dx_lay[min(int(100 * abs(state.ty) + 0.5), len(tables.dx_lay) - 1), layer]
@@ -109,8 +111,10 @@ def window(state: State, hits: OracleHits, layer: int, tables: UtTables, s: Sett
 
 
 def candidates(windows: Sequence[list[Hit]], layers: tuple[int, int, int, int], s: Settings) -> list[tuple[Hit, ...]]:
-    """Hits of at least three layers near a line through those of the first two of `layers`; the third is between them,
-    the last behind the second."""
+    """Hits of at least three layers near a line through the hits of the first two of `layers`.
+
+    The third layer is between them, the last one behind the second.
+    """
     a, b, between, beyond = layers
     found = []
     for hit_a, hit_b in product(windows[a], windows[b]):
@@ -141,7 +145,8 @@ def fit_kink(hits: Sequence[Hit]) -> tuple[float, float, float]:
 
 
 def bending_power(state: State, tables: UtTables) -> float:
-    """T m from the end of the VELO to the middle of the UT, for a track from its closest approach to the z axis."""
+    """Field integral (T m) from the end of the VELO to the middle of the UT, for a track from its closest approach
+    to z."""
     origin = Z_VELO - (state.x * state.tx + state.y * state.ty) / max(state.tx**2 + state.ty**2, 1e-8)
     row = (min(max(origin, -MAX_ORIGIN), MAX_ORIGIN) + MAX_ORIGIN) * N_ORIGIN / (2 * MAX_ORIGIN)
     column = (min(max(state.ty, -MAX_TY), MAX_TY) + MAX_TY) * N_TY / (2 * MAX_TY)
@@ -183,7 +188,7 @@ def fit_momentum(
 
 
 def best_continuation(state: State, hits: OracleHits, tables: UtTables, polarity: float, s: Settings) -> UtTrack | None:
-    """The hits that continue a VELO track best, or None."""
+    """The best hits to continue a VELO track, or None."""
     to_middle = Z_MID_UT - Z_VELO
     radius = hypot(state.x + state.tx * to_middle, state.y + state.ty * to_middle)
     if radius < s.min_radius or abs(state.tx) > s.max_tx or abs(state.ty) > s.max_ty:
@@ -209,7 +214,7 @@ def best_continuation(state: State, hits: OracleHits, tables: UtTables, polarity
 
 
 def select(tracks: Sequence[UtTrack], s: Settings) -> list[UtTrack]:
-    """The tracks of an event that share few of their hits with better ones."""
+    """The tracks of an event that share few hits with better ones."""
     rank = {track.velo_track: (_coarse(track.quality), track.velo_track) for track in tracks}
     owner: dict[int, int] = {}
     for track in tracks:

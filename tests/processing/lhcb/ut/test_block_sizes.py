@@ -1,4 +1,5 @@
-"""The UT with blocks of many threads, emulated and as PTX: the same bits for every block size and order of threads."""
+"""The UT with blocks of many threads, emulated and by PTX, gives the same bits for every block size and thread
+order."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ UT_KERNELS = tuple(algorithm for algorithm in ut_chain().sequence if algorithm.n
 
 
 class Sample:
-    """Simulated events and made-up ones: what the UT reads, and what the CPU back end makes of it."""
+    """Input of the UT from simulated and made-up events, and the output of the CPU back end."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(4)
@@ -57,7 +58,7 @@ class Sample:
         self.made = {name: workspace.fetch(name) for name in COMPARED}
 
     def differences(self, launch: Launch, allocate: Any = host_memory) -> list[str]:
-        """Columns of which the used part comes out otherwise if `launch` runs the kernels."""
+        """Columns whose used part differs if `launch` runs the kernels."""
         found = run_algorithms(UT_KERNELS, self.given, self.n_events, self.limits, launch, allocate=allocate)
         wrong = []
         n_tracks = found["ut_tracks.count"][: self.n_events]

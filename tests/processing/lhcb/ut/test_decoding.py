@@ -1,4 +1,4 @@
-"""UT banks to sorted hits, against the plain decoder of the protocol and the geometry."""
+"""UT banks to sorted hits, compared with the decoder of the protocol and the geometry."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def group_of_sector(geometry: UtGeometry) -> list[list[int]]:
 
 
 def assert_same_hits(event: UtEvent, expected: UtHitPositions, geometry: UtGeometry) -> None:
-    """The hits of each group are those of the oracle, and ascend by y_begin."""
+    """Check that the hits of each group are those of the oracle, ascending by y_begin."""
     groups = group_of_sector(geometry)
     begin = event.group_offset.astype(int)
     assert begin[len(groups)] == len(event.hits["id"]) == len(expected.x)
@@ -113,7 +113,7 @@ def test_the_hits_of_simulated_events_are_those_of_the_plain_decoder(version: in
 
 
 def random_hits(rng: np.random.Generator, n: int) -> UtHits:
-    """Hits anywhere, in no order; some lanes have no sensor."""
+    """Random hits without order; some lanes have no sensor."""
     board = rng.choice(BOARDS, n).astype(np.uint32)
     lane, strip, fraction = (rng.integers(low, end, n).astype(np.uint32) for low, end in ((0, 6), (1, 513), (0, 4)))
     none = np.zeros(n, np.uint32)
@@ -132,7 +132,7 @@ def banks_v3(hits: UtHits) -> list[RawBank]:
 
 
 def with_changes(geometry: UtGeometry, seed: int) -> UtGeometry:
-    """A detector of which some sectors count their strips backwards or go on in the other direction."""
+    """A detector in which some sectors number their strips backwards or have the opposite direction."""
     rng = np.random.default_rng(seed)
     p0, dp0di, dy = geometry.p0.copy(), geometry.dp0di.copy(), geometry.dy.copy()
     backwards, upside_down = rng.random((2, len(p0))) < 0.3

@@ -1,4 +1,4 @@
-"""VELO-UT tracks: against the plain Python of search_oracle.py, against truth, and spot values."""
+"""VELO-UT tracks, compared with search_oracle.py, with truth and with spot values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits
 
 NO_HIT = 0xFFFF
 CHANNEL = 0x03FF_FFFF
-"""The bits of a VELO id without detector and orientation."""
+"""The bits of a VELO id except detector and orientation."""
 UT_COLUMNS = ("board", "lane", "strip", "fraction")
 
 
@@ -95,7 +95,7 @@ def dense_event(n: int) -> list[RawBank]:
     events = simulated(n)
     hits = [decode_ut(banks) for banks in events]
     rows = np.concatenate([np.stack([getattr(of_event, name) for name in UT_COLUMNS]) for of_event in hits], axis=1)
-    # Hits of different events on one strip could not be told from one another.
+    # Hits of different events on one strip would be indistinguishable.
     board, lane, strip, fraction = np.unique(rows, axis=1)
     none = np.zeros_like(board)
     return [
@@ -122,7 +122,7 @@ def test_the_charge_is_right_for_both_polarities_of_the_magnet(polarity: float) 
     matches = match_tracks(table_of(found), particles)
     of_hadrons = (np.abs(particles.pid) > 100) & (particles.p > 5000)
     chosen = of_hadrons[matches.particle]
-    # Signs of pion, kaon and proton are those of their charges.
+    # The ids of pion, kaon and proton have the sign of the charge.
     right = np.sign(qop[matches.track]) == np.sign(particles.pid[matches.particle])
     assert chosen.sum() > 100
     assert right[chosen].mean() > 0.97
@@ -131,7 +131,7 @@ def test_the_charge_is_right_for_both_polarities_of_the_magnet(polarity: float) 
 
 
 def table_of(events: Sequence[UtEvent]) -> TrackTable:
-    """The VELO-UT tracks as the checker reads them."""
+    """The VELO-UT tracks as input of the checker."""
     ids: list[list[NDArray[np.uint32]]] = []
     for event in events:
         hits = event.tracks["hits"]

@@ -1,4 +1,4 @@
-"""Runs the VELO chain and the UT behind it, from MFPs to VELO-UT tracks, and hands out what it made, event by event."""
+"""Runs the VELO chain and then the UT, from MFPs to VELO-UT tracks, and returns the output event by event."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from tests.processing.framework.chain_builder import build_chain
 UT_ALGORITHMS = (estimate_input_size, hit_offsets, decode_banks, search_tracks, select_tracks)
 UP_TO_TRACKS = tuple(HLT1_SEQUENCE)[: [a.name for a in HLT1_SEQUENCE].index("velo_kalman_filter") + 1]
 VELO_ALGORITHMS = tuple(algorithm for algorithm in UP_TO_TRACKS if algorithm.name != "missing_detectors")
-"""Many of the events have UT banks alone."""
+"""Many of the events have only UT banks."""
 
 
 @cache
 def ut_chain() -> Chain:
-    """The chain, its kernels built for this test run."""
+    """The chain, with kernels that are built for this test run."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-ut-chain-"))
     chain = Chain(
         name="ut_chain",
@@ -70,7 +70,7 @@ def ut_chain() -> Chain:
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """What the constants of the chain come from."""
+    """Source of the constants of the chain."""
 
     velo: VeloGeometry
     ut: UtGeometry
@@ -113,8 +113,8 @@ class VeloTracks:
 
 @dataclass(frozen=True, slots=True)
 class UtEvent:
-    """What the chain made of one event: UT hits in their order, where those of groups and sectors begin, VELO-UT
-    tracks, and the VELO tracks that they continue."""
+    """Output of the chain for one event: UT hits in order, offsets of groups and sectors, VELO-UT tracks, and the VELO
+    tracks that they continue."""
 
     flags: int
     hits: dict[str, NDArray[Any]]
@@ -124,7 +124,7 @@ class UtEvent:
     velo: VeloTracks
 
     def same_as(self, other: UtEvent) -> bool:
-        """Whether both are equal bit by bit."""
+        """Whether both events are equal bit by bit."""
         return (
             self.flags == other.flags
             and all(self.hits[name].tobytes() == other.hits[name].tobytes() for name in HIT_COLUMNS)
@@ -168,7 +168,7 @@ def _read_velo_tracks(workspace: Workspace, event: int) -> VeloTracks:
 
 
 def read_ut_event(workspace: Workspace, event: int) -> UtEvent:
-    """What a chain with the UT made of one event of the batch that it has just run."""
+    """Output of a chain with the UT for one event of its last batch."""
     fetch = workspace.fetch
     tracks = slice(
         event * MAX_TRACKS_PER_EVENT,
@@ -188,5 +188,5 @@ def read_ut_event(workspace: Workspace, event: int) -> UtEvent:
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
-    """A batch of just this MEP, with room for as many hits as can stand in its bytes."""
+    """A batch with only this MEP, with room for the maximum number of hits in its bytes."""
     return BatchLimits(events=mep.n_events, meps=1, input_bytes=8 * mep.data.nbytes + 4096, rows=len(mep.fragments))

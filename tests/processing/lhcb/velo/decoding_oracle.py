@@ -1,4 +1,4 @@
-"""VELO raw banks to sorted hits, slow and clear: retina clusters word by word, super-pixels pixel by pixel."""
+"""VELO raw banks to sorted hits in slow and simple code: retina clusters word by word, super-pixels pixel by pixel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEIGHBOURS = tuple((c, r) for c in (-1, 0, 1) for r in (-1, 0, 1) if (c, r) != (
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cluster:
-    """A cluster: sensor, pixel of its centre, how far beyond (in pixels), whether the id tells that it is beyond."""
+    """A cluster: sensor, pixel of its centre, offset from it (in pixels), whether the id encodes the offset."""
 
     sensor: int
     column: int
@@ -69,7 +69,7 @@ def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
 
 
 def connected_components(pixels: set[Pixel]) -> Iterator[set[Pixel]]:
-    """The 8-connected components."""
+    """The 8-connected components of the lit pixels."""
     left = set(pixels)
     while left:
         component = grow({left.pop()}, pixels)
@@ -78,7 +78,7 @@ def connected_components(pixels: set[Pixel]) -> Iterator[set[Pixel]]:
 
 
 def grow(cluster: set[Pixel], lit: set[Pixel]) -> set[Pixel]:
-    """All pixels that are connected with the cluster through lit ones."""
+    """All pixels that are connected with the cluster through lit pixels."""
     edge = set(cluster)
     while edge:
         edge = {(c + dc, r + dr) for c, r in edge for dc, dr in NEIGHBOURS} & lit - cluster
@@ -108,8 +108,8 @@ def sorted_hits(
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.int64]]:
     """(LHCbIDs, positions [n, 3] in mm, offset of each module pair), sorted by module pair, phi and id.
 
-    Ids are compared after the sort by the exact azimuth; the kernel's is 2 pi / 2^16 coarse and 2e-6 rad off, so that
-    neighbours closer than that may be in reverse order.
+    Hits are sorted by the exact azimuth. The kernel's azimuth has steps of 2 pi / 2^16 and an error of 2e-6 rad, so
+    closer neighbours may be in reverse order.
     """
     if not clusters:
         return np.empty(0, np.uint32), np.empty((0, 3)), np.zeros(27, np.int64)

@@ -1,4 +1,4 @@
-"""Events that cost as much as they can: noise, hits crowded in phi, super-pixels that collide in the table."""
+"""The most expensive events: noise, hits crowded in phi, super-pixels that collide in the table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUPER_PIXELS = (N_SENSORS, N_COLUMNS // SUPERPIXEL_COLUMNS, N_ROWS // SUPERPIXEL
 FIRST_CROWDED_BIN = 20
 HASH_FACTOR = 2654435769
 PIXELS_TRIED = 100_000
-"""Of each module pair: enough for what a bin of phi may hold."""
+"""Hits of each module pair: enough to fill a bin of phi."""
 
 VELO_BANKS = {LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER}
 
@@ -38,7 +38,7 @@ Integers = NDArray[np.integer]
 
 
 def noise(n: int, seed: int = 1) -> list[RawBank]:
-    """Retina clusters anywhere, as many on each sensor."""
+    """Retina clusters at random places, the same number on each sensor."""
     rng = np.random.default_rng(seed)
     places = [rng.integers(0, size, n) for size in (N_COLUMNS, N_ROWS)]
     return _retina(np.arange(n) % N_SENSORS, *places)
@@ -84,14 +84,16 @@ def overlaid(events: Sequence[Sequence[RawBank]]) -> list[RawBank]:
 
 
 def super_pixel_noise(n: int, seed: int = 1, *, isolated: bool = True) -> list[RawBank]:
-    """Super-pixels of one pixel anywhere, all marked alike."""
+    """Super-pixels of one pixel at random places, all with the same mark."""
     keys = np.random.default_rng(seed).choice(np.prod(SUPER_PIXELS), n, replace=False)
     return _super_pixels(np.sort(keys), isolated=isolated)
 
 
 def colliding_super_pixels(n: int, groups: int = 1, of_group: int = 1 << 20) -> list[RawBank]:
-    """n super-pixels of one pixel. In the table of their event those that are not isolated begin at places that follow
-    one another: `groups` of at most `of_group`, as far apart as the table allows. The others are isolated."""
+    """n super-pixels of one pixel, isolated or crowded in the table of their event.
+
+    Those that are not isolated start at consecutive places of the table, in `groups` of at most `of_group`, as far
+    apart as the table allows. The others are isolated."""
     bits = table_bits(n)
     keys = np.random.default_rng(1).choice(np.prod(SUPER_PIXELS), 1 << 20, replace=False)
     keys = keys[np.argsort(first_places(keys, bits), kind="stable")]
@@ -111,7 +113,7 @@ def table_bits(n: int) -> int:
 
 
 def first_places(keys: Integers, bits: int) -> Integers:
-    """Where the search for super-pixels begins in a table of 2^bits places."""
+    """Place where the search for a super-pixel starts in a table of 2^bits places."""
     sensor, column, row = np.unravel_index(keys, SUPER_PIXELS)
     return ((sensor << 15 | column << 6 | row) + 1) * HASH_FACTOR % 2**32 >> (32 - bits)
 

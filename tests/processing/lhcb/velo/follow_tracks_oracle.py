@@ -1,6 +1,6 @@
-"""Track following, slow and clear: each line is compared with every hit of a plane, and nothing is looked up.
+"""Track following in slow and simple code: each line is compared with every hit of a plane, without look-up tables.
 
-What it shares with search by triplet (partners, bids, three-hit tracks) is in the oracle of that.
+Parts shared with search by triplet (partners, bids, three-hit tracks) are in search_by_triplet_oracle.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tests.processing.lhcb.velo.search_by_triplet_oracle import NO_RANK, F, Sear
 
 @dataclass(slots=True)
 class Following(Search):
-    """One event, as Search has it."""
+    """One event, like Search."""
 
     def _closest(self, a: int, b: int, dz: np.float32, pair: int, limit: float, unused: bool) -> tuple[int, int]:
         per_z = F(1) / (self.z[a] - self.z[b])
@@ -28,7 +28,7 @@ class Following(Search):
         near = np.flatnonzero(scatter < F(limit))
         if len(near) == 0:
             return NO_RANK, -1
-        best = near[np.argmin(scatter[near])]  # of equal ones the first
+        best = near[np.argmin(scatter[near])]  # the first one of equal ones
         return int(scatter[best].view(np.uint32)), int(hits[best])
 
     def _seeds(self, pair: int) -> Iterator[list[int]]:

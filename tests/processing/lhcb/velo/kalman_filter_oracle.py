@@ -1,4 +1,4 @@
-"""The VELO track fit, slow and clear: textbook Kalman filter with matrices, double precision."""
+"""The VELO track fit in slow and simple code: textbook Kalman filter with matrices, double precision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ END_Z = 770.0
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Position and slopes at z, and the covariance of (x, tx), which is that of (y, ty) too."""
+    """Position and slopes at z, and the covariance of (x, tx), equal to that of (y, ty)."""
 
     x: float
     y: float
@@ -23,7 +23,7 @@ class State:
     covariance: NDArray[np.float64]
 
     def moved(self, dz: float) -> State:
-        """The state dz further, without noise."""
+        """The state propagated by dz, without noise."""
         transport = np.array([[1.0, dz], [0.0, 1.0]])
         return State(
             self.x + dz * self.tx,
@@ -66,7 +66,7 @@ def _filter(hits: NDArray[np.float64], tx: float, ty: float, noise: float) -> St
         gain = predicted.covariance[:, 0] / (predicted.covariance[0, 0] + HIT_VARIANCE)
         rx, ry = hit[0] - predicted.x, hit[1] - predicted.y
         keep = np.eye(2) - np.outer(gain, [1.0, 0.0])
-        # Joseph's form of the update: symmetric and positive whatever the rounding.
+        # Joseph's form of the update: symmetric and positive for any rounding.
         covariance = keep @ predicted.covariance @ keep.T + HIT_VARIANCE * np.outer(gain, gain)
         state = State(
             predicted.x + gain[0] * rx,

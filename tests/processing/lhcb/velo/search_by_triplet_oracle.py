@@ -1,6 +1,6 @@
-"""Search by triplet, slow and clear: Python loops over hits that are sorted by phi in each module pair.
+"""Search by triplet in slow and simple code: Python loops over hits that are sorted by phi in each module pair.
 
-Single precision, operation by operation as in the kernels, so that the tracks must be the same ones.
+Operations are those of the kernels, in single precision, so the tracks must be identical.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Search:
-    """One event: x, y, z f32[n], phi i16[n], and where the hits of each pair begin."""
+    """One event: x, y, z f32[n], phi i16[n], and the first hit of each pair."""
 
     x: NDArray[np.float32]
     y: NDArray[np.float32]
@@ -63,7 +63,7 @@ class Search:
     used: set[int] = field(default_factory=set)
 
     def tracks(self) -> list[list[int]]:
-        """Tracks of four hits and more in the order in which they became tracks, clones killed, then three-hit ones."""
+        """Tracks of four or more hits without clones, in the order of their creation, then three-hit tracks."""
         tracks: list[Candidate] = []
         triplets: list[Candidate] = []
         open_ones: list[Candidate] = []
@@ -96,7 +96,7 @@ class Search:
                 scatter = dx * dx + dy * dy
                 if scatter < F(limit) and not (unused and hit in self.used):
                     rank = (int(scatter.view(np.uint32)) & ~7) | place % 8
-                    # Of equal ones in a group of eight the first; across groups too.
+                    # The first one of equal ones, in a group of eight and across groups.
                     if rank & ~7 < best[0] & ~7:
                         best = (rank, hit)
         return best
@@ -191,7 +191,8 @@ class Search:
 
 
 def without_clones(tracks: list[list[int]], max_shared_fraction: float) -> list[list[int]]:
-    """Tracks of which not more than a part of the hits is on a longer track, or an earlier one as long."""
+    """Tracks that share at most a fraction of their hits with a longer track, or with an earlier track of equal
+    length."""
     owner: dict[int, tuple[int, int]] = {}
     for i, hits in enumerate(tracks):
         for hit in hits:

@@ -1,4 +1,4 @@
-"""The global event cut: which events it takes, against an oracle, on every block size; what becomes of them."""
+"""The cluster limit of the VELO: rejected events compared with an oracle, for every block size, and their output."""
 
 from __future__ import annotations
 

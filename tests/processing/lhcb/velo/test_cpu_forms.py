@@ -1,4 +1,4 @@
-"""Kernels with a form of their own for the CPU give what the common kernels give, bit by bit."""
+"""CPU forms of kernels give the results of the common kernels, bit by bit."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ FORMS = {
     "pv_beamline_multi_fit",
     "velo_impact_parameter",
 }
-"""That of the fit of the tracks is compared in test_kalman_filter.py, those of the vertices in
-tests/processing/lhcb/primary_vertices."""
+"""test_kalman_filter.py compares the form of the track fit, tests/processing/lhcb/primary_vertices those of the
+vertices."""
 TYPES_IN_MFP = 20
 """Bytes before the types of the fragments."""
 
 
 def compared(mep: EncodedMep, geometry: VeloGeometry = GEOMETRY, target: str | None = None) -> list[VeloEvent]:
-    """What the forms for the CPU make of some events, after it was compared with what the common kernels make."""
+    """Output of the CPU forms for some events, after comparison with the common kernels."""
     limits = limits_of(mep)
     limits = replace(limits, input_bytes=2 * limits.input_bytes)  # random patterns have up to two clusters each
     found = VeloChain(geometry, limits, target, UNCUT).run(mep)
@@ -71,7 +71,7 @@ def encoded(events: Sequence[Sequence[RawBank]]) -> EncodedMep:
 
 
 def bank_of(kind: LhcbBankType, version: int, number: int, words: NDArray[np.uint32]) -> RawBank:
-    """A bank with its count, or without (version 4)."""
+    """A bank with its count, or without count (version 4)."""
     count = b"" if version == 4 else len(words).to_bytes(4, "little")
     payload = count + words.astype("<u4").tobytes()
     return RawBank(kind, version, number, memoryview(payload))
@@ -87,7 +87,7 @@ def dense_maps(density: float, rng: np.random.Generator) -> list[RawBank]:
 
 
 def dense_words(density: float, rng: np.random.Generator) -> list[NDArray[np.uint32]]:
-    """Of each sensor."""
+    """Words of each sensor."""
     of_sensors = []
     for sensor in range(SENSORS):
         size = 5, 4
@@ -102,7 +102,7 @@ def dense_words(density: float, rng: np.random.Generator) -> list[NDArray[np.uin
 
 
 def isolated_words(rng: np.random.Generator) -> NDArray[np.uint32]:
-    """Each pattern at a place of its own, apart from all others; any of them may be marked isolated."""
+    """Each pattern at a separate place, apart from all others; any pattern may be marked isolated."""
     patterns = rng.permutation(np.arange(1, 256, dtype=np.uint32))
     place = rng.permutation(SUPER_PIXELS[1] // 3 * (SUPER_PIXELS[2] // 3))[: len(patterns)].astype(np.uint32)
     column, row = place // (SUPER_PIXELS[2] // 3) * 3, place % (SUPER_PIXELS[2] // 3) * 3
@@ -168,7 +168,7 @@ def test_pairs_of_sensors_give_what_two_banks_give(target: str) -> None:
 
 @pytest.mark.parametrize("target", LIBRARY.targets)
 def test_every_pattern_alone(target: str) -> None:
-    """What is marked isolated and has no neighbours gives what it gives without the mark."""
+    """Super-pixels without neighbours give the same clusters with and without the isolated mark."""
     rng = np.random.default_rng(6)
     of_sensors = {sensor: isolated_words(rng) for sensor in (0, 103, 207)}
     marked = [bank_of(LhcbBankType.VP, 2, sensor, words) for sensor, words in of_sensors.items()]
@@ -204,7 +204,7 @@ def test_events_laid_over_one_another(shared: Path, target: str) -> None:
 @pytest.mark.parametrize("version", [2, 3, 4])
 @pytest.mark.parametrize("kind", [LhcbBankType.VP, LhcbBankType.VP_RETINA_CLUSTER])
 def test_random_words(kind: LhcbBankType, version: int) -> None:
-    """Among them columns that do not exist, and words of one position."""
+    """Includes columns that do not exist, and words of the same position."""
     rng = np.random.default_rng(version)
     numbers = range(SENSORS // (2 if version == 4 else 1))
     events = [[random_bank(kind, version, i, int(rng.integers(0, most)), rng) for i in numbers] for most in (2, 12, 90)]
@@ -223,7 +223,7 @@ def test_words_of_one_position_and_a_sensor_in_two_banks() -> None:
 
 
 def test_a_count_that_lies_where_no_word_fits() -> None:
-    """A bank of retina clusters that is only such a count flags its event, whether or not others have something."""
+    """A bank of retina clusters with only such a count flags its event, with and without content in other banks."""
     words = np.array([0x11 | 5 << 8 | 7 << 14], np.uint32)
     lying = RawBank(LhcbBankType.VP, 2, 3, memoryview((7).to_bytes(4, "little")))
     for others in ([bank_of(LhcbBankType.VP, 2, 9, words)], []):
@@ -238,7 +238,7 @@ def test_a_count_that_lies_where_no_word_fits() -> None:
 
 
 def unsorted_hits(n: int, angles: int, ids_of_pairs: bool, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """Columns of hits that have few angles, pixels and positions, so that many differ in one of them alone."""
+    """Columns of hits with few angles, pixels and positions, so that many hits differ in only one of them."""
     pair = rng.integers(0, N_MODULE_PAIRS + 1, n).astype(np.uint8)
     pair[pair == N_MODULE_PAIRS] = NO_MODULE_PAIR
     pixel = rng.integers(0, 4, n) << 26 | rng.integers(0, 3, n) << 18 | rng.integers(766, 768, n) << 8 | 255
@@ -247,7 +247,7 @@ def unsorted_hits(n: int, angles: int, ids_of_pairs: bool, rng: np.random.Genera
     columns = {name: rng.integers(0, 3, n).astype(np.float32) for name in "xyz"}
     return {
         **{name: column * np.float32(0.5) for name, column in columns.items()},
-        "z": (columns["x"] + 4 * columns["y"]).astype(np.float32),  # hits of one place are one hit
+        "z": (columns["x"] + 4 * columns["y"]).astype(np.float32),  # hits of the same place are one hit
         "phi": phi.astype(np.int16),
         "id": (of_pair if ids_of_pairs else rng.integers(0, 1 << 32, n)).astype(np.uint32),
         "module_pair": pair,
@@ -257,7 +257,7 @@ def unsorted_hits(n: int, angles: int, ids_of_pairs: bool, rng: np.random.Genera
 @pytest.mark.parametrize("ids_of_pairs", [True, False])
 @pytest.mark.parametrize("target", LIBRARY.targets)
 def test_the_sort_of_hits_that_are_alike(target: str, ids_of_pairs: bool) -> None:
-    """Equal angles, hits of one pixel, hits without a module pair, no hits at all; ids that no decoder writes."""
+    """Equal angles, hits on the same pixel, hits without a module pair, no hits; ids that no decoder writes."""
     rng = np.random.default_rng(7)
     sizes = [0, 1, 2, 3, 7, 8, 9, 40, 300, 3_000, 7_000, 0]
     places = np.array([n + HIT_PADDING if n else 0 for n in sizes])

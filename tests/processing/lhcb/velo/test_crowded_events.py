@@ -1,4 +1,4 @@
-"""Events that crowd one place of a table: flagged by a rule that an oracle repeats, whatever the threads do."""
+"""Events that crowd one place of a table are flagged by the rule of an oracle, for any order of threads."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _fills_a_stretch(banks: list[RawBank]) -> bool:
 
 @cache
 def events(encoding: str) -> list[list[RawBank]]:
-    """Some that are crowded and some that almost are."""
+    """Crowded and almost crowded events."""
     if encoding == "superpixel":
         return [colliding_super_pixels(600, groups, n) for groups in (1, 3) for n in (16, 31, 33, 40, 48, 63, 100)]
     bins = ((3_000, 1), (3_000, 4), (3_000, 12), (8_000, 1), (5_000, 4), (5_000, 12))
@@ -85,7 +85,7 @@ def inputs(encoding: str) -> tuple[dict[str, NDArray[Any]], BatchLimits, int]:
 
 
 def decode(encoding: str, launch: Launch) -> dict[str, NDArray[Any]]:
-    """What decoding and sorting make of the events."""
+    """Output of decoding and sorting for the events."""
     given, limits, n_events = inputs(encoding)
     return run_algorithms(DECODING, given, n_events, limits, launch)
 

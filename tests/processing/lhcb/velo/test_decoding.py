@@ -1,4 +1,4 @@
-"""VELO banks to sorted hits: the kernels against the oracle on real, simulated and made-up banks."""
+"""VELO banks to sorted hits: the kernels agree with the oracle on real, simulated and made-up banks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TARGET_ACCURACY = 2e-5
 
 
 def assert_hits_are(event: VeloEvent, clusters: list[Cluster], geometry: VeloGeometry) -> None:
-    """The hits of the event are the clusters, in the order of the sort."""
+    """Check that the hits of the event are the clusters, in sorted order."""
     ids, position, offsets = sorted_hits(clusters, geometry)
     assert event.module_pair_offset.tolist() == offsets.tolist()
     by_kernel, by_oracle = np.argsort(event.ids, kind="stable"), np.argsort(ids, kind="stable")
@@ -50,7 +50,7 @@ def assert_hits_are(event: VeloEvent, clusters: list[Cluster], geometry: VeloGeo
 
 
 def assert_sorted(event: VeloEvent) -> None:
-    """Rising (phi, id, x, y) in each module pair."""
+    """Check that (phi, id, x, y) ascends in each module pair."""
     for first, last in zip(event.module_pair_offset[:-1], event.module_pair_offset[1:], strict=True):
         keys = [
             (int(event.phi[i]), int(event.ids[i]), float(event.x[i]), float(event.y[i])) for i in range(first, last)
@@ -220,7 +220,7 @@ def test_words_of_the_same_super_pixel_are_merged() -> None:
 def test_a_bank_that_cannot_be_decoded_flags_its_event_and_gives_no_hits(bank: RawBank) -> None:
     source = bank.source_id if bank.source_id >> 11 else 3 << 11 | bank.source_id
     broken = RawBank(bank.type, bank.version, source, bank.payload)
-    # One super-pixel with one pixel lit, or one cluster; both encodings in one event would leave super-pixels out.
+    # One super-pixel with one lit pixel, or one cluster; with both encodings in one event super-pixels are not decoded.
     good = super_pixel_bank(8, [0x4001]) if bank.type == LhcbBankType.VP else retina_bank(8, [0x4001])
     good = RawBank(good.type, good.version, 2 << 11 | 8, good.payload)
     (event,) = run_velo(encode_mep(CHAIN, [[good, broken]]), GEOMETRY)

@@ -1,5 +1,7 @@
-"""Track following, the search of the sequence velo_simd: against its oracle, and its form for the CPU against the
-common kernel. Block sizes, PTX and damaged batches: test_all_sequences.py and test_sanitized_kernels.py."""
+"""Track following, the search of sequence velo_simd, agrees with its oracle, and its CPU form with the common kernel.
+
+Block sizes, PTX and damaged batches: tests/processing/chains and tests/ptx/test_kernels.py.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,7 @@ CUTS = Cuts(max_forward_scatter=VALUES.pop("max_follow_scatter"), max_phi_tolera
 
 
 def found(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry = GEOMETRY) -> list[VeloEvent]:
-    """What the form for the CPU makes of some events, for every instruction set, after it was compared with what the
-    common kernel makes."""
+    """Output of the CPU form for some events, for every instruction set, after comparison with the common kernel."""
     mep = encode_mep(CHAIN, [list(banks) for banks in events])
     limits = limits_of(mep)
     limits = replace(limits, input_bytes=2 * limits.input_bytes)
@@ -89,13 +90,13 @@ def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
 
 @pytest.mark.parametrize(("n", "modules"), [(40, (0, 52)), (500, (0, 52)), (400, (20, 30))])
 def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple[int, int]) -> None:
-    """Steep lines through hits near the beam among them, which have every sector of phi."""
+    """Includes steep lines through hits near the beam, which cross every sector of phi."""
     banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
     assert_tracks_are_those_of_the_oracle(found(banks), GEOMETRY)
 
 
 def test_planes_of_thousands_of_hits() -> None:
-    """More lines and hits than the form for the CPU takes in one tile."""
+    """More lines and hits than one tile of the CPU form."""
     crossings = list(simulate_events(2, seed=12, geometry=GEOMETRY, nu=60.0))
     three_planes = encode_retina_clusters(random_clusters(4_000, 1, modules=(20, 26)), 3)
     made = found([noise(9_000), crowded_in_phi(5_000, 12, GEOMETRY), overlaid(crossings), three_planes])
@@ -113,7 +114,7 @@ def test_tracks_are_sound_for_any_number_of_hits(n: int) -> None:
 
 @pytest.mark.parametrize("version", [2, 3, 4])
 def test_random_words(version: int) -> None:
-    """Banks of bytes that nothing has checked: columns that do not exist, words of one position."""
+    """Banks with unchecked bytes: columns that do not exist, words of the same position."""
     rng = np.random.default_rng(version)
     numbers = range(208 // (2 if version == 4 else 1))
     kind = LhcbBankType.VP_RETINA_CLUSTER

@@ -1,4 +1,4 @@
-"""velo_kalman_filter against a textbook filter in double precision, and against the spot values of the real events."""
+"""velo_kalman_filter agrees with a textbook filter in double precision, and with the spot values of the real events."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_pulls_of_straight_tracks_are_at_most_one() -> None:
     dz = vertex[2] - result["velo_beamline.z"][:n]
     residual = result["velo_beamline.x"][:n] + dz * result["velo_beamline.tx"][:n] - vertex[0]
     pull = np.std(residual / np.sqrt(result["velo_beamline.c00"][:n]))
-    assert 0.5 < pull < 1.05  # the noise allows for scattering, which these tracks do not have
+    assert 0.5 < pull < 1.05  # the noise includes scattering, but these tracks do not scatter
 
 
 @pytest.mark.parametrize("block_size", [1, 32, 48, 256])
@@ -90,7 +90,7 @@ def test_every_instruction_set_gives_the_same_bits(sample: TrackSample, target: 
 
 @pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
 def test_the_form_for_the_cpu_gives_the_bits_of_the_common_kernel(sample: TrackSample, target: str) -> None:
-    # The second sample has more tracks than are put in order at once.
+    # The second sample has more tracks than one sort step.
     crowd = TrackSample([made_up_tracks(np.random.default_rng(21), [(0.0, 0.0, 3.0)], 1300)])
     assert sum(len(event) for event in crowd.events) > 1024
     for events in (sample, crowd):

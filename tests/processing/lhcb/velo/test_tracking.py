@@ -1,4 +1,4 @@
-"""Hits to VELO tracks: the kernels against the oracle, what every track must be, and physics against truth."""
+"""Hits to VELO tracks: agreement of the kernels with the oracle, validity of every track, and physics against truth."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_tracks_of_simulated_events_are_those_of_the_oracle() -> None:
 
 
 def random_clusters(n: int, seed: int, *, modules: tuple[int, int] = (0, 52)) -> RetinaClusters:
-    """Clusters anywhere on the sensors of some modules, none twice."""
+    """Clusters at random places on the sensors of some modules, without repetition."""
     rng = np.random.default_rng(seed)
     low, high = 4 * modules[0], 4 * modules[1]
     columns = np.stack([rng.integers(low, high, n), rng.integers(0, 768, n), rng.integers(0, 256, n)])
@@ -60,7 +60,7 @@ def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple
 
 
 def assert_tracks_are_sound(event: VeloEvent) -> None:
-    """At least three hits, from large to small z, at most one in each module pair."""
+    """Check that tracks have at least three hits, from large to small z, at most one in each module pair."""
     pair_of_hit = np.repeat(np.arange(26), np.diff(event.module_pair_offset))
     for track in event.tracks:
         assert 3 <= len(track) <= 26

@@ -1,4 +1,4 @@
-"""VELO tracks as input of the kernels behind the tracking: from truth of the real events, or made up."""
+"""VELO tracks as input of the kernels after the tracking: from truth of the real events, or made up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TrackSample:
 
     @property
     def limits(self) -> BatchLimits:
-        """Just enough for the sample."""
+        """Limits that are just sufficient for the sample."""
         return BatchLimits(events=len(self.events), meps=1, input_bytes=4 * int(self.cluster_offset()[-1]), rows=1)
 
     def cluster_offset(self) -> NDArray[np.uint32]:
@@ -44,7 +44,7 @@ class TrackSample:
         return int(self.cluster_offset()[event]) // 2
 
     def buffers(self) -> dict[str, NDArray[Any]]:
-        """Content of the buffers that the tracking would have filled."""
+        """Content of the buffers that the tracking fills."""
         offset = self.cluster_offset()
         hits = np.zeros((3, offset[-1]), dtype=np.float32)
         hit_count = np.zeros(offset[-1] // 2 + 1, dtype=np.uint8)
@@ -104,7 +104,7 @@ def truth_tracks(shared: Path) -> tuple[TrackSample, list[list[McVertex]], list[
 def made_up_tracks(
     rng: np.random.Generator, vertices: Sequence[tuple[float, float, float]], tracks_per_vertex: int
 ) -> list[NDArray[np.float64]]:
-    """Straight tracks from the vertices, both ways along z, hits smeared by 12.5 um; at most 20 hits each."""
+    """Straight tracks from the vertices in both directions of z, hits smeared by 12.5 um; at most 20 hits each."""
     planes = np.arange(-300.0, 760.0, 25.0)
     tracks = []
     for vertex in vertices:

@@ -1,4 +1,4 @@
-"""Runs the VELO chain, from MFPs to consolidated tracks, and hands out what it made, event by event."""
+"""Runs the VELO chain, from MFPs to consolidated tracks, and returns the output event by event."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 def algorithms_of(sequence: str) -> tuple[Algorithm, ...]:
-    """Those of a sequence that make VELO tracks."""
+    """The algorithms of a sequence that make VELO tracks."""
     names = {
         "fragment_offsets",
         "velo_estimate_input_size",
@@ -49,7 +49,7 @@ UNCUT = TriggerConfig.from_toml(f"[sequence.velo_cluster_limit]\nmax_clusters = 
 
 @dataclass(frozen=True, slots=True)
 class VeloEvent:
-    """What the chain made of one event: hits in the order of the sort, tracks as indices of hits, event flags."""
+    """Output of the chain for one event: hits in sorted order, tracks as indices of hits, event flags."""
 
     flags: int
     x: NDArray[np.float32]
@@ -65,7 +65,7 @@ class VeloEvent:
         return np.stack([self.x, self.y, self.z], axis=1)
 
     def same_as(self, other: VeloEvent) -> bool:
-        """Whether both are equal bit by bit."""
+        """Whether both events are equal bit by bit."""
         arrays = ("x", "y", "z", "phi", "ids", "module_pair_offset")
         return (
             self.flags == other.flags
@@ -86,7 +86,7 @@ FETCHED = (
 class VeloChain:
     """An engine with the VELO part of the sequence and one workspace; `trigger` replaces constants.
 
-    `common`: no kernel in a form of its own for the CPU. `sequence`: whose VELO part it is.
+    common: run the common kernels, not their CPU forms. sequence: the sequence with this VELO part.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class VeloChain:
 
 
 def limits_of(mep: EncodedMep) -> BatchLimits:
-    """A batch of just this MEP, with room for the places that are left free behind each event."""
+    """A batch with only this MEP, with room for the free places behind each event."""
     return BatchLimits(
         events=mep.n_events, meps=1, input_bytes=mep.data.nbytes + 64 * mep.n_events, rows=len(mep.fragments)
     )

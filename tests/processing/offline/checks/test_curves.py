@@ -6,7 +6,7 @@ from hltnode.processing.offline.checks.curves import Curve, Cut
 
 def test_a_curve_counts_ghosts_and_particles_at_each_limit() -> None:
     curve = Curve(Cut("chi2", np.array([1.0, 2.0, 4.0])), ["all", "second"])
-    # Track 2 is a ghost; tracks 0 and 3 match the first particle, track 1 the second; the third has no track.
+    # Track 2 is a ghost; tracks 0 and 3 match the first particle, track 1 the second; the third particle has no track.
     curve.add(
         np.array([3.0, 0.5, 1.5, 1.0]),
         np.array([0, 1, 3]),

@@ -12,7 +12,7 @@ def test_no_tag_can_begin_or_end_in_the_json_of_a_script_element() -> None:
     assert json.loads(text) == content
 
 
-def test_numbers_are_rounded_and_those_that_are_not_finite_are_none() -> None:
+def test_numbers_are_rounded_and_nan_and_infinity_become_none() -> None:
     assert rounded(np.array([1.23456, np.nan, np.inf]), 2) == [1.23, None, None]
     assert five_digits(123456.7) == 123460.0
     assert five_digits(float("nan")) is None

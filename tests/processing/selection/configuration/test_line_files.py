@@ -1,4 +1,4 @@
-"""Lines of users: Python files and packages that a trigger configuration names, and changes of the menu."""
+"""Lines of users: Python files and packages named in a trigger configuration, and changes of the menu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TCK documents: what they hold, what they refuse, and that they give back the configuration."""
+"""TCK documents: content, refusals, and the configuration that they reproduce."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_differences_of_two_documents_are_named(document: TckDocument) -> No
 
 
 def with_content(document: TckDocument, content: Any) -> str:
-    """The text of a document of other content, whose key is right."""
+    """The text of a document with other content and a correct key."""
     values = json.loads(document.text)
     values.update(content=content, tck=f"0x{content_key(content):08X}", sha256=content_hash(content).hex())
     return json.dumps(values)

@@ -1,4 +1,4 @@
-"""The trigger configuration: what a file may say, what its errors say, and its key."""
+"""The trigger configuration: valid files, error messages, and its key."""
 
 from __future__ import annotations
 

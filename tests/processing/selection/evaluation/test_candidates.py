@@ -1,4 +1,4 @@
-"""Candidates that lines select, and what they are made of, compared with plain loops."""
+"""Candidates that lines select, and their constituents, compared with plain loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines decide alike by NumPy, compiled for the CPU, in blocks of many threads and as PTX, and as plain Python says."""
+"""Lines give the decisions of plain Python by NumPy, compiled for the CPU, in blocks of many threads and by PTX."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.processing.selection.line_evaluators import (
 )
 
 pytestmark = pytest.mark.timeout(300)
-"""A machine that runs PTX is compiled first."""
+"""The first test compiles the machine that runs PTX."""
 
 tracks, muons, vertices, event = toy.tracks, toy.muons, toy.vertices, toy.event
 
@@ -83,7 +83,7 @@ NESTED = (
 def test_without_a_compiler_memory_is_bounded_and_decisions_stay(
     lines: tuple[Line, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is computed at once is divided: events, and objects that are looked through for each candidate."""
+    """Vectorised work is divided into blocks: events, and the objects of the loops of each candidate."""
 
     def decided_and_peak() -> tuple[Decided, int]:
         tracemalloc.start()
@@ -102,8 +102,8 @@ def test_without_a_compiler_memory_is_bounded_and_decisions_stay(
 
 
 def costly(t: Any, number: int = 0) -> Any:
-    """A number that takes far more operations than the kernel does for candidates that are refused already; those of
-    another number share none of them."""
+    """A number with far more operations than the kernel computes for refused candidates; different numbers share no
+    operations."""
     value = t.a + number
     for step in range(30):
         value = maximum(value * t.b - step, minimum(value, t.x / mm)) + exp(-abs(value)) * 0.5
@@ -135,11 +135,11 @@ COSTLY = (
         ),
     ),
 )
-"""Most of it is left out for most candidates; what a NaN leaves open in counts is counted for all of them."""
+"""Most operations are skipped for most candidates; undecided NaN comparisons in counts are counted for all of them."""
 
 
 @pytest.mark.parametrize("special", [0.0, 0.1, 0.6])
-def test_what_is_left_out_for_refused_candidates_changes_no_decision(special: float) -> None:
+def test_skipped_operations_of_refused_candidates_change_no_decision(special: float) -> None:
     case = case_of(COSTLY, 40, seed=7, special=special)
     decided = assert_all_decide_alike(case, ALL if special == 0.1 else ALL[:2])
     fired = [sum(mask >> i & 1 for mask in decided.masks) for i in range(len(COSTLY))]
@@ -148,8 +148,8 @@ def test_what_is_left_out_for_refused_candidates_changes_no_decision(special: fl
     assert (sum(decided.unknown) > 0) == (special > 0)
 
 
-def test_what_stands_behind_the_last_candidate_is_none() -> None:
-    """There it would be selected, or leave lines open; candidates do not fill the lanes of the CPU."""
+def test_memory_behind_the_last_candidate_is_no_candidate() -> None:
+    """An extra candidate would be selected or undecided; the candidates do not fill the lanes of the CPU."""
     lines = (
         Line("Low", tracks, lambda t: t.x < 1 * mm),
         Line("High", tracks, lambda t: t.x > 1 * mm),
@@ -197,7 +197,7 @@ PLAIN: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def plain_tracks(columns: dict[str, NDArray[Any]], number: int) -> list[dict[str, Any]]:
-    """The tracks of an event with plain numbers."""
+    """The tracks of an event, as plain numbers."""
     n_vertices = int(columns["toy_vertices.count"][number])
     z = columns["toy_vertices.z"][number * toy.MAX_VERTICES :][:n_vertices].tolist()
     found = []
@@ -226,7 +226,7 @@ def test_all_ways_decide_alike() -> None:
 
 
 def test_a_batch_without_events_has_no_decisions() -> None:
-    """With one a node warms up."""
+    """A node warms up with an empty batch."""
     decided = assert_all_decide_alike(case_of(LINES, 0), ALL)
     assert (decided.masks, decided.accepted, decided.unknown) == ([], [], [])
 
@@ -260,7 +260,7 @@ def test_a_nan_makes_a_selection_false_and_is_counted() -> None:
     assert decided.unknown == [4 * 3] * 4
 
 
-def test_a_missing_vertex_neither_selects_nor_counts_where_it_is_asked_for() -> None:
+def test_a_missing_vertex_selects_nothing_and_is_unknown_unless_a_line_tests_for_it() -> None:
     lines = (
         Line("Asked", tracks, lambda t: t.has_vertex & (t.vertex.z > 0)),
         Line("NotAsked", tracks, lambda t: t.vertex.z > 0),

@@ -1,4 +1,4 @@
-"""Lines as recorded operations: read back they are the same line, and what no line records is refused."""
+"""Lines as recorded operations: reading gives the same line, and operations that no line records are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random expressions on random numbers, NaN and infinities among them, are evaluated alike in every way."""
+"""Random expressions on random numbers, NaN and infinities included, give the same result with every evaluator."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def built(recipe: Any, t: Any, v: Any) -> Any:
         plain = {"x": lambda: t.x / mm, "pt": lambda: t.pt / MeV, "z": lambda: (v or t.vertex).z / mm}
         return plain[parts[0]]() if parts[0] in plain else getattr(t, parts[0])
     if what == "constant":
-        # An expression without field has no operators of its own: it is made from one.
+        # A number without a field does not have the operators of expressions: derive it from a field.
         return t.hits * 0.0 + parts[0]
     if what in ("any", "all", "count"):
         found = {"any": any_of, "all": all_of, "count": count_of}[what](

@@ -1,4 +1,4 @@
-"""The deterministic scaler of HLT1, written out once more in plain Python (docs/physics/selection-lines.md)."""
+"""A second implementation of the deterministic scaler of HLT1, in plain Python (docs/physics/selection-lines.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _mixed(state: int) -> int:
 
 
 def scaler_accepts(text: str, scale: float, *, run: int, gps_time: int, event_id: int) -> bool:
-    """Whether the scaler named `text` ("<line>_pre" or "<line>_post") lets an event pass."""
+    """Whether the scaler named `text` ("<line>_pre" or "<line>_post") accepts an event."""
     if np.float32(scale) >= 1.0:
         return True
     state = len(text)

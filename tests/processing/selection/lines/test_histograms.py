@@ -1,4 +1,4 @@
-"""Histograms: what they refuse, what they hold, and that every way to fill them counts alike."""
+"""Histograms: refused arguments, content, and equal counts with every evaluator."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_every_way_to_fill_histograms_counts_alike() -> None:
 
 
 def plain_counts(values: list[float], low: float, high: float, bins: int) -> list[int]:
-    """What a histogram of some numbers holds, NaN last."""
+    """Content of a histogram of some numbers, NaN last."""
     counts = [0] * (bins + 3)
     for value in values:
         if np.isnan(value):
@@ -169,14 +169,14 @@ def test_a_histogram_holds_what_plain_python_counts() -> None:
         if columns["toy_tracks.muon"][i] and columns["toy_tracks.y"][2 * i] > 0
     ]
     counts = held["Half_hits"].counts.tolist()
-    assert counts[:-1] == plain_counts(selected, 0, 40, 40)[:-1], "whatever the scales of the line"
+    assert counts[:-1] == plain_counts(selected, 0, 40, 40)[:-1], "the scales of the line must not matter"
     n = [float(number) for number in columns["toy_tracks.count"] if number > 20]
     assert held["Number_n"].counts.tolist() == plain_counts(n, 20, 40, 5)
     accepted = np.array(by_numpy(case).accepted, np.bool_)
     assert held["accepted_n"].entries == accepted.sum()
 
 
-def test_histograms_of_one_prescale_look_at_the_same_events() -> None:
+def test_histograms_with_the_same_prescale_use_the_same_events() -> None:
     columns = case_of(OF_LINES, ALONE).columns
     held = by_name(case_of(OF_LINES, ALONE))
     events, of_tracks = held["sample_of_events"], held["sample"]

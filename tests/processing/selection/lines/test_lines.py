@@ -1,4 +1,4 @@
-"""Lines: what their expressions may say, what their errors say, and what makes two of them equal."""
+"""Lines: allowed expressions, error messages, and equality."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HERE = Path(__file__).name
 
 
 def chain_of(n: int) -> Callable[[Any], Any]:
-    """A selection in which n operations follow one another."""
+    """A selection with a chain of n operations."""
 
     def selects(t: Any) -> Any:
         value = t.a
@@ -181,7 +181,7 @@ def test_what_lines_share_is_computed_once() -> None:
 
 
 def test_collections_inside_one_another_are_bounded() -> None:
-    """Triples of tracks for each track would be billions in a large event."""
+    """Triples of tracks for each track would be billions of combinations in a large event."""
 
     def pairs(t: Any) -> Any:
         return any_of(tracks, lambda s: any_of(tracks, lambda u: u.a + s.a > t.a))

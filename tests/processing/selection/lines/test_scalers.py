@@ -1,4 +1,4 @@
-"""The host's half of the deterministic scalers."""
+"""The host part of the deterministic scalers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_prescale_and_postscale_of_a_line_are_independent() -> None:
 
 EVENTS = ((1756366430954676, 328614, 3999014), (2**64 - 1, 2**32 - 1, 2**64 - 1), (0, 0, 0), (1, 6718861, 6001))
 # The check values of docs/physics/selection-lines.md: seed, and state after each of the events. They were computed by a
-# program of its own, in another language.
+# separate program in another language.
 CHECK_VALUES = {
     "Hlt1TrackMVA_pre": (0xCD2348CE, 0x8C3FC604, 0xD0D89C42, 0x0B08D229, 0x8F78B402),
     "Hlt1TrackMVA_post": (0x17D9B5CD, 0xA5B2B5F0, 0xF0847799, 0xD58A75CF, 0xE61AC4B0),
@@ -60,7 +60,8 @@ def test_seeds_and_events_have_their_check_values(text: str) -> None:
         for word in (gps_time % 2**32, gps_time >> 32, run, event_id % 2**32, event_id >> 32):
             state = mix(state + word & 0xFFFF_FFFF)
         assert state == expected
-        # As many events of 2^32 pass as the scale says: this one with a scale just above its state, not just below.
+        # The scale is the fraction of passing events: this one passes with a scale just above its state, not just
+        # below.
         for scale in (np.float32(expected / 2**32), np.nextafter(np.float32(expected / 2**32), np.float32(1))):
             limit = scaler_limit(float(scale))
             passes = limit is None or expected < limit

@@ -1,4 +1,4 @@
-"""What lines select in an event, slowly: candidate by candidate, object by object."""
+"""Objects that lines select in an event, by slow code: candidate by candidate, object by object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class Reported:
-    """An object: class, numbers, LHCbIDs, and the objects that it is made of."""
+    """An object: class, numbers, LHCbIDs, and its constituents."""
 
     class_id: int
     numbers: tuple[float, ...]
@@ -32,7 +32,7 @@ class Reported:
 
 @dataclass
 class Selected:
-    """Objects in their order, (line, object) by line, and how many candidates are left out."""
+    """Objects in order, (line, object) by line, and the number of omitted candidates."""
 
     objects: list[Key] = field(default_factory=list)
     candidates: list[tuple[int, int]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Selected:
 
 
 def select(candidates: Sequence[tuple[int, Key]], objects: Mapping[Key, Reported]) -> Selected:
-    """The candidates (line, object) of an event, ascending: as many as fit."""
+    """The candidates (line, object) of an event, ascending, up to the limit."""
     event = Selected()
     full = False
     for line, key in candidates:
@@ -67,7 +67,7 @@ def _add(key: Key, objects: Mapping[Key, Reported], known: list[Key]) -> None:
 
 
 def read(row: NDArray[np.uint32]) -> tuple[list[Reported], list[tuple[int, int]], int]:
-    """(objects, their parts by number; candidates; left out) of the words of an event."""
+    """(objects with constituents by number, candidates, omitted candidates) from the words of an event."""
     words: list[int] = row.tolist()
     n_candidates, n_objects = words[0] & 0xFFFF, words[0] >> 16
     objects = []
@@ -86,7 +86,7 @@ def read(row: NDArray[np.uint32]) -> tuple[list[Reported], list[tuple[int, int]]
 
 
 def by_number(event: Selected, objects: Mapping[Key, Reported]) -> list[Any]:
-    """The objects of an event, parts named by their numbers."""
+    """The objects of an event, with the numbers of their constituents."""
     return [
         Reported(o.class_id, o.numbers, o.ids, tuple(("", event.objects.index(part)) for part in o.parts))
         for o in (objects[key] for key in event.objects)

@@ -9,7 +9,7 @@ from hltnode.processing.selection.reports.routing import EVERY_LINE, routing_of_
 
 
 def bits_of(line: str) -> set[int]:
-    """The bits that LHCb's rules give a line."""
+    """The routing bits of a line by LHCb's rules."""
     (words,) = routing_of_lines(ROUTING_RULES, [line]).tolist()
     return {32 * i + bit for i, word in enumerate(words) for bit in range(32) if word >> bit & 1}
 

@@ -1,5 +1,4 @@
-"""What the lines selected in accepted events: NumPy, compiled, blocks of many threads and PTX write the same words,
-those of a slow oracle."""
+"""Objects that lines selected in accepted events: every evaluator writes the words of a slow oracle."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.processing.selection.line_evaluators import ALL, Case, Decided, asser
 from tests.processing.selection.reports import selected_oracle as oracle
 
 pytestmark = pytest.mark.timeout(300)
-"""A machine that runs PTX is compiled first."""
+"""The first test compiles the machine that runs PTX."""
 
 tracks, muons, pairs, vertices, event = toy.tracks, toy.muons, toy.pairs, toy.vertices, toy.event
 
@@ -31,7 +30,7 @@ def above(pt: float) -> Selection:
 
 
 def with_hits(least: int) -> Selection:
-    """Pairs whose first track has this number of hits, or up to 7 more."""
+    """Pairs whose first track has this number of hits or up to 7 more."""
     return lambda p: (p.first.hits >= least) & (p.first.hits < least + 8)
 
 
@@ -44,14 +43,14 @@ FEW = (
     *(Line(f"Rare{i}", tracks, above(50.0 + i)) for i in range(30)),
     Line("LastPair", pairs, lambda p: p.first.pt > 100 * MeV),
 )
-"""What vertices say is not reported."""
+"""Lines on values of vertices, which are not reported."""
 MANY = (
     Line("Half", tracks, lambda t: t.hits > 20),
     Line("All", tracks, lambda t: t.hits >= 0),
     *(Line(f"Pairs{i}", pairs, with_hits(8 * i)) for i in range(5)),
     Line("AllMuons", muons, lambda t: t.hits >= 0),
 )
-"""More candidates than a line may report, in some events more objects than an event, in some more words."""
+"""More candidates than a line may report; some events exceed the limit on objects, others the limit on words."""
 
 
 def case_of(lines: tuple[Line, ...], n_events: int, seed: int) -> Case:
@@ -104,7 +103,7 @@ def selects(name: str, columns: Mapping[str, NDArray[Any]], number: int, i: int)
 
 
 def expected_of(case: Case, decided: Decided, number: int) -> tuple[Any, ...]:
-    """What the words of an accepted event say."""
+    """The decoded words of an accepted event."""
     objects = objects_of(case.columns, number)
     candidates = []
     for place, line in enumerate(case.lines):

@@ -1,4 +1,4 @@
-"""One pass of a sample: the engine's decisions, and those of lines evaluated behind it."""
+"""One pass over a sample: decisions of the engine, and of lines that are evaluated on its output."""
 
 from __future__ import annotations
 

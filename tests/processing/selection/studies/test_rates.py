@@ -25,7 +25,8 @@ def bank(nbytes: int, bank_type: int = LhcbBankType.VP) -> RawBank:
 
 
 def counted() -> tuple[RateCounts, list[set[int]], list[int], np.ndarray]:
-    """Random decisions in batches of several sizes; the lines of each event, its bytes, the decisions of the scan."""
+    """Random decisions in batches of several sizes; returns the lines and bytes of each event, and the scan
+    decisions."""
     rng = np.random.default_rng(11)
     fired = rng.random((N_EVENTS, len(NAMES))) < np.linspace(0.3, 0.0, len(NAMES))
     varied = rng.random((N_EVENTS, len(SCAN.values))) < 0.3
@@ -73,7 +74,7 @@ def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> N
     counts.add([[]] * 100, np.zeros((100, 2), bool))
     of = counts.result(100.0)["lines"]["A"]
     assert (of["rate_hz"], of["low_hz"]) == (0.0, 0.0)
-    # (1 / n) / (1 + 1 / n): one half of an event in each direction of the Wilson interval.
+    # (1 / n) / (1 + 1 / n): half an event in each direction of the Wilson interval.
     assert of["high_hz"] == pytest.approx(100 / 101)
     assert of["error_hz"] == pytest.approx(50 / 101)
     assert counts.result()["total"]["bytes_per_event"] is None

@@ -1,4 +1,4 @@
-"""Scans over a cut of a line: how they are written, and what they change."""
+"""Scans over a cut of a line: syntax and effect."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_values_are_a_range_or_a_list_of_cuts_counts_or_scales(text: str, values
         "Hlt1TrackMVA.alpha=0:inf:3",
     ],
 )
-def test_a_scan_that_is_written_otherwise_is_refused_with_its_text(text: str) -> None:
+def test_a_scan_with_wrong_syntax_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(ScanError, match=f"--scan {text}: "):
         Scan.read(text, TRIGGER)
 
@@ -85,7 +85,7 @@ def test_a_line_without_cuts_to_set_is_refused() -> None:
         Scan.read("Hlt1TrackMVA.alpha=1", python_line)
 
 
-def test_other_values_change_the_line_alone_and_what_all_lines_accept_together() -> None:
+def test_other_values_change_only_decisions_of_the_line_and_totals_of_all_lines() -> None:
     trigger = TriggerConfig(lines=TRIGGER.lines[:3], types=TRIGGER.types[:3])
     scan = Scan.read(f"{trigger.line_names[1]}.prescale=0,1", trigger)
     fired = np.array([[0, 1, 0], [1, 1, 0], [0, 0, 0]], bool)

@@ -43,7 +43,7 @@ def hits_of(version: int, *words: tuple[int, int, int, int]) -> list[tuple[int, 
 
 
 def by_the_rule_of_version_5(words: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]] | None:
-    """docs/formats/scifi-banks.md, word by word; None for edges that belong to no cluster."""
+    """docs/formats/scifi-banks.md, word by word; None for edges that do not belong to a cluster."""
     hits: list[tuple[int, ...]] = []
     i = 0
     while i < len(words):
@@ -108,7 +108,7 @@ def test_a_cluster_is_found_where_it_was(width: int) -> None:
         assert positions.tolist() == [middle]
         assert hits.pseudo_size.tolist() == [width]
     else:
-        # Pieces of four channels from the second on, and the rest.
+        # Pieces of four channels from the second channel on, and the rest.
         pieces = [list(range(at, min(at + 4, width))) for at in range(4, width, 4)]
         assert positions.tolist() == [first + np.mean(piece) for piece in pieces]
         assert set(hits.pseudo_size.tolist()) == {0}
@@ -187,7 +187,7 @@ def test_real_words_are_written_byte_for_byte(retina_events: list[list[RawBank]]
     for event in retina_events:
         banks = [bank for bank in event if bank.type == LhcbBankType.FT_CLUSTER]
         written = encode_scifi(decode_scifi_words(event))
-        # Some real headers are not zero; they are not used.
+        # Some real headers are not zero; the decoder ignores them.
         assert [bytes(bank.payload[4:]) for bank in written] == [bytes(bank.payload[4:]) for bank in banks]
         for version, found in counts.items():
             found.append(len(decode_scifi([RawBank(b.type, version, b.source_id, b.payload) for b in banks]).bank))

@@ -1,4 +1,4 @@
-"""The page of an event: complete, self-contained, and closed to what its strings contain."""
+"""The page of an event: complete, self-contained, and safe against markup in its strings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenes of simulated events: what is drawn is what the sequence has found, where its hits are."""
+"""Scenes of simulated events: the drawn objects are those of the sequence, at the positions of their hits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_line_of_a_long_track_goes_through_all_its_hits_and_ends_behind_the_
                 continue
             for point in points:
                 assert np.abs(track.line - point).max(axis=1).min() < 1e-9, (name, point)
-        # A hit may be on several tracks, and is marked with one of them.
+        # A hit may be on several tracks, but is marked with only one of them.
         assert 0 < n_hits <= sum(n for _, n in track.hits)
 
 

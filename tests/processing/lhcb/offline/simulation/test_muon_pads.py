@@ -1,4 +1,4 @@
-"""The pads that muon boards find."""
+"""Pads from muon boards."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What particles leave in the muon stations."""
+"""Hits of particles in the muon stations."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ GEOMETRY = MuonGeometry.builtin()
 
 
 def straight_muons(n: int) -> Flights:
-    """Muons of 100 GeV from the collisions, one an event, of slopes within all stations; behind the SciFi."""
+    """Muons of 100 GeV from the collisions, one per event, with slopes inside all stations; behind the SciFi."""
     rng = np.random.default_rng(4)
     tx, ty = rng.uniform(0.04, 0.2, (2, n)) * rng.choice((-1, 1), (2, n))
     z, columns = np.full(n, 9500.0), np.ones((5, n))

@@ -1,4 +1,4 @@
-"""The compiled loops of the simulation compared with slow ones, and their errors for wrong columns."""
+"""The compiled loops of the simulation, compared with slow loops, and their errors for wrong columns."""
 
 from functools import partial
 
@@ -83,7 +83,7 @@ def test_crossings_are_those_of_every_line_with_every_sensor_in_the_order_of_fli
     np.testing.assert_allclose(place, [row[2:] for row in wanted], atol=1e-9)
 
 
-def test_crossings_of_no_line_are_none() -> None:
+def test_no_lines_have_no_crossings() -> None:
     line, sensor, place = _native.crossings(np.empty((0, 6)), np.zeros(3), np.zeros((3, 5)), np.zeros((3, 5)), 1.0, 1.0)
     assert (line.shape, sensor.shape, place.shape) == ((0,), (0,), (0, 2))
     with pytest.raises(ValueError, match="do not fit"):
@@ -129,7 +129,7 @@ def test_a_flight_at_an_undefined_position_is_lost() -> None:
     assert moving.tolist() == [True, False]
 
 
-def test_columns_that_would_be_copied_are_refused_where_the_flights_are_moved() -> None:
+def test_flights_in_columns_that_would_be_copied_are_refused() -> None:
     every_second = np.zeros(4)[::2]
     two = np.ones(2)
     with pytest.raises(TypeError):

@@ -106,5 +106,5 @@ def test_clustering_the_real_pixels_gives_the_clusters_of_the_real_readout(share
         same_place.update({True: len(ours & readout), False: len(readout - ours)})
         assert {hit for p in decode_particles(banks) for hit in p.velo_ids} == readout
     assert n_clusters[1:] == [933, 1547, 1550, 2268, 718, 876]  # docs/physics/velo-clustering.md
-    # The readout cuts large clusters in pieces, which a plain clustering does not.
+    # The readout divides large clusters; a plain clustering does not.
     assert same_place[True] / same_place.total() > 0.93

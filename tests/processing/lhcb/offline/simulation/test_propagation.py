@@ -24,7 +24,7 @@ def random_numbers() -> EventRandom:
 
 
 def runge_kutta(magnet: Magnet, start: Flights, last_z: float, step: float) -> np.ndarray:
-    """x, y, tx, ty at last_z by the classical method of fourth order in the untabulated field."""
+    """x, y, tx, ty at last_z by the classical Runge-Kutta method of fourth order in the field without table."""
 
     def slopes(state: np.ndarray, z: float) -> np.ndarray:
         x, y, tx, ty = state
@@ -98,7 +98,7 @@ def test_flights_scatter_and_lose_energy_in_the_material() -> None:
     # About a quarter of a radiation length up to the last layer of the UT.
     core = (np.quantile(difference, 0.8413) - np.quantile(difference, 0.1587)) / 2
     assert core == pytest.approx(13.6 / 10_000 * np.sqrt(0.24), rel=0.1)
-    # Hard scatters: of a normal distribution 0.05 % would be further out.
+    # Hard scatters: a normal distribution would have 0.05 % further out.
     assert 0.01 < (np.abs(difference) > 3.5 * core).mean() < 0.06
     assert np.abs(difference.mean()) < 1e-4
     lost = 10_000 - scattered.p
@@ -109,7 +109,7 @@ def test_electrons_radiate() -> None:
     electrons = flights(2000, lowest=10_000, highest=10_001)
     electrons.mass[:] = 0.511
     Propagation(Magnet(0.0), LAYER_Z).propagate(random_numbers(), electrons)
-    # exp(-t) is the mean fraction that is left; t is 0.3 to 0.4 by the end of the SciFi.
+    # exp(-t) is the mean remaining fraction of the energy; t is 0.3 to 0.4 at the end of the SciFi.
     assert 0.65 < electrons.p.mean() / 10_000 < 0.88
 
 

@@ -41,7 +41,7 @@ def test_the_muons_of_bjpsik_have_the_mass_of_the_jpsi_and_its_key_as_mother() -
 
 
 def half_inside(masses: list[float], middle: float, width: float) -> None:
-    """Half of a Breit-Wigner distribution is within half its width."""
+    """Half of a Breit-Wigner distribution lies within half its width of the peak."""
     inside = np.abs(np.array(masses) - middle) < width / 2
     assert inside.mean() == pytest.approx(0.5, abs=0.1)
 

@@ -42,10 +42,10 @@ def test_without_deposits_there_are_no_clusters() -> None:
 def test_shared_charge_adds_up_and_keeps_its_centre(centre: float, width: float) -> None:
     row, channel, parts = share_charge(np.array([5.0, centre]), np.array([1.0, width]), np.array([0.1, 1.0]), 20, 0.0)
     of_second = row == 1
-    # At the edge, what falls beyond the first channel is lost.
+    # At the edge, charge beyond the first channel is lost.
     inside = min(1.0, 0.5 + centre / width)
     assert parts[of_second].sum() == pytest.approx(inside)
-    # Within a channel the place is lost.
+    # Inside a channel the position is lost.
     assert np.average(channel[of_second] + 0.5, weights=parts[of_second]) == pytest.approx(
         max(centre, (centre + width / 2) / 2), abs=0.5
     )

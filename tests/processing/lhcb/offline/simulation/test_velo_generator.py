@@ -76,7 +76,7 @@ def test_the_ids_of_truth_are_those_of_decoding(velo_banks: VeloEncoding) -> Non
         named = {hit for particle in decode_particles(banks) for hit in particle.velo_ids}
         assert named <= set(decoded.tolist())
         n_named, n_decoded = n_named + len(named), n_decoded + len(decoded)
-    # The others are noise, and electrons knocked out far from the crossing.
+    # The others are noise, and delta electrons far from the crossing.
     assert 0.9 * n_decoded < n_named < n_decoded
 
 

@@ -1,4 +1,4 @@
-"""The VELO of the simulation bends particles as the field does, and takes energy from them."""
+"""In the simulated VELO the field bends particles, and the material takes energy from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ P = 4000.0
 
 
 def particles(charge: int) -> ParticleColumns:
-    """Of one momentum in all directions of the acceptance, from the middle of the VELO."""
+    """Particles of one momentum in all directions of the acceptance, from the middle of the VELO."""
     rng = np.random.default_rng(3)
     slopes = rng.uniform(-0.15, 0.15, (N, 2)) + 0.02
     pz = P / np.sqrt(1.0 + (slopes**2).sum(axis=1))
@@ -49,7 +49,7 @@ def test_opposite_charges_are_bent_apart_as_in_the_field() -> None:
     states = particles(1)
     tx, ty = states.momentum[:, :2].T / states.momentum[:, 2]
     start = np.stack([np.zeros(N), np.zeros(N), tx, ty])
-    # `fly` takes the field of polarity up; that of the built-in detector is down.
+    # `fly` takes the field of polarity up; the built-in detector has polarity down.
     ((x, _, slope, _),) = fly(Magnet(1.0).field, start, np.full(N, -1e3 / P), 0.0, np.array([770.0]))
     of_field = 2.0 * (x - 770.0 * tx), 2.0 * (slope - tx)
     kick = plus.kick[:, 0] - minus.kick[:, 0]

@@ -1,4 +1,4 @@
-"""Writes dumps of events as docs/formats/reference-dumps.md has them, from the events themselves."""
+"""Writes events as dumps in the format of docs/formats/reference-dumps.md."""
 
 import struct
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.truth import McParticle, decode_particles
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
-# Detector types of before 2022 for VELO, UT and SciFi.
+# Detector types for VELO, UT and SciFi before 2022.
 _OLD_TYPES = {2: 8, 3: 11, 5: 10}
 
 

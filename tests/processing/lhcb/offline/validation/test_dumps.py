@@ -1,4 +1,4 @@
-"""Reading dumps of events: what was written comes back, what is damaged is refused by name."""
+"""Dumps of events: written events are read back, and damaged files are refused by name."""
 
 from collections.abc import Callable
 from pathlib import Path

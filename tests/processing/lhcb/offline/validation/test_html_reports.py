@@ -35,7 +35,7 @@ def events() -> Events:
 
 
 def checked(events: Events, keep: float) -> dict[str, Any]:
-    """The result of a reconstruction that finds a part of the true tracks, with momentum and state."""
+    """The result of a reconstruction that finds some of the true tracks, with momentum and state."""
     rng = np.random.default_rng(1)
     checker = Checker()
     for banks in events:

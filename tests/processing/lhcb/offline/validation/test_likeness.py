@@ -21,7 +21,7 @@ from hltnode.protocol.raw_data.mdf import iter_records
 
 
 def summary_of(**values: ArrayLike) -> SampleSummary:
-    """A sample of which only the values of these quantities are known."""
+    """A sample with values of these quantities only."""
     summary = SampleSummary(Detector.builtin())
     for name, found in values.items():
         summary.distributions[name] = Distribution(QUANTITIES[name])

@@ -1,4 +1,4 @@
-"""What the likeness report says of tracking: the errors of its statistics, the real events, and simulated ones."""
+"""Tracking in the likeness report: the errors of its statistics, real events, simulated events."""
 
 from pathlib import Path
 
@@ -61,14 +61,14 @@ def test_what_tracking_depends_on_differs_beyond_two_errors_and_a_tenth() -> Non
     narrow, wide = rng.standard_normal(20_000), 1.3 * rng.standard_normal(20_000)
     assert pair_of(Statistic.WIDTH, narrow, wide).differs
     assert pair_of(Statistic.WIDTH, narrow, wide).ratio == pytest.approx(1.3, abs=0.03)
-    # Significant, but small; large, but of few entries.
+    # Significant, but small; large, but with few entries.
     assert not pair_of(Statistic.WIDTH, narrow, 1.07 * rng.standard_normal(20_000)).differs
     assert not pair_of(Statistic.WIDTH, narrow[:6], wide[:8]).differs
     assert not pair_of(Statistic.MEDIAN, narrow, narrow + 0.4).differs
     assert pair_of(Statistic.MEDIAN, narrow, narrow + 0.6).differs
 
 
-def test_none_of_a_few_is_not_a_certain_zero() -> None:
+def test_a_fraction_of_zero_has_an_error_above_zero() -> None:
     fraction = Quantity(name="n", detector="d", title="n", per="hit", low=-0.5, high=1.5, bins=2, of_tracking=True)
     sample = Distribution(fraction)
     sample.add(np.zeros(90))

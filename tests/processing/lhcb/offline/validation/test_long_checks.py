@@ -1,4 +1,4 @@
-"""What the checker counts of long tracks beyond efficiencies: losses, curves, downstream particles, decays, muons."""
+"""Results of the checker for long tracks besides efficiencies: losses, curves, downstream particles, decays, muons."""
 
 from dataclasses import replace
 from typing import Any
@@ -93,7 +93,7 @@ def test_without_ut_tracks_nothing_is_lost_in_the_ut() -> None:
 
 
 def with_quality(*qualities: float) -> tuple[ParticleTable, dict[Stage, TrackTable]]:
-    """Particle 1 with as many tracks, and one of particle 9, which is not in the truth."""
+    """Particle 1 with this number of tracks, and one track of particle 9, which is not in the truth."""
     tracks = replace(long_tracks(*([1] * (len(qualities) - 1)), 9), cuts={"quality": np.array(qualities)})
     return ParticleTable.of_particles([[long_particle(1), long_particle(2)]]), {Stage.LONG: tracks}
 
@@ -173,7 +173,7 @@ def checked(particles: list[McParticle], tracks: TrackTable, found: VertexTable)
 
 
 def test_a_decay_is_found_by_a_vertex_of_the_tracks_of_both_daughters() -> None:
-    # Of three decays the first has a vertex, the second two tracks without, the third one track.
+    # Three decays: the first has a vertex, the second two tracks without a vertex, the third one track.
     tracks = long_tracks(0, 1, 2, 3, 4)
     checker = checked(pions_of_kaons(3), tracks, vertices([(0, 1), (1, 2)], [497.0, 450.0]))
     found = checker.result()["vertices"]["secondary"]["ks"]
@@ -206,7 +206,7 @@ def test_the_fitted_peak_has_the_mass_and_core_width_of_the_candidates_above_a_b
     n = 400
     masses = np.concatenate([rng.normal(498.0, 3.0, n), rng.uniform(437.6, 557.6, 2 * n)])
     pairs = [(2 * i, 2 * i + 1) for i in range(n)]
-    # The background is made of pairs of daughters of different decays.
+    # The background consists of pairs of daughters of different decays.
     pairs += [(2 * i, (2 * i + 3) % (2 * n)) for i in range(n)] + [(2 * i + 1, (2 * i + 2) % (2 * n)) for i in range(n)]
     numbers = range(100, 100 + 2 * n)
     particles = [

@@ -1,4 +1,4 @@
-"""Efficiencies of lines on signal: which decays count, which tracks are the signal's, and the numbers."""
+"""Efficiencies of lines on signal: selected decays, signal tracks, and numbers."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_sample_without_signal_is_refused() -> None:
 
 
 def test_a_line_triggers_on_signal_if_one_candidate_consists_of_signal_tracks() -> None:
-    """On simulated decays, against loops over the candidates of each event."""
+    """Compare with loops over the candidates of each event, on simulated decays."""
     trigger = CHAIN.load_trigger(None, "forward")
     chain = CHAIN.with_sequence("forward")
     lines = [line for line in trigger.lines if line.name in ("Hlt1TrackMVA", "Hlt1TwoTrackMVA", "Hlt1Passthrough")]

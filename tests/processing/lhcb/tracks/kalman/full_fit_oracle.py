@@ -1,4 +1,4 @@
-"""The fit of long tracks through all detectors, slow and clear: matrices of five rows, double precision."""
+"""The fit of long tracks through all detectors in slow and simple code: matrices of five rows, double precision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """mm: x at y = 0, z there, and the slopes of strip or fibre; variance of x in mm² for a UT hit."""
+    """A hit in mm: x and z at y = 0, the slopes of strip or fibre; variance of x in mm² for a UT hit."""
 
     x: float
     z: float
@@ -35,8 +35,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class FullFit:
-    """q/p at the origin and its error (1/MeV); chi2 of all UT and SciFi hits over their number less one, and that of
-    the UT hits over theirs; state (x, y, tx, ty) at Z_END and its covariance with the kink."""
+    """q/p at the origin and its error (1/MeV); chi2 of all UT and SciFi hits divided by their number minus one, chi2 of
+    the UT hits divided by their number; state (x, y, tx, ty) at Z_END and its covariance with the kink."""
 
     qop: float
     error: float
@@ -47,7 +47,7 @@ class FullFit:
 
 
 class Levers:
-    """x and y of a track less those of its line at the end of the VELO, over the kink."""
+    """x and y of a track minus x and y of its line at the end of the VELO, divided by the kink."""
 
     def __init__(self, parameters: LongTrackParameters, tx: float, ty: float) -> None:
         @cache
@@ -70,7 +70,7 @@ class Levers:
         return z - self.value("behind_velo.z_magnet", kink) + curve * dz**2
 
     def x_of_kink(self, kink: float, z: float) -> float:
-        """The derivative of kink times lever."""
+        """The derivative of kink times lever by the kink."""
         step = 1e-4
         return ((kink + step) * self.x(kink + step, z) - (kink - step) * self.x(kink - step, z)) / (2 * step)
 
@@ -81,7 +81,7 @@ class Levers:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Where a layer is at y = 0, and how it leans, if no hit says it."""
+    """Position of a layer at y = 0 and its slope, for layers without a hit."""
 
     z: float
     dz_dy: float = 0.0
@@ -108,7 +108,8 @@ class Fit:
         self._levers: tuple[Lever, Lever, Lever] = (no_lever, no_lever, no_lever)
 
     def step(self, z: float, levers: tuple[Lever, Lever, Lever], noise: tuple[FloatArray, FloatArray]) -> None:
-        """To z, where x, its change with the kink, and y have the levers; noise of (x, tx) and of (y, ty)."""
+        """Propagate to z with the levers of x, of its change with the kink, and of y; noise of (x, tx) and of (y,
+        ty)."""
         dz = z - self.z
         (x, x_slope), (of_kink, of_kink_slope), (y, y_slope) = (
             (new(z) - old(self.z) - _slope(old, self.z) * dz, _slope(new, z) - _slope(old, self.z))
@@ -137,7 +138,7 @@ class Fit:
 
 
 def kink_of(levers: Levers, tx: float, tx_end: float) -> float:
-    """The kink of a track with this slope at z = 9410."""
+    """The kink of a track with this slope at z = 9410 mm."""
     dz = Z_END - Z_REFERENCE
     kink = tx_end - tx
     for _ in range(2):
@@ -147,17 +148,17 @@ def kink_of(levers: Levers, tx: float, tx_end: float) -> float:
 
 
 def of_step(noise: FloatArray) -> FloatArray:
-    """The matrix of (position, slope)."""
+    """The noise matrix of (position, slope)."""
     return np.array([[noise[0], noise[1]], [noise[1], noise[2]]])
 
 
 def of_layer(slope: float, dz: float) -> FloatArray:
-    """The matrix of (position, slope) behind a thin layer."""
+    """The noise matrix of (position, slope) behind a thin layer."""
     return slope * np.array([[dz**2, dz], [dz, 1.0]])
 
 
 def scattering_of(qop: float, tx: float, ty: float) -> float:
-    """What all noise of one GeV at normal incidence is multiplied with."""
+    """Factor for the noise of 1 GeV at normal incidence."""
     return float((1e3 * qop) ** 2 * (1.0 + OBLIQUE * (tx**2 + ty**2)))
 
 
@@ -172,8 +173,8 @@ def fit_through_detectors(
     scifi: list[Hit | None],
     scifi_planes: list[Plane],
 ) -> FullFit:
-    """velo: hits [n, (x, y, z)] from small to large z; q/p and slope at Z_END as the long tracking has found them; the
-    hits of each layer, or None (docs/physics/long-kalman-filter.md)."""
+    """velo: hits [n, (x, y, z)] from small to large z; q/p and slope at Z_END from the long tracking; the
+    hit of each layer, or None (docs/physics/long-kalman-filter.md)."""
     start = filter_hits(velo, qop, field)
     start.move(Z_VELO - start.z, MODULE, qop, 1.0, 1.0, field)
     tx, ty = map(float, start.slopes)

@@ -1,5 +1,5 @@
-"""The fit of long tracks through all detectors: the low-rank filter in single precision against matrices in double
-precision, its pulls, and the momenta of the real events."""
+"""The fit of long tracks through all detectors: agreement of the low-rank filter in single precision with matrices in
+double precision, pulls, and momenta of the real events."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class LongTrack:
-    """VELO hits [n, (x, y, z)] from large to small z, true q/p at the origin, slope at z = 9410 as it was found, UT and
-    SciFi hits; and the true state (x, y, tx, ty) at z = 9410."""
+    """VELO hits [n, (x, y, z)] from large to small z, true q/p at the origin, reconstructed slope at z = 9410 mm, UT
+    and SciFi hits; the true state (x, y, tx, ty) at z = 9410 mm."""
 
     velo: FloatArray
     qop: float
@@ -71,7 +71,7 @@ class LongTrack:
 
 
 class Scatters:
-    """How far a track is from one that does not scatter: [x or y][position, slope]."""
+    """Deviation of a track from one that does not scatter: [x or y][position, slope]."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
@@ -347,6 +347,6 @@ def test_momenta_of_the_real_events_from_velo_and_scifi_are_within_seven_per_mil
     relative = truth[good] / result[good, 0] - 1.0
     assert abs(np.median(relative)) < 0.003
     assert np.percentile(np.abs(relative - np.median(relative)), 68.27) < 0.007
-    # About the median: the built-in field is a little stronger than that of these events.
+    # Relative to the median: the built-in field is slightly stronger than the field of these events.
     pulls = (relative - np.median(relative)) * np.abs(result[good, 0]) / result[good, 1]
     assert np.percentile(np.abs(pulls), 68.27) == pytest.approx(1.05, abs=0.2)

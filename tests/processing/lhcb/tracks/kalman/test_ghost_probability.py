@@ -1,5 +1,5 @@
-"""The probability of long tracks to be ghosts: the kernel against the network in double precision, what it rejects in
-simulated events, and its file."""
+"""The ghost probability of long tracks: agreement of the kernel with the network in double precision, rejection in
+simulated events, and the file of the network."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def expected(track: dict[str, float], n_ut: int) -> float:
 
 
 def given() -> dict[str, NDArray[Any]]:
-    """Columns of tracks of every kind."""
+    """Columns for tracks of every kind."""
     rng = np.random.default_rng(21)
     n = len(COUNTS) * MAX_TRACKS_PER_EVENT
     qop = rng.choice([-1.0, 1.0], n) / np.exp(rng.uniform(np.log(1.5e3), np.log(2e5), n))

@@ -43,8 +43,12 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class FoundTracks:
-    """Columns of the long tracks without "long_tracks."; which belong to no particle; of those that belong to a long
-    particle, no electron, that comes from near the beam: their rows, and p (MeV) and origin of the particle."""
+    """Long tracks of simulated events.
+
+    columns: names without "long_tracks.". rows: tracks of long particles from near the beam, without electrons. p
+    (MeV),
+    origin: of these particles.
+    """
 
     columns: Mapping[str, FloatArray]
     is_ghost: NDArray[np.bool_]
@@ -146,5 +150,5 @@ def test_the_ghost_probability_rejects_four_of_ten_ghosts_for_one_of_a_hundred_t
     ghosts = probability[tracks.is_ghost]
     assert len(ghosts) > 60
     assert np.mean(ghosts > limit) > 0.35
-    # It is a probability: as many ghosts are there as it says.
+    # It is a probability: its sum is the number of ghosts.
     assert probability.sum() == pytest.approx(len(ghosts), rel=0.3)

@@ -1,4 +1,5 @@
-"""The VELO fit of long tracks and their impact parameters, against textbook filters in double precision and truth."""
+"""The VELO fit of long tracks and their impact parameters, compared with textbook filters in double precision and
+truth."""
 
 from __future__ import annotations
 
@@ -150,7 +151,7 @@ def _width(values: NDArray[np.float64]) -> float:
 
 
 def pulls_of(given: GivenTracks, columns: Columns) -> NDArray[np.float64]:
-    """[track][x, y, charge] of particles that are no electrons, at their true origin."""
+    """[track][x, y, charge] of particles except electrons, at their true origin."""
     return np.array(
         [
             (*_pulls(state(columns, event, i), (p.vertex_x, p.vertex_y, p.vertex_z)), p.charge)
@@ -180,7 +181,7 @@ def test_pulls_of_simulated_decays_are_one() -> None:
     given = simulated_tracks(Sample.BSPHIPHI, 24)
     pulls = pulls_of(given, fitted_given(given))
     assert len(pulls) > 1000
-    # 1.08 and 1.09 on 100 events, where hard scatters have their share.
+    # 1.08 and 1.09 on 100 events, hard scatters included.
     assert 0.9 < _width(pulls[:, 0]) < 1.2
     assert 0.9 < _width(pulls[:, 1]) < 1.2
 

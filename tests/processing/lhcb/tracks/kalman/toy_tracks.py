@@ -1,4 +1,4 @@
-"""Made-up long tracks that scatter as the fit assumes, and are bent by the field: their pulls must be one."""
+"""Made-up long tracks that scatter as the fit assumes and bend in the field: their pulls must be one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.processing.lhcb.tracks.kalman.velo_fit_oracle import BEAM_LINE, FOIL,
 from tests.processing.lhcb.velo.track_sample import TrackSample
 
 FIELD = Field(bend=0.0024, gradient=6.8e-6)
-"""MeV/mm, MeV/mm²: that of the dipole, rounded."""
+"""MeV/mm, MeV/mm²: field of the dipole, rounded."""
 PLANES = np.arange(-250.0, 755.0, 25.0)
 HIT_ERROR = 0.0125
 Point = tuple[float, float, float]
@@ -34,9 +34,9 @@ class ToyTrack:
 def toy_track(
     rng: np.random.Generator, vertex: Point, slopes: NDArray[np.float64], qop: float, field: Field = FIELD
 ) -> ToyTrack | None:
-    """A track from a vertex; None if it has fewer than three hits or leaves another way than it came.
+    """A track from a vertex; None if it has fewer than three hits.
 
-    It is followed from its last hit towards the vertex, as the fit does, and then moved so that it ends there.
+    It is propagated from its last hit towards the vertex, as in the fit, and then moved so that it ends there.
     """
     distance = PLANES - vertex[2]
     radius = np.hypot(vertex[0] + slopes[0] * distance, vertex[1] + slopes[1] * distance)
@@ -69,7 +69,7 @@ def scattered(
     a: float,
     b: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Position and slope behind a step; the noise of a thin layer at its begin has a = b = 1."""
+    """Position and slope after a step; the noise of a thin layer at its start has a = b = 1."""
     noise = np.linalg.cholesky(np.array([[a**2 * dz**2, b * dz], [b * dz, 1.0]]) + 1e-12 * np.eye(2))
     kicks = np.sqrt(scattering(thickness, qop, slope))[:, None] * rng.normal(size=(2, 2)) @ noise.T
     return position + slope * dz + kicks[:, 0], slope + kicks[:, 1]
@@ -101,7 +101,7 @@ class ToyEvents:
         return TrackSample([[track.hits for track in event] for event in self.tracks])
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Content of the columns that the chain up to the long tracks would have filled."""
+        """Content of the columns that the chain fills up to the long tracks."""
         n = len(self.tracks)
         qop = np.zeros((n, MAX_TRACKS_PER_EVENT), np.float32)
         number = np.zeros((n, MAX_TRACKS_PER_EVENT), np.uint16)

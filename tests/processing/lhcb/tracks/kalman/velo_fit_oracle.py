@@ -1,4 +1,5 @@
-"""The fit of long tracks in the VELO, slow and clear: textbook Kalman filter with matrices, double precision."""
+"""The fit of long tracks in the VELO in slow and simple code: textbook Kalman filter with matrices, double
+precision."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ class Field:
     gradient: float = 0.0
 
     def position(self, z: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
-        """x of a track with q/p = 1 that is at 0 and parallel to z at z = 0."""
+        """x of a track with q/p = 1 that starts at x = 0, z = 0 parallel to z."""
         return self.bend * z**2 / 2 + self.gradient * z**3 / 6
 
     def slope(self, z: float) -> float:
@@ -50,7 +51,7 @@ class VeloFilter:
     chi2: float
 
     def move(self, dz: float, thickness: float, qop: float, position: float, both: float, field: Field) -> None:
-        """Over dz with noise (position dz², both dz, 1), and then the bend of the field to there."""
+        """Propagate over dz with noise (position dz², both dz, 1), then add the bend of the field."""
         noise = step_noise(dz, position, both)
         variance = scattering(thickness, qop, self.slopes)
         transport = np.array([[1.0, dz], [0.0, 1.0]])
@@ -62,12 +63,12 @@ class VeloFilter:
 
 
 def step_noise(dz: float, position: float, both: float) -> NDArray[np.float64]:
-    """Of (position, slope), over that of the slope."""
+    """Noise of (position, slope), divided by the noise of the slope."""
     return np.array([[position * dz**2, both * dz], [both * dz, 1.0]])
 
 
 def filter_hits(measured: NDArray[np.float64], qop: float, field: Field) -> VeloFilter:
-    """Filter hits [n, (x, y, z)] in their order."""
+    """Filter hits [n, (x, y, z)] in the given order."""
     hits = measured.copy()
     hits[:, 0] -= qop * field.position(hits[:, 2])
     slopes = (hits[0, :2] - hits[-1, :2]) / (hits[0, 2] - hits[-1, 2])
@@ -112,7 +113,7 @@ def scattering(thickness: float, qop: float, slopes: NDArray[np.float64]) -> NDA
 
 
 def behind_foil(x: float, y: float) -> bool:
-    """Whether a hit lies in the inner corner of one of the halves, which are turned by 45 degrees."""
+    """Whether a hit lies in the inner corner of one of the halves, which are rotated by 45 degrees."""
     u, v = x + y, y - x
     return (v > -15.0 and 0.0 <= u < 15.0) or (v < 15.0 and -15.0 < u <= 0.0)
 

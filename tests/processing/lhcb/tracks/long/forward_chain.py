@@ -1,4 +1,4 @@
-"""Runs VELO, UT, SciFi and the forward search, from MFPs to long tracks, and hands out what it made, event by event."""
+"""Runs VELO, UT, SciFi and the forward search, from MFPs to long tracks, and returns the output event by event."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ LONG_COLUMNS = (
 
 @cache
 def forward_chain(optimize: str = "-O2") -> Chain:
-    """The chain, its kernels built for this test run."""
+    """The chain, with kernels that are built for this test run."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-forward-chain-"))
     before = ut_chain()
     fragments, *velo_and_ut = before.sequence
@@ -86,7 +86,7 @@ def forward_constants(detector: Detector, scifi: SciFiGeometry) -> dict[str, NDA
 
 @dataclass(frozen=True, slots=True)
 class ForwardEvent:
-    """What the chain made of one event: VELO and UT, SciFi hits, and long tracks."""
+    """Output of the chain for one event: VELO and UT, SciFi hits, long tracks."""
 
     ut: UtEvent
     scifi: dict[str, NDArray[Any]]
@@ -94,7 +94,7 @@ class ForwardEvent:
     tracks: dict[str, NDArray[Any]]
 
     def same_as(self, other: ForwardEvent) -> bool:
-        """Whether the long tracks of both are equal bit by bit."""
+        """Whether the long tracks of both events are equal bit by bit."""
         return all(self.tracks[name].tobytes() == other.tracks[name].tobytes() for name in self.tracks)
 
 

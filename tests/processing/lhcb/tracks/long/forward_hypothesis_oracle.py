@@ -1,5 +1,5 @@
-"""What the forward search in plain Python (forward_oracle.py) starts from: settings, hits, how a track bends in the
-magnet, and what its UT hits say of it."""
+"""Input of the forward search in plain Python (forward_oracle.py): settings, hits, bend in the magnet, UT
+constraints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Z_VELO, Z_UT, Z_REFERENCE = 770.0, 2485.0, 8520.0
 MEV = 1e-3
 X_LAYERS, STEREO_LAYERS = (0, 3, 4, 7, 8, 11), (1, 2, 5, 6, 9, 10)
-# First and last layer of a pair, the layers between, those beside.
+# First and last layer of a pair, the layers between them, the other layers.
 SEEDS: tuple[Seed, ...] = ((0, 8, (4, 7), (3, 11)), (3, 11, (4, 7), (0, 8)))
 UT_DX_DY = (0.0, 0.08748867, -0.0874886, 0.0)
 Float64Array = NDArray[np.float64]
@@ -24,7 +24,7 @@ Line = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The constants of the search; mm, MeV. Errors are pairs: what does not depend on the momentum, and per kink."""
+    """The constants of the search; mm, MeV. Errors are pairs: a constant part, and a part per kink."""
 
     min_p: float = 1800.0
     qop_low: float = 0.43
@@ -71,7 +71,7 @@ WITHOUT_UT = Settings(min_p=5000.0, n_sigma=2.5, max_quality=14.0, good_quality=
 
 @dataclass(frozen=True, slots=True)
 class OracleHits:
-    """SciFi hits of an event in the order of the chain: x, z at y = 0; zone offsets [25]."""
+    """SciFi hits of an event in the order of the chain: x and z at y = 0; zone offsets [25]."""
 
     x: Float64Array
     z: Float64Array
@@ -89,7 +89,7 @@ class OracleHits:
 
 @dataclass(frozen=True, slots=True)
 class UtPart:
-    """Hits of a VELO-UT track, and its q/p: layer, x and z at y = 0, 1/sigma^2 of each."""
+    """Hits of a VELO-UT track (layer, x and z at y = 0, 1/sigma^2), and its q/p."""
 
     number: int
     qop: float
@@ -117,7 +117,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Budget:
-    """The pairs and candidates that the search for a track may still try."""
+    """Number of pairs and candidates that the search for a track may still try."""
 
     pairs: int
     candidates: int
@@ -169,7 +169,7 @@ class Bend:
         return self._tx(s * MEV * self.value("kick_of_momentum", s)) - self.tx
 
     def ut(self, s: float) -> tuple[float, float]:
-        """How far the magnet has moved the track in the middle of the UT, and its change of slope there."""
+        """Shift of the track by the magnet in the middle of the UT, and its change of slope there."""
         change = self._tx(s * MEV * self.value("ut_kick", s)) - self.tx
         return change * (Z_UT - self.value("ut_z_magnet", s)), change
 
@@ -180,8 +180,8 @@ class Bend:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """Where a VELO track may be found in the SciFi: kinks from `low` to `high`; offset in x (mm) = offset + per_kink
-    kink, and shift in y, with their errors."""
+    """Search window of a VELO track in the SciFi: kinks from `low` to `high`; offset in x (mm) = offset + per_kink *
+    kink, and shift in y, with errors."""
 
     low: float
     high: float
@@ -191,7 +191,7 @@ class Hypothesis:
     sigma_offset: tuple[float, float]
     sigma_shift: tuple[float, float]
     ut: UtPart | None = None
-    # a, b, c of the UT hits relative to the line of the VELO, chi2, and what the magnet does to a and b per kink.
+    # a, b, c of the UT hits relative to the line of the VELO, chi2, and the change of a and b per kink.
     abc: tuple[float, float, float] = (0.0, 0.0, 0.0)
     ut_chi2: float = 0.0
     a_per_kink: float = 0.0
@@ -216,13 +216,13 @@ def sigma_at(pair: tuple[float, float], kink: float) -> float:
 
 
 def without_ut(bend: Bend, s: Settings) -> Hypothesis:
-    """Any momentum above the smallest one."""
+    """Window for any momentum above the minimum."""
     ends = [bend.kink(sign * 1e3 / s.min_p) for sign in (-1, 1)]
     return Hypothesis(min(ends), max(ends), 0.0, 0.0, 0.0, s.sigma_offset, s.sigma_shift)
 
 
 def with_ut(bend: Bend, line: Line, ut: UtPart, s: Settings) -> Hypothesis:
-    """The momentum of a VELO-UT track, and what its hits say of the scattering behind the VELO."""
+    """Window from the momentum of a VELO-UT track, and from its scattering behind the VELO according to the UT hits."""
     x, y, tx, ty = line
     polarity_qop = bend.polarity * ut.qop * 1e3
     sign = 1.0 if polarity_qop >= 0 else -1.0
@@ -239,7 +239,7 @@ def with_ut(bend: Bend, line: Line, ut: UtPart, s: Settings) -> Hypothesis:
     table = np.array(rows)
     abc = np.linalg.lstsq(table[:, :3], table[:, 3], rcond=None)[0]
     chi2 = float(((table[:, 3] - table[:, :3] @ abc) ** 2).sum())
-    # Of a track of 5 GeV or the momentum found, whatever bends more.
+    # For a track of 5 GeV or of the measured momentum, whichever bends more.
     probe = sign * max(abs(polarity_qop), 0.2)
     kink = bend.kink(probe)
     a, b = bend.ut(probe)

@@ -1,4 +1,4 @@
-"""Forward tracking in plain Python (docs/physics/long-tracks.md), from the algorithm; all sums in double precision."""
+"""Forward tracking in plain Python from its description (docs/physics/long-tracks.md); all sums in double precision."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ForwardSearch:
     def best(
         self, track: int, line: Line, ut: UtPart | None, used: Container[tuple[int, int]] = ()
     ) -> Candidate | None:
-        """The best good continuation of a VELO track, with few hits that are used, or None."""
+        """The best good continuation of a VELO track with few used hits, or None."""
         bend = Bend(self.record, line[2], line[3])
         s = self.settings
         where = without_ut(bend, s) if ut is None else with_ut(bend, line, ut, s)
@@ -54,7 +54,7 @@ class ForwardSearch:
         budget = Budget(*(max(n // self.n_tracks, 32) for n in (s.max_pairs, s.max_candidates)))
         best: Candidate | None = None
         for seed in SEEDS:
-            # The second seed is for tracks without hits in a layer of the first one.
+            # The second seed finds tracks without hits in a layer of the first seed.
             if best is not None and best.quality < s.good_quality:
                 break
             for hits, kink, offset in self.x_candidates(line, bend, where, half, seed, budget):
@@ -122,7 +122,7 @@ class ForwardSearch:
                     place = straight[layer] + dx + rise * value(share[layer], rise)
                     if (hit := self._nearest(layer, half, place, most)) is not None:
                         chosen[layer] = hit
-                # The second seed finds again what the first has found.
+                # The second seed repeats candidates of the first.
                 if len(chosen) < 4 or chosen.keys().isdisjoint(middle) or (first == 3 and 0 in chosen and 8 in chosen):
                     continue
                 yield chosen, kink, dx - kink * bend.lever(z_of[first], kink) + where.offset
@@ -145,11 +145,11 @@ class ForwardSearch:
         offset: float,
         budget: Budget,
     ) -> Candidate | None:
-        """Add stereo hits, fit, remove outliers, judge."""
+        """Add stereo hits, fit, remove outliers, apply the cuts."""
         x, y, tx, ty = line
         s, hits = self.settings, self.hits
         sigma_shift = sigma_at(where.sigma_shift, kink)
-        # Stereo hits in the window, by the shift in y that they ask for.
+        # Stereo hits in the window, by the shift in y that they require.
         found: list[tuple[int, int, float]] = []
         n_missing = 0
         for layer in STEREO_LAYERS:
@@ -199,7 +199,7 @@ class ForwardSearch:
         offset: float,
         shift: float,
     ) -> Candidate | None:
-        """Kink, offset, shift and slope in y, curvature to all hits; the last three are known beforehand."""
+        """Fit kink, offset, shift and slope in y, and curvature to all hits; the last three have prior values."""
         x, y, tx, ty = line
         s, hits = self.settings, self.hits
         sigma_hit2 = s.sigma_hit[0] ** 2 + (s.hit_scatter * kink) ** 2
@@ -273,10 +273,10 @@ def forward_tracks(
     without: Settings | None,
     n_velo_tracks: int,
 ) -> list[Candidate]:
-    """The long tracks of an event; `lines` and `ut_parts`: of VELO tracks, by their number, which fly forward;
-    `n_velo_tracks`: with those that fly backward.
+    """The long tracks of an event.
 
-    `without`: the settings of the search without UT, if there is one.
+    lines, ut_parts: of forward VELO tracks, by their number. n_velo_tracks: backward tracks included. without: the
+    settings of the search without UT, if any.
     """
     search = ForwardSearch(record, hits, s, len(ut_parts))
     candidates = {}

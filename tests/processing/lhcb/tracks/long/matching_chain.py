@@ -1,4 +1,4 @@
-"""Runs seeding and matching on hits and VELO tracks that a test gives, and hands out what they make, event by event."""
+"""Runs seeding and matching on hits and VELO tracks that a test gives, and returns the output event by event."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ N_UT_LAYERS = 4
 
 @dataclass(frozen=True, slots=True)
 class MatchingEvent:
-    """What seeding and matching read of an event.
+    """Input of seeding and matching for an event.
 
     scifi: x in mm at y = 0 by zone, ascending, `scifi_offset` of 24 zones and the end. ut: x, z, y_begin, y_end in any
-    order. velo: x, y, tx, ty at z = 770 mm, and `backward`. found: rows of long_tracks found before, by column.
+    order. velo: x, y, tx, ty at z = 770 mm, and `backward`. found: rows of earlier long_tracks, by column.
     """
 
     scifi_x: NDArray[np.float32]
@@ -63,7 +63,7 @@ class MatchingEvent:
 
 @dataclass(frozen=True, slots=True)
 class MatchedEvent:
-    """What came out of an event: flags, x seeds, seeds and long tracks, by column."""
+    """Output for an event: flags, x seeds, seeds and long tracks, by column."""
 
     flags: int
     x_seeds: dict[str, NDArray[Any]]
@@ -73,7 +73,7 @@ class MatchedEvent:
 
 @cache
 def matching_kernels(*options: str) -> KernelSources:
-    """The kernels, built at first use with some arguments of the compiler."""
+    """The kernels, built at first use with the given compiler arguments."""
     folder = Path(tempfile.mkdtemp(prefix="hltnode-matching-"))
     chain = Chain(
         name="matching",
@@ -90,7 +90,7 @@ def matching_kernels(*options: str) -> KernelSources:
 
 
 class _Unchecked(AlgorithmSequence):
-    """Algorithms whose input no algorithm writes: a test gives it."""
+    """Algorithms without writers of their input: a test gives it."""
 
     def __post_init__(self) -> None:
         columns = {column.name: column for algorithm in self.algorithms for column in algorithm.columns}
@@ -110,7 +110,7 @@ def _offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def _placed(parts: Sequence[NDArray[Any]], offsets: NDArray[np.int64], n: int = 1) -> NDArray[Any]:
-    """Columns of events at their places."""
+    """Columns of events, placed by event."""
     column = np.zeros(int(offsets[-1]) * n, parts[0].dtype if parts else np.float32)
     for part, first in zip(parts, offsets, strict=False):
         column[first * n : first * n + part.size] = part.ravel()
@@ -160,7 +160,7 @@ def run_matching(
     launch: Launch | None = None,
     algorithms: Sequence[Algorithm] | None = None,
 ) -> list[MatchedEvent]:
-    """Run seeding and matching, on all hits or on those that are not used."""
+    """Run seeding and matching, on all hits or on unused hits only."""
     if algorithms is None:
         begins = 1 if any(event.used is not None for event in events) else 0
         algorithms = MATCHING[begins:]

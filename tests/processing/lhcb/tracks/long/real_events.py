@@ -1,4 +1,4 @@
-"""What seeding and matching read of real events, from the decoders in Python and the VELO chain, and their truth."""
+"""Input of seeding and matching for real events, from the decoders in Python and the VELO chain, and truth."""
 
 from __future__ import annotations
 

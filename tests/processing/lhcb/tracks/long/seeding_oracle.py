@@ -1,6 +1,6 @@
-"""SciFi seeding and matching, slow and clear: NumPy, double precision (docs/physics/seeding-and-matching.md).
+"""SciFi seeding and matching in slow and simple code: NumPy, double precision (docs/physics/seeding-and-matching.md).
 
-The followed curve is a Kalman filter with matrices, fits are least squares, and hits are looked for among all.
+A curve is followed by a Kalman filter with matrices, fits are least squares, and searches compare all hits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UT_KICK = np.array([13.08, 13.82, 19.10, 20.34])
 UT_DX_DY = np.array([0.0, 0.0874887, -0.0874887, 0.0])
 
 Hit = tuple[int, int]
-"""(layer, number among all hits)."""
+"""(layer, index among all hits)."""
 
 
 def bend(z: Array | float) -> Array:
@@ -47,7 +47,7 @@ class Detector:
 
 @dataclass(frozen=True)
 class Half:
-    """The hits of one half: for each layer their x, ascending, and their numbers."""
+    """The hits of one half: for each layer x, ascending, and the index among all hits."""
 
     x: list[Array]
     number: list[NDArray[np.int64]]
@@ -108,7 +108,7 @@ def _search(
     curvature: float,
     taken: set[Hit] | None,
 ) -> list[Curve]:
-    """Curves that begin with pairs of hits; with `taken`, the second search."""
+    """Curves that start with pairs of hits; with `taken`, the second search."""
     first, last = pair
     z, dz = detector.z[first], detector.z[last] - detector.z[first]
     rows = {layer: detector.row(layer) for layer in X_LAYERS}
@@ -131,7 +131,7 @@ def _search(
 
 
 def _two_best(curves: list[Curve], second_step: int) -> list[Curve]:
-    """Of curves that also share last hit and that of the second step only the better one."""
+    """Only the better one of curves that also share the last hit and the hit of the second step."""
     chosen: list[Curve] = []
     shared: set[frozenset[Hit]] = set()
     for curve in sorted(curves, key=lambda curve: curve.score):
@@ -182,7 +182,7 @@ def _coarse(score: float) -> int:
 
 
 def without_clones(curves: Sequence[Curve]) -> list[Curve]:
-    """Those of which at most two hits belong to better ones."""
+    """Tracks that share at most two hits with better ones."""
     order = sorted(range(len(curves)), key=lambda i: (_coarse(curves[i].score), i))
     owner: dict[Hit, int] = {}
     for i in order:
@@ -205,7 +205,7 @@ def seed_in_x(detector: Detector, halves: Sequence[Half]) -> list[tuple[Half, Cu
 
 
 def kick_of(parameters: Array) -> tuple[float, float, float]:
-    """The kick, the slope in x before it, and what the slope in y changes relative to y / z."""
+    """The kick, the slope in x before it, and the change of the slope in y relative to y / z."""
     a, b = float(parameters[0]), float(parameters[1])
     before = (a + b * (Z_MAGNET - Z0)) / Z_MAGNET
     kick = b - before
@@ -223,7 +223,7 @@ class _StereoLayer:
 
 
 def _fit_line(points: Sequence[tuple[float, float]], y_slope: float, pointing: float) -> tuple[float, float, float]:
-    """y, ty and chi2 of a line through (z, y), which should point to the collisions."""
+    """y, ty and chi2 of a line through (z, y), with a constraint to the collisions."""
     rows = [[1.0 / Y_ERROR, (z - Z0) / Y_ERROR] for z, _ in points] + [
         [-(1.0 + y_slope) / Z0 / pointing, 1.0 / pointing]
     ]
@@ -312,7 +312,7 @@ class Line:
 
 
 def pair_chi2(seed: Seed, line: Line) -> tuple[float, float, float, float]:
-    """Place in x where the lines cross, place in y, slope in y, curvature."""
+    """x of the crossing of the lines, y, slope in y, curvature."""
     a, b, c, y, ty = (float(value) for value in seed.parameters)
     kick = b - line.tx
     plane = 5185.26 + 141.68 * abs(kick) + 247.6 * kick**2
@@ -331,7 +331,7 @@ def pair_chi2(seed: Seed, line: Line) -> tuple[float, float, float, float]:
 
 @dataclass(frozen=True)
 class UtHits:
-    """x and z at y = 0 and the ends in y."""
+    """A UT hit: x and z at y = 0, and the ends in y."""
 
     x: Array
     z: Array
@@ -344,7 +344,7 @@ class UtHits:
 
 
 def confirm_in_ut(ut: UtHits, line: Line, kick: float) -> tuple[int, float, int]:
-    """Layers with a hit at one displacement, chi2, and layers that are crossed."""
+    """Number of layers with a hit at one displacement, chi2, and number of crossed layers."""
     error, spread = 0.35 + 6.0 * abs(kick), 0.1 + 0.6 * abs(kick)
     distance = UT_Z - 770.0
     x, y = line.x + line.tx * distance + UT_KICK * kick, line.y + line.ty * distance
@@ -358,7 +358,7 @@ def confirm_in_ut(ut: UtHits, line: Line, kick: float) -> tuple[int, float, int]
     near = (np.abs(displacement) < 4.0 * error) & (y_hit >= ut.y_begin - 2.0) & (y_hit <= ut.y_end + 2.0)
     candidates = [displacement[near & (layer == number)] for number in range(4)]
     best = (0, 0.0)
-    for first in candidates[:2]:  # of three layers one is among the first two, of four the first one
+    for first in candidates[:2]:  # With three layers one is among the first two, with four the first.
         if best[0] == 4:
             break
         for common in first:
@@ -372,7 +372,7 @@ def confirm_in_ut(ut: UtHits, line: Line, kick: float) -> tuple[int, float, int]
 
 
 def score_of(seed: Seed, line: Line, ut: UtHits) -> float | None:
-    """Log-likelihood ratio of a pair; None if it is none."""
+    """Log-likelihood ratio of a pair; None if the pair does not match."""
     of_x, of_y, of_ty, of_curvature = pair_chi2(seed, line)
     if of_x + of_y + of_ty + of_curvature >= MAX_PAIR_CHI2:
         return None
@@ -388,7 +388,7 @@ def score_of(seed: Seed, line: Line, ut: UtHits) -> float | None:
 
 
 def matches(found: Sequence[Seed], lines: dict[int, Line], ut: UtHits) -> dict[int, int]:
-    """VELO track -> seed, for the tracks of `lines`, by their numbers."""
+    """VELO track -> seed, for the tracks of `lines`, by index."""
     best: dict[int, tuple[int, int]] = {}
     for i, seed in enumerate(found):
         for track, line in lines.items():

@@ -1,4 +1,4 @@
-"""Impossible and very dense input of the forward search: tracks are possible ones, and the search comes to an end."""
+"""With impossible and very dense input, the forward search gives valid tracks and ends."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parameters() -> NDArray[np.uint8]:
 
 
 def columns(rng: np.random.Generator, n_scifi: int, n_velo: int, n_ut: int, strange: float) -> Columns:
-    """Input of the search for N_EVENTS events of equal size, with this fraction of impossible numbers."""
+    """Input of the search for N_EVENTS events of equal size, with this fraction of impossible values."""
 
     def numbers(n: int, low: float, high: float) -> NDArray[np.float32]:
         values = rng.uniform(low, high, n).astype(np.float32)
@@ -118,7 +118,6 @@ def test_events_ten_times_as_dense_as_real_ones_take_a_bounded_time() -> None:
     content = columns(rng, 65_000, 1000, 800, strange=0.0)
     begin = time.process_time()
     made = search(content)
-    # Two searches of 12,000 candidates each in each of three events; 10 us for a candidate, and an idle machine is not
-    # to be had.
+    # Two searches of 12,000 candidates each in each of three events, at 10 us per candidate; the machine may be busy.
     assert time.process_time() - begin < 2.0
     assert_tracks_are_possible(made, 65_000, 1000)

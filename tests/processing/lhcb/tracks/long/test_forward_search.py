@@ -1,4 +1,4 @@
-"""The forward search: what its kernels find is what the oracle finds, on real and simulated events."""
+"""The forward search: its kernels find the tracks of the oracle, on real and simulated events."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def hits_of(track: Candidate) -> list[int]:
 
 
 def compare(event: ForwardEvent, constants: Constants) -> tuple[int, int]:
-    """Numbers of tracks, and of those that differ; all others must be equal within TOLERANCE."""
+    """Number of tracks, and number of tracks that differ; all others must be equal within TOLERANCE."""
     found = event.tracks
     expected = {track.velo_track: track for track in expected_tracks(event, constants)}
     numbers = found["velo_track"].tolist()
@@ -103,7 +103,7 @@ def compare(event: ForwardEvent, constants: Constants) -> tuple[int, int]:
 
 
 def assert_same(events: Sequence[ForwardEvent], constants: Constants, least: int) -> None:
-    """Single and double precision decide alike, but where a hit lies on the edge of a window."""
+    """Single and double precision decide alike, except if a hit lies on the edge of a window."""
     counts = np.array([compare(event, constants) for event in events])
     n_tracks, n_different = counts.sum(axis=0).tolist()
     assert n_tracks >= least
@@ -174,7 +174,7 @@ def device_code() -> Module:
 
 
 def columns_of(mep: EncodedMep, constants: Constants) -> tuple[dict[str, NDArray[Any]], BatchLimits]:
-    """Content of the columns that the algorithms read and write, as the chain has it."""
+    """Content of the columns that the algorithms read and write, from the chain."""
     chain = ForwardChain(constants, limits_of(mep))
     chain.run(mep)
     names = {column.name for algorithm in FORWARD_ALGORITHMS for column in algorithm.columns}
@@ -187,7 +187,7 @@ def columns_of(mep: EncodedMep, constants: Constants) -> tuple[dict[str, NDArray
 
 
 def assert_made_alike(made: dict[str, NDArray[Any]], content: dict[str, NDArray[Any]], n_events: int) -> None:
-    """The long tracks of two runs are equal bit by bit."""
+    """Check that the long tracks of two runs are equal bit by bit."""
     counts = made["long_tracks.count"][:n_events]
     assert counts.tolist() == content["long_tracks.count"][:n_events].tolist()
     assert counts.sum() > 20

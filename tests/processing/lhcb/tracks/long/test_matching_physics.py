@@ -1,4 +1,4 @@
-"""Seeding and matching alone on the seven real events: against the oracle, and against the truth."""
+"""Seeding and matching alone on the seven real events, compared with the oracle and with the truth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sample(shared: Path) -> Sample:
 def test_seeds_and_tracks_of_the_real_events_equal_those_of_the_oracle(sample: Sample) -> None:
     events, tables, found = sample
     detector = Detector(tables.layer_z, tables.dx_dy, tables.dz_dy)
-    for event, of_event in zip(events[1:], found[1:], strict=True):  # the first one takes as long as all others
+    for event, of_event in zip(events[1:], found[1:], strict=True):  # The first event takes as long as all others.
         expected = seeds(detector, halves_of(event.given))
         numbers = [[number for _, number in seed.hits] for seed in expected]
         assert [hits_of(row) for row in of_event.seeds["hits"]] == numbers

@@ -1,4 +1,4 @@
-"""The record that kernels get of magnet and SciFi."""
+"""The record of magnet and SciFi for the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SciFi seeding and VELO-SciFi matching against their oracle, for every block size, and whatever the hits are."""
+"""SciFi seeding and VELO-SciFi matching agree with their oracle, for every block size and any hits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def numbers(seed: Seed) -> list[int]:
 
 
 def differing(one: MatchedEvent, other: MatchedEvent) -> list[str]:
-    """Columns that do not have the same bits."""
+    """Columns whose bits differ."""
     assert one.flags == other.flags
     return [
         f"{name}.{column}"
@@ -108,7 +108,7 @@ def test_results_do_not_depend_on_the_threads(block_size: int, backward: bool) -
 
 
 def after_forward(event: MatchingEvent, found: MatchedEvent, chosen: NDArray[np.int64]) -> MatchingEvent:
-    """The event with some of its tracks found before, as forward tracking leaves it."""
+    """The event after forward tracking, which found some of its tracks."""
     rows = {name: values[chosen] for name, values in found.tracks.items()}
     rows["origin"] = np.full(len(chosen), TrackOrigin.FORWARD, np.uint8)
     used = np.zeros(len(event.scifi_x), np.uint8)

@@ -33,7 +33,7 @@ MEV_OF_KICK = 1230.0
 
 @dataclass(frozen=True)
 class Particle:
-    """A VELO line and the SciFi parameters (a, b, c, y, ty) that belong to it."""
+    """A VELO line and the SciFi parameters (a, b, c, y, ty) of the same particle."""
 
     line: Line
     parameters: Array
@@ -105,7 +105,7 @@ def toy_event(rng: np.random.Generator, n: int, noise: int = 10, efficiency: flo
 
 
 def halves_of(event: MatchingEvent) -> list[Half]:
-    """The SciFi hits as the oracle takes them."""
+    """The SciFi hits as input of the oracle."""
     result = []
     for half in range(2):
         ranges = [range(event.scifi_offset[2 * i + half], event.scifi_offset[2 * i + half + 1]) for i in range(12)]
@@ -115,7 +115,7 @@ def halves_of(event: MatchingEvent) -> list[Half]:
 
 
 def lines_of(event: MatchingEvent) -> dict[int, Line]:
-    """The forward VELO tracks as the oracle takes them."""
+    """The forward VELO tracks as input of the oracle."""
     velo = event.velo
     return {
         i: Line(*(float(np.float32(velo[name][i])) for name in ("x", "y", "tx", "ty")))
@@ -124,5 +124,5 @@ def lines_of(event: MatchingEvent) -> dict[int, Line]:
 
 
 def ut_hits_of(event: MatchingEvent) -> UtHits:
-    """The UT hits as the oracle takes them."""
+    """The UT hits as input of the oracle."""
     return UtHits(*(event.ut[name].astype(np.float64) for name in ("x", "z", "y_begin", "y_end")))
