@@ -139,6 +139,7 @@ def test_only_two_files_the_sequence_and_generated_headers_differ(copy: Copy) ->
     assert changed == by_hand | {HEADER, "processing/lhcb/generated/chain_kernels.h"}
 
 
+@pytest.mark.expensive("builds the chain with the algorithm of the page")
 @pytest.mark.timeout(300)
 def test_the_test_of_the_page_passes_with_the_kernel_of_the_page(copy: Copy) -> None:
     copy.check(WITHOUT_HOOK + BUILD, "build")

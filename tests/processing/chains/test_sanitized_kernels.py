@@ -44,6 +44,7 @@ def run(chain: str, library: Path, *arguments: object) -> subprocess.CompletedPr
     return subprocess.run(command, env=os.environ | options, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.expensive("compiles every kernel once more with both sanitizers")
 @pytest.mark.timeout(600)
 def test_damaged_batches_make_no_kernel_leave_its_columns(chain: str, library: Path) -> None:
     done = run(chain, library, 11, BATCHES)

@@ -31,6 +31,7 @@ ALWAYS = {(13, 120), (12, 70)}
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.expensive("compiles every kernel for one architecture")
 @pytest.mark.parametrize(
     ("cuda_version", "architecture"),
     [

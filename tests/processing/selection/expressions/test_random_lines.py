@@ -93,6 +93,7 @@ def built(recipe: Any, t: Any, v: Any) -> Any:
     return FUNCTIONS[what](*(built(part, t, v) for part in parts))
 
 
+@pytest.mark.expensive("compiles the kernel of each random set of lines, for CPU and GPU")
 @pytest.mark.timeout(600)
 @settings(max_examples=15, deadline=None)
 @given(recipes=st.lists(TRUTHS, min_size=1, max_size=LINES_PER_CASE), seed=st.integers(0, 1000), ptx=st.booleans())
