@@ -12,7 +12,7 @@ from tests.ptx.nvrtc import Resources, resources
 from tests.ptx.occupancy import MULTIPROCESSORS
 
 
-@pytest.mark.expensive("compiles every kernel for each architecture of the tests")
+@pytest.mark.expensive("assembles every kernel and reads its resources")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
 def test_no_kernel_spills_registers_and_many_blocks_or_one_of_the_largest_size_run(chain: ChainUnderTest) -> None:
