@@ -196,6 +196,7 @@ def whole(request: pytest.FixtureRequest, work: WorkCounter, shared: Path) -> Wh
     return WholeHlt1(Costs(work, sequence, chain.load_geometry(None)), densest)
 
 
+@pytest.mark.expensive("counts each block of whole sequences over dense events, without vectors")
 @pytest.mark.parametrize("name", WHOLE_DENSE)
 def test_the_whole_of_hlt1_takes_no_event_that_costs_more_than_twenty_of_the_densest_real_one(
     whole: WholeHlt1, name: str
