@@ -420,12 +420,12 @@ async def test_the_socket_of_another_node_and_other_files_are_not_replaced(
     assert node.path.is_socket()
     node.receiver.close()
     node.path.write_text("precious")
-    with pytest.raises(OSError, match="no socket"):
+    with pytest.raises(OSError, match="not a socket"):
         node.make()
     assert node.path.read_text() == "precious"
     node.path.unlink()
     node.path.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="no socket"):
+    with pytest.raises(OSError, match="not a socket"):
         node.make()
 
 
