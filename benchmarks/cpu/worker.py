@@ -68,23 +68,23 @@ def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
     from hltnode.processing.framework.batch import MepInBatch
     from hltnode.processing.framework.limits import BatchLimits
     from hltnode.processing.framework.offline_runner import encode_mep
-    from hltnode.processing.lhcb.chain import CHAIN
     from hltnode.processing.selection.configuration.trigger_config import Override
 
-    if work.sequence not in CHAIN.sequences:
+    lhcb = _chain_of_lhcb()
+    if work.sequence not in lhcb.sequences:
         raise LookupError(f"this revision has no sequence {work.sequence}")
-    chain = CHAIN.with_sequence(work.sequence)
-    trigger = CHAIN.load_trigger(None, work.sequence)
+    chain = lhcb.with_sequence(work.sequence)
+    trigger = lhcb.load_trigger(None, work.sequence)
     if work.overrides:
         trigger = replace(trigger, overrides=tuple(Override(*override) for override in work.overrides))
     geometry = chain.load_geometry(Path(work.geometry) if work.geometry else None)
     limits = BatchLimits(events=EVENTS, input_bytes=INPUT_BYTES)
     try:
         options = {"common": True} if common else {}
-        cpu = CpuBackend(CHAIN.kernels, threads=work.threads, target=work.instructions, **options)
+        cpu = CpuBackend(lhcb.kernels, threads=work.threads, target=work.instructions, **options)
     except BackendError as error:
         raise LookupError(str(error)) from error
-    engine = CHAIN.create_engine(cpu, geometry, trigger, limits)
+    engine = lhcb.create_engine(cpu, geometry, trigger, limits)
     workspace = engine.create_workspace()
 
     def encode(of_mep: list[Any], first: int) -> Any:
@@ -96,6 +96,14 @@ def present(work: Work, events: list[Any], *, common: bool = False) -> Sealed:
     output = workspace.output
     counts = {name: count.tolist() for name, count in output.counts.items()}
     return Sealed(workspace, len(events), counts, output.flags.tolist(), cpu.target)
+
+
+def _chain_of_lhcb() -> Any:
+    """The chain of this revision. Up to 0.4.0, it is `HLT1` in the module `hlt1`."""
+    try:
+        return importlib.import_module("hltnode.processing.lhcb.chain").CHAIN
+    except ModuleNotFoundError:
+        return importlib.import_module("hltnode.processing.lhcb.hlt1").HLT1
 
 
 def _of_0_1_0(work: Work, events: list[Any]) -> Sealed:
