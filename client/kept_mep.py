@@ -1,4 +1,4 @@
-"""A MEP that a feeder keeps until its acknowledgement: its frames, and which of them must still be sent."""
+"""A MEP that a feeder keeps until its acknowledgement: its frames, and the frames that must still be sent."""
 
 from dataclasses import dataclass
 

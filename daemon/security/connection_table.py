@@ -1,4 +1,4 @@
-"""The connections of a socket, and which of them exceed the limits of the socket or of one address."""
+"""The connections of a socket, and those above the limit of the socket or of one address."""
 
 from collections import Counter
 from dataclasses import dataclass
