@@ -8,8 +8,8 @@ set -eu
 
 PACKED=build/gpu-machine
 PYTHON_VERSION=${PYTHON_VERSION:-3.12}
-PACKAGES="crc32c h11 hypothesis msgpack msgspec prometheus-client pydantic pydantic-settings pytest-asyncio pytest-timeout pyzmq
-    rich structlog typer uvloop"
+PACKAGES="crc32c h11 hypothesis jinja2 msgpack msgspec prometheus-client pydantic pydantic-settings pytest-asyncio
+    pytest-timeout pyzmq rich scikit-build-core nanobind structlog typer uproot uvloop"
 
 pack() {
     shared=${1:-../shared}
@@ -24,6 +24,8 @@ pack() {
     # shellcheck disable=SC2086
     .venv/bin/python -m pip download --quiet --only-binary=:all: --python-version "$PYTHON_VERSION" \
         --implementation cp $platforms --dest "$PACKED/wheels" $PACKAGES
+    # CuPy keeps the NumPy that the machine has.
+    rm -f "$PACKED"/wheels/numpy-*
     tar -c -C "$shared" data/lhcb-minbias-mdf data/lhcb-geometry | tar -x -C "$PACKED/shared"
     du -sh "$PACKED"
 }

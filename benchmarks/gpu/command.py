@@ -29,6 +29,9 @@ SLOTS = 3
 REAL_TIMES, MEPS = 9, 65
 """Repetitions of the seven real events in a MEP, and MEPs in a batch: 4,095 events, a full batch of a node."""
 SIMULATED_EVENTS = 63
+WHOLE_SEQUENCES = ("forward_then_matching", "forward", "matching", "no_ut", "velo_simd")
+WHOLE_EVENTS = 24
+"""Compared simulated events of a sequence of the whole HLT1."""
 PROFILED, TIMED = 10, 30
 ENGINE_MEPS = 2000
 NODE_REPEATS = 1_000_000
@@ -39,7 +42,8 @@ NODE_REPEATS = 1_000_000
 class Workload:
     """The samples and the numbers of repetitions.
 
-    compared: small samples for the comparison with the CPU; measured: samples for batches of `meps` MEPs. count: the
+    compared, whole: small samples for the comparison with the CPU, of the VELO chain and of the whole HLT1. measured,
+    whole_measured: samples for batches of `meps` and of `whole_meps` MEPs. count: the
     counts of device_code.py by encoding; node: measures a node with the real events. Both are None without the real
     events.
     """
@@ -48,7 +52,9 @@ class Workload:
     measured: Sequence[samples.Sample]
     count: Callable[[], Mapping[str, device_code.Report]] | None
     node: Callable[[], float] | None
-    block_sizes: Sequence[int] = BLOCK_SIZES
+    whole: Sequence[samples.Sample] = ()
+    whole_measured: Sequence[samples.Sample] = ()
+    block_sizes: Sequence[int | None] = BLOCK_SIZES
     meps: int = MEPS
     profiled: int = PROFILED
     timed: int = TIMED
@@ -58,19 +64,34 @@ class Workload:
 def workload(shared: Path, device: int) -> Workload:
     """Real events if available, else only simulated events."""
     if not has_real_events(shared):
-        return Workload(samples.simulated(dense=True), samples.simulated(SIMULATED_EVENTS), None, None)
+        return Workload(
+            samples.simulated(dense=True),
+            samples.simulated(SIMULATED_EVENTS),
+            None,
+            None,
+            [samples.whole_hlt1(sequence, WHOLE_EVENTS) for sequence in WHOLE_SEQUENCES],
+        )
     return Workload(
         compared=[*samples.simulated(dense=True), *samples.real(shared)],
         measured=samples.real(shared, REAL_TIMES),
         count=partial(device_code.count, shared),
         node=partial(node_rate, real_file(shared, "retina"), backend="cuda", device=device, repeats=NODE_REPEATS),
+        whole=[
+            *(samples.whole_hlt1(sequence, WHOLE_EVENTS) for sequence in WHOLE_SEQUENCES),
+            *(samples.real_whole_hlt1(sequence, shared) for sequence in WHOLE_SEQUENCES),
+        ],
+        whole_measured=[samples.real_whole_hlt1(sequence, shared, REAL_TIMES) for sequence in WHOLE_SEQUENCES],
     )
 
 
 def measurements(
-    backend: CudaBackend, sample: samples.Sample, counts: device_code.Report | None, work: Workload
+    make_backend: Callable[[], CudaBackend],
+    sample: samples.Sample,
+    counts: device_code.Report | None,
+    work: Workload,
 ) -> list[Section]:
     """Kernel times, overlap, memory, throughput of the engine and the comparison with the estimate."""
+    backend = make_backend()
     at_first = backend.free_bytes()
     engine = samples.engine_of(backend, sample, work.meps)
     with_engine = backend.free_bytes()
@@ -137,8 +158,8 @@ def attempt(report: Report, what: str, make: Callable[[], Sequence[Section]]) ->
 def measure_all(report: Report, make_backend: Callable[..., CudaBackend], work: Workload) -> None:
     """All measurements that this process makes on the GPU."""
 
-    def compare() -> list[Section]:
-        return [correctness(lambda size: make_backend(block_size=size), work.compared, work.block_sizes)]
+    def compare(what: str, compared: Sequence[samples.Sample]) -> Callable[[], list[Section]]:
+        return lambda: [correctness(what, lambda size: make_backend(block_size=size), compared, work.block_sizes)]
 
     counts: dict[str, device_code.Report] = {}
 
@@ -146,14 +167,15 @@ def measure_all(report: Report, make_backend: Callable[..., CudaBackend], work: 
         counts.update(work.count() if work.count is not None else {})
         return []
 
-    going = attempt(report, "All kernels at all block sizes against the CPU", compare)
+    velo, whole = "All kernels at all block sizes against the CPU", "Whole HLT1 at all block sizes against the CPU"
+    going = attempt(report, velo, compare(velo, work.compared))
+    if going and work.whole:
+        going = attempt(report, whole, compare(whole, work.whole))
     attempt(report, "Counts for the estimate", count)
-    for sample in work.measured:
-        encoding = sample.name.split(", ")[1]
-
-        def parts(sample: samples.Sample = sample, encoding: str = encoding) -> list[Section]:
-            return measurements(make_backend(), sample, counts.get(encoding), work)
-
+    for sample in (*work.measured, *work.whole_measured):
+        # Only the VELO chain is counted; its samples are named by their encoding.
+        count_of_sample = counts.get(sample.name.split(", ")[1])
+        parts = partial(measurements, make_backend, sample, count_of_sample, work)
         if going:
             going = attempt(report, f"Measurements: {sample.name}", parts)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_file
+from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_events, real_file
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.engine import Engine, Workspace
@@ -15,6 +15,8 @@ from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.selection.trigger_chain import Constants
+from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.velo.dense_events import overlaid
 
 SIMULATED = 8
@@ -23,11 +25,22 @@ LARGE = 6
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One MEP and its detector."""
+    """One MEP, its detector and the sequence that computes it.
+
+    geometry: the VELO alone for the sequence `velo`; for the others a folder, or None for the built-in detector.
+    """
 
     name: str
     mep: EncodedMep
-    geometry: VeloGeometry
+    geometry: VeloGeometry | Path | None
+    sequence: str = "velo"
+
+    @property
+    def constants(self) -> Constants:
+        """What the sequence knows of the detector."""
+        if isinstance(self.geometry, VeloGeometry):
+            return geometry_constants(self.geometry)
+        return CHAIN.with_sequence(self.sequence).load_geometry(self.geometry)
 
 
 def simulated(n_events: int = SIMULATED, *, dense: bool = False) -> list[Sample]:
@@ -58,6 +71,19 @@ def real(shared: Path, times: int = 1) -> list[Sample]:
     ]
 
 
+def whole_hlt1(sequence: str, n_events: int) -> Sample:
+    """Simulated events of all detectors."""
+    events = list(full_events(n_events, 3))
+    mep = encode_mep(CHAIN.with_sequence(sequence), events, encoding="retina")
+    return Sample(f"{sequence}, simulated", mep, None, sequence)
+
+
+def real_whole_hlt1(sequence: str, shared: Path, times: int = 1) -> Sample:
+    """The real events of all detectors, `times` times in one MEP."""
+    mep = encode_mep(CHAIN.with_sequence(sequence), real_events(shared) * times, encoding="retina")
+    return Sample(f"{sequence}, real", mep, geometry_folder(shared), sequence)
+
+
 def limits_of(mep: EncodedMep, meps: int) -> BatchLimits:
     """A batch of this number of MEPs."""
     nbytes = -(-mep.data.nbytes // 8) * 8
@@ -65,11 +91,11 @@ def limits_of(mep: EncodedMep, meps: int) -> BatchLimits:
 
 
 def engine_of(backend: Backend, sample: Sample, meps: int, *, retain: Retain = ()) -> Engine:
-    """HLT1 with the default trigger, for batches of `meps` MEPs of a sample. `retain` as for Engine."""
+    """The sequence of a sample with the default trigger, for batches of `meps` MEPs. `retain` as for Engine."""
     return CHAIN.create_engine(
         backend,
-        geometry_constants(sample.geometry),
-        CHAIN.load_trigger(None, "velo"),
+        sample.constants,
+        CHAIN.load_trigger(None, sample.sequence),
         limits_of(sample.mep, meps),
         retain=retain,
     )

@@ -107,7 +107,7 @@ def test_columns_that_differ_from_those_of_the_cpu_are_named(
                 content[0] ^= 1
             return content
 
-    section = correctness(lambda size: Wrong(CHAIN.kernels, block_size=size), [sample], [32])
+    section = correctness("VELO", lambda size: Wrong(CHAIN.kernels, block_size=size), [sample], [32])
     assert section.good is False
     assert "events.flags" in section.data["simulated, retina"]["32"]
     assert "velo_hits.x" not in section.data["simulated, retina"]["32"]

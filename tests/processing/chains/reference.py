@@ -63,7 +63,10 @@ class Reference:
             plan=plan,
             sizes_apart=sizes_apart,
         )
-        found = {name: result[name].tobytes() for name in self.made}
+        return self.differing({name: result[name].tobytes() for name in self.made})
+
+    def differing(self, found: dict[str, bytes]) -> list[str]:
+        """Names of the columns whose content differs in `found`, which has all of `made`."""
         expected, got = self._used(self.made), self._used(found)
         return [name for name in expected if expected[name] != got[name]]
 
