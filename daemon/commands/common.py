@@ -2,17 +2,35 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn
+from typing import Annotated, Any, BinaryIO, NoReturn, TextIO, cast
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
-console = Console(stderr=True, emoji=False)
+from hltnode.daemon.common.background_stream import BackgroundStream
+
+
+class _StandardError:
+    """The standard error of the moment, written in the background: progress and messages never stop a command."""
+
+    def __init__(self) -> None:
+        self._of: TextIO | None = None
+        self._stream = BackgroundStream(sys.stderr)
+
+    def __getattr__(self, name: str) -> Any:
+        if sys.stderr is not self._of:
+            self._of = sys.stderr
+            self._stream = BackgroundStream(sys.stderr)
+        return getattr(self._stream, name)
+
+
+console = Console(file=cast("TextIO", _StandardError()), emoji=False)
 """Console for progress and messages; results go to standard output."""
 
 COLUMNS = 80

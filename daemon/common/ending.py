@@ -7,12 +7,17 @@ end of their own (`serve` drains, `replay` reports) handle the signals themselve
 """
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+STDERR = 2
+# Longest wait for a reader of standard error that stalls.
+SAY_MS = 500
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 _came: list[int] = []
@@ -20,8 +25,17 @@ _came: list[int] = []
 
 def end_at_once(number: int, _frame: FrameType | None = None) -> NoReturn:
     """End the process with the line and the exit code of the signal, without clean-up."""
-    os.write(2, f"{SIGNALS[signal.Signals(number)]}\n".encode())
+    _say(f"{SIGNALS[signal.Signals(number)]}\n")
     os._exit(128 + number)
+
+
+def _say(text: str) -> None:
+    """Write to standard error, unless it would block or has no reader: the end of the process must not wait for it."""
+    poll = select.poll()
+    poll.register(STDERR, select.POLLOUT)
+    if poll.poll(SAY_MS):
+        with suppress(OSError):
+            os.write(STDERR, text.encode())
 
 
 def _end_by_exception(number: int, _frame: FrameType | None) -> NoReturn:
@@ -57,7 +71,8 @@ def run_to_its_end(command: Callable[[], object]) -> NoReturn:
     finally:
         take_signals(end_at_once)
     if _came:
-        sys.stdout.flush()
+        with suppress(OSError):
+            sys.stdout.flush()
         # Threads of libraries may still compute in memory that a normal exit of Python would free.
         end_at_once(_came[0])
     raise SystemExit(0)

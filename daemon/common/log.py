@@ -1,5 +1,7 @@
 """Log lines: JSON for machines or coloured text for a terminal, on standard error.
 
+A thread writes them (`background_stream`): a log that blocks or fails never acts on the node. Lost lines are counted.
+
 Pass values as keywords (`log.info("mep_closed", mep=7, reason="timeout")`), never formatted into the event name. This
 way lines can be counted and searched, and no secret slips into a sentence.
 """
@@ -12,13 +14,39 @@ from typing import TextIO
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from hltnode.daemon.common.background_stream import BackgroundStream
 from hltnode.daemon.common.recent_lines import RECENT_LINES
 from hltnode.daemon.common.vocabulary import LogFormat
 
 
-def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> None:
-    """Send structlog, logging (used by asyncio) and warnings through the same processors."""
-    stream = sys.stderr if stream is None else stream
+class _Output:
+    """The stream of the log; a process has one log."""
+
+    def __init__(self) -> None:
+        self.lines_lost_before = 0
+        """Lines that earlier streams lost."""
+        self.stream: BackgroundStream | None = None
+
+
+_OUTPUT = _Output()
+
+
+def lines_lost() -> int:
+    """Log lines of this process that were not written: the reader stalled or has gone, or the disk is full."""
+    return _OUTPUT.lines_lost_before + (0 if _OUTPUT.stream is None else _OUTPUT.stream.lines_lost)
+
+
+def drain() -> None:
+    """Wait for the queued lines, for a limited time."""
+    if _OUTPUT.stream is not None:
+        _OUTPUT.stream.drain()
+
+
+def configure(level: str, format: LogFormat, output: TextIO | None = None) -> None:
+    """Send structlog, logging (used by asyncio) and warnings through the same processors to a stream."""
+    drain()
+    _OUTPUT.lines_lost_before = lines_lost()
+    stream = _OUTPUT.stream = BackgroundStream(sys.stderr if output is None else output)
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -36,7 +64,7 @@ def configure(level: str, format: LogFormat, stream: TextIO | None = None) -> No
     structlog.configure(
         processors=[*shared, *render],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.WriteLoggerFactory(stream),
+        logger_factory=structlog.WriteLoggerFactory(stream),  # type: ignore[arg-type]
         cache_logger_on_first_use=False,
     )
     handler = logging.StreamHandler(stream)

@@ -77,6 +77,11 @@ TABLE = (
         "where",
         lambda r: r.counters.exceptions.items(),
     ),
+    counter(
+        "log_lines_lost",
+        "Lines of the log that were not written: the reader stalls or has gone, or the disk is full.",
+        lambda r: r.state.log_lines_lost,
+    ),
     # Fragments
     counter(
         "fragments_received",

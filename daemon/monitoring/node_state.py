@@ -38,5 +38,7 @@ class NodeState:
     """Sources of the active run that did not deliver for `builder.silent_source_ms` while others did."""
     sources_of_lost_feeders: frozenset[int] = frozenset()
     """Silent sources of lost feeders."""
+    log_lines_lost: int = 0
+    """Lines of the log that were not written."""
     gpu: GpuReadings | None = None
     """Readings of the GPU that computes; None without a GPU, or if they cannot be read."""

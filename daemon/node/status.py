@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from hltnode.daemon.common.log import lines_lost
 from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
@@ -84,6 +85,7 @@ class NodeStatus:
             slots=builder.pool.by_state(),
             silent_sources=silent,
             sources_of_lost_feeders=silent.intersection(source for feeder in lost for source in feeder.hello.sources),
+            log_lines_lost=lines_lost(),
             gpu=self._gpu.readings,
         )
 
@@ -119,6 +121,7 @@ class NodeStatus:
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
             },
             "objects": dict(counters.objects),
+            "log_lines_lost": lines_lost(),
             "accounting": accounting(counters, builder),
         }
 

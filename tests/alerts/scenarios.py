@@ -37,6 +37,7 @@ SCENARIOS: list[Scenario] = []
 UNIT_TESTED = {
     "HltnodeLossUnaccounted": "a defect of the node, which has none that is known",
     "HltnodeErrorContained": "a defect of the node, which has none that is known",
+    "HltnodeLogLinesLost": "the tests of processes close the reader of the log",
     "HltnodeRevokedOutOfReach": "needs two nodes and a file that is finished between two messages",
     "HltnodeGpuSlowedDown": "needs a GPU that is too hot",
     "HltnodeGpuMemoryErrors": "needs a GPU with damaged memory",

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -198,8 +199,10 @@ def _give_up(node: Node) -> None:
 
 def end_process(exit_code: int) -> NoReturn:
     """Exit without waiting for any thread."""
-    sys.stdout.flush()
-    sys.stderr.flush()
+    log.drain()
+    # The reader of the output may have gone.
+    with suppress(OSError):
+        sys.stdout.flush()
     os._exit(exit_code)
 
 
