@@ -96,19 +96,22 @@ def _with_daughters(
     first_pair_of_track: Int64Array,
     mother: Int64Array,
 ) -> Int64Array:
-    """The shared hits of a long track, where a mother seen in the VELO and its daughter seen in the SciFi count as one
+    """The shared hits of a long track, where a mother seen in the VELO and one daughter seen in the SciFi count as one
     particle.
 
-    A particle that decays or scatters in flight leaves its hits under two keys.
+    A particle that decays or scatters in flight leaves its hits under two keys. Each daughter is joined with the mother
+    alone: the hits of several daughters never add up. The mother is joined with the daughter that has most SciFi hits.
     """
     wanted = first_pair_of_track + mother
     at = np.minimum(np.searchsorted(pair, wanted), max(len(pair) - 1, 0))
     daughter = np.flatnonzero(long & (mother >= 0) & (shared[:, SCIFI] > 0))
     daughter = daughter[pair[at[daughter]] == wanted[daughter]]
     daughter = daughter[shared[at[daughter], VELO] > 0]
+    # Of several daughters the one with most SciFi hits comes last, and its sum stays with the mother.
+    daughter = daughter[np.argsort(shared[daughter, SCIFI], kind="stable")]
     of_mother = at[daughter]
+    both = np.minimum(shared[of_mother] + shared[daughter], total[daughter])
     joined = shared.copy()
-    np.add.at(joined, of_mother, shared[daughter])
-    joined = np.minimum(joined, total)
-    joined[daughter] = joined[of_mother]
+    joined[of_mother] = both
+    joined[daughter] = both
     return joined

@@ -351,6 +351,18 @@ def test_a_daughter_in_the_scifi_and_her_mother_in_the_velo_are_both_found() -> 
     assert matched(track_ids, mother, seen(9, scifi=range(10))) == []
 
 
+def test_daughters_of_one_mother_do_not_add_up_and_none_takes_the_track_of_another() -> None:
+    # A particle that interacts in the VELO: the hits of the track belong to the mother and one daughter.
+    mother = seen(7, velo=range(4))
+    first, second = seen(9, scifi=range(5), mother=7), seen(10, scifi=range(5, 10), mother=7)
+    velo = hits(VELO, *range(4))
+    assert matched(velo + hits(SCIFI, *range(10)), mother, first, second) == []
+    most, least = seen(9, scifi=range(9), mother=7), seen(10, scifi=range(9, 10), mother=7)
+    for daughters in ((most, least), (least, most)):
+        found = [(mother, *daughters)[row] for row in matched(velo + hits(SCIFI, *range(10)), mother, *daughters)]
+        assert found == [mother, most]
+
+
 def test_hits_of_a_mother_and_daughter_are_not_counted_above_those_of_the_track() -> None:
     mother, daughter = seen(7, velo=range(4)), seen(9, velo=range(4), scifi=range(10), mother=7)
     tracks = TrackTable.of_events([[np.array(hits(VELO, *range(4)) + hits(SCIFI, *range(10)), np.uint32)]])
