@@ -23,6 +23,8 @@ class RejectReason(StrEnum):
     NO_CREDIT = "no_credit"
     MALFORMED = "malformed"
     MISMATCH = "mismatch"
+    RESERVED_TYPE = "reserved_type"
+    BANK_TOO_LARGE = "bank_too_large"
 
 
 class ProtocolError(ValueError):

@@ -20,6 +20,7 @@
 #include "mep_banks.h"
 #include "raw_bank.h"
 #include "trigger_banks.h"
+#include "written_banks.h"
 
 namespace nb = nanobind;
 
@@ -69,10 +70,10 @@ class BatchBanks {
 
     uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins)
     {
-        uint64_t too_large = 0;
+        uint64_t unwritten = 0;
         for (std::size_t i = 0; i < meps_.size(); ++i)
-            too_large += meps_[i].measure(bodies + begins_[i], odins + begins_[i]);
-        return too_large;
+            unwritten += meps_[i].measure(bodies + begins_[i], odins + begins_[i]);
+        return unwritten;
     }
 
     void copy(uint8_t** places) const
@@ -106,24 +107,24 @@ class ListedBanks {
 
     uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins) const
     {
-        uint64_t too_large = 0;
+        uint64_t unwritten = 0;
         for_each([&](std::size_t k, const Bank& bank) {
             const std::size_t size = bank.payload.size();
             if (bank.type == trigger_banks::odin_type && !odins[k].readable)
                 odins[k] = trigger_banks::Odin::of_bank(bank.type, bank.version, bank.payload.bytes(), size);
-            if (bank_header_size + size > max_bank_size)
-                ++too_large;
+            if (!can_be_written(bank.type, size))
+                ++unwritten;
             else
                 bodies[k] += bank_header_size + padded_to_4(size);
         });
-        return too_large;
+        return unwritten;
     }
 
     void copy(uint8_t** places) const
     {
         for_each([&](std::size_t k, const Bank& bank) {
             const std::size_t size = bank.payload.size(), end = bank_header_size + padded_to_4(size);
-            if (bank_header_size + size > max_bank_size) return;
+            if (!can_be_written(bank.type, size)) return;
             put_bank_header(places[k], bank_header_size + size, bank.type, bank.version, bank.source);
             // Zero the last word of the payload first: its end is the padding.
             if (size) {
@@ -259,7 +260,7 @@ class RecordEncoder {
     {
         if (ends.size() != records.size()) throw nb::value_error("each kept event must have an end");
         nb::object encoded;
-        uint64_t too_large = 0, left_out = 0;
+        uint64_t unwritten = 0, left_out = 0;
         {
             nb::gil_scoped_release released;
             auto&& banks = find_banks();
@@ -268,7 +269,7 @@ class RecordEncoder {
             std::size_t total = 0;
             std::vector<std::size_t> bodies(records.size());
             std::vector<trigger_banks::Odin> odins(records.size());
-            too_large = banks.measure(bodies.data(), odins.data());
+            unwritten = banks.measure(bodies.data(), odins.data());
             for (std::size_t k = 0; k < records.size(); ++k) {
                 Record& record = records[k];
                 record.odin = odins[k];
@@ -304,7 +305,7 @@ class RecordEncoder {
             }
             if (checksums_) put_checksums(data, ends);
         }
-        return nb::make_tuple(encoded, too_large, left_out);
+        return nb::make_tuple(encoded, unwritten, left_out);
     }
 
     static void put_checksums(uint8_t* data, const Ends& ends)

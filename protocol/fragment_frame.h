@@ -1,5 +1,5 @@
 // Checks and copy of a received frame and its MFP: the checks are those of frame_header.decode_header, Mfp.parse and
-// frame_header.check_crc. Both headers are read only once, because another process may change the bytes meanwhile.
+// frame_header.check_crc, and that a node can write the banks (written_banks.h). Both headers are read only once, because another process may change the bytes meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include "mfp.h"
 #include "private_copy.h"
 #include "transport_frame.h"
+#include "written_banks.h"
 
 // The transport header (docs/formats/transport-frame.md) at the start of a frame.
 struct FrameHeader {
@@ -39,7 +40,8 @@ inline const char* refusal_of_header(const FrameHeader& header, std::size_t size
     if (header.length > size) return "oversized";
     if (header.length > size - frame_header_size) return "truncated";
     if (header.length < size - frame_header_size) return "bad_size";
-    return header.reserved ? "malformed" : "";
+    // A feeder confirms a MEP with the next id, so the last id of 64 bits can never be confirmed.
+    return header.reserved || header.mep == UINT64_MAX ? "malformed" : "";
 }
 
 // Header fields of a frame; its CRC is not checked.
@@ -62,12 +64,14 @@ struct InspectedFrame {
         refusal = refusal_of_header(header, size);
         is_readable = !*refusal;
         if (!is_readable) return;
-        const uint8_t* mfp = head.bytes + frame_header_size;
-        refusal = refusal_of_mfp(mfp, frame + frame_header_size, header.length);
+        const uint8_t *mfp = head.bytes + frame_header_size, *placed = frame + frame_header_size;
+        refusal = refusal_of_mfp(mfp, placed, header.length);
         if (*refusal) return;
-        if (u16_at(mfp + 16) != header.source) refusal = "malformed";
         first_event = u64_at(mfp + 8);
         n_events = u16_at(mfp + 2);
+        refusal = u16_at(mfp + 16) != header.source
+                      ? "malformed"
+                      : refusal_of_banks(placed + mfp_header_size, placed + mfp_sizes_at(n_events), n_events);
     }
 };
 
@@ -106,5 +110,5 @@ inline const char* refusal_of_placed(const uint8_t* mfp, std::size_t size, uint1
 {
     if (const char* refusal = refusal_of_mfp(mfp, size); *refusal) return refusal;
     const bool is_it = u16_at(mfp + 16) == source && u64_at(mfp + 8) == first_event && u16_at(mfp + 2) == n_events;
-    return is_it ? "" : "malformed";
+    return is_it ? refusal_of_banks(mfp + mfp_header_size, mfp + mfp_sizes_at(n_events), n_events) : "malformed";
 }

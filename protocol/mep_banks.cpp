@@ -9,6 +9,7 @@
 #include "mfp.h"
 #include "raw_bank.h"
 #include "small_copy.h"
+#include "written_banks.h"
 
 namespace {
 
@@ -92,22 +93,22 @@ MepBanks::MepBanks(const uint8_t* buffer, std::size_t buffer_size, std::vector<P
 
 uint64_t MepBanks::measure(std::size_t* bodies, trigger_banks::Odin* odins)
 {
-    uint64_t too_large = 0;
+    uint64_t left_out = 0;
     const std::size_t n = sources_.size();
     for (std::size_t begin = 0; begin < events_.size(); begin += group_size) {
         const std::size_t end = std::min(begin + group_size, events_.size());
         Piece* pieces = pieces_.data() + begin * n_tiles_ * tile;
         for (std::size_t m = 0; m < n; ++m)
-            too_large += measure_source(sources_[m], sources_[std::min(m + tables_ahead, n - 1)], begin, end,
+            left_out += measure_source(sources_[m], sources_[std::min(m + tables_ahead, n - 1)], begin, end,
                                         pieces + m / tile * (end - begin) * tile + m % tile, bodies, odins);
     }
-    return too_large;
+    return left_out;
 }
 
 uint64_t MepBanks::measure_source(Source& source, const Source& following, std::size_t begin, std::size_t end,
                                   Piece* pieces, std::size_t* bodies, trigger_banks::Odin* odins) const
 {
-    uint64_t too_large = 0;
+    uint64_t left_out = 0;
     for (std::size_t k = begin; k < end; ++k, pieces += tile) {
         const uint32_t event = events_[k];
         // The hardware prefetcher follows one table, but not from one MFP to the next.
@@ -120,14 +121,14 @@ uint64_t MepBanks::measure_source(Source& source, const Source& following, std::
         if (type == trigger_banks::odin_type && !odins[k].readable)
             odins[k] = trigger_banks::Odin::of_bank(type, source.version, source.mfp + source.at, size);
         if (trigger_banks::is_trigger_bank(type)) type = no_bank;
-        if (type != no_bank && bank_header_size + size > max_bank_size) {
-            ++too_large;
+        if (type != no_bank && !can_be_written(type, size)) {
+            ++left_out;
             type = no_bank;
         }
         *pieces = {source.at, size, type};
         bodies[k] += type == no_bank ? 0 : bank_header_size + padded_to_4(size);
     }
-    return too_large;
+    return left_out;
 }
 
 // Inlined by force: the compiler removes calls of functions that only prefetch.

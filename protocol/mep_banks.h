@@ -15,7 +15,7 @@ struct PlacedMfp {
 
 // Finds the banks, source by source, and copies them to the records of the events.
 //
-// Skips trigger banks of the input, and fragments above the size limit of a bank.
+// Skips trigger banks of the input, and banks that cannot be written.
 class MepBanks {
   public:
     // `events` ascend and are numbers of a batch, in which the MEP has the numbers from `first` to `first + n_events`
@@ -24,7 +24,7 @@ class MepBanks {
              std::size_t n_kept, std::size_t first, std::size_t n_events);
 
     // Adds the bytes of its banks, headers included, to each event, and sets its ODIN fields if they are readable.
-    // Returns the number of fragments that are too large.
+    // Returns the number of banks that cannot be written.
     uint64_t measure(std::size_t* bodies, trigger_banks::Odin* odins);
 
     // Writes the banks of each event in the order of their sources; call it after `measure`. Moves the places behind

@@ -20,6 +20,7 @@
 #include "raw_bank.h"
 #include "small_copy.h"
 #include "transport_frame.h"
+#include "written_banks.h"
 
 namespace nb = nanobind;
 
@@ -267,7 +268,7 @@ class Packer {
 nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool verify)
 {
     constexpr std::size_t header_size = 48, checked_from = 16, max_record = std::size_t{1} << 27;
-    constexpr uint8_t lengths_of_versions[] = {0x17, 0x37}, banks = 1, tae_header = 48;
+    constexpr uint8_t lengths_of_versions[] = {0x17, 0x37}, banks = 1;
     if (at > bytes.size()) throw nb::value_error("the first record lies outside the bytes");
     std::vector<uint64_t> begins, ends;
     bool cut_off = false;

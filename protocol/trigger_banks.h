@@ -13,7 +13,8 @@ enum BankType : uint8_t { odin_type = 16, dec_reports = 17, routing_bits = 53, s
 
 inline bool is_trigger_bank(uint8_t type)
 {
-    return type == dec_reports || type == routing_bits || type == sel_reports || type == lumi_summary;
+    // Without branches, for loops over many types.
+    return (type == dec_reports) | (type == routing_bits) | (type == sel_reports) | (type == lumi_summary);
 }
 
 // ODIN fields of an event; not readable if the bank is missing or damaged.

@@ -32,6 +32,7 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.protocol.raw_data.written_limits import WRITTEN_LIMITS
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
 from tools.chains_of_this_tree import chains_of_this_tree
 
@@ -183,7 +184,11 @@ def protocol_page() -> str:
     flags = ["| bit | flag | chain | meaning |", "|---|---|---|---|"]
     flags += [f"| {bit} | `{name}` | {chain} | {text} |" for bit, name, chain, text in sorted(named)]
     page = PROTOCOL_PROSE.read_text(encoding="utf-8").format_map(values)
-    return page.replace("<!-- messages -->", "\n".join(rows)).replace("<!-- flags -->", "\n".join(flags))
+    written = ["| of | limit | reason | because |", "|---|---|---|---|"]
+    written += [f"| {row.of} | {row.limit} | `{row.reason}` | {row.because} |" for row in WRITTEN_LIMITS]
+    for mark, table in (("messages", rows), ("flags", flags), ("written limits", written)):
+        page = page.replace(f"<!-- {mark} -->", "\n".join(table))
+    return page
 
 
 def _wire_type(annotation: Any) -> str:

@@ -43,13 +43,14 @@ class Decided:
 class EncodedEvents:
     """Contiguous MDF records.
 
-    ends: u64, end of each record. banks_too_large: number of fragments left out because they exceed the size limit of a
-    bank. candidates_left_out: number of selected candidates that did not fit into the reports of their events.
+    ends: u64, end of each record. banks_left_out: number of banks that a file cannot hold (a TAE header, a bank above
+    the size limit). candidates_left_out: number of selected candidates that did not fit into the reports of their
+    events.
     """
 
     data: bytes
     ends: NDArray[np.uint64]
-    banks_too_large: int
+    banks_left_out: int
     candidates_left_out: int
 
     def records(self) -> list[memoryview]:

@@ -114,8 +114,8 @@ class EventGatherer:
             batch.run,
             Decided(results.lines, results.flags, results.counts, results.selected),
         )
-        if encoded.banks_too_large:
-            log.error("banks_too_large", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_too_large)
+        if encoded.banks_left_out:
+            log.error("banks_left_out", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_left_out)
         ends = np.cumsum([mep.n_events for mep in batch.meps])
         ids = np.fromiter((mep.mep for mep in batch.meps), np.uint64, len(batch.meps))
         meps = ids[np.searchsorted(ends, numbers, side="right")]

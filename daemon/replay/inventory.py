@@ -8,7 +8,7 @@ from typing import NoReturn, TypeAlias
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.processing.framework.readout import AUTO, Readout
 from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -44,7 +44,7 @@ class Inventory:
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
     """The source that sends a bank; None if the bank is not sent."""
-    if not readout.reads(bank.type, encoding):
+    if bank.type in TYPES_OF_NODE or not readout.reads(bank.type, encoding):
         return None
     return None if bank.type in readout.truth_types and not with_truth else readout.source_of(bank)
 
@@ -80,7 +80,7 @@ def inventory_of_events(
         n_events += len(block)
     # One encoding for the whole input: the bank type of a source must not change between MEPs.
     encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
-    never_sent = readout.truth_types | readout.types_not_read_out
+    never_sent = TYPES_OF_NODE | readout.truth_types | readout.types_not_read_out
     source_of: dict[BankKey, int] = {}
     unsent: set[int] = set()
     for key in sorted(first_event_of):

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER, BankType
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE
 
 
 class LhcbBankType(IntEnum):
@@ -43,5 +43,5 @@ class LhcbBankType(IntEnum):
 
 TRUTH_TYPES = frozenset({LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES})
 """Banks that only the simulation writes."""
-NOT_READ_OUT = TYPES_OF_TRIGGER | {BankType.TAE_HEADER, LhcbBankType.DAQ, LhcbBankType.FILE_ID}
+NOT_READ_OUT = TYPES_OF_NODE | {LhcbBankType.DAQ, LhcbBankType.FILE_ID}
 """Banks written by the trigger or the file writer, never by the readout."""

@@ -20,7 +20,9 @@ class BankType(IntEnum):
 TYPES_OF_TRIGGER = frozenset(
     {BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY}
 )
-"""Banks that the node writes into accepted events. It drops received banks of these types there."""
+"""Banks that the node writes into accepted events. In files as input, it drops them."""
+TYPES_OF_NODE = TYPES_OF_TRIGGER | {BankType.TAE_HEADER}
+"""Types that no board may send: the node writes them itself, or never. An MFP with one of them is refused."""
 RESERVED_TYPES = frozenset({*map(int, BankType), NO_BANK})
 """Types that boards of any chain must not use for other purposes."""
 USER_TYPES = range(192, 240)

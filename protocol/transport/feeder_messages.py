@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.messages import (
+    MAX_MEP_ID,
     MAX_RANGES,
     U16,
     U32,
@@ -142,6 +143,10 @@ class EndOfRun(Message, frozen=True):
 
     run: U32
     last_mep: U64 | None
+
+    def check(self) -> None:
+        if self.last_mep is not None and self.last_mep > MAX_MEP_ID:
+            raise ValueError(f"MEP {self.last_mep}, at most {MAX_MEP_ID} - at `$.last_mep`")
 
 
 class Goodbye(Message, frozen=True):

@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import FrameError, RejectReason
+from hltnode.protocol.transport.messages import MAX_MEP_ID
 
 MAGIC = 0x464E4C48
 VERSION = 1
@@ -66,7 +67,13 @@ def decode_header(buffer: Buffer, *, max_bytes: int) -> FrameHeader:
         raise FrameError(
             RejectReason.MALFORMED, f"frame of source {source}, run {run}, MEP {mep_id}: reserved field is {reserved}"
         )
+    _check_mep_id(mep_id, f"frame of source {source}, run {run}")
     return FrameHeader(run, mep_id, source, length, flags, send_time_ns, crc)
+
+
+def _check_mep_id(mep_id: int, where: str) -> None:
+    if mep_id > MAX_MEP_ID:
+        raise FrameError(RejectReason.MALFORMED, f"{where}: MEP {mep_id}, at most {MAX_MEP_ID} expected")
 
 
 def check_crc(header: FrameHeader, buffer: Buffer) -> None:
@@ -83,6 +90,7 @@ def check_crc(header: FrameHeader, buffer: Buffer) -> None:
 
 def encode_frame(mfp: Buffer, *, run: int, mep_id: int, source_id: int, send_time_ns: int = 0, flags: int = 0) -> bytes:
     """The frame that carries `mfp`.  Raises FrameError for a field that does not fit."""
+    _check_mep_id(mep_id, f"frame of source {source_id}, run {run}")
     try:
         checked = _CHECKED_HEADER.pack(MAGIC, VERSION, flags, run, len(mfp), mep_id, send_time_ns, source_id, 0)
     except struct.error as error:

@@ -46,6 +46,8 @@ U16: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF)]
 U32: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
 # msgpack has no integers above 64 bits.
 U64: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+MAX_MEP_ID = (1 << 64) - 2
+"""Last id of a MEP: a feeder confirms its last MEP with a `first_mep` above it, and that has 64 bits too."""
 Range: TypeAlias = tuple[U64, U64]
 Ranges: TypeAlias = Annotated[tuple[Range, ...], msgspec.Meta(max_length=MAX_RANGES)]
 # Names of processes and sessions: log lines, status pages and other messages contain them unchanged.

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from hltnode.protocol import NO_BANK, Odin, RawBank, encode_mfp
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, SuperPixels
 from hltnode.protocol.lhcb.truth import McParticle, McVertex
+from hltnode.protocol.transport.messages import MAX_MEP_ID
 
 u8 = st.integers(0, 0xFF)
 u16 = st.integers(0, 0xFFFF)
 u32 = st.integers(0, 0xFFFF_FFFF)
 u64 = st.integers(0, 0xFFFF_FFFF_FFFF_FFFF)
+mep_ids = st.integers(0, MAX_MEP_ID)
 i32 = st.integers(-(1 << 31), (1 << 31) - 1)
 f32 = st.floats(width=32, allow_nan=False)
 

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from hltnode.protocol import Mfp, ProtocolError, check_crc, decode_header, encode_frame, encode_mfp
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, crc32c_implementations, has_right_crc, inspect_frame
+from hltnode.protocol.raw_data.bank_types import NO_BANK, TYPES_OF_NODE
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE
+from hltnode.protocol.transport.messages import MAX_MEP_ID
 from tests.protocol import fuzz
-from tests.protocol.strategies import fragment_lists, u8, u16, u32, u64
+from tests.protocol.strategies import fragment_lists, mep_ids, u8, u16, u32, u64
 
 HEADER_SIZE = 40
 IMPLEMENTATIONS = list(enumerate(crc32c_implementations()))
@@ -49,7 +52,13 @@ def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, in
         mfp = Mfp.parse(frame[HEADER_SIZE:])
     except ProtocolError as error:
         return True, error.reason.value, *known, 0, 0
-    refusal = "" if mfp.source_id == header.source_id else RejectReason.MALFORMED.value
+    refusal = ""
+    if mfp.source_id != header.source_id:
+        refusal = RejectReason.MALFORMED.value
+    elif TYPES_OF_NODE & set(mfp.types.tolist()):
+        refusal = RejectReason.RESERVED_TYPE.value
+    elif max(mfp.sizes.tolist()) > MAX_PAYLOAD_SIZE:
+        refusal = RejectReason.BANK_TOO_LARGE.value
     return True, refusal, *known, mfp.event_id, mfp.n_fragments
 
 
@@ -98,7 +107,7 @@ def test_damaged_mfps_are_refused_for_the_reasons_of_the_parsers_in_python() -> 
     align=st.integers(0, 15),
     version=u8,
     run=u32,
-    mep=u64,
+    mep=mep_ids,
     source=u16,
     other_source=u16,
     event=u64,
@@ -123,6 +132,38 @@ def test_any_fields_are_read_as_the_parsers_in_python_read_them(
     mfp[18] = align
     for carried_by in (source, other_source):
         agrees(encode_frame(bytes(mfp[: len(mfp) - cut]), run=run, mep_id=mep, source_id=carried_by))
+
+
+@pytest.mark.parametrize("place", [0, 1, 70])
+def test_exactly_the_types_that_the_node_writes_or_never_writes_are_refused(place: int) -> None:
+    refused = set()
+    for bank_type in range(NO_BANK):
+        types = [63] * 71
+        types[place] = bank_type
+        mfp = encode_mfp(source_id=4097, event_id=9, version=3, types=types, fragments=[b"x"] * 71)
+        frame = encode_frame(mfp, run=1, mep_id=2, source_id=4097)
+        if not agrees(frame):
+            refused.add(bank_type)
+            assert inspect_frame(frame)[1] == "reserved_type"
+    assert refused == {17, 48, 53, 54, 56}
+
+
+@pytest.mark.parametrize(("size", "refusal"), [(65_527, ""), (65_528, "bank_too_large"), (65_535, "bank_too_large")])
+def test_a_fragment_that_fits_no_raw_bank_is_refused(size: int, refusal: str) -> None:
+    mfp = encode_mfp(source_id=4097, event_id=9, version=3, types=[63] * 20, fragments=[b"ab"] * 19 + [bytes(size)])
+    frame = encode_frame(mfp, run=1, mep_id=2, source_id=4097)
+    assert inspect_frame(frame)[1] == refusal
+    assert agrees(frame) == (not refusal)
+
+
+def test_a_frame_of_the_last_id_of_64_bits_is_refused_because_no_id_confirms_it() -> None:
+    last = bytearray(encode_frame(MFP, run=1, mep_id=MAX_MEP_ID, source_id=4097))
+    assert agrees(bytes(last))
+    struct.pack_into("<Q", last, 16, MAX_MEP_ID + 1)
+    assert not agrees(sealed(bytes(last)))
+    assert inspect_frame(sealed(bytes(last)))[:2] == (False, "malformed")
+    with pytest.raises(ProtocolError, match=f"at most {MAX_MEP_ID}"):
+        encode_frame(MFP, run=1, mep_id=MAX_MEP_ID + 1, source_id=4097)
 
 
 @given(data=st.binary(max_size=200))

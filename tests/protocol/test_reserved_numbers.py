@@ -64,3 +64,5 @@ def test_compiled_code_has_the_same_numbers() -> None:
     assert numbers["odin_type"] == BankType.ODIN
     [no_bank] = re.findall(r"no_bank = (\d+);", (ROOT / "protocol/mfp.h").read_text(encoding="utf-8"))
     assert int(no_bank) == NO_BANK
+    [tae_header] = re.findall(r"tae_header = (\d+);", (ROOT / "protocol/written_banks.h").read_text(encoding="utf-8"))
+    assert int(tae_header) == BankType.TAE_HEADER

@@ -17,6 +17,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Credit, EndOfRun, Error, Hello, Nack, Welcome
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -35,6 +36,11 @@ def patched(offset: int, layout: str, value: int, frame: Buffer = GOOD) -> bytes
     return bytes(copy)
 
 
+def of_type(bank_type: int) -> bytes:
+    """An MFP of the first source; its first bank has this type."""
+    return patched(20, "<B", bank_type, MFP)
+
+
 FRAMES: dict[str, tuple[bytes, RejectReason]] = {
     "empty": (b"", RejectReason.TRUNCATED),
     "one byte": (b"H", RejectReason.TRUNCATED),
@@ -50,6 +56,15 @@ FRAMES: dict[str, tuple[bytes, RejectReason]] = {
     "not an MFP": (encode_frame(bytes(64), run=RUN, mep_id=0, source_id=SOURCES[0]), RejectReason.BAD_MAGIC),
     "no MFP": (encode_frame(b"", run=RUN, mep_id=0, source_id=SOURCES[0]), RejectReason.TRUNCATED),
     "MFP of another source": (encode_frame(MFP, run=RUN, mep_id=0, source_id=SOURCES[1]), RejectReason.MALFORMED),
+    "a bank of the trigger": (
+        encode_frame(of_type(BankType.HLT_DEC_REPORTS), run=RUN, mep_id=0, source_id=SOURCES[0]),
+        RejectReason.RESERVED_TYPE,
+    ),
+    "a TAE header": (
+        encode_frame(of_type(BankType.TAE_HEADER), run=RUN, mep_id=0, source_id=SOURCES[0]),
+        RejectReason.RESERVED_TYPE,
+    ),
+    "a MEP that no id confirms": (patched(16, "<Q", 2**64 - 1), RejectReason.MALFORMED),
     "foreign run": (encode_frame(MFP, run=RUN + 1, mep_id=0, source_id=SOURCES[0]), RejectReason.FOREIGN_RUN),
     "no credit": (encode_frame(MFP, run=RUN, mep_id=10**15, source_id=SOURCES[0]), RejectReason.NO_CREDIT),
     "unknown source": (

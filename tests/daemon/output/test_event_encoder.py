@@ -17,18 +17,22 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
+from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import ReportError
+from hltnode.protocol.fragment_frame import inspect_frame
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.raw_data.bank_types import NO_BANK, BankType
+from hltnode.protocol.packing import EventBlock, EventPacker
+from hltnode.protocol.raw_data.bank_types import NO_BANK, TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.raw_data.mfp import Mfp, encode_mfp, events_of_mfps
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE, RawBank
 from hltnode.protocol.raw_data.reports import MAX_LINES, decode_dec_reports, decode_routing_bits
 from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 from tests.daemon.output.reports_oracle import SelectedEvent, trigger_banks
 from tests.protocol.raw_data.report_encoders import encode_sel_reports
-from tests.protocol.strategies import f32, odins, u32
+from tests.protocol.strategies import f32, odins, u8, u32
 
 TCK = 0xABCD1234
 COLLECTIONS = ("velo_tracks", "pvs")
@@ -343,8 +347,69 @@ def test_a_fragment_too_large_for_a_bank_is_left_out_and_counted(size: int) -> N
     encoded = encode([event(banks={**event().banks, 4096: large})], [PHYSICS])
     (record,) = iter_records(encoded.data)
     fits = size <= MAX_PAYLOAD_SIZE
-    assert encoded.banks_too_large == (0 if fits else 1)
+    assert encoded.banks_left_out == (0 if fits else 1)
     assert sum(len(bank.payload) for bank in record.banks() if bank.type == LhcbBankType.VP) == (size if fits else 0)
+
+
+def test_a_tae_header_is_left_out_so_that_the_file_can_be_read() -> None:
+    encoded = encode([event(banks={0: RawBank(BankType.TAE_HEADER, 1, 0, memoryview(bytes(12)))}), event()], [PHYSICS])
+    first, second = iter_records(encoded.data)
+    assert encoded.banks_left_out == 1
+    assert {bank.type for bank in first.banks()} <= TRIGGER_BANKS
+    assert BankType.ODIN in {bank.type for bank in second.banks()}
+
+
+@st.composite
+def mfps_at_the_limits(draw: st.DrawFn) -> list[bytes]:
+    """The MFPs of a MEP; types and sizes lie within and beyond what can be written."""
+    n = draw(st.integers(1, 5))
+    # One event in three or so has a bank that may be refused; the fragments of the others are ordinary.
+    types = st.sampled_from([16, 63, 64, 92, 254, NO_BANK]) | st.sampled_from(sorted(TYPES_OF_NODE)) | u8
+    sizes = st.integers(0, 40) | st.sampled_from([MAX_PAYLOAD_SIZE - 1, MAX_PAYLOAD_SIZE, MAX_PAYLOAD_SIZE + 1, 0xFFFF])
+    mfps = []
+    for source in sorted(draw(st.sets(st.integers(0, 0xFFFF), min_size=1, max_size=4))):
+        of_events = [draw(types) for _ in range(n)]
+        fragments = [
+            b"" if bank_type == NO_BANK else bytes((bank_type ^ i,)) * draw(sizes)
+            for i, bank_type in enumerate(of_events)
+        ]
+        mfps.append(encode_mfp(source_id=source, event_id=7, version=draw(u8), types=of_events, fragments=fragments))
+    return mfps
+
+
+@settings(max_examples=150)
+@given(mfps_at_the_limits())
+def test_every_bank_that_the_intake_accepts_can_be_read_and_sent_again_bit_for_bit(mfps: list[bytes]) -> None:
+    parsed = [Mfp.parse(mfp) for mfp in mfps]
+    accepted = [
+        mfp for mfp in parsed if not inspect_frame(encode_frame(mfp.view, run=7, mep_id=3, source_id=mfp.source_id))[1]
+    ]
+    if not accepted:
+        return
+    n = accepted[0].n_fragments
+    buffer = b"".join(bytes(mfp.view) for mfp in accepted)
+    places, at = [], 0
+    for mfp in accepted:
+        places.append((mfp.source_id, at, mfp.packet_size))
+        at += mfp.packet_size
+    encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
+    encoded = encoder.encode_batch(
+        memoryview(buffer), [(n, np.array(places, np.int64))], np.arange(n), 7, decided([event()] * n, 1)
+    )
+    assert encoded.banks_left_out == 0
+    # Readers of `inspect` and `process`.
+    read = [
+        [bank for bank in record.banks() if bank.type not in TRIGGER_BANKS] for record in iter_records(encoded.data)
+    ]
+    assert read == events_of_mfps(accepted)
+    # The reader and the packing of `replay`.
+    begins, ends, cut_off = find_events(encoded.data, 0, n + 1, True)
+    assert (len(begins), cut_off) == (n, True)
+    block = EventBlock(memoryview(encoded.data), np.array(begins, np.uint64), np.array(ends, np.uint64))
+    versions = {mfp.source_id: mfp.version for mfp in accepted}
+    packer = EventPacker(versions, lambda bank: None if bank.type in TYPES_OF_NODE else bank.source_id)
+    sent = [Mfp.parse(frame[HEADER_SIZE:]) for frame in packer.pack(block, 7).frames().values()]
+    assert events_of_mfps(sent) == events_of_mfps(accepted)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,9 @@ from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.errors import MessageError, ProtocolError
 from hltnode.protocol.fragment_frame import has_right_crc, inspect_frame
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE
 from hltnode.protocol.raw_data.mfp import Mfp
+from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, check_crc, decode_header
@@ -327,7 +329,9 @@ def _is_sound(frame: bytes) -> bool:
     try:
         header = decode_header(frame, max_bytes=len(frame))
         check_crc(header, frame)
-        return Mfp.parse(memoryview(frame)[HEADER_SIZE:]).source_id == header.source_id
+        mfp = Mfp.parse(memoryview(frame)[HEADER_SIZE:])
+        can_be_written = TYPES_OF_NODE.isdisjoint(mfp.types.tolist()) and max(mfp.sizes.tolist()) <= MAX_PAYLOAD_SIZE
+        return mfp.source_id == header.source_id and can_be_written
     except ProtocolError:
         return False
 

@@ -130,7 +130,7 @@ def mfp_array(rng: Random, frame: bytearray) -> None:
     i = rng.randrange(max(1, n))
     sizes_at = HEADER_SIZE + (20 + n + 3 & ~3)
     if rng.randrange(2) and _TYPES_AT + i < len(frame):
-        frame[_TYPES_AT + i] = rng.choice((0, 1, 254, 255, frame[_TYPES_AT + i] ^ 1))
+        frame[_TYPES_AT + i] = rng.choice((0, 1, 17, 48, 254, 255, frame[_TYPES_AT + i] ^ 1))
     elif sizes_at + 2 * i + 2 <= len(frame):
         _change_field(rng, frame, ((sizes_at + 2 * i, "H"),))
 

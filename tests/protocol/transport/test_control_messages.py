@@ -44,7 +44,7 @@ from hltnode.protocol.transport.messages import (
     is_name,
 )
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
-from tests.protocol.strategies import u16, u32, u64
+from tests.protocol.strategies import mep_ids, u16, u32, u64
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 name = st.from_regex(r"\A[A-Za-z0-9._:/-]{1,64}\Z")
@@ -58,7 +58,7 @@ messages = st.one_of(
     st.builds(Held, name, u32, ranges),
     st.builds(Nack, u32, u16, u64, st.sampled_from(RejectReason), st.booleans()),
     st.builds(Missed, u32, u16, ranges),
-    st.builds(EndOfRun, u32, st.none() | u64),
+    st.builds(EndOfRun, u32, st.none() | mep_ids),
     st.builds(Goodbye, text),
     st.builds(Error, name, text),
     st.builds(RunClosed, u32),
@@ -185,6 +185,12 @@ def test_a_revocation_of_more_meps_than_a_node_reads_is_refused() -> None:
     decode_message(msgpack.packb(one | {"meps": [[1, MAX_REVOKED]]}))
     for meps in ([[0, MAX_REVOKED]], [[1, MAX_REVOKED], [7, 7]], [[0, (1 << 64) - 1]] * 60):
         assert "at most 65536 expected" in str(refusal(one | {"meps": meps}))
+
+
+def test_an_end_of_run_whose_last_mep_no_id_confirms_is_refused() -> None:
+    one = {"v": 2, "type": "end_of_run", "run": 1}
+    decode_message(msgpack.packb(one | {"last_mep": (1 << 64) - 2}))
+    assert f"at most {(1 << 64) - 2}" in str(refusal(one | {"last_mep": (1 << 64) - 1}))
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 100_000)), max_size=40), st.sampled_from([1, 700]))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hltnode.protocol import RejectReason, check_crc, decode_header, encode_frame
 from hltnode.protocol.errors import FrameError
-from tests.protocol.strategies import u16, u32, u64
+from tests.protocol.strategies import mep_ids, u16, u32, u64
 
 GOOD = encode_frame(b"payload!", run=1, mep_id=2, source_id=3, send_time_ns=4, flags=5)
 
@@ -21,7 +21,7 @@ def test_the_layout_is_that_of_the_format() -> None:
     assert header + struct.pack("<I", crc32c(header + b"payload!")) + b"payload!" == GOOD
 
 
-@given(mfp=st.binary(max_size=300), run=u32, mep_id=u64, source_id=u16, send_time_ns=u64, flags=u16)
+@given(mfp=st.binary(max_size=300), run=u32, mep_id=mep_ids, source_id=u16, send_time_ns=u64, flags=u16)
 def test_a_frame_comes_back_as_written(
     mfp: bytes, run: int, mep_id: int, source_id: int, send_time_ns: int, flags: int
 ) -> None:
