@@ -1,9 +1,9 @@
 """Whether the node is alive, healthy and ready, with the reason if not.
 
 Alive: the watchdog ends a node that is not alive. Healthy (`/healthz`): the node finishes the MEPs that it receives.
-Ready (`/readyz`): feeders should send, and their run can start and go on. Times are those of the clock that runs while the node reads its sockets, so that
-a stopped process does not count as unhealthy. The parts of the node write the attributes; the HTTP server, the
-collector and the watchdog read them.
+Ready (`/readyz`): feeders should send, and their run can start and go on. Times are those of the clock that runs while
+the node reads its sockets, so that a stopped process does not count as unhealthy. The parts of the node write the
+attributes; the HTTP server, the collector and the watchdog read them.
 """
 
 from dataclasses import dataclass

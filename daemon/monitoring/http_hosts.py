@@ -5,11 +5,14 @@ later (DNS rebinding). The browser then sends requests with that name to the nod
 loopback interface answers only to names that no attacker can own.
 """
 
+import re
 import socket
 from collections.abc import Collection
 from ipaddress import ip_address
 
 LOCALHOST = "localhost"
+# Behind an address in brackets there may be a port and nothing else: [::1].example is a name that an attacker can own.
+_FIELD = re.compile(r"(\[(?P<address>[^\[\]]*)\]|(?P<name>[^:\[\]]*))(:\d*)?")
 
 
 class HostNames:
@@ -34,11 +37,11 @@ class HostNames:
 
 
 def _name(field: str) -> str:
-    """A name or an address without port, brackets and final dot."""
-    if field.startswith("["):
-        return field[1:].partition("]")[0]
-    name = field if _is_address(field) else field.partition(":")[0]
-    return name.lower().removesuffix(".")
+    """A name or an address without port, brackets and final dot; empty if the field has another form."""
+    if _is_address(field):
+        return field
+    found = _FIELD.fullmatch(field)
+    return "" if found is None else (found["address"] or found["name"]).lower().removesuffix(".")
 
 
 def _is_address(name: str) -> bool:

@@ -15,6 +15,11 @@ OTHERS = [
     ":9105",
     "127.0.0.1.example",
     "[x",
+    "[::1].evil.example",
+    "[::1]evil.example:80",
+    "[::1]:80.evil.example",
+    "127.0.0.1:80.evil.example",
+    "[127.0.0.1",
     "\xff",
 ]
 

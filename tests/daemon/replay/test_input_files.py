@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hltnode.daemon.commands.mep_streams.replay import say_what_is_special
+from hltnode.daemon.common.background_stream import drain_all
 from hltnode.daemon.replay.input_files import FeedError, FileKind, find_inputs
 from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
 from hltnode.processing.framework.event_files import EventFileError
@@ -170,6 +171,7 @@ def test_banks_of_unknown_sources_are_reported_and_banks_outside_the_readout_are
     assert stream.unsent_types == [200]
     assert stream.sources == (0,)
     say_what_is_special(stream)
+    drain_all()
     assert "banks of type 200, whose source is not known" in " ".join(capfd.readouterr().err.split())
 
 
