@@ -41,7 +41,7 @@ constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
 // Faults of the events: codes of packing.py.
-enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type };
+enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type, too_many_banks };
 
 struct Finding {
     Problem problem = Problem::none;
@@ -151,12 +151,14 @@ class Packer {
     {
         Node* nodes = nodes_.data();
         uint32_t before = 0;
+        std::size_t n_banks = 0;
         for (std::size_t at = begin; at < end;) {
             const uint8_t* bank = data + at;
             if (end - at < bank_header_size || u16_at(bank) != bank_magic)
                 return {Problem::damaged_bank, 0, at - begin};
             const std::size_t length = u16_at(bank + 2), following = at + aligned(length, 4);
             if (length < bank_header_size || following > end) return {Problem::damaged_bank, 0, at - begin};
+            if (++n_banks > max_banks_of_event) return {Problem::too_many_banks, 0, at - begin};
             __builtin_prefetch(bank + ahead_in_event);
             const uint32_t key = key_of(bank);
             uint32_t node = nodes[before].next;

@@ -24,7 +24,7 @@ from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 _NOT_MADE = (1 << 64) - 1
 Allocate: TypeAlias = Callable[[int], NDArray[np.uint8]]
 """Allocates this number of bytes."""
-_DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
+_DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE, _TOO_MANY_BANKS = 1, 2, 3, 4, 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class EventPacker:
         return column
 
     def _refuse(self, block: EventBlock, problem: int, event: int, detail: int) -> NoReturn:
-        if problem == _DAMAGED_BANK:
+        if problem in (_DAMAGED_BANK, _TOO_MANY_BANKS):
             block.banks(event)
         if problem == _TOO_LARGE:
             raise MfpError(RejectReason.OVERSIZED, f"source {self.sources[detail]}: the MFP exceeds 4 GiB")
@@ -187,7 +187,7 @@ def bank_types(block: EventBlock) -> set[int]:
 
 def _keys_of(block: EventBlock) -> list[int]:
     _, finding, keys = Packer([], []).measure(block.data, block.begins, block.ends)
-    if finding[0] == _DAMAGED_BANK:
+    if finding[0] in (_DAMAGED_BANK, _TOO_MANY_BANKS):
         block.banks(finding[1])
     return keys
 

@@ -13,6 +13,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.replay.input_files import FeedError, FileKind, InputFiles, find_inputs
 from hltnode.daemon.replay.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
 from hltnode.processing.framework.event_blocks import (
+    TooLargeError,
     blocks_of,
     event_blocks,
     join_blocks,
@@ -40,7 +41,8 @@ from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 # Number of events per block for the inventory of an input.
 _INVENTORY_EVENTS = 256
-# Files up to this total size are read once and kept: reading them for each pass costs more than packing.
+# Files whose unpacked events have up to this total size are read once and kept: reading them for each pass costs more
+# than packing.
 _IN_MEMORY_BYTES = 256 << 20
 
 log = get_logger("mep_source")
@@ -139,9 +141,8 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
     # The first pass checks the checksums.
     whole: EventBlock | None = None
     first_pass: Iterator[tuple[Path, EventBlock]]
-    if files.n_bytes <= _IN_MEMORY_BYTES:
-        read = [(path, read_whole([path], verify_checksum=True)) for path in files.paths()]
-        whole_files = [(path, events) for path, events in read if events is not None]
+    whole_files = _in_memory(files)
+    if whole_files is not None:
         first_pass = (
             (path, block) for path, events in whole_files for block in blocks_of(events, range(1), _INVENTORY_EVENTS)
         )
@@ -227,6 +228,23 @@ def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -
             yield packed
             at += len(part)
             first_event += len(part)
+
+
+def _in_memory(files: InputFiles) -> list[tuple[Path, EventBlock]] | None:
+    """All events by file; None if the files are too large for it, packed or unpacked."""
+    if files.n_bytes > _IN_MEMORY_BYTES:
+        return None
+    found: list[tuple[Path, EventBlock]] = []
+    left = _IN_MEMORY_BYTES
+    for path in files.paths():
+        try:
+            events = read_whole([path], verify_checksum=True, max_bytes=left)
+        except TooLargeError:
+            return None
+        if events is not None:
+            found.append((path, events))
+            left -= int(events.ends[-1])
+    return found
 
 
 def _meps_of(files: InputFiles) -> Iterator[Mep]:

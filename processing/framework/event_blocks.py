@@ -1,4 +1,4 @@
-"""Files of events as blocks of a fixed number of events, across file boundaries, for feeders.
+"""Files of events as blocks of a fixed number of events and bounded memory, across file boundaries, for feeders.
 
 Compiled code finds uncompressed MDF records, also in gzip files, without Python per record. Other files are read event
 by event (event_files.py), and their events written as such records.
@@ -21,14 +21,23 @@ from hltnode.protocol.raw_data.mdf import GENERIC_HEADER_SIZE, check_record_size
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 _READ_BYTES = 8 << 20
+MAX_BLOCK_BYTES = 128 << 20
+"""Bytes of the unpacked records of a block. Files are no measure of it: zlib packs up to 1,000 times smaller."""
 
 
-def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: bool) -> Iterator[EventBlock]:
+class TooLargeError(ValueError):
+    """Events do not fit in the memory that the caller allows."""
+
+
+def read_event_blocks(
+    paths: Iterable[Path], n_events: int, *, verify_checksum: bool, max_bytes: int = MAX_BLOCK_BYTES
+) -> Iterator[EventBlock]:
     """The events of several files, n_events at a time; the last block may have fewer.
 
-    A block is valid until the next one is requested. Raises EventFileError, which names the file and the place.
+    A block ends earlier with the event that reaches `max_bytes` unpacked bytes. A block is valid until the next one is
+    requested. Raises EventFileError, which names the file and the place.
     """
-    blocks = _Blocks(n_events, verify_checksum)
+    blocks = _Blocks(n_events, verify_checksum, max_bytes)
     for path in paths:
         try:
             yield from blocks.of_file(path)
@@ -41,9 +50,16 @@ def read_event_blocks(paths: Iterable[Path], n_events: int, *, verify_checksum: 
     yield from blocks.rest()
 
 
-def read_whole(paths: Iterable[Path], *, verify_checksum: bool) -> EventBlock | None:
-    """All events of several files at once, None if there are none. Raises EventFileError."""
-    return next(read_event_blocks(paths, sys.maxsize, verify_checksum=verify_checksum), None)
+def read_whole(paths: Iterable[Path], *, verify_checksum: bool, max_bytes: int) -> EventBlock | None:
+    """All events of several files at once, None if there are none.
+
+    Raises EventFileError, and TooLargeError if the events unpack to `max_bytes` or more.
+    """
+    blocks = read_event_blocks(paths, sys.maxsize, verify_checksum=verify_checksum, max_bytes=max_bytes)
+    whole = next(blocks, None)
+    if whole is not None and int(whole.ends[-1]) >= max_bytes:
+        raise TooLargeError(f"the events unpack to {max_bytes} bytes or more")
+    return whole
 
 
 def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
@@ -59,20 +75,31 @@ def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
 
 
 def blocks_of(whole: EventBlock, passes: Iterable[object], n_events: int) -> Iterator[EventBlock]:
-    """Blocks of n_events from events in memory, for a number of passes; the last block may have fewer."""
+    """Blocks of n_events from events in memory, for a number of passes; the last block may have fewer.
+
+    A block ends earlier with the event that reaches MAX_BLOCK_BYTES.
+    """
+    sizes = whole.ends - whole.begins
     waiting = np.empty(0, np.intp)
+
+    def next_block() -> EventBlock:
+        nonlocal waiting
+        n = 1 + int(np.searchsorted(np.cumsum(sizes[waiting[:n_events]]), MAX_BLOCK_BYTES))
+        block = whole.select(waiting[: min(n, n_events)])
+        waiting = waiting[len(block) :]
+        return block
+
     for _ in passes:
         waiting = np.concatenate((waiting, np.arange(len(whole))))
         while len(waiting) >= n_events:
-            yield whole.select(waiting[:n_events])
-            waiting = waiting[n_events:]
-    if len(waiting):
-        yield whole.select(waiting)
+            yield next_block()
+    while len(waiting):
+        yield next_block()
 
 
 def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[EventBlock]:
     """The same for generated events."""
-    blocks = _Blocks(n_events, verify_checksum=False)
+    blocks = _Blocks(n_events, verify_checksum=False, max_bytes=MAX_BLOCK_BYTES)
     for banks in events:
         yield from blocks.of_event(banks)
     yield from blocks.rest()
@@ -81,8 +108,9 @@ def event_blocks(events: Iterable[list[RawBank]], n_events: int) -> Iterator[Eve
 class _Blocks:
     """MDF records in a reused buffer: the found records, and the bytes after them."""
 
-    def __init__(self, n_events: int, verify_checksum: bool) -> None:
+    def __init__(self, n_events: int, verify_checksum: bool, max_bytes: int) -> None:
         self._n_events = n_events
+        self._max_bytes = max_bytes
         self._verify = verify_checksum
         self._buffer = np.empty(2 * _READ_BYTES, np.uint8)
         self._filled = 0
@@ -163,7 +191,7 @@ class _Blocks:
             self._begins += begins
             self._ends += ends
             self.n_of_file += len(begins)
-            if len(self._begins) == self._n_events:
+            if len(self._begins) == self._n_events or self._rest_at >= self._max_bytes:
                 yield self._block()
                 self._drop_found()
             elif is_cut_off or self._rest_at == self._filled:

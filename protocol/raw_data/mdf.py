@@ -21,6 +21,8 @@ HEADER_SIZE = GENERIC_HEADER_SIZE + SUBHEADER_SIZE
 READABLE_VERSIONS = (1, 3)
 DATA_TYPE_BANKS = 1
 DATA_TYPE_MEP = 2
+# ROOT fills a block up to 16 MB. The limit bounds the time for a body of empty blocks: each starts zlib anew.
+MAX_BLOCKS = 4096
 # Largest unpacked body of a compressed record. A raw event has about 150 kB; a record of a hundred times that size is
 # damaged or hostile.
 MAX_BODY_SIZE = 64 << 20
@@ -160,6 +162,8 @@ def _unpack_root_blocks(packed: memoryview, where: str) -> memoryview:
     total = 0
     at = 0
     while at < len(packed):
+        if len(parts) == MAX_BLOCKS:
+            raise MdfError(RejectReason.OVERSIZED, f"{where}: body of more than {MAX_BLOCKS} compressed blocks")
         data_at = at + _ROOT_BLOCK_HEADER_SIZE
         header = bytes(packed[at:data_at])
         if len(header) < _ROOT_BLOCK_HEADER_SIZE:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hltnode.protocol._native import MAX_BANKS_OF_EVENT
 from hltnode.protocol.errors import BankError, MfpError, RejectReason
 from hltnode.protocol.packing import EventBlock, EventPacker, bank_keys, frames_of_mfps
 from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
@@ -115,6 +116,13 @@ def test_a_damaged_event_is_refused_with_the_place_of_the_bank() -> None:
     good = encode_banks([RawBank(1, 1, 5, memoryview(b"abcd"))])
     with pytest.raises(BankError, match="raw bank at byte 12"):
         EventPacker({5: 1}, source_of).pack(block_of([good, good + b"rubbish of some bytes"]), 0)
+
+
+def test_an_event_of_too_many_banks_is_refused() -> None:
+    block = block_of([encode_banks([RawBank(NOT_READ_OUT, 1, 5, memoryview(b""))]) * (MAX_BANKS_OF_EVENT + 1)])
+    for refuse in (lambda: EventPacker({5: 1}, source_of).pack(block, 0), lambda: bank_keys(block)):
+        with pytest.raises(BankError, match=f"more than {MAX_BANKS_OF_EVENT} banks in one event"):
+            refuse()
 
 
 def test_sources_that_were_not_announced_are_left_out_and_named() -> None:
