@@ -10,6 +10,7 @@ from hltnode.protocol.errors import MessageError, RejectReason
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE
+from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, decode_event_header
 
 # Size of the receive queue of this process. Beyond it, messages wait in the node, which applies its policy.
@@ -96,6 +97,7 @@ def receive_events(socket: AnySocket, endpoint: str, keys: ClientKeys | None) ->
 
 def _connect(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
     socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
     socket.setsockopt(zmq.RCVHWM, QUEUE)
     if keys is not None:
         keys.apply(socket)

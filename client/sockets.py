@@ -18,6 +18,7 @@ from hltnode.client.memory_socket import MemorySocket, memory_path
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
+from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.messages import MAX_MESSAGE_SIZE
 
@@ -101,6 +102,7 @@ class _Connection:
         self.socket = socket
         self._endpoint = endpoint
         socket.setsockopt(zmq.LINGER, LINGER_MS)
+        socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
         socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
         set_tcp_liveness(socket, max_retransmission_ms)

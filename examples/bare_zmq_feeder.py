@@ -162,6 +162,7 @@ class Feeder:
         self.data.setsockopt(zmq.IMMEDIATE, 1)
         for socket, endpoint in zip((self.control, self.data), self.endpoints, strict=True):
             socket.setsockopt(zmq.LINGER, 500)
+            socket.setsockopt(zmq.IPV6, endpoint.startswith("tcp://["))
             socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
             socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, 2)
             socket.connect(endpoint)

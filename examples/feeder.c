@@ -43,7 +43,14 @@ int zmq_poll(zmq_pollitem_t* items, int n, long timeout_ms);
 int zmq_errno(void);
 const char* zmq_strerror(int number);
 enum { ZMQ_DEALER = 5, ZMQ_PUSH = 8, ZMQ_POLLIN = 1, ZMQ_POLLOUT = 2, ZMQ_DONTWAIT = 1 };
-enum { ZMQ_LINGER = 17, ZMQ_RECONNECT_IVL = 18, ZMQ_RECONNECT_IVL_MAX = 21, ZMQ_SNDHWM = 23, ZMQ_IMMEDIATE = 39 };
+enum {
+    ZMQ_LINGER = 17,
+    ZMQ_RECONNECT_IVL = 18,
+    ZMQ_RECONNECT_IVL_MAX = 21,
+    ZMQ_SNDHWM = 23,
+    ZMQ_IMMEDIATE = 39,
+    ZMQ_IPV6 = 42
+};
 enum { ZMQ_TCP_KEEPALIVE = 34, ZMQ_TCP_KEEPALIVE_CNT, ZMQ_TCP_KEEPALIVE_IDLE, ZMQ_TCP_KEEPALIVE_INTVL };
 enum { ZMQ_TCP_MAXRT = 80 };
 #endif
@@ -363,6 +370,8 @@ static void* connected(void* context, int type, const char* endpoint, int give_u
 {
     void* socket = checked(zmq_socket(context, type));
     set(socket, ZMQ_LINGER, 500);
+    // An IPv6 address such as tcp://[::1]:5555; host names stay IPv4.
+    set(socket, ZMQ_IPV6, strncmp(endpoint, "tcp://[", 7) == 0);
     set(socket, ZMQ_RECONNECT_IVL, 100);
     set(socket, ZMQ_RECONNECT_IVL_MAX, 1000);
     // Detects an unreachable machine after 5 s; this protocol has no ZMTP heartbeats.

@@ -1,7 +1,6 @@
 """Code shared by the commands: options, JSON output, and errors that a user can correct."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -189,5 +188,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def thread_count(threads: int) -> int:
-    """Number of threads; 0 becomes one per core available to this process."""
-    return threads or len(os.sched_getaffinity(0))
+    """Number of threads; 0 becomes one per core that affinity and control groups leave to this process."""
+    # Local import: commands without computation do not load the framework.
+    from hltnode.processing.framework.backends.host_processors import usable_processors
+
+    return threads or usable_processors()

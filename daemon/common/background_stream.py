@@ -129,7 +129,8 @@ class BackgroundStream:
                     self._lost += _lines(unwritten)
 
     def _take(self) -> bytes:
-        taken, size = [], 0
+        taken: list[bytes] = []
+        size = 0
         while self._queue and (not taken or size + len(self._queue[0]) <= CALL_BYTES):
             taken.append(self._queue.popleft())
             size += len(taken[-1])

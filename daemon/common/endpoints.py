@@ -4,6 +4,8 @@ import re
 import socket
 from urllib.parse import urlsplit
 
+from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH, fits_unix_address
+
 _ENDPOINT = re.compile(
     r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
 )
@@ -24,6 +26,8 @@ def check_endpoint(endpoint: str) -> str:
     port = endpoint.rpartition(":")[2]
     if endpoint.startswith("tcp://") and port.isdigit() and int(port) > 65535:
         raise ValueError("expected a port of at most 65535")
+    if not fits_unix_address(endpoint):
+        raise ValueError(f"expected a path of at most {MAX_UNIX_PATH} bytes: it is the address of a Unix socket")
     return endpoint
 
 

@@ -10,6 +10,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.client.keys import ClientKeys
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, NotReachableError
+from hltnode.protocol.transport.endpoints import is_ipv6
 
 _FAILED = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _POLL_MS = 50
@@ -34,6 +35,7 @@ def require_node(
                 continue
             connection = stack.enter_context(context.socket(kind))
             connection.setsockopt(zmq.LINGER, 0)
+            connection.setsockopt(zmq.IPV6, is_ipv6(endpoint))
             if keys is not None:
                 keys.apply(connection)
             monitor = connection.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_CONNECT_RETRIED | _FAILED)

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 
 import zmq
 
+from hltnode.protocol.transport.endpoints import is_ipv6
+
 # A HELLO of all sources has 200 kB; nothing on this socket is larger.
 MAX_CONTROL_BYTES = 1 << 20
 # libzmq stops reading when a queue is at its high-water mark. If the peer resets the connection meanwhile, the next
@@ -85,7 +87,7 @@ def bind_socket(
     socket = context.socket(kind)
     try:
         socket.setsockopt(zmq.LINGER, 0)
-        for option, value in {**BOUND, **options}.items():
+        for option, value in {**BOUND, zmq.IPV6: is_ipv6(endpoint), **options}.items():
             socket.setsockopt(option, value)
         prepare(socket)
         socket.bind(endpoint)

@@ -8,10 +8,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from hltnode.daemon.common.endpoints import check_endpoint
 from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
+from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH
 
 CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
-# The longest path that fits into the address of a Unix socket.
-MAX_UNIX_PATH = 107
 
 KIB = 1024
 MIB = 1024 * KIB

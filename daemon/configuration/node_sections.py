@@ -3,6 +3,7 @@
 `tools/generate_reference.py` writes the docstrings of the keys to docs/reference/configuration.md.
 """
 
+import re
 import socket
 from typing import Annotated
 
@@ -11,11 +12,19 @@ from pydantic import Field
 from hltnode.daemon.common.vocabulary import BackendChoice, LogFormat
 from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, SecretPath, Section
 
+MAX_NAME = 63
+
+
+def default_name(host: str | None = None) -> str:
+    """The host name as the name of a node: at most 63 characters of those allowed; "node" if none are left."""
+    text = re.sub(r"[^A-Za-z0-9._-]+", "-", socket.gethostname() if host is None else host)
+    return re.sub(r"^[^A-Za-z0-9]+", "", text)[:MAX_NAME].rstrip("-._") or "node"
+
 
 class NodeSection(Section):
     """Identity and start of the node."""
 
-    name: str = Field(default_factory=socket.gethostname, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    name: str = Field(default_factory=default_name, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """Name of the node in decisions, welcome messages, file names and logs; the host name if not set."""
     run: int = Field(default=0, ge=0, le=0xFFFFFFFF)
     """Run number; 0 accepts the run of the first hello. A start command may name another run."""

@@ -158,7 +158,10 @@ class Site:
 
 def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:
     """The default file for the assignments of this run, name and nodes. Raises AssignmentMemoryError."""
-    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hltnode"
+    try:
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hltnode"
+    except RuntimeError as error:
+        raise AssignmentMemoryError("this user has no home: give --memory FILE, or set XDG_STATE_HOME") from error
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

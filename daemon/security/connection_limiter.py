@@ -120,15 +120,14 @@ class ConnectionLimiter:
         for socket in self._sockets:
             if not socket.closed:
                 socket.disable_monitor()
-        if self._thread is None:
-            self._close()
-        else:
+        if self._thread is not None:
             self._thread.join(STOP_SECONDS)
         self._sockets.clear()
-
-    def _close(self) -> None:
-        self._resident.close()
-        os.close(self._wake)
+        # Only this side closes the descriptors: the thread may end before this function has woken it. A thread that
+        # does not end keeps them.
+        if self._thread is None or not self._thread.is_alive():
+            self._resident.close()
+            os.close(self._wake)
 
     # In the thread
 
@@ -140,7 +139,6 @@ class ConnectionLimiter:
         finally:
             for watched in (*self._watched.values(), *self._not_taken()):
                 watched.close()
-            self._close()
 
     def _follow(self) -> None:
         poller = zmq.Poller()

@@ -26,6 +26,7 @@ from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
 from hltnode.daemon.recorder.mep_files import MepFiles
 from hltnode.protocol.errors import MessageError
+from hltnode.protocol.transport.endpoints import is_ipv6
 
 # After this time without data the recorder names the silent node, and repeatedly so.
 SILENT_SECONDS = 5.0
@@ -111,6 +112,7 @@ def _record(
     is_tap = False
     with zmq.Context() as context, context.socket(zmq.SUB) as socket:
         socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
         socket.setsockopt(zmq.RCVHWM, QUEUE)
         socket.setsockopt(zmq.SUBSCRIBE, b"")
         if keys is not None:

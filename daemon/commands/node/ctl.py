@@ -18,6 +18,7 @@ from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, conso
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_address
 from hltnode.daemon.security.curve_keys import load_token
 from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
+from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
@@ -135,6 +136,7 @@ class ControlConnection:
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_CONTROL_SIZE)
         self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
         if keys is not None:
             keys.apply(self._socket)
         self._monitor = self._socket.get_monitor_socket(

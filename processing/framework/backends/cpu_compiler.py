@@ -71,7 +71,8 @@ def compile_kernel(
     unit = kernel_unit(name, source)
     options = (*OPTIONS, *TARGET_OPTIONS[target], *(f"-I{folder}" for folder in folders))
     try:
-        path = cache_folder() / f"{key_of((unit, sources_digest, *options, _version(found)))}.so"
+        cache = cache_folder()
+        path = None if cache is None else cache / f"{key_of((unit, sources_digest, *options, _version(found)))}.so"
         if read_cached(path) is not None:
             return ctypes.CDLL(str(path))
         with tempfile.TemporaryDirectory(prefix="hltnode-lines-") as folder:

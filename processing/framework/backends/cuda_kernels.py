@@ -88,9 +88,9 @@ def compiler_version(nvrtc: Nvrtc) -> str:
 
 
 def cached_kernels(
-    nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path, source: str | None = None
+    nvrtc: Nvrtc, kernels: KernelSources, architecture: int, folder: Path | None, source: str | None = None
 ) -> bytes:
-    """The result of `compile_kernels`, cached in `folder` by sources, compiler and options; replaces a damaged file.
+    """The result of `compile_kernels`, cached in a folder by sources, compiler and options; replaces a damaged file.
 
     Raises BackendError with the compiler log, or with the name of a missing source. Warns if the file cannot be
     written.
@@ -100,7 +100,8 @@ def cached_kernels(
         digest = kernels.digest(source or "")
     except MissingSourceError as error:
         raise BackendError(f"the kernels cannot be compiled: {error}") from error
-    path = folder / f"{key_of((digest, source or '', *options, compiler_version(nvrtc)))}.cubin"
+    name = f"{key_of((digest, source or '', *options, compiler_version(nvrtc)))}.cubin"
+    path = None if folder is None else folder / name
     cubin = read_cached(path)
     if cubin is None:
         cubin = compile_kernels(nvrtc, kernels, architecture, source)

@@ -10,12 +10,24 @@ from pathlib import Path
 _DIGEST_BYTES = 32
 
 
-def cache_folder() -> Path:
-    """Folder of compiled kernels: the one of systemd (CacheDirectory=), or the user's cache."""
+def cache_folder() -> Path | None:
+    """Folder of compiled kernels: the one of systemd (CacheDirectory=), or the user's cache.
+
+    None, with a warning, for a user without a home. A folder in /tmp would not do: the node executes its files, and
+    another user could create it first.
+    """
     given = os.environ.get("CACHE_DIRECTORY")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hltnode"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hltnode"
+    except RuntimeError:
+        warnings.warn(
+            "compiled kernels are not cached; each start compiles them again: this user has no home; "
+            "XDG_CACHE_HOME names a folder for them",
+            stacklevel=3,
+        )
+        return None
 
 
 def key_of(parts: Iterable[str]) -> str:
@@ -26,20 +38,22 @@ def key_of(parts: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def read_cached(path: Path) -> bytes | None:
-    """The content that `write_cached` wrote; None if it is missing or damaged."""
-    if not path.is_file():
+def read_cached(path: Path | None) -> bytes | None:
+    """The content that `write_cached` wrote; None if it is missing or damaged, or if there is no cache."""
+    if path is None or not path.is_file():
         return None
     content = path.read_bytes()
     kept, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
     return kept if hashlib.sha256(kept).digest() == digest else None
 
 
-def write_cached(path: Path, content: bytes) -> bool:
+def write_cached(path: Path | None, content: bytes) -> bool:
     """Write a file with its digest at the end; several processes may write the same file at once.
 
-    Warns, and returns False, if it cannot be written.
+    Warns, and returns False, if it cannot be written; returns False if there is no cache.
     """
+    if path is None:
+        return False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:

@@ -108,6 +108,7 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
             "expected the transport before it: tcp://127.0.0.1:5555",
         ),
         ('[network]\ndata = "5555"', "network.data", "expected a ZeroMQ endpoint"),
+        (f'[network]\ndata = "ipc:///{107 * "d"}"', "network.data", "expected a path of at most 107 bytes"),
         ('[network]\ndata = "tcp://127.0.0.1:70000"', "network.data", "expected a port of at most 65535"),
         (
             '[network]\ncontrol = "tcp://127.0.0.1:5555"',
