@@ -1,7 +1,7 @@
 """Whether the node is alive, healthy and ready, with the reason if not.
 
 Alive: the watchdog ends a node that is not alive. Healthy (`/healthz`): the node finishes the MEPs that it receives.
-Ready (`/readyz`): feeders should send. Times are those of the clock that runs while the node reads its sockets, so that
+Ready (`/readyz`): feeders should send, and their run can start and go on. Times are those of the clock that runs while the node reads its sockets, so that
 a stopped process does not count as unhealthy. The parts of the node write the attributes; the HTTP server, the
 collector and the watchdog read them.
 """
@@ -47,6 +47,11 @@ class Health:
     configured: bool = False
     warmed_up: bool = False
     feeders_connected: int = 0
+    feeders_needed: int = 0
+    """Feeders that the current run needs, where feeders announce more than the configuration expects."""
+    run_waits: str | None = None
+    """The feeders without which the current run cannot start or its floor cannot rise; None if it lacks none."""
+    run_waits_seconds: float = 0.0
     unacknowledged_since_ns: int | None = None
     """Start of the time with built MEPs, no acknowledgement and no progress of the back end."""
     disk_problem: str | None = None
@@ -85,7 +90,9 @@ class Health:
             problems[Condition.CONFIGURED] = "configuration not applied yet"
         if not self.warmed_up:
             problems[Condition.WARMED_UP] = "back end not warmed up yet"
-        if self.feeders_connected < self.feeders_expected:
+        if self.run_waits is not None:
+            problems[Condition.FEEDERS] = f"{self.run_waits}; for {self.run_waits_seconds:.0f} s"
+        elif self.feeders_connected < self.feeders_expected:
             problems[Condition.FEEDERS] = f"{self.feeders_connected} of {self.feeders_expected} feeders connected"
         if self.disk_problem is not None:
             problems.setdefault(Condition.DISK, self.disk_problem)

@@ -108,7 +108,16 @@ TABLE = (
     ),
     # Feeders and control messages
     gauge("feeders_connected", "Feeders that sent a hello and no goodbye.", lambda r: r.state.feeders_connected),
-    gauge("feeders_expected", "Feeders expected by the configuration.", lambda r: r.feeders_expected),
+    gauge(
+        "feeders_expected",
+        "Feeders that the run needs, by the configuration and by the announcements of connected feeders.",
+        lambda r: r.feeders_expected,
+    ),
+    gauge(
+        "run_waits_seconds",
+        "Time for which the run has lacked feeders: it cannot start, or its floor cannot rise. 0 if it lacks none.",
+        lambda r: r.state.run_waits_seconds,
+    ),
     gauge(
         "feeders_lost",
         "Feeders of the run that disconnected or fell silent before the end of their data.",

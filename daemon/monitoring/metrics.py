@@ -96,7 +96,7 @@ class NodeCollector(Collector):
             state=self._state,
             memory=self._memory,
             build=asdict(self._info),
-            feeders_expected=self._health.feeders_expected,
+            feeders_expected=max(self._health.feeders_expected, self._health.feeders_needed),
             problems=frozenset(self._health.problems(self._health_ns)),
             is_healthy=not self._health.health_problems(self._health_ns),
         )

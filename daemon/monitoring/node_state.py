@@ -19,6 +19,8 @@ class NodeState:
     """All feeders of the run have connected, and the run has not ended."""
     sources: Sequence[int] = ()
     """The sources of the run while it is active."""
+    run_waits_seconds: float = 0.0
+    """Time for which the current run has lacked feeders; 0 if it lacks none."""
     runs_kept: int = 0
     """Earlier runs that are not over: their feeders have not confirmed everything."""
     feeders_connected: int = 0

@@ -187,6 +187,10 @@ class PeriodicTasks:
             self._pipeline_tick_ns = self._pipeline.tick_ns
             health.pipeline_tick_ns = now_ns
         health.feeders_connected = self._control.registry.connected(now_ns)
+        self._control.note_waiting(now_ns)
+        health.feeders_needed = self._control.feeders_needed
+        health.run_waits = self._control.waiting
+        health.run_waits_seconds = self._control.waiting_seconds(now_ns)
         problem = self._store.problem
         if problem is not None and health.disk_problem is None:
             health.disk_problem_since_ns = now_ns

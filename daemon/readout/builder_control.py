@@ -92,6 +92,9 @@ class BuilderControl:
         self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
         self._silent_from_ns = 0
         """Time at which the next feeder counts as silent if no message comes."""
+        self.waiting: str | None = None
+        """The feeders without which the current run cannot start or its floor cannot rise; None if it lacks none."""
+        self.waiting_since_ns = 0
 
     def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
         """Add the MEPs that earlier sessions have finished, as (first, last) ranges of each run. Call it first.
@@ -143,6 +146,27 @@ class BuilderControl:
         self._carry_out(self.builder.handle(now_ns, Tick()))
         self.runs.tick(now_ns)
         self.builder.wake_by(self._silent_from_ns)
+
+    def note_waiting(self, now_ns: int) -> None:
+        """Update `waiting`, and log its begin and its end."""
+        current = self.registry.current
+        waiting = None if current is None else current.waits_for(now_ns)
+        if waiting is not None and self.waiting is None:
+            self.waiting_since_ns = now_ns
+            log.warning("run_waits", reason=waiting)
+        elif waiting is None and self.waiting is not None:
+            log.info("run_waits_no_longer", seconds=round(self.waiting_seconds(now_ns), 1))
+        self.waiting = waiting
+
+    def waiting_seconds(self, now_ns: int) -> float:
+        """Time for which the current run has lacked feeders; 0 if it lacks none."""
+        return 0.0 if self.waiting is None else (now_ns - self.waiting_since_ns) / 1e9
+
+    @property
+    def feeders_needed(self) -> int:
+        """Number of feeders that the current run needs by their announcements; 0 without a run."""
+        current = self.registry.current
+        return 0 if current is None else current.needed(self._clock_ns())
 
     # Run control
 

@@ -57,7 +57,7 @@ class FeederRegistry:
 
     def keep(self, run: int) -> None:
         """Keep a run that an earlier session of the node has left."""
-        self.kept[run] = RunFeeders(run, self._least, self._most)
+        self.kept[run] = RunFeeders(run, self._least, self._most, resumed=True)
 
     def begin(self, run: int) -> RunFeeders:
         """Make a new or kept run the current one. There must be no current run.
@@ -88,9 +88,9 @@ class FeederRegistry:
         if run is self.current:
             self.current = None
 
-    def start(self, run: RunFeeders) -> RunStart | None:
+    def start(self, now_ns: int, run: RunFeeders) -> RunStart | None:
         """The start of the current run if its last missing feeder has said hello; otherwise None."""
-        return run.start(self._configured_sources) if run is self.current else None
+        return run.start(now_ns, self._configured_sources) if run is self.current else None
 
     # Feeders
 

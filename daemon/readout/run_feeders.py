@@ -13,6 +13,8 @@ SILENT_NS = 5_000_000_000
 # Time in which a feeder that ended without a goodbye may come back to its run, for example after a kill. It is longer
 # than the delay after which process supervisors restart a process.
 RETURN_NS = 60_000_000_000
+# Feeders that a text names.
+NAMED_FEEDERS = 8
 # Most feeder names of a run above the expected number. Each of them replaces a silent feeder.
 MAX_REPLACED = 64
 
@@ -40,7 +42,9 @@ class Feeder:
     last_mep: int | None = None
     gone: bool = False
     replaced: bool = False
-    """True if it fell silent and a feeder of another name took its place."""
+    """True if it fell silent and feeders of other names took its place or all its sources."""
+    took_part: bool = False
+    """True if the run has started with it: MEPs may wait for its fragments or its confirmation."""
     missed: dict[int, MepRanges] = field(default_factory=dict)
     """MEPs from `first_mep` on that were closed without fragments of this feeder, by one missing source of each."""
 
@@ -97,9 +101,10 @@ class RunFeeders:
     Args:
         least: number of feeders that the run needs, unless the feeders announce more.
         most: most feeders of the run.
+        resumed: an earlier session of the node has begun the run: every feeder may have sent MEPs to it.
     """
 
-    def __init__(self, run: int, least: int, most: int) -> None:
+    def __init__(self, run: int, least: int, most: int, *, resumed: bool = False) -> None:
         self.run = run
         self.epoch = 0
         """Changes when the run becomes the current one and when it is left: feeders then send all kept MEPs again."""
@@ -110,6 +115,7 @@ class RunFeeders:
         """Every feeder has confirmed all MEPs below this id. It never falls."""
         self.revoked = MepRanges()
         """MEPs that are assigned to another node; their fragments are refused here."""
+        self._resumed = resumed
         self._least = least
         self._most = most
         self._sources: frozenset[int] = frozenset()
@@ -149,17 +155,27 @@ class RunFeeders:
             if known is not None:
                 feeder.done_before = MepRanges(done.ranges())
                 feeder.missed = known.missed
+                feeder.took_part = known.took_part
             self._feeders[hello.feeder] = feeder
         for source in hello.sources:
             self._owner[source] = feeder
+        feeder.took_part |= self.started or self._resumed
+        self._replace_silent_without_sources(now_ns)
         return feeder, before if before != identity else None
+
+    def _replace_silent_without_sources(self, now_ns: int) -> None:
+        """Feeders with other parts may have taken all sources of a silent feeder: nothing waits for it any more."""
+        owners = {id(feeder) for feeder in self._owner.values()}
+        for feeder in self._active():
+            if feeder.is_silent(now_ns) and id(feeder) not in owners:
+                feeder.replaced = True
 
     def _place(self, now_ns: int, hello: Hello) -> Feeder | None:
         """The silent feeder that a hello replaces; None if none must be replaced. Raises HelloRefusedError."""
         active = self._active()
         known = self._feeders.get(hello.feeder)
         place = None
-        if len(active) >= self._needed and (known is None or known.replaced):
+        if len(active) >= self.needed(now_ns) and (known is None or known.replaced):
             silent = [feeder for feeder in active if feeder.is_silent(now_ns)]
             wanted = set(hello.sources)
             place = next((feeder for feeder in silent if wanted.intersection(feeder.hello.sources)), None)
@@ -185,11 +201,25 @@ class RunFeeders:
             )
         return place
 
-    @property
-    def _needed(self) -> int:
-        """Number of feeders that the run needs, by configuration and by the announcements of its feeders."""
-        announced = max((feeder.hello.feeders for feeder in self._active()), default=1)
+    def needed(self, now_ns: int) -> int:
+        """Number of feeders that the run needs, by configuration and by the announcements of its feeders.
+
+        An announcement lives as long as its connection: a feeder that has gone delays no later one.
+        """
+        return self._needed_by([feeder for feeder in self._active() if not feeder.is_silent(now_ns)])
+
+    def _needed_by(self, feeders: Iterable[Feeder]) -> int:
+        announced = max((feeder.hello.feeders for feeder in feeders), default=1)
         return min(max(self._least, announced), self._most)
+
+    def _participants(self, now_ns: int) -> list[Feeder]:
+        """All feeders that may have sent MEPs, the replaced ones too. A feeder that vanished before a start has not."""
+        feeders = self._feeders.values()
+        return [each for each in feeders if each.took_part or each.ended or not each.is_silent(now_ns)]
+
+    def _counted(self, now_ns: int) -> list[Feeder]:
+        """The feeders of the run, without those that vanished before the run started with them."""
+        return [feeder for feeder in self._active() if feeder.took_part or not feeder.is_silent(now_ns)]
 
     def begin_epoch(self, epoch: int) -> None:
         """Note that the run becomes the current one or is left. Each feeder is present only after its next hello."""
@@ -198,15 +228,17 @@ class RunFeeders:
         for feeder in self._feeders.values():
             feeder.present = False
 
-    def start(self, configured_sources: tuple[int, ...] | None) -> RunStart | None:
+    def start(self, now_ns: int, configured_sources: tuple[int, ...] | None) -> RunStart | None:
         """Start the run if it has not started and every feeder is present or has confirmed all its MEPs; else None."""
-        active = self._active()
-        if self.started or len(active) < self._needed:
+        counted = self._counted(now_ns)
+        if self.started or not counted or len(counted) < self.needed(now_ns):
             return None
-        if not all(feeder.present or feeder.has_confirmed for feeder in active):
+        if not all(feeder.present or feeder.has_confirmed for feeder in counted):
             return None
         self.started = True
-        hellos = [feeder.hello for feeder in active]
+        for feeder in counted:
+            feeder.took_part = True
+        hellos = [feeder.hello for feeder in counted]
         sources = configured_sources or tuple(sorted({source for hello in hellos for source in hello.sources}))
         self._sources = frozenset(sources)
         return RunStart(
@@ -217,11 +249,15 @@ class RunFeeders:
             revoked=tuple(self.revoked.ranges()),
         )
 
-    def raise_floor(self) -> bool:
-        """Raise the floor to the MEPs that all feeders have confirmed; True if it has risen."""
-        active = self._active()
-        below = min((feeder.hello.first_mep for feeder in active), default=0)
-        if len(active) < self._needed or below <= self.floor:
+    def raise_floor(self, now_ns: int) -> bool:
+        """Raise the floor to the MEPs that all feeders have confirmed; True if it has risen.
+
+        A silent feeder does not count if the others are as many as the run needs: their confirmations say that the node
+        has acknowledged the MEPs. In a supervised run a MEP below may belong to another node, so all feeders count.
+        """
+        feeders = self._active() if self.supervised else [each for each in self._active() if not each.is_silent(now_ns)]
+        below = min((feeder.hello.first_mep for feeder in feeders), default=0)
+        if len(feeders) < self.needed(now_ns) or below <= self.floor:
             return False
         self.floor = below
         self.revoked.discard(0, below - 1)
@@ -310,8 +346,8 @@ class RunFeeders:
 
         A feeder that ended without a goodbye may have been killed: the run waits `RETURN_NS` for it.
         """
-        feeders = self._feeders.values()
-        return len(feeders) >= self._needed and all(
+        feeders = self._participants(now_ns)
+        return len(feeders) >= self._needed_by(feeders) and all(
             feeder.has_confirmed and self._has_left(now_ns, feeder) for feeder in feeders
         )
 
@@ -319,11 +355,34 @@ class RunFeeders:
     def _has_left(now_ns: int, feeder: Feeder) -> bool:
         return feeder.gone or now_ns - feeder.last_message_ns > RETURN_NS
 
+    def waits_for(self, now_ns: int) -> str | None:
+        """The feeders without which the run cannot start or its floor cannot rise, as text for operators."""
+        needed, counted = self.needed(now_ns), self._counted(now_ns)
+        here = [feeder for feeder in counted if not feeder.is_silent(now_ns)]
+        lost = [feeder for feeder in counted if feeder.is_silent(now_ns) and not feeder.has_confirmed]
+        if len(here) >= needed and (not lost or (self.started and not self.supervised)):
+            return None
+        if not here and not lost:
+            return None
+        text = f"run {self.run} waits for feeders: {len(here)} of {needed} are connected"
+        announcer = max(here, key=lambda feeder: feeder.hello.feeders, default=None)
+        if announcer is not None and announcer.hello.feeders >= needed > self._least:
+            text += f"; feeder {announcer.hello.feeder} announces {announcer.hello.feeders}"
+        if lost:
+            names = ", ".join(
+                f"{feeder.hello.feeder} (silent for {(now_ns - feeder.last_message_ns) / 1e9:.0f} s)"
+                for feeder in lost[:NAMED_FEEDERS]
+            )
+            more = f" and {len(lost) - NAMED_FEEDERS} more" if len(lost) > NAMED_FEEDERS else ""
+            text += f"; missing: {names}{more}"
+        return text
+
     def reason_to_keep(self, now_ns: int) -> str:
         """The reason why the run is not over, as text for operators."""
-        if len(self._feeders) < self._needed:
-            return f"{len(self._feeders)} of {self._needed} feeders have come back"
-        for feeder in self._feeders.values():
+        feeders = self._participants(now_ns)
+        if len(feeders) < self._needed_by(feeders):
+            return f"{len(feeders)} of {self._needed_by(feeders)} feeders have come back"
+        for feeder in feeders:
             if not feeder.has_confirmed:
                 last = "not ended" if not feeder.ended else f"last MEP {feeder.last_mep}"
                 silent = "; silent" if feeder.is_silent(now_ns) else ""

@@ -129,12 +129,12 @@ class RunKeeper:
 
         Raises HelloRefusedError: the run cannot start.
         """
-        if run.raise_floor():
+        if run.raise_floor(now_ns):
             self._acknowledgements.acknowledged_below(run.run, run.floor)
             if run.started:
                 self._builder.handle(now_ns, AcknowledgedBelow(run.floor))
             self._confirm(run.run, run.floor)
-        start = self._registry.start(run) if starts and self.closing is None else None
+        start = self._registry.start(now_ns, run) if starts and self.closing is None else None
         if start is None:
             return
         done = self._acknowledgements.ranges(run.run)

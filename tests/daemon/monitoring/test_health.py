@@ -73,3 +73,10 @@ def test_a_long_refusal_of_the_disk_is_unhealthy() -> None:
     assert health.health_problems(limit) == {}
     assert set(health.problems(limit)) == {Condition.DISK}
     assert health.health_problems(limit + 1) == {Condition.DISK: "/data: No space left on device, for 30.0 s"}
+
+
+def test_a_run_that_lacks_feeders_ends_readiness_with_their_names_and_the_time() -> None:
+    health = ready_node()
+    health.run_waits, health.run_waits_seconds = "run 7 waits for feeders: 1 of 2 are connected; missing: b", 61.4
+    assert health.health_problems(0) == {}
+    assert health.problems(0) == {Condition.FEEDERS: f"{health.run_waits}; for 61 s"}

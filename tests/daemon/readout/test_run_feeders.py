@@ -44,17 +44,17 @@ def refusal(run: RunFeeders, message: Hello, now: int = 0) -> str:
 def test_the_run_starts_once_with_the_union_of_all_announcements() -> None:
     run = RunFeeders(RUN, 2, 2)
     join(run, hello("a", first_mep=4, events=5))
-    assert run.start(None) is None
+    assert run.start(0, None) is None
     join(run, hello("b", sources=(9,), first_mep=3, events=10))
-    assert run.start(None) == RunStart(run=7, sources=(1, 2, 9), first_mep=3, events_per_mep=10)
+    assert run.start(0, None) == RunStart(run=7, sources=(1, 2, 9), first_mep=3, events_per_mep=10)
     join(run, hello("b", sources=(9,)))
-    assert run.start(None) is None
+    assert run.start(0, None) is None
 
 
 def test_configured_sources_take_precedence_over_announcements() -> None:
     run = RunFeeders(RUN, 1, 1)
     join(run, hello())
-    start = run.start((5, 6))
+    start = run.start(0, (5, 6))
     assert start is not None
     assert start.sources == (5, 6)
 
@@ -63,9 +63,9 @@ def test_the_run_waits_for_as_many_feeders_as_one_of_them_announces() -> None:
     run = RunFeeders(RUN, 1, 3)
     join(run, hello("a", sources=(1,), feeders=3))
     join(run, hello("b", sources=(2,), feeders=3))
-    assert run.start(None) is None
+    assert run.start(0, None) is None
     join(run, hello("c", sources=(3,), feeders=3))
-    start = run.start(None)
+    start = run.start(0, None)
     assert start is not None
     assert start.sources == (1, 2, 3)
 
@@ -73,15 +73,15 @@ def test_the_run_waits_for_as_many_feeders_as_one_of_them_announces() -> None:
 def test_an_announced_number_above_the_limit_delays_no_run() -> None:
     run = RunFeeders(RUN, 1, 2)
     join(run, hello("a", sources=(1,), feeders=65535))
-    assert run.start(None) is None
+    assert run.start(0, None) is None
     join(run, hello("b", sources=(2,)))
-    assert run.start(None) is not None
+    assert run.start(0, None) is not None
 
 
 def test_a_feeder_that_comes_after_the_start_needs_sources_of_the_run() -> None:
     run = RunFeeders(RUN, 1, 4)
     join(run, hello("a", sources=(1,)))
-    assert run.start((1, 2)) is not None
+    assert run.start(0, (1, 2)) is not None
     assert refusal(run, hello("b", sources=(2, 3))) == "sources_fixed"
     join(run, hello("c", sources=(2,)))
     assert run.connected(0) == 2
@@ -92,7 +92,7 @@ def test_a_silent_feeder_loses_its_place_to_another_feeder_with_its_sources() ->
     join(run, hello("a"))
     join(run, hello("b", first_mep=4), SILENT_NS + 1)
     assert run.identities() == [b"b"]
-    assert run.raise_floor()
+    assert run.raise_floor(0)
 
 
 def test_a_refused_feeder_is_told_the_key_of_the_limit() -> None:
@@ -113,10 +113,11 @@ def test_a_living_feeder_keeps_its_place_and_its_sources() -> None:
 def test_a_silent_feeder_can_be_replaced_by_another_name_and_must_still_confirm() -> None:
     run = RunFeeders(RUN, 1, 1)
     join(run, hello("a"))
+    assert run.start(0, None) is not None
     b = join(run, hello("b", first_mep=4), SILENT_NS + 1)
     assert run.owner_of(1) == b"b"
     assert run.identities() == [b"b"]
-    assert run.raise_floor()
+    assert run.raise_floor(0)
     assert run.floor == 4
     run.end_of_run(b, EndOfRun(RUN, 3))
     b.gone = True
@@ -198,12 +199,12 @@ def test_a_feeder_that_sent_nothing_has_nothing_to_confirm() -> None:
 def test_the_floor_follows_the_confirmations_of_all_feeders_and_never_falls() -> None:
     run = RunFeeders(RUN, 2, 2)
     join(run, hello("a", first_mep=9))
-    assert not run.raise_floor()
+    assert not run.raise_floor(0)
     join(run, hello("b", sources=(9,), first_mep=4))
-    assert run.raise_floor()
+    assert run.raise_floor(0)
     assert run.floor == 4
     join(run, hello("b", session="t", sources=(9,), first_mep=0))
-    assert not run.raise_floor()
+    assert not run.raise_floor(0)
     assert run.floor == 4
 
 
@@ -212,8 +213,114 @@ def test_a_resumed_run_starts_when_its_feeders_are_back_or_have_confirmed() -> N
     a = join(run, hello("a", first_mep=4))
     run.end_of_run(a, EndOfRun(RUN, 3))
     join(run, hello("b", sources=(9,)))
-    assert run.start(None) is not None
+    assert run.start(0, None) is not None
     run.begin_epoch(1)
-    assert run.start(None) is None
+    assert run.start(0, None) is None
     join(run, hello("b", sources=(9,)))
-    assert run.start(None) is not None
+    assert run.start(0, None) is not None
+
+
+def test_a_feeder_killed_before_the_start_does_not_hold_a_run_whose_sources_others_have_taken() -> None:
+    # One of three parts is killed, and the input is fed again in two parts.
+    run = RunFeeders(RUN, 1, 8)
+    join(run, hello("1of3", sources=(1, 2), feeders=3))
+    late = SILENT_NS + 1
+    join(run, hello("1of2", sources=(1, 2, 3), feeders=2), late)
+    assert run.waits_for(late) == "run 7 waits for feeders: 1 of 2 are connected; feeder 1of2 announces 2"
+    second = join(run, hello("2of2", sources=(4, 5, 6), feeders=2), late)
+    start = run.start(late, None)
+    assert start is not None
+    assert start.sources == (1, 2, 3, 4, 5, 6)
+    assert run.waits_for(late) is None
+    first = join(run, hello("1of2", sources=(1, 2, 3), feeders=2, first_mep=9), late)
+    join(run, hello("2of2", sources=(4, 5, 6), feeders=2, first_mep=7), late)
+    assert run.raise_floor(late)
+    assert run.floor == 7
+    for feeder in (first, second):
+        run.end_of_run(feeder, EndOfRun(RUN, 8))
+        feeder.gone = True
+    join(run, hello("2of2", sources=(4, 5, 6), feeders=2, first_mep=9), late).gone = True
+    assert run.is_over(late)
+
+
+def test_sources_that_two_feeders_share_out_release_their_silent_feeder_only_together() -> None:
+    run = RunFeeders(RUN, 1, 8)
+    join(run, hello("whole", sources=(1, 2)))
+    assert run.start(0, None) is not None
+    late = SILENT_NS + 1
+    join(run, hello("left", sources=(1,), first_mep=5), late)
+    assert b"whole" not in run.identities()
+    assert run.owner_of(2) == b"whole"
+    join(run, hello("right", sources=(2,), first_mep=6), late)
+    assert run.identities() == [b"left", b"right"]
+    assert run.raise_floor(late)
+    assert run.floor == 5
+
+
+def test_one_hello_of_a_stranger_that_goes_away_delays_neither_start_nor_floor() -> None:
+    run = RunFeeders(RUN, 1, 8)
+    join(run, hello("stranger", sources=(9,), feeders=5))
+    assert run.start(0, None) is None
+    late = SILENT_NS + 1
+    honest = join(run, hello("honest"), late)
+    assert run.waits_for(late) is None
+    start = run.start(late, None)
+    assert start is not None
+    assert start.sources == (1, 2)
+    join(run, hello("honest", first_mep=3), late)
+    assert run.raise_floor(late)
+    run.end_of_run(honest, EndOfRun(RUN, 2))
+    honest.gone = True
+    assert run.is_over(late)
+
+
+def test_the_floor_does_not_wait_for_a_silent_feeder_that_the_run_does_not_need() -> None:
+    run = RunFeeders(RUN, 1, 8)
+    join(run, hello("a", sources=(1,)))
+    join(run, hello("b", sources=(2,)))
+    assert run.start(0, None) is not None
+    late = SILENT_NS + 1
+    join(run, hello("a", sources=(1,), first_mep=4), late)
+    assert run.waits_for(late) is None
+    assert run.raise_floor(late)
+    assert run.floor == 4
+    assert not run.is_over(100 * RETURN_NS), "the silent feeder has not confirmed its MEPs"
+
+
+def test_in_a_supervised_run_every_feeder_holds_the_floor() -> None:
+    # A MEP that one feeder has confirmed may belong to another node.
+    run = RunFeeders(RUN, 1, 8)
+    run.supervised = True
+    join(run, hello("a", sources=(1,)))
+    join(run, hello("b", sources=(2,)))
+    late = SILENT_NS + 1
+    assert run.start(0, None) is not None
+    join(run, hello("a", sources=(1,), first_mep=4), late)
+    assert not run.raise_floor(late)
+    waits = run.waits_for(late)
+    assert waits == "run 7 waits for feeders: 1 of 1 are connected; missing: b (silent for 5 s)"
+
+
+def test_the_feeders_that_a_run_needs_and_lacks_are_named_with_their_silence() -> None:
+    run = RunFeeders(RUN, 2, 8)
+    assert run.waits_for(0) is None
+    join(run, hello("a", sources=(1,)))
+    assert run.waits_for(0) == "run 7 waits for feeders: 1 of 2 are connected"
+    join(run, hello("b", sources=(2,)))
+    assert run.start(0, None) is not None
+    assert run.waits_for(0) is None
+    later = 2 * SILENT_NS
+    join(run, hello("a", sources=(1,), first_mep=4), later)
+    assert run.waits_for(later) == "run 7 waits for feeders: 1 of 2 are connected; missing: b (silent for 10 s)"
+    assert not run.raise_floor(later)
+
+
+def test_of_a_run_that_the_node_resumes_every_feeder_must_confirm() -> None:
+    run = RunFeeders(RUN, 1, 8, resumed=True)
+    join(run, hello("a", sources=(1,), feeders=2))
+    late = 100 * RETURN_NS
+    b = join(run, hello("b", sources=(2,), feeders=2, first_mep=3), late)
+    run.end_of_run(b, EndOfRun(RUN, 2))
+    b.gone = True
+    assert not run.is_over(late)
+    assert run.reason_to_keep(late).startswith("feeder a has confirmed below MEP 0, not ended; silent")
