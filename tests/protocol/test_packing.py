@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hltnode.protocol._native import MAX_BANKS_OF_EVENT
 from hltnode.protocol.errors import BankError, MfpError, RejectReason
-from hltnode.protocol.packing import EventBlock, EventPacker, bank_keys, frames_of_mfps
+from hltnode.protocol.packing import EventBlock, EventPacker, SecondBanks, bank_keys, frames_of_mfps
 from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -92,6 +92,20 @@ def test_two_banks_of_a_source_in_one_event_are_refused() -> None:
     with pytest.raises(MfpError, match="source 5, event 1: second bank") as refused:
         packer_for(events).pack(block_of([encode_banks(banks) for banks in events]), 0)
     assert refused.value.reason is RejectReason.DUPLICATE
+
+
+def test_two_banks_of_a_source_in_one_event_become_an_error_bank_where_the_readout_has_one() -> None:
+    bank = RawBank(1, 1, 5, memoryview(b"abcd"))
+    events = [[bank], [bank, bank._replace(version=2), bank], [bank]]
+    packer = EventPacker({5: 1}, source_of, error_type=95)
+    packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
+    mfp = Mfp.parse(packed.frames()[5][40:])
+    assert [(bank.type, bytes(bank.payload)) for bank in mfp.banks() if bank is not None] == [
+        (1, b"abcd"), (95, b"abcd"), (1, b"abcd"),
+    ]  # fmt: skip
+    assert packer.second_banks == SecondBanks(2, 1, 5)
+    packer.pack(block_of([encode_banks([bank])]), 0)
+    assert packer.second_banks is None
 
 
 def test_a_bank_of_the_type_that_marks_an_absent_one_is_refused() -> None:
