@@ -85,14 +85,16 @@ nb::list crc32c_implementations()
 }
 
 // The raw banks (docs/formats/raw-bank.md) that fill a memoryview of bytes, as objects of `type`, a tuple of type,
-// version, source id and a view of the payload. Also returns the offset of the first damaged bank, or the end.
+// version, source id and a view of the payload. Also returns the offset of the first damaged bank, of the first one
+// above the limit of an event, or the end.
 nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 {
     const View bytes(view.ptr());
     const uint8_t* data = bytes.bytes();
     nb::list banks;
     std::size_t at = 0;
-    while (bytes.size() - at >= bank_header_size && u16_at(data + at) == bank_magic) {
+    while (banks.size() < max_banks_of_event && bytes.size() - at >= bank_header_size &&
+           u16_at(data + at) == bank_magic) {
         const std::size_t length = u16_at(data + at + 2), following = at + padded_to_4(length);
         if (length < bank_header_size || following > bytes.size()) break;
         const nb::object payload = view[nb::slice(at + bank_header_size, at + length)];
@@ -162,8 +164,11 @@ NB_MODULE(_native, module)
         "jenkins", [](const Bytes& bytes) { return jenkins(bytes.data(), bytes.size()); }, nb::arg("bytes"),
         nb::call_guard<nb::gil_scoped_release>(),
         "Bob Jenkins' one-at-a-time hash of a buffer of bytes, with signed characters and seed 0");
-    module.def("scan_banks", &scan_banks, nb::arg("view"), nb::arg("type"),
-               "The raw banks that fill a view of bytes, and the offset of the first damaged one, or the end");
+    module.def(
+        "scan_banks", &scan_banks, nb::arg("view"), nb::arg("type"),
+        "The raw banks that fill a view of bytes, and the offset of the first damaged one, of the first one above "
+        "the limit of an event, or the end");
+    module.attr("MAX_BANKS_OF_EVENT") = max_banks_of_event;
     module.def("find_particles", &find_particles, nb::arg("data"), nb::arg("at"), nb::arg("n"), nb::arg("fixed_size"),
                "Starts of particles in truth data, lengths of their lists, and the end, -1 if the bytes end too early");
     module.def("encode_banks", &encode_banks, nb::arg("banks"),

@@ -42,7 +42,7 @@ constexpr uint64_t not_made = std::numeric_limits<uint64_t>::max();  // place of
 constexpr std::size_t aligned(std::size_t size, std::size_t to) { return (size + to - 1) & ~(to - 1); }
 
 // Faults of the events: codes of packing.py.
-enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type };
+enum class Problem : int { none, damaged_bank, second_bank, other_version, too_large, reserved_type, too_many_banks };
 
 struct Finding {
     Problem problem = Problem::none;
@@ -61,9 +61,12 @@ uint32_t key_of(const uint8_t* bank) { return u32_at(bank + 4); }
 class Packer {
   public:
     // The sources of every MEP, ascending, and the bank version for MEPs in which a source has no bank.
-    Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions)
-        : sources_(sources), versions_(versions)
+    // `error_type`: type of the fragment of a source with several banks in an event, which cannot be told apart; such
+    // an event is a fault if it is negative.
+    Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions, int error_type)
+        : sources_(sources), versions_(versions), error_type_(error_type)
     {
+        if (error_type >= no_bank) throw nb::value_error("the type of error banks is not a bank type");
         if (sources.size() != versions.size()) throw nb::value_error("each source must have a version");
     }
 
@@ -80,6 +83,7 @@ class Packer {
     {
         check_positions(bytes, begins, ends);
         Finding finding;
+        doubled_.clear();
         std::vector<uint64_t> sizes(sources_.size(), 0);
         {
             const nb::gil_scoped_release released;
@@ -93,7 +97,9 @@ class Packer {
         }
         const std::vector<uint32_t> unknown = std::move(unknown_);
         unknown_.clear();
-        return nb::make_tuple(sizes, as_tuple(finding), unknown);
+        std::vector<std::size_t> doubled;
+        if (!doubled_.empty()) doubled = {doubled_.size(), doubled_[0].event, sources_[doubled_[0].column]};
+        return nb::make_tuple(sizes, as_tuple(finding), unknown, doubled);
     }
 
     // Write the MFPs of some events to their places, after space for their headers; frames without place are skipped.
@@ -117,6 +123,12 @@ class Packer {
   private:
     std::vector<uint16_t> sources_;
     std::vector<uint8_t> versions_;
+    int error_type_;
+    // Events in which a source has several banks.
+    struct Doubled {
+        std::size_t event, column;
+    };
+    std::vector<Doubled> doubled_;
 
     // A known key, and the key that followed it last time: most events have the same banks in the same order.
     struct Node {
@@ -152,12 +164,14 @@ class Packer {
     {
         Node* nodes = nodes_.data();
         uint32_t before = 0;
+        std::size_t n_banks = 0;
         for (std::size_t at = begin; at < end;) {
             const uint8_t* bank = data + at;
             if (end - at < bank_header_size || u16_at(bank) != bank_magic)
                 return {Problem::damaged_bank, 0, at - begin};
             const std::size_t length = u16_at(bank + 2), following = at + aligned(length, 4);
             if (length < bank_header_size || following > end) return {Problem::damaged_bank, 0, at - begin};
+            if (++n_banks > max_banks_of_event) return {Problem::too_many_banks, 0, at - begin};
             __builtin_prefetch(bank + ahead_in_event);
             const uint32_t key = key_of(bank);
             uint32_t node = nodes[before].next;
@@ -191,9 +205,13 @@ class Packer {
             uint32_t* const bank_at = bank_at_.data() + event * n_columns;
             std::fill_n(bank_at, n_columns, no_bank_at);
             Finding finding = walk(bytes.data(), begins.data()[event], ends.data()[event],
-                                   [=](std::size_t column, const uint8_t* bank, std::size_t length) {
+                                   [=, this](std::size_t column, const uint8_t* bank, std::size_t length) {
                                        if (bank[4] == no_bank) return Problem::reserved_type;
-                                       if (bank_at[column] != no_bank_at) return Problem::second_bank;
+                                       if (bank_at[column] != no_bank_at) {
+                                           if (error_type_ < 0) return Problem::second_bank;
+                                           doubled_.push_back({event, column});
+                                           return Problem::none;
+                                       }
                                        if (version[column] < 0) version[column] = bank[5];
                                        if (version[column] != bank[5]) return Problem::other_version;
                                        bank_at[column] = static_cast<uint32_t>(bank - data);
@@ -236,6 +254,10 @@ class Packer {
                     next[column] = write_fragments(bytes.data(), begins.data(), first, last, column,
                                                    to.data() + places[column] + frame_header_size, next[column]);
         }
+        for (const auto& [event, column] : doubled_)
+            if (places[column] != not_made)
+                to.data()[places[column] + frame_header_size + mfp_header_size + event] =
+                    static_cast<uint8_t>(error_type_);
     }
 
     uint8_t* write_fragments(const uint8_t* data, const uint64_t* begins, std::size_t first, std::size_t last,
@@ -262,9 +284,22 @@ class Packer {
     }
 };
 
+// True if raw banks fill these bytes, at most those of an event.
+bool are_banks(const uint8_t* data, std::size_t size)
+{
+    std::size_t at = 0;
+    for (std::size_t n = 0; at < size; ++n) {
+        if (n == max_banks_of_event || size - at < bank_header_size || u16_at(data + at) != bank_magic) return false;
+        const std::size_t length = u16_at(data + at + 2);
+        if (length < bank_header_size || aligned(length, 4) > size - at) return false;
+        at += aligned(length, 4);
+    }
+    return true;
+}
+
 // Begins and ends of up to `most` events of uncompressed MDF records (docs/formats/mdf.md), and whether a truncated
 // record follows, so that more bytes would help. A compressed or damaged record ends the list; with `verify`, a wrong
-// checksum ends it too.
+// checksum and damaged banks end it too.
 nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool verify)
 {
     constexpr std::size_t header_size = 48, checked_from = 16, max_record = std::size_t{1} << 27;
@@ -290,6 +325,7 @@ nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool
             if (size >= header_size + bank_header_size && record[header_size + 4] == tae_header) break;
             const uint32_t checksum = u32_at(record + 12);
             if (verify && checksum != 0 && jenkins(record + checked_from, size - checked_from) != checksum) break;
+            if (verify && !are_banks(record + header_size, size - header_size)) break;
             begins.push_back(at + header_size);
             ends.push_back(at += size);
         }
@@ -330,12 +366,14 @@ void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, cons
 void define_packing(nb::module_& module)
 {
     nb::class_<Packer>(module, "Packer", "Transposes events to one MFP per readout source")
-        .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&>(), nb::arg("sources"),
-             nb::arg("versions"))
+        .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&, int>(), nb::arg("sources"),
+             nb::arg("versions"), nb::arg("error_type"))
         .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
              "Banks of this key belong to the source at `column`, to no source if it is negative")
         .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),
-             "The sizes of the frames of some events, a fault of the events, and unknown keys")
+             "The sizes of the frames of some events, a fault of the events, unknown keys, and second banks: their "
+             "number, "
+             "event and source of the first one")
         .def("pack", &Packer::pack, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"), nb::arg("places"),
              nb::arg("sizes"), nb::arg("to"), nb::arg("first_event"),
              "Write the MFPs of the measured events to their places");

@@ -24,7 +24,7 @@ from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 _NOT_MADE = (1 << 64) - 1
 Allocate: TypeAlias = Callable[[int], NDArray[np.uint8]]
 """Allocates this number of bytes."""
-_DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE = 1, 2, 3, 4, 5
+_DAMAGED_BANK, _SECOND_BANK, _OTHER_VERSION, _TOO_LARGE, _RESERVED_TYPE, _TOO_MANY_BANKS = 1, 2, 3, 4, 5, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,15 @@ class PackedFrames:
         return byte_view(self.buffer.data)[self.places[i] : self.places[i] + self.sizes[i]]
 
 
+@dataclass(frozen=True, slots=True)
+class SecondBanks:
+    """Banks of sources that have an earlier bank in the same event: their number, event and source of the first."""
+
+    n: int
+    event: int
+    source: int
+
+
 class EventPacker:
     """Packs MEPs of a fixed list of sources.
 
@@ -106,6 +115,8 @@ class EventPacker:
             source id.
         only: the sources whose frames are packed, None for all.
         allocate: allocates the buffer of the frames.
+        error_type: bank type of the fragment of a source with several banks in one event; it has the payload of the
+            first one. None: such an event is refused.
     """
 
     def __init__(
@@ -114,6 +125,7 @@ class EventPacker:
         source_of: Callable[[RawBank], int | None],
         only: Collection[int] | None = None,
         allocate: Allocate = on_the_heap,
+        error_type: int | None = None,
     ) -> None:
         self.sources = tuple(sorted(versions))
         self._made = [i for i, source in enumerate(self.sources) if only is None or source in only]
@@ -123,20 +135,26 @@ class EventPacker:
         self._column_of = {source: column for column, source in enumerate(self.sources)}
         self._source_of = source_of
         self._allocate = allocate
-        self._packer = Packer(self.sources, [versions[source] for source in self.sources])
+        self.second_banks: SecondBanks | None = None
+        """Second banks of a source in one event among the events packed last."""
+        self._packer = Packer(
+            self.sources, [versions[source] for source in self.sources], -1 if error_type is None else error_type
+        )
 
     def pack(self, block: EventBlock, first_event: int) -> PackedFrames:
         """The MFPs of some events, 1 to 65,535, as one MEP; event i has the id first_event + i.
 
-        Raises BankError for a damaged event, MfpError if a source has two banks in one event, or two bank versions.
+        Raises BankError for a damaged event, MfpError if a source has two banks in one event and there is no
+        `error_type`, or two bank versions.
         """
-        sizes, finding, unknown = self._packer.measure(block.data, block.begins, block.ends)
+        sizes, finding, unknown, second = self._packer.measure(block.data, block.begins, block.ends)
         if unknown:
             for key in unknown:
                 self._packer.route(key, self._route(key))
-            sizes, finding, _ = self._packer.measure(block.data, block.begins, block.ends)
+            sizes, finding, _, second = self._packer.measure(block.data, block.begins, block.ends)
         if finding[0]:
             self._refuse(block, *finding)
+        self.second_banks = SecondBanks(*second) if second else None
         made = [sizes[i] for i in self._made]
         aligned = -(-np.array(made, np.int64) // FRAME_ALIGNMENT) * FRAME_ALIGNMENT
         made_places = [0, *np.cumsum(aligned).tolist()]
@@ -158,7 +176,7 @@ class EventPacker:
         return column
 
     def _refuse(self, block: EventBlock, problem: int, event: int, detail: int) -> NoReturn:
-        if problem == _DAMAGED_BANK:
+        if problem in (_DAMAGED_BANK, _TOO_MANY_BANKS):
             block.banks(event)
         if problem == _TOO_LARGE:
             raise MfpError(RejectReason.OVERSIZED, f"source {self.sources[detail]}: the MFP exceeds 4 GiB")
@@ -186,8 +204,8 @@ def bank_types(block: EventBlock) -> set[int]:
 
 
 def _keys_of(block: EventBlock) -> list[int]:
-    _, finding, keys = Packer([], []).measure(block.data, block.begins, block.ends)
-    if finding[0] == _DAMAGED_BANK:
+    _, finding, keys, _ = Packer([], [], -1).measure(block.data, block.begins, block.ends)
+    if finding[0] in (_DAMAGED_BANK, _TOO_MANY_BANKS):
         block.banks(finding[1])
     return keys
 

@@ -6,13 +6,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NoReturn, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, cast
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
 from hltnode.daemon.common.background_stream import BackgroundStream
+
+if TYPE_CHECKING:
+    from hltnode.processing.framework.event_files import DamageLog
 
 
 class _StandardError:
@@ -180,6 +183,16 @@ def require_packages(what: str, *packages: str) -> None:
     """
     if missing := [package for package in packages if find_spec(package) is None]:
         raise ValueError(f"{what} needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode")
+
+
+def end_with_damage(damage: "DamageLog") -> None:
+    """End with exit code 1 and an error line for each event that could not be read; do nothing without one."""
+    for text in damage.first:
+        console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
+    if damage.n > len(damage.first):
+        console.print(f"[red]error:[/red] and {damage.n - len(damage.first)} more", highlight=False, soft_wrap=True)
+    if damage.n:
+        raise typer.Exit(1)
 
 
 def counted(number: int, noun: str) -> str:

@@ -5,25 +5,14 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum, unique
 from pathlib import Path
 
-from hltnode.processing.framework.event_files import GZIP_MAGIC
-from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, is_mdf
-from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
+from hltnode.protocol.raw_data.file_format import FileFormat, format_of
+from hltnode.protocol.raw_data.mdf import GENERIC_HEADER_SIZE
 
 
 class FeedError(ValueError):
     """An input cannot be replayed; the message names the file."""
-
-
-@unique
-class FileKind(StrEnum):
-    """The kind of an event file."""
-
-    MDF = "MDF"
-    MEP = "Run-3 MEP"
-    MEP_2019 = "2019 MEP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +20,8 @@ class InputFile:
     """An event file and its identity when it was found."""
 
     path: Path
-    kind: FileKind
+    kind: FileFormat
+    """The format of the unpacked file."""
     identity: tuple[int, int, int, int]
     """Device, inode, size in bytes, and modification time in ns."""
 
@@ -56,7 +46,7 @@ class InputFiles:
     """Skipped files in the given folders, with their kinds."""
 
     @property
-    def kind(self) -> FileKind:
+    def kind(self) -> FileFormat:
         """The kind of all files. Run-3 MEPs keep their packing."""
         return self.files[0].kind
 
@@ -102,8 +92,8 @@ def find_inputs(given: Sequence[Path]) -> InputFiles:
                 left_out[entry] = str(error).removeprefix(f"{entry}: ")
         if len(files) == n_before:
             raise FeedError(f"{path}: no event file among {len(found)} files")
-    of_kind = {kind: [file.path for file in files if file.kind is kind] for kind in FileKind}
-    if of_kind[FileKind.MEP] and len(of_kind[FileKind.MEP]) < len(files):
+    of_kind = {kind: [file.path for file in files if file.kind is kind] for kind in FileFormat}
+    if of_kind[FileFormat.MEP] and len(of_kind[FileFormat.MEP]) < len(files):
         counts = ", ".join(f"{len(paths)} {kind} ({paths[0]} ...)" for kind, paths in of_kind.items() if paths)
         raise FeedError(f"Run-3 MEP files and other files cannot be replayed together: {counts}")
     return InputFiles(tuple(files), left_out)
@@ -116,34 +106,24 @@ def _recognise(path: Path) -> InputFile:
             raise FeedError(f"{path}: is neither a file nor a folder")
         with path.open("rb") as file:
             identity = _identity(os.fstat(file.fileno()))
-            head = file.read(GENERIC_HEADER.size)
-            is_packed = head.startswith(GZIP_MAGIC)
+            head = file.read(GENERIC_HEADER_SIZE)
+            is_packed = format_of(head) is FileFormat.GZIP
             if is_packed:
                 file.seek(0)
                 with gzip.open(file) as unpacked:
-                    head = unpacked.read(GENERIC_HEADER.size)
+                    head = unpacked.read(GENERIC_HEADER_SIZE)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FeedError(f"{path}: is a damaged gzip file: {error}") from error
     except OSError as error:
         raise FeedError(f"{path}: cannot be read: {error.strerror}") from error
     if not head:
         raise FeedError(f"{path}: is empty")
-    kind = _kind_of(head)
-    if kind is None:
+    kind = format_of(head)
+    if kind is None or (is_packed and kind is FileFormat.GZIP):
         raise FeedError(f"{path}: is neither MDF nor MEP")
-    if is_packed and kind is not FileKind.MDF:
+    if is_packed and kind is not FileFormat.MDF:
         raise FeedError(f"{path}: is a {kind} in a gzip file: unpack it, only MDF is read as gzip")
     return InputFile(path, kind, identity)
-
-
-def _kind_of(head: bytes) -> FileKind | None:
-    if int.from_bytes(head[:2], "little") == MEP_MAGIC:
-        return FileKind.MEP
-    if len(head) < GENERIC_HEADER.size:
-        return None
-    if GENERIC_HEADER.unpack_from(head)[6] == DATA_TYPE_MEP:
-        return FileKind.MEP_2019
-    return FileKind.MDF if is_mdf(head) else None
 
 
 def _identity(stat: os.stat_result) -> tuple[int, int, int, int]:

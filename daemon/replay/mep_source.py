@@ -10,16 +10,17 @@ from hltnode.client._native import allocate_frames
 from hltnode.client.mep import FeedMep
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.replay.input_files import FeedError, FileKind, InputFiles, find_inputs
+from hltnode.daemon.replay.input_files import FeedError, InputFiles, find_inputs
 from hltnode.daemon.replay.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
 from hltnode.processing.framework.event_blocks import (
+    TooLargeError,
     blocks_of,
     event_blocks,
     join_blocks,
     read_event_blocks,
     read_whole,
 )
-from hltnode.processing.framework.event_files import EventFileError, read_meps
+from hltnode.processing.framework.event_files import Damaged, DamageLog, EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError
@@ -31,6 +32,7 @@ from hltnode.protocol.packing import (
     frames_of_mfps,
 )
 from hltnode.protocol.raw_data.bank_types import NO_BANK
+from hltnode.protocol.raw_data.file_format import FileFormat
 from hltnode.protocol.raw_data.mep import Mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.odin import set_run
@@ -40,7 +42,8 @@ from hltnode.protocol.transport.frame_header import HEADER_SIZE
 
 # Number of events per block for the inventory of an input.
 _INVENTORY_EVENTS = 256
-# Files up to this total size are read once and kept: reading them for each pass costs more than packing.
+# Files whose unpacked events have up to this total size are read once and kept: reading them for each pass costs more
+# than packing.
 _IN_MEMORY_BYTES = 256 << 20
 
 log = get_logger("mep_source")
@@ -80,6 +83,7 @@ class MepStream:
     Args:
         read: reads the input and yields the frames of each MEP, for a subset of the sources.
         files: the input files.
+        damage: faults of events that cannot be read.
     """
 
     def __init__(
@@ -88,6 +92,7 @@ class MepStream:
         inventory: Inventory,
         packing: Packing,
         files: InputFiles | None = None,
+        damage: DamageLog | None = None,
     ) -> None:
         self.run = inventory.run
         self.sources = tuple(sorted(inventory.versions))
@@ -97,6 +102,8 @@ class MepStream:
         self.late_sources = inventory.late_sources
         self.lacking = inventory.lacking
         self.unsent_types = inventory.unsent_types
+        self.damage = damage or DamageLog()
+        """Faults of the events of the input that cannot be read; the others are sent."""
         self.files = files
         self.memory = packing.memory
         self._read = read
@@ -129,19 +136,22 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
     """The MEPs of MDF, Run-3 MEP or 2019 MEP files, also of all files in given folders.
 
     Run-3 MEPs keep their packing, encoding and sources. A MEP packed from other files may span two files. All files are
-    read once to find their sources. Raises FeedError, and EventFileError for a damaged file.
+    read once to find their sources. Events that cannot be read are left out and named (`damage`). Raises FeedError, and
+    EventFileError for a file that cannot be opened.
     """
     files = find_inputs(given)
-    if files.kind is FileKind.MEP:
-        of_files = ((path, mep) for path in files.paths() for mep in read_meps(path))
-        inventory = inventory_of_meps(of_files, packing.run)
-        return MepStream(lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files)
+    damage = DamageLog()
+    if files.kind is FileFormat.MEP:
+        of_files = ((path, mep) for path in files.paths() for mep in read_meps(path, damage))
+        inventory = _with_damage(lambda: inventory_of_meps(of_files, packing.run), damage)
+        return MepStream(
+            lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files, damage
+        )
     # The first pass checks the checksums.
     whole: EventBlock | None = None
     first_pass: Iterator[tuple[Path, EventBlock]]
-    if files.n_bytes <= _IN_MEMORY_BYTES:
-        read = [(path, read_whole([path], verify_checksum=True)) for path in files.paths()]
-        whole_files = [(path, events) for path, events in read if events is not None]
+    whole_files = _in_memory(files, damage)
+    if whole_files is not None:
         first_pass = (
             (path, block) for path, events in whole_files for block in blocks_of(events, range(1), _INVENTORY_EVENTS)
         )
@@ -151,18 +161,22 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
         first_pass = (
             (path, block)
             for path in files.paths()
-            for block in read_event_blocks([path], _INVENTORY_EVENTS, verify_checksum=True)
+            for block in read_event_blocks([path], _INVENTORY_EVENTS, verify_checksum=True, damaged=damage)
         )
-    inventory = _inventory(first_pass, readout, packing)
+    if whole_files is None:
+        # Reading them into memory may have found some of the damage already.
+        damage.clear()
+    inventory = _with_damage(lambda: _inventory(first_pass, readout, packing), damage)
 
     def blocks() -> Iterator[EventBlock]:
         if whole is not None:
             # The events are in memory, but a changed file is still reported.
             return blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
         paths = chain.from_iterable(files.paths() for _ in packing.passes())
-        return read_event_blocks(paths, packing.events_per_mep, verify_checksum=False)
+        # Every pass must leave out the same events.
+        return read_event_blocks(paths, packing.events_per_mep, verify_checksum=damage.n > 0, damaged=_known)
 
-    return _stream(blocks, readout, inventory, packing, files)
+    return _stream(blocks, readout, inventory, packing, files, damage)
 
 
 def meps_of_simulation(
@@ -196,18 +210,21 @@ def _stream(
     inventory: Inventory,
     packing: Packing,
     files: InputFiles | None,
+    damage: DamageLog | None = None,
 ) -> MepStream:
     def source_of(bank: RawBank) -> int | None:
         return source_of_bank(readout, inventory.encoding, bank, with_truth=packing.with_truth)
 
     def read(only: Sources) -> Iterator[PackedFrames]:
-        return _pack(blocks(), EventPacker(inventory.versions, source_of, only, packing.allocate), packing)
+        return _pack(
+            blocks(), EventPacker(inventory.versions, source_of, only, packing.allocate, readout.error_type), packing
+        )
 
-    return MepStream(read, inventory, packing, files)
+    return MepStream(read, inventory, packing, files, damage)
 
 
 def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -> Iterator[PackedFrames]:
-    first_event, n_most, n_left_out = 0, packing.events_per_mep, 0
+    first_event, n_most, n_left_out, n_second = 0, packing.events_per_mep, 0, 0
     for block in blocks:
         at = 0
         while at < len(block):
@@ -224,13 +241,50 @@ def _pack(blocks: Iterator[EventBlock], packer: EventPacker, packing: Packing) -
             if len(packer.left_out) > n_left_out:
                 n_left_out = len(packer.left_out)
                 log.warning("sources_left_out", sources=sorted(packer.left_out), first_event=first_event)
+            if (second := packer.second_banks) is not None:
+                if n_second == 0:
+                    log.warning(
+                        "second_banks_sent_as_error_banks", source=second.source, of_event=first_event + second.event
+                    )
+                n_second += second.n
             yield packed
             at += len(part)
             first_event += len(part)
+    if n_second > 1:
+        log.warning("second_banks_sent_as_error_banks", in_total=n_second)
+
+
+def _known(_error: EventFileError) -> None:
+    """The first pass has reported the damage."""
+
+
+def _with_damage(find: Callable[[], Inventory], damage: DamageLog) -> Inventory:
+    """An inventory; the error of an input without any event also names its damage."""
+    try:
+        return find()
+    except FeedError as error:
+        raise FeedError("; ".join((str(error), *damage.first[:1]))) from error
+
+
+def _in_memory(files: InputFiles, damaged: Damaged) -> list[tuple[Path, EventBlock]] | None:
+    """All events by file; None if the files are too large for it, packed or unpacked."""
+    if files.n_bytes > _IN_MEMORY_BYTES:
+        return None
+    found: list[tuple[Path, EventBlock]] = []
+    left = _IN_MEMORY_BYTES
+    for path in files.paths():
+        try:
+            events = read_whole([path], verify_checksum=True, max_bytes=left, damaged=damaged)
+        except TooLargeError:
+            return None
+        if events is not None:
+            found.append((path, events))
+            left -= int(events.ends[-1])
+    return found
 
 
 def _meps_of(files: InputFiles) -> Iterator[Mep]:
-    return chain.from_iterable(map(read_meps, files.paths()))
+    return chain.from_iterable(read_meps(path, _known) for path in files.paths())
 
 
 def _frames_of_meps(files: InputFiles, inventory: Inventory, packing: Packing, only: Sources) -> Iterator[PackedFrames]:

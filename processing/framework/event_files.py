@@ -1,21 +1,27 @@
-"""Files of events: MDF (plain or gzip), Run-3 MEP and 2019 MEP, recognised by their first bytes, memory-mapped."""
+"""Files of events: MDF (plain or gzip), Run-3 MEP and 2019 MEP, recognised by their first header, memory-mapped."""
 
 import gzip
 import mmap
-import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
-from hltnode.protocol.errors import MdfError, MepError, ProtocolError, RejectReason
-from hltnode.protocol.raw_data.mdf import DATA_TYPE_MEP, GENERIC_HEADER, check_record_size, is_mdf, iter_records
+from hltnode.protocol.errors import BankError, MdfError, MepError, ProtocolError, RejectReason
+from hltnode.protocol.raw_data.file_format import FileFormat, format_of
+from hltnode.protocol.raw_data.mdf import (
+    GENERIC_HEADER_SIZE,
+    announced_record_size,
+    check_record_size,
+    is_mdf,
+    parse_record,
+)
 from hltnode.protocol.raw_data.mep import HEADER_SIZE as MEP_HEADER_SIZE
-from hltnode.protocol.raw_data.mep import MAGIC as MEP_MAGIC
 from hltnode.protocol.raw_data.mep import Mep, announced_size, iter_meps
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
-GZIP_MAGIC = b"\x1f\x8b"
 MAX_UNPACKED_RECORD = 64 << 20
 """Maximum size of a record of a gzip file in bytes; it may be much larger than the file."""
 
@@ -24,19 +30,60 @@ class EventFileError(RuntimeError):
     """A file cannot be read; the message gives its name, the fault and the place."""
 
 
-def read_events(path: Path, begin: int = 0) -> Iterator[list[RawBank]]:
+MAX_DAMAGE_TEXTS = 20
+"""Texts that a DamageLog keeps; a file may have millions of damaged events."""
+Damaged: TypeAlias = Callable[[EventFileError], None]
+"""Is called with the fault of each event, MEP or rest of a file that cannot be read."""
+
+
+@dataclass(slots=True)
+class DamageLog:
+    """The damage of an input: the number of faults, and the texts of the first ones."""
+
+    n: int = 0
+    first: list[str] = field(default_factory=list)
+
+    def __call__(self, error: Exception | str) -> None:
+        """Add a fault."""
+        self.n += 1
+        if len(self.first) < MAX_DAMAGE_TEXTS:
+            self.first.append(str(error))
+
+    def clear(self) -> None:
+        """Forget all faults."""
+        self.n = 0
+        self.first.clear()
+
+
+def raise_damage(error: EventFileError) -> None:
+    """End the reading at the first damage."""
+    raise error
+
+
+def read_events(path: Path, begin: int = 0, damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
     """The raw banks of each event of one file; payloads are views of the mapped file.
 
-    begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files.
+    begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files. damaged: called with each damage; reading
+    then goes on behind it, or ends if the place of the next event is unknown.
 
-    Raises EventFileError.
+    Raises EventFileError if the file cannot be opened.
     """
     content = _mapped(path)
-    try:
-        yield from _unpacked_events(path) if _is_gzip(content) else _events_of(content[begin:])
-    except ProtocolError as error:
-        behind = f" (behind byte {begin})" if begin else ""
-        raise EventFileError(f"{path}: {error}{behind}") from error
+    if len(content) < GENERIC_HEADER_SIZE:
+        damaged(EventFileError(f"{path}: {len(content)} bytes are less than any header"))
+        return
+    match format_of(content[:GENERIC_HEADER_SIZE]):
+        case FileFormat.GZIP:
+            yield from _unpacked_events(path, damaged)
+        case FileFormat.MEP:
+            yield from _events_of_meps(path, content, begin, damaged)
+        case FileFormat.MEP_2019:
+            try:
+                yield from parse_mep2019(content).events()
+            except ProtocolError as error:
+                damaged(EventFileError(f"{path}: {error}"))
+        case _:
+            yield from _events_of_mdf(path, content, begin, damaged)
 
 
 def event_counts(path: Path) -> Iterator[tuple[int, int]]:
@@ -46,20 +93,19 @@ def event_counts(path: Path) -> Iterator[tuple[int, int]]:
     """
     content = _mapped(path)
     try:
-        if _is_gzip(content):
-            yield 0, sum(1 for _ in _unpacked_events(path))
-        elif _is_run3_mep(content):
-            at = 0
-            for mep in iter_meps(content):
-                yield at, mep.n_events
-                at += announced_size(content[at:], "MEP")
-        elif not is_mdf(content[: GENERIC_HEADER.size]):
-            yield 0, sum(1 for _ in _events_of(content))
-        else:
-            at = 0
-            while at < len(content):
-                yield at, 1
-                at += check_record_size(content[at:], f"MDF record at byte {at}")
+        match format_of(content[:GENERIC_HEADER_SIZE]):
+            case FileFormat.MEP:
+                at = 0
+                for mep in iter_meps(content):
+                    yield at, mep.n_events
+                    at += announced_size(content[at:], "MEP")
+            case FileFormat.MDF:
+                at = 0
+                while at < len(content):
+                    yield at, 1
+                    at += check_record_size(content[at:], f"MDF record at byte {at}")
+            case _:
+                yield 0, sum(1 for _ in read_events(path))
     except ProtocolError as error:
         raise EventFileError(f"{path}: {error}") from error
 
@@ -84,73 +130,127 @@ def _mapped(path: Path) -> memoryview:
         raise EventFileError(f"{path}: {error.strerror}") from error
 
 
-def _is_gzip(content: memoryview) -> bool:
-    return content[: len(GZIP_MAGIC)] == GZIP_MAGIC
-
-
-def _is_run3_mep(content: memoryview) -> bool:
-    return len(content) >= GENERIC_HEADER.size and struct.unpack_from("<H", content)[0] == MEP_MAGIC
-
-
-def read_meps(path: Path) -> Iterator[Mep]:
+def read_meps(path: Path, damaged: Damaged = raise_damage) -> Iterator[Mep]:
     """The Run-3 MEPs of a file, each a copy in memory that does not depend on the file.
 
-    Raises EventFileError.
+    damaged: called with each damage; reading then goes on with the next MEP, or ends if its place is unknown. Raises
+    EventFileError if the file cannot be read.
     """
     at = 0
     try:
         with path.open("rb") as file:
             while head := file.read(MEP_HEADER_SIZE):
                 where = f"MEP at byte {at}"
-                size = announced_size(head, where)
-                mep = bytearray(head)
-                mep += file.read(size - MEP_HEADER_SIZE)
-                if len(mep) < size:
-                    raise MepError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(mep)} are left")
-                yield Mep.parse(mep)
+                try:
+                    size = announced_size(head, where)
+                    packet = bytearray(head)
+                    packet += file.read(size - MEP_HEADER_SIZE)
+                    if len(packet) < size:
+                        raise MepError(
+                            RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(packet)} are left"
+                        )
+                except ProtocolError as error:
+                    damaged(EventFileError(f"{path}: {error}"))
+                    return
+                try:
+                    mep = Mep.parse(packet)
+                except ProtocolError as error:
+                    damaged(EventFileError(f"{path}: {where}: {error}"))
+                else:
+                    yield mep
                 at += size
-    except ProtocolError as error:
-        raise EventFileError(f"{path}: {error}") from error
     except OSError as error:
         raise EventFileError(f"{path}: {error.strerror}") from error
 
 
-def read_all_events(paths: Iterable[Path]) -> Iterator[list[RawBank]]:
-    """The events of several files, in order. Raises EventFileError."""
+def read_all_events(paths: Iterable[Path], damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
+    """The events of several files, in order. Raises EventFileError, see `read_events`."""
     for path in paths:
-        yield from read_events(path)
+        yield from read_events(path, damaged=damaged)
 
 
-def _unpacked_events(path: Path) -> Iterator[list[RawBank]]:
+def _events_of_mdf(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[list[RawBank]]:
+    at, number = begin, 0
+    while at < len(content):
+        where = f"MDF record at byte {at}"
+        try:
+            size = check_record_size(content[at:], where)
+        except MdfError as error:
+            damaged(damaged_rest(path, error, number))
+            return
+        try:
+            banks = _banks_of(content[at : at + size], where)
+        except MdfError as error:
+            damaged(damaged_event(path, error, number))
+        else:
+            yield banks
+        at += size
+        number += 1
+
+
+def damaged_event(path: Path, error: ProtocolError, number: int) -> EventFileError:
+    """The error of one event, by its number in the file."""
+    return EventFileError(f"{path}: {error} (event {number} of the file)")
+
+
+def damaged_rest(path: Path, error: ProtocolError, n_events: int) -> EventFileError:
+    """The error of a place behind which the next event cannot be found."""
+    return EventFileError(f"{path}: {error} (after {n_events} events; the rest of the file cannot be read)")
+
+
+def _banks_of(record: memoryview, where: str) -> list[RawBank]:
+    """The raw banks of one MDF record. Raises MdfError; its text starts with `where`."""
+    try:
+        return parse_record(record, where).banks()
+    except BankError as error:
+        raise MdfError(error.reason, f"{where}: {error}") from error
+
+
+def _events_of_meps(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[list[RawBank]]:
+    at = begin
+    while at < len(content):
+        where = f"MEP at byte {at}"
+        try:
+            size = announced_size(content[at:], where)
+            if at + size > len(content):
+                raise MepError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(content) - at} are left")
+        except ProtocolError as error:
+            damaged(EventFileError(f"{path}: {error}"))
+            return
+        try:
+            events = Mep.parse(content[at : at + size]).events()
+        except ProtocolError as error:
+            damaged(EventFileError(f"{path}: {where}: {error}"))
+        else:
+            yield from events
+        at += size
+
+
+def _unpacked_events(path: Path, damaged: Damaged) -> Iterator[list[RawBank]]:
     """The events of a gzip-compressed MDF file, each in its own memory."""
-    at = 0
+    at = number = 0
     try:
         with gzip.open(path) as file:
-            while head := file.read(GENERIC_HEADER.size):
+            while head := file.read(GENERIC_HEADER_SIZE):
                 where = f"MDF record at byte {at} of the unpacked file"
-                if not is_mdf(head):
-                    raise MdfError(RejectReason.MALFORMED, f"{where}: a gzip file must contain MDF")
-                size = struct.unpack_from("<I", head)[0]
-                if size > MAX_UNPACKED_RECORD:
-                    raise MdfError(RejectReason.BAD_SIZE, f"{where}: {size} bytes exceed the limit of a record")
-                record = head + file.read(max(size - len(head), 0))
                 try:
-                    yield next(iter_records(record)).banks()
+                    if at == 0 and not is_mdf(head):
+                        raise MdfError(RejectReason.MALFORMED, f"{where}: a gzip file must contain MDF")
+                    size = announced_record_size(head, where)
+                    if size > MAX_UNPACKED_RECORD:
+                        raise MdfError(RejectReason.BAD_SIZE, f"{where}: {size} bytes exceed the limit of a record")
+                    record = memoryview(head + file.read(size - len(head)))
+                    check_record_size(record, where)
                 except MdfError as error:
-                    raise MdfError(error.reason, f"{where}: {error}") from error
-                at += len(record)
+                    damaged(damaged_rest(path, error, number))
+                    return
+                try:
+                    banks = _banks_of(record, where)
+                except MdfError as error:
+                    damaged(damaged_event(path, error, number))
+                else:
+                    yield banks
+                at += size
+                number += 1
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise EventFileError(f"{path}: damaged gzip file after {at} unpacked bytes: {error}") from error
-
-
-def _events_of(content: memoryview) -> Iterator[list[RawBank]]:
-    if len(content) < GENERIC_HEADER.size:
-        raise MdfError(RejectReason.TRUNCATED, f"{len(content)} bytes are less than any header")
-    if _is_run3_mep(content):
-        for mep in iter_meps(content):
-            yield from mep.events()
-    elif GENERIC_HEADER.unpack_from(content)[6] == DATA_TYPE_MEP:
-        yield from parse_mep2019(content).events()
-    else:
-        for record in iter_records(content):
-            yield record.banks()
+        damaged(EventFileError(f"{path}: damaged gzip file after {at} unpacked bytes: {error}"))

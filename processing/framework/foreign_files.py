@@ -17,12 +17,15 @@ def require_sources(path: Path, chain: Chain) -> None:
     Raises EventFileError with the file, the sub-detectors of its sources, and the sub-detectors that the chain reads.
     """
     sources: set[int] = set()
-    for banks in read_events(path):
+    damage: list[EventFileError] = []
+    for banks in read_events(path, damaged=damage.append):
         for bank in banks:
             source = chain.readout.source_of(bank)
             if source is not None and subdetector_of(source) in chain.subdetectors:
                 return
             sources.add(bank.source_id if source is None else source)
+    if damage and not sources:
+        raise damage[0]
     raise EventFileError(
         f"{path}: chain {chain.name} reads none of its {len(sources)} sources, "
         f"which belong to the sub-detectors {_listed(map(subdetector_of, sources))}; "

@@ -4,10 +4,10 @@ Events are encoded as MFPs like those of a feeder, so kernels read the same byte
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,12 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.errors import MfpError, RejectReason
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import subdetector_of
+
+_Item = TypeVar("_Item")
+# Memory of the Python objects of a raw bank in bytes, measured: its tuple and the view of its payload.
+_BANK_OBJECTS = 320
+MAX_HELD_BYTES = 128 << 20
+"""Memory of the events of a MEP or a batch, payloads and objects. A record of 1 kB can unpack to 1 MB."""
 
 WORKSPACES = 3
 """Number of workspaces: one fills, one computes, one is read out."""
@@ -38,6 +44,11 @@ class EncodedMep:
     def n_events(self) -> int:
         return len(self.events)
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory of its events and its data in bytes."""
+        return self.data.nbytes + sum(map(memory_of, self.events))
+
 
 @dataclass(frozen=True, slots=True)
 class CompletedBatch:
@@ -45,6 +56,27 @@ class CompletedBatch:
 
     meps: Sequence[EncodedMep]
     workspace: Workspace
+
+
+def memory_of(banks: Sequence[RawBank]) -> int:
+    """Memory of the raw banks of an event in bytes, payloads and objects."""
+    return sum(len(bank.payload) for bank in banks) + _BANK_OBJECTS * len(banks)
+
+
+def bounded_groups(
+    items: Iterable[_Item], n: int, size_of: Callable[[_Item], int], max_bytes: int
+) -> Iterator[list[_Item]]:
+    """Consecutive items in groups of `n`; a group ends earlier with the item that reaches `max_bytes`."""
+    group: list[_Item] = []
+    n_bytes = 0
+    for item in items:
+        group.append(item)
+        n_bytes += size_of(item)
+        if len(group) == n or n_bytes >= max_bytes:
+            yield group
+            group, n_bytes = [], 0
+    if group:
+        yield group
 
 
 def encode_mep(
@@ -82,12 +114,11 @@ def encode_meps(
 ) -> Iterator[EncodedMep]:
     """Write a stream of events as MEPs of `events_per_mep` events.
 
-    A MEP has fewer events at the end, above `max_bytes`, or for banks of several versions. A single event may have more
-    bytes.
+    A MEP has fewer events at the end, above `max_bytes` or MAX_HELD_BYTES, or for banks of several versions. A single
+    event may have more bytes.
     """
-    iterator = iter(events)
     first = first_event_id
-    while of_mep := list(islice(iterator, events_per_mep)):
+    for of_mep in bounded_groups(events, events_per_mep, memory_of, MAX_HELD_BYTES):
         yield from _encode_in_parts(chain, of_mep, first, encoding, max_bytes)
         first += len(of_mep)
 
@@ -112,7 +143,7 @@ def _encode_in_parts(
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:
     """Gather MEPs into batches within the limits. Raises ValueError for a MEP above the limits."""
     batch: list[EncodedMep] = []
-    events = rows = nbytes = 0
+    events = rows = nbytes = held = 0
     for mep in meps:
         if mep.n_events > limits.events or mep.data.nbytes > limits.input_bytes or len(mep.fragments) > limits.rows:
             raise ValueError(
@@ -124,14 +155,16 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
             or events + mep.n_events > limits.events
             or rows + len(mep.fragments) > limits.rows
             or nbytes + mep.data.nbytes > limits.input_bytes
+            or held >= MAX_HELD_BYTES
         )
         if full:
             yield batch
-            batch, events, rows, nbytes = [], 0, 0, 0
+            batch, events, rows, nbytes, held = [], 0, 0, 0, 0
         batch.append(mep)
         events += mep.n_events
         rows += len(mep.fragments)
         nbytes += mep.data.nbytes
+        held += mep.held_bytes
     if batch:
         yield batch
 

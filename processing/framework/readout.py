@@ -34,6 +34,10 @@ class Readout(Protocol):
     def types_not_read_out(self) -> frozenset[int]:
         """Bank types that the trigger or a file writer makes and no readout board sends, truth excluded."""
 
+    @property
+    def error_type(self) -> int | None:
+        """Bank type of the fragment of a source that has several banks in one event; None: such events are refused."""
+
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         """Sources that only large events have, each with that of `sources` whose bank version it shares.
 
@@ -54,7 +58,8 @@ class Readout(Protocol):
     ) -> dict[int, bytes]:
         """The MFPs of a MEP by source id in ascending order; event i has the id first_event_id + i.
 
-        Raises MfpError if a source has two banks in one event or two bank versions.
+        Several banks of a source in one event become a fragment of `error_type`. Raises MfpError for them without this
+        type, and if a source has two bank versions.
         """
 
 

@@ -6,7 +6,14 @@ from typing import cast
 
 from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, TRUTH_TYPES, LhcbBankType
-from hltnode.protocol.lhcb.readout import NOT_READ_WITH, VeloBanks, mfps_of_events, readout_source_id, velo_encoding
+from hltnode.protocol.lhcb.readout import (
+    ERROR_TYPE,
+    NOT_READ_WITH,
+    VeloBanks,
+    mfps_of_events,
+    readout_source_id,
+    velo_encoding,
+)
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id
@@ -23,6 +30,7 @@ class LhcbReadout:
     bank_types: Mapping[int, str] = {int(bank_type): bank_type.name for bank_type in LhcbBankType}
     truth_types = TRUTH_TYPES
     types_not_read_out = NOT_READ_OUT
+    error_type = ERROR_TYPE
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         """Banks of true particles that later events may have, in addition to those of the first events."""

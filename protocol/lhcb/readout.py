@@ -45,6 +45,8 @@ _ONE_SIDED: dict[int, SubDetector] = {
     LhcbBankType.MC_TRACKS: SubDetector.TDET,
 }
 _VELO_TYPES = frozenset(VELO.written)
+ERROR_TYPE = LhcbBankType.DAQ_ERROR_FRAGMENT_MALFORMED
+"""Type of the fragment of a source that has several banks in one event."""
 
 
 def readout_source_id(bank: RawBank) -> int | None:
@@ -92,8 +94,8 @@ def mfps_of_events(
 
     Event i of the MEP has the id first_event_id + i. Banks are grouped by :func:`readout_source_id`; banks that no
     readout board writes are skipped. `velo_banks` picks one VELO encoding; "auto" keeps the retina clusters of an
-    event, or its super-pixels if it has none. Raises MfpError if a source has two banks in one event or two bank
-    versions.
+    event, or its super-pixels if it has none. Several banks of a source in one event become an error bank (ERROR_TYPE),
+    which sends the event to the error stream. Raises MfpError if a source has two bank versions.
     """
     if velo_banks == "auto":
         of_events = [velo_encoding(bank.type for bank in banks) for banks in events]
@@ -102,7 +104,7 @@ def mfps_of_events(
                 [bank for bank in banks if bank.type != NOT_READ_WITH[encoding]]
                 for banks, encoding in zip(events, of_events, strict=True)
             ]
-            return group_into_mfps(events, first_event_id, readout_source_id)
+            return group_into_mfps(events, first_event_id, readout_source_id, ERROR_TYPE)
         velo_banks = of_events[0] if of_events else "superpixel"
     unread = NOT_READ_WITH[velo_banks]
 
@@ -112,4 +114,4 @@ def mfps_of_events(
             None if bank_type == unread else _readout_source_id(bank_type, version >= VeloVersion.SENSOR_PAIRS, source)
         )
 
-    return group_into_mfps(events, first_event_id, source_of)
+    return group_into_mfps(events, first_event_id, source_of, ERROR_TYPE)

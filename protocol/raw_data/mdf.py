@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hltnode.protocol._native import jenkins
 from hltnode.protocol.buffers import Buffer, byte_view
-from hltnode.protocol.errors import MdfError, RejectReason
+from hltnode.protocol.errors import BankError, MdfError, RejectReason
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE as BANK_HEADER_SIZE
 from hltnode.protocol.raw_data.raw_bank import RawBank, iter_banks
@@ -21,6 +21,8 @@ HEADER_SIZE = GENERIC_HEADER_SIZE + SUBHEADER_SIZE
 READABLE_VERSIONS = (1, 3)
 DATA_TYPE_BANKS = 1
 DATA_TYPE_MEP = 2
+# ROOT fills a block up to 16 MB. The limit bounds the time for a body of empty blocks: each starts zlib anew.
+MAX_BLOCKS = 4096
 # Largest unpacked body of a compressed record. A raw event has about 150 kB; a record of a hundred times that size is
 # damaged or hostile.
 MAX_BODY_SIZE = 64 << 20
@@ -83,7 +85,7 @@ def iter_records(buffer: Buffer, *, verify_checksum: bool = True) -> Iterator[Md
     view = byte_view(buffer)
     at = 0
     while at < len(view):
-        record = _parse_record(view[at:], f"MDF record at byte {at}", verify_checksum)
+        record = parse_record(view[at:], f"MDF record at byte {at}", verify_checksum=verify_checksum)
         yield record
         at += record.header.record_size
 
@@ -94,8 +96,16 @@ def is_mdf(head: Buffer) -> bool:
 
 
 def uncompressed(record: memoryview, where: str, *, verify_checksum: bool) -> bytes:
-    """A record with its raw banks unpacked and without checksum. Raises MdfError; its text starts with `where`."""
-    parsed = _parse_record(record, where, verify_checksum)
+    """A record with its raw banks unpacked and without checksum.
+
+    verify_checksum: check the checksum and the raw banks. Raises MdfError; its text starts with `where`.
+    """
+    parsed = parse_record(record, where, verify_checksum=verify_checksum)
+    if verify_checksum:
+        try:
+            parsed.banks()
+        except BankError as error:
+            raise MdfError(error.reason, f"{where}: {error}") from error
     return encode_record(parsed.body, run=parsed.header.run, checksum=False)
 
 
@@ -104,6 +114,18 @@ def check_record_size(view: memoryview, where: str) -> int:
 
     Raises MdfError; its text starts with `where`.
     """
+    size = announced_record_size(view, where)
+    if size > len(view):
+        raise MdfError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(view)} are left")
+    return size
+
+
+def announced_record_size(head: Buffer, where: str) -> int:
+    """The size in bytes of the record that begins with these bytes; its three copies must agree.
+
+    Raises MdfError; its text starts with `where`.
+    """
+    view = byte_view(head)
     if len(view) < GENERIC_HEADER_SIZE:
         raise MdfError(
             RejectReason.TRUNCATED, f"{where}: header needs {GENERIC_HEADER_SIZE} bytes, {len(view)} are left"
@@ -113,12 +135,11 @@ def check_record_size(view: memoryview, where: str) -> int:
         raise MdfError(RejectReason.MALFORMED, f"{where}: the three sizes differ: {size}, {second}, {third}")
     if size < GENERIC_HEADER_SIZE:
         raise MdfError(RejectReason.BAD_SIZE, f"{where}: size {size} is less than a header")
-    if size > len(view):
-        raise MdfError(RejectReason.TRUNCATED, f"{where}: {size} bytes announced, {len(view)} are left")
     return int(size)
 
 
-def _parse_record(view: memoryview, where: str, verify_checksum: bool) -> MdfRecord:
+def parse_record(view: memoryview, where: str, *, verify_checksum: bool = True) -> MdfRecord:
+    """The record at the start of `view`. Raises MdfError; its text starts with `where`."""
     size = check_record_size(view, where)
     _, _, _, checksum, compression, version_and_length, data_type, _ = GENERIC_HEADER.unpack_from(view)
     version = version_and_length >> 4
@@ -160,6 +181,8 @@ def _unpack_root_blocks(packed: memoryview, where: str) -> memoryview:
     total = 0
     at = 0
     while at < len(packed):
+        if len(parts) == MAX_BLOCKS:
+            raise MdfError(RejectReason.OVERSIZED, f"{where}: body of more than {MAX_BLOCKS} compressed blocks")
         data_at = at + _ROOT_BLOCK_HEADER_SIZE
         header = bytes(packed[at:data_at])
         if len(header) < _ROOT_BLOCK_HEADER_SIZE:

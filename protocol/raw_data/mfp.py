@@ -191,12 +191,16 @@ def set_event_id(mfp: bytearray | memoryview, event_id: int) -> None:
 
 
 def group_into_mfps(
-    events: Sequence[Sequence[RawBank]], first_event_id: int, source_of: Callable[[RawBank], int | None]
+    events: Sequence[Sequence[RawBank]],
+    first_event_id: int,
+    source_of: Callable[[RawBank], int | None],
+    error_type: int | None = None,
 ) -> dict[int, bytes]:
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
     Event i of the MEP has the id first_event_id + i. `source_of` returns the u16 source id of a bank; banks for which
-    it returns None are skipped. Raises MfpError if a source has two banks in one event or two bank versions.
+    it returns None are skipped. If a source has several banks in one event, its fragment has the payload of the first
+    one and the type `error_type`. Raises MfpError for such an event without `error_type`, and for two bank versions.
     """
     n = len(events)
     types_of: dict[int, bytearray] = {}
@@ -217,6 +221,9 @@ def group_into_mfps(
                     RejectReason.MALFORMED,
                     f"source {source}, event {first_event_id + i}: type {NO_BANK} marks an absent bank",
                 )
+            if types[i] != NO_BANK and error_type is not None:
+                types[i] = error_type
+                continue
             if types[i] != NO_BANK:
                 raise MfpError(
                     RejectReason.DUPLICATE,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.protocol._native import MAX_BANKS_OF_EVENT, scan_banks
 from hltnode.protocol._native import encode_banks as encode_valid_banks
-from hltnode.protocol._native import scan_banks
 from hltnode.protocol.buffers import Buffer, byte_view
 from hltnode.protocol.errors import BankError, RejectReason
 
@@ -39,13 +39,18 @@ def iter_banks(buffer: Buffer) -> Iterator[RawBank]:
     """The raw banks that fill `buffer`, in order, as views into it.
 
     Each bank starts at a multiple of 4 bytes from the start of the buffer. Raises BankError at the first bank that is
-    damaged or does not fit, after it has yielded the banks before.
+    damaged or does not fit, or exceeds the number of banks of an event, after it has yielded the banks before.
     """
     view = byte_view(buffer)
     banks, at = scan_banks(view, RawBank)
     yield from banks
     end = len(view)
     if at < end:
+        if len(banks) == MAX_BANKS_OF_EVENT:
+            raise BankError(
+                RejectReason.OVERSIZED,
+                f"raw bank at byte {at}: more than {MAX_BANKS_OF_EVENT} banks in one event",
+            )
         if end - at < HEADER_SIZE:
             raise BankError(
                 RejectReason.TRUNCATED, f"raw bank at byte {at}: header needs {HEADER_SIZE} bytes, {end - at} are left"

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hltnode.protocol._native import MAX_BANKS_OF_EVENT
 from hltnode.protocol.errors import BankError, MfpError, RejectReason
-from hltnode.protocol.packing import EventBlock, EventPacker, bank_keys, frames_of_mfps
+from hltnode.protocol.packing import EventBlock, EventPacker, SecondBanks, bank_keys, frames_of_mfps
 from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.transport.frame_header import encode_frame
@@ -93,6 +94,20 @@ def test_two_banks_of_a_source_in_one_event_are_refused() -> None:
     assert refused.value.reason is RejectReason.DUPLICATE
 
 
+def test_two_banks_of_a_source_in_one_event_become_an_error_bank_where_the_readout_has_one() -> None:
+    bank = RawBank(1, 1, 5, memoryview(b"abcd"))
+    events = [[bank], [bank, bank._replace(version=2), bank], [bank]]
+    packer = EventPacker({5: 1}, source_of, error_type=95)
+    packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
+    mfp = Mfp.parse(packed.frames()[5][40:])
+    assert [(bank.type, bytes(bank.payload)) for bank in mfp.banks() if bank is not None] == [
+        (1, b"abcd"), (95, b"abcd"), (1, b"abcd"),
+    ]  # fmt: skip
+    assert packer.second_banks == SecondBanks(2, 1, 5)
+    packer.pack(block_of([encode_banks([bank])]), 0)
+    assert packer.second_banks is None
+
+
 def test_a_bank_of_the_type_that_marks_an_absent_one_is_refused() -> None:
     events = [[RawBank(255, 1, 5, memoryview(b"abcd"))]]
     for pack in (
@@ -115,6 +130,13 @@ def test_a_damaged_event_is_refused_with_the_place_of_the_bank() -> None:
     good = encode_banks([RawBank(1, 1, 5, memoryview(b"abcd"))])
     with pytest.raises(BankError, match="raw bank at byte 12"):
         EventPacker({5: 1}, source_of).pack(block_of([good, good + b"rubbish of some bytes"]), 0)
+
+
+def test_an_event_of_too_many_banks_is_refused() -> None:
+    block = block_of([encode_banks([RawBank(NOT_READ_OUT, 1, 5, memoryview(b""))]) * (MAX_BANKS_OF_EVENT + 1)])
+    for refuse in (lambda: EventPacker({5: 1}, source_of).pack(block, 0), lambda: bank_keys(block)):
+        with pytest.raises(BankError, match=f"more than {MAX_BANKS_OF_EVENT} banks in one event"):
+            refuse()
 
 
 def test_sources_that_were_not_announced_are_left_out_and_named() -> None:

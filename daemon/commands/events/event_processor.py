@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
 from itertools import islice, repeat
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from hltnode.processing.framework.offline_runner import (
     CompletedBatch,
     EncodedMep,
     OfflineRunner,
+    bounded_groups,
     encode_meps,
 )
 from hltnode.processing.framework.readout import check_encoding
@@ -38,7 +40,9 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
-"""MEPs encoded before the time measurement starts; this bounds the memory for long files."""
+"""MEPs encoded before the time measurement starts."""
+MAX_CHUNK_BYTES = 256 << 20
+"""Memory of these MEPs with their events."""
 
 LIMITS = BatchLimits(events=128, input_bytes=4 << 20)
 
@@ -103,7 +107,7 @@ class EventProcessor:
         """
         chain, encoding = self.engine.chain, self._setup.encoding
         meps = encode_meps(chain, events, EVENTS_PER_MEP, encoding, LIMITS.input_bytes, first_event_id)
-        for chunk in _chunks(meps):
+        for chunk in bounded_groups(meps, CHUNK_MEPS, attrgetter("held_bytes"), MAX_CHUNK_BYTES):
             yield self._process_chunk(chunk, times, accepted, processed)
 
     def close(self) -> None:
@@ -160,12 +164,6 @@ def hash_of(constants: Mapping[str, NDArray[np.uint8]]) -> str:
         found.update(name.encode() + b"\0")
         found.update(constants[name].tobytes())
     return found.hexdigest()
-
-
-def _chunks(meps: Iterable[EncodedMep]) -> Iterator[list[EncodedMep]]:
-    iterator = iter(meps)
-    while chunk := list(islice(iterator, CHUNK_MEPS)):
-        yield chunk
 
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:

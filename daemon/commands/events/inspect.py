@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from hltnode.daemon.commands.common import (
     ChainOption,
     JsonOption,
     console,
+    end_with_damage,
     require_writable,
     user_errors,
     write_json,
@@ -26,7 +27,7 @@ from hltnode.daemon.commands.tck_documents import built_in_documents, document_b
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
-from hltnode.processing.framework.event_files import EventFileError, read_events
+from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
@@ -113,7 +114,7 @@ def inspect(
 ) -> None:
     """Show the content of FILE: events, runs, banks, and the events accepted by each line.
 
-    The command fails at the first damaged record.
+    The command leaves out damaged records, names them at its end, and then ends with exit code 1.
 
     Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
     writes beside FILE.
@@ -167,12 +168,15 @@ def _document_beside(file: Path, tck: int) -> TckDocument | None:
 
 def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument], json: Path | None) -> None:
     summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(file, tck)))
-    for banks in read_events(file):
+    damage = DamageLog()
+    for banks in read_events(file, damaged=damage):
         try:
             summary.add(banks)
         except ProtocolError as error:
-            raise EventFileError(f"{file}, event {summary.events} of the file: {error}") from error
-    result = summary.result(file)
+            damage(f"{file}, event {summary.events} of those that can be read: {error}")
+    if not summary.events and damage.n:
+        raise EventFileError(damage.first[0])
+    result = summary.result(file) | {"damage": asdict(damage)}
     write_json(json, result)
     table = Table("type", "bank", "version", "banks / event", "bytes / event", title=file.name)
     for bank in result["banks"]:
@@ -191,3 +195,4 @@ def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument]
     )
     page.print(table)
     print_reports(result["trigger"], page)
+    end_with_damage(damage)

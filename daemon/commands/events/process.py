@@ -4,6 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +24,7 @@ from hltnode.daemon.commands.common import (
     complete_file,
     console,
     echo_folded,
+    end_with_damage,
     require_files,
     require_writable,
     thread_count,
@@ -34,7 +36,7 @@ from hltnode.daemon.commands.events.dask_workers import dask_client, processed_r
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.storage.root_file import root_bytes, write_beside
-from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
@@ -74,6 +76,8 @@ def process(
     """Reconstruct and select the events of FILES.
 
     The output ends with the rate of each line, if every event is one bunch crossing (`hltnode rates` shows more).
+    Damaged events are left out and named at the end, and the exit code is then 1; with --dask, the first one ends the
+    command.
 
     Example: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json
     """
@@ -116,6 +120,7 @@ def process(
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
         typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+    end_with_damage(DamageLog(**result["damage"]))
 
 
 def _of_workers(dask: str | None, result: dict[str, Any]) -> str:
@@ -147,9 +152,10 @@ def process_files(
         nullcontext() if accepted is None else complete_file(accepted) as file,
     ):
         task = progress.add_task("", total=None)
+        damage = DamageLog()
         result = SampleResult(document.collections, document.line_names, shapes, file)
         if dask is None:
-            _process_here(files, setup, repeat_count, result, lambda n: progress.advance(task, n))
+            _process_here(files, setup, repeat_count, result, damage, lambda n: progress.advance(task, n))
         else:
             for path in files:
                 require_sources(path, chain.with_sequence(configuration.sequence))
@@ -179,12 +185,19 @@ def process_files(
         "objects": result.objects,
         "rates": result.rates.result() if result.rates.events else None,
         "per_event": result.per_event,
+        "damage": asdict(damage),
     }
 
 
 def _process_here(
-    files: Sequence[Path], setup: Setup, times: int, result: SampleResult, processed: Callable[[int], None]
+    files: Sequence[Path],
+    setup: Setup,
+    times: int,
+    result: SampleResult,
+    damage: DamageLog,
+    processed: Callable[[int], None],
 ) -> None:
+    """Add the results of all events that can be read, and the faults of the others to `damage`."""
     # Report errors of the setup before errors of the files.
     processor = EventProcessor(setup)
     try:
@@ -192,7 +205,8 @@ def _process_here(
             require_sources(path, processor.engine.chain)
         result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
         accepted = result.accepted is not None
-        for part in processor.process(read_all_events(files), times=times, accepted=accepted, processed=processed):
+        events = read_all_events(files, damage)
+        for part in processor.process(events, times=times, accepted=accepted, processed=processed):
             result.add(part)
     finally:
         processor.close()

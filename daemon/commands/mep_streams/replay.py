@@ -28,6 +28,7 @@ from hltnode.daemon.commands.common import (
     ServerKeyOption,
     console,
     counted,
+    end_with_damage,
     require_writable,
     user_errors,
     write_json,
@@ -170,9 +171,11 @@ def replay(
     every five seconds, and sends unacknowledged MEPs again. The space bar or SIGUSR1 pauses; the space bar or SIGCONT
     resumes. Replay first reads the files once to learn their sources; it skips and names a foreign file in a folder.
 
-    The exit code is 0 only if every fragment was accepted and every MEP acknowledged, otherwise 1; 2 without input or
-    node; 130 after Ctrl-C; 143 after SIGTERM. With --loop, the first Ctrl-C or SIGTERM only ends the input, and replay
-    waits for the acknowledgements.
+    Replay sends the events that it can read, and names the others at its end.
+
+    The exit code is 0 only if every event was read, every fragment accepted and every MEP acknowledged, otherwise 1; 2
+    without input or node; 130 after Ctrl-C; 143 after SIGTERM. With --loop, the first Ctrl-C or SIGTERM only ends the
+    input, and replay waits for the acknowledgements.
 
     Example: hltnode replay minbias.mdf --to tcp://127.0.0.1:5555 --jobs 4 --events-per-mep 100 --loop
     """
@@ -241,6 +244,7 @@ def replay(
     print_report(report)
     if ended_by is not None:
         raise typer.Exit(128 + ended_by)
+    end_with_damage(stream.damage)
     raise typer.Exit(0 if report.complete and not report.unconfirmed else 1)
 
 
@@ -254,6 +258,7 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
         "late_sources": {str(source): event for source, event in stream.late_sources.items()},
         "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
         "unsent_types": stream.unsent_types,
+        "damage": asdict(stream.damage),
     }
 
 

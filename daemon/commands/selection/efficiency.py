@@ -1,5 +1,6 @@
 """hltnode efficiency: efficiencies of the lines of a trigger configuration on signal decays."""
 
+from dataclasses import asdict
 from typing import Any
 
 import typer
@@ -16,6 +17,7 @@ from hltnode.daemon.commands.common import (
     ThreadsOption,
     TriggerOption,
     console,
+    end_with_damage,
     thread_count,
     user_errors,
 )
@@ -34,7 +36,7 @@ from hltnode.daemon.commands.selection.options import (
 )
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.offline.chain_tools import Efficiency
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import lines_of
@@ -81,13 +83,15 @@ def efficiency(
                 retain=tool.retained(chosen.sequence),
                 encoding=tool.encoding(own),
             )
+            damage = DamageLog()
             with counted_events(files, name) as progress:
-                measured = tool.measure(deciding, read_all_events(files), configuration.lines, scans, progress)
+                measured = tool.measure(deciding, read_all_events(files, damage), configuration.lines, scans, progress)
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
-            results.append((name, head | measured.result))
+            results.append((name, head | measured.result | {"damage": asdict(damage)}))
         text = tool.text(results)
         write_results(results, json, report, lambda: tool.page(results, text))
     typer.echo(text)
     if measured.remark:
         console.print(f"[yellow]{escape(measured.remark)}[/yellow]", soft_wrap=True)
+    end_with_damage(damage)

@@ -1,5 +1,6 @@
 """hltnode rates: rates of the lines of a trigger configuration."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -14,6 +15,7 @@ from hltnode.daemon.commands.common import (
     SequenceOption,
     ThreadsOption,
     TriggerOption,
+    end_with_damage,
     thread_count,
     user_errors,
 )
@@ -31,7 +33,7 @@ from hltnode.daemon.commands.selection.options import (
     write_results,
 )
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
@@ -85,17 +87,19 @@ def rates(
                 encoding=encoding,
             )
             counts = RateCounts(configuration.line_names, scans, truth_types=known.readout.truth_types)
+            damage = DamageLog()
             with counted_events(files, name) as progress:
-                for decided in deciding.run(read_all_events(files)):
+                for decided in deciding.run(read_all_events(files, damage)):
                     varied = [decided.decisions(one.lines) for one in scans]
                     counts.add(decided.banks, decided.fired, varied)
                     progress(len(decided.banks))
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
-            results.append((name, head | counts.result(crossing_rate)))
+            results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))
         text = rates_text(results)
         write_results(results, json, report, lambda: _page(results, text))
     typer.echo(text)
+    end_with_damage(damage)
 
 
 def _page(results: Results, text: str) -> str:

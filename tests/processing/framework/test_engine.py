@@ -8,13 +8,21 @@ import psutil
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.framework import offline_runner
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.interface import BackendError, DeviceMemory, Mirror
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner, batches_of, encode_mep, encode_meps
+from hltnode.processing.framework.offline_runner import (
+    EncodedMep,
+    OfflineRunner,
+    batches_of,
+    encode_mep,
+    encode_meps,
+    memory_of,
+)
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.event_lines import Passthrough
@@ -104,6 +112,17 @@ def test_meps_have_fewer_events_where_these_have_too_many_bytes(meps: list[Encod
     assert first == np.cumsum([0, *(mep.n_events for mep in cut[:-1])]).tolist()
     alone = encode_meps(CHAIN, events, 8, max_bytes=1)
     assert [mep.n_events for mep in alone] == [1] * len(events)
+
+
+def test_meps_and_batches_hold_events_of_bounded_memory(
+    meps: list[EncodedMep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = [banks for mep in meps for banks in mep.events]
+    monkeypatch.setattr(offline_runner, "MAX_HELD_BYTES", 3 * min(map(memory_of, events)))
+    cut = list(encode_meps(CHAIN, events, 8))
+    assert [banks for mep in cut for banks in mep.events] == events
+    assert max(mep.n_events for mep in cut) == 3
+    assert max(len(batch) for batch in batches_of(cut, LIMITS)) <= 2
 
 
 @pytest.mark.parametrize("version", [2, 3])

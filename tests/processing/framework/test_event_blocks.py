@@ -1,12 +1,15 @@
 """Blocks of events from files: across files, with compressed records, with damage."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hltnode.processing.framework.event_blocks import event_blocks, read_event_blocks
+from hltnode.processing.framework import event_blocks as event_blocks_module
+from hltnode.processing.framework.event_blocks import TooLargeError, event_blocks, read_event_blocks, read_whole
+from hltnode.processing.framework.event_blocks import blocks_of as blocks_in_memory
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.protocol.packing import EventBlock
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
@@ -49,6 +52,30 @@ def test_a_large_file_is_read_piece_by_piece(tmp_path: Path) -> None:
     content = encode_record(encode_banks(banks), run=1, checksum=False)
     path = write(tmp_path / "large.mdf", content * 400)
     assert sum(len(block) for block in read_event_blocks([path], 70, verify_checksum=False)) == 400
+
+
+def test_a_block_ends_with_the_event_that_reaches_its_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path / "packed.mdf", b"".join(record(i, compression=9) for i in range(5)))
+    read = read_event_blocks([path], 4, verify_checksum=True, max_bytes=len(record(0)) + 1)
+    assert [numbers(block) for block in read] == [[0, 1], [2, 3], [4]]
+
+
+def test_events_in_memory_are_bounded_by_their_unpacked_bytes(tmp_path: Path) -> None:
+    path = write(tmp_path / "packed.mdf.gz", gzip.compress(b"".join(record(i, compression=9) for i in range(5))))
+    unpacked = 5 * len(record(0))
+    whole = read_whole([path], verify_checksum=True, max_bytes=unpacked + 1)
+    assert whole is not None
+    assert numbers(whole) == [0, 1, 2, 3, 4]
+    with pytest.raises(TooLargeError, match=f"unpack to {unpacked} bytes or more"):
+        read_whole([path], verify_checksum=True, max_bytes=unpacked)
+
+
+def test_blocks_of_events_in_memory_have_bounded_bytes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "five.mdf", b"".join(record(i) for i in range(5)))
+    whole = read_whole([path], verify_checksum=True, max_bytes=1 << 20)
+    assert whole is not None
+    monkeypatch.setattr(event_blocks_module, "MAX_BLOCK_BYTES", 2 * int(whole.ends[0] - whole.begins[0]))
+    assert [numbers(b) for b in blocks_in_memory(whole, range(2), 3)] == [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]]
 
 
 def test_a_damaged_record_is_named_with_its_place_in_its_file(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections import Counter
 
 import pytest
@@ -13,7 +14,7 @@ from hltnode.protocol import RawBank, RejectReason, encode_bank, encode_banks, e
 from hltnode.protocol.errors import MdfError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.bank_types import BankType
-from hltnode.protocol.raw_data.mdf import jenkins_checksum
+from hltnode.protocol.raw_data.mdf import MAX_BLOCKS, jenkins_checksum
 from tests.protocol.strategies import raw_banks, u32
 
 BODY = encode_banks([RawBank(LhcbBankType.UT, 3, 1, memoryview(b"abcdef"))])
@@ -138,6 +139,14 @@ def test_other_compressions_are_refused_by_name(tag: bytes) -> None:
     with pytest.raises(MdfError, match=tag.decode()) as error:
         list(iter_records(record))
     assert error.value.reason is RejectReason.BAD_VERSION
+
+
+def test_a_body_of_too_many_compressed_blocks_is_refused() -> None:
+    empty = b"ZL\x08" + len(zlib.compress(b"")).to_bytes(3, "little") + bytes(3) + zlib.compress(b"")
+    record = encode_record(empty * (MAX_BLOCKS + 1), run=1, checksum=False)
+    with pytest.raises(MdfError, match="compressed blocks") as error:
+        list(iter_records(record[:16] + b"\x01" + record[17:]))
+    assert error.value.reason is RejectReason.OVERSIZED
 
 
 @pytest.mark.parametrize("version", [0, 2, 4])

@@ -130,6 +130,14 @@ def test_two_banks_of_one_source_in_an_event_are_refused() -> None:
     assert error.value.reason is RejectReason.DUPLICATE
 
 
+def test_two_banks_of_one_source_in_an_event_become_an_error_bank_where_the_readout_has_one() -> None:
+    banks = [RawBank(LhcbBankType.UT, 3, 1, memoryview(text)) for text in (b"first", b"second")]
+    (packet,) = group_into_mfps([banks[:1], banks], 0, by_number, error_type=95).values()
+    assert [(bank.type, bytes(bank.payload)) for bank in Mfp.parse(packet).banks() if bank is not None] == [
+        (LhcbBankType.UT, b"first"), (95, b"first"),
+    ]  # fmt: skip
+
+
 def test_two_bank_versions_of_one_source_are_refused() -> None:
     events = [[RawBank(LhcbBankType.UT, version, 1, memoryview(b""))] for version in (3, 4)]
     with pytest.raises(MfpError) as error:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.protocol import RawBank, RejectReason, encode_bank, encode_banks, iter_banks
+from hltnode.protocol._native import MAX_BANKS_OF_EVENT
 from hltnode.protocol.errors import BankError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from tests.protocol.strategies import raw_banks
@@ -67,3 +68,11 @@ def test_a_damaged_bank_is_refused_with_its_reason(data: bytes, reason: RejectRe
 def test_an_error_names_the_position_of_the_bank() -> None:
     with pytest.raises(BankError, match="at byte 8: magic 0xCBCB expected, 0x0000 found"):
         list(iter_banks(encode_bank(RawBank(1, 1, 1, memoryview(b""))) + bytes(8)))
+
+
+def test_an_event_of_more_banks_than_any_readout_has_is_refused() -> None:
+    most = encode_bank(RawBank(1, 1, 1, memoryview(b""))) * MAX_BANKS_OF_EVENT
+    assert sum(1 for _ in iter_banks(most)) == MAX_BANKS_OF_EVENT
+    with pytest.raises(BankError, match=f"at byte {len(most)}: more than {MAX_BANKS_OF_EVENT} banks") as error:
+        list(iter_banks(most + most[:8]))
+    assert error.value.reason is RejectReason.OVERSIZED

@@ -14,7 +14,7 @@ from hltnode.daemon.cli import app
 from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from tests.processing.framework.cupy_stand_in import install
 from tests.processing.framework.simulated_gpu import SimulatedGpu
@@ -65,8 +65,8 @@ def test_no_output_replaces_an_input_and_an_incomplete_output_gets_no_name(sampl
     assert sample.read_bytes() == before
     (tmp_path / "cut.mdf").write_bytes(before[:-1])
     accepted = tmp_path / "accepted.mdf"
-    assert runner.invoke(app, ["process", str(tmp_path / "cut.mdf"), "--accepted", str(accepted)]).exit_code == 2
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["cut.mdf", "link.mdf"]
+    assert runner.invoke(app, ["process", str(tmp_path / "cut.mdf"), "--accepted", str(accepted)]).exit_code == 1
+    assert accepted.exists(), "the events before the cut are processed"
 
 
 def test_a_gzip_file_gives_the_results_of_its_content_and_a_damaged_one_is_reported(
@@ -78,7 +78,7 @@ def test_a_gzip_file_gives_the_results_of_its_content_and_a_damaged_one_is_repor
     assert found[0] == found[1]
     packed.write_bytes(packed.read_bytes()[:-100])
     result = runner.invoke(app, ["inspect", str(packed)])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "damaged gzip file" in " ".join(result.output.split())
 
 
@@ -256,8 +256,28 @@ def test_a_truncated_file_is_named_with_the_position(sample: Path, tmp_path: Pat
     cut = tmp_path / "cut.mdf"
     cut.write_bytes(sample.read_bytes()[:-10])
     result = runner.invoke(app, ["inspect", str(cut)])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "MDF record at byte" in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", ["process", "rates", "inspect"])
+def test_events_beside_a_damaged_one_give_results_and_the_damage_is_named(
+    command: str, sample: Path, tmp_path: Path
+) -> None:
+    first, second, *others = (encode_record(record.body, run=1) for record in iter_records(sample.read_bytes()))
+    damaged = bytearray(second)
+    damaged[-1] ^= 1
+    path, out = tmp_path / "one.mdf", tmp_path / "out.json"
+    path.write_bytes(b"".join((first, damaged, *others, bytes(4096))))
+    result = runner.invoke(app, [command, str(path), "--json", str(out)])
+    assert result.exit_code == 1
+    found = json.loads(out.read_text())
+    assert found["events"] == 1 + len(others)
+    checksum, rest = found["damage"]["first"]
+    assert f"one.mdf: MDF record at byte {len(first)}: checksum" in checksum
+    assert checksum.endswith("(event 1 of the file)")
+    assert "size 0 is less than a header" in rest
+    assert "the rest of the file cannot be read" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(

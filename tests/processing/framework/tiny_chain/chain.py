@@ -56,6 +56,7 @@ class TinyReadout:
     bank_types: Mapping[int, str] = {HITS: "HITS"}
     truth_types: frozenset[int] = frozenset()
     types_not_read_out: frozenset[int] = frozenset()
+    error_type = None
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         return {}

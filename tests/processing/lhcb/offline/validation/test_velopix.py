@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
+from hltnode.processing.lhcb.offline.validation.readers import velopix
 from hltnode.processing.lhcb.offline.validation.readers.velopix import (
     VelopixError,
     clusters_of_hits,
@@ -163,3 +164,11 @@ def test_files_that_are_not_gzip_or_are_truncated_or_missing_are_named(tmp_path:
     for name in ("short.jsonl.gz", "plain.jsonl.gz", "missing.jsonl.gz"):
         with pytest.raises(VelopixError, match=name):
             list(read_velopix(tmp_path / name))
+
+
+def test_a_line_longer_than_any_event_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(velopix, "_MAX_LINE", 50)
+    path = tmp_path / "long.jsonl.gz"
+    path.write_bytes(gzip.compress(b" " * 1000))
+    with pytest.raises(VelopixError, match="line 1: longer than 50 characters"):
+        next(read_velopix(path))
