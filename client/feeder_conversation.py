@@ -59,6 +59,8 @@ class FeederIdentity:
     """Number of feeders that share the sources of the run, this one included; the run starts when all are connected."""
     chain: str = ""
     """The chain of the data: a node of another chain refuses them. Empty: a node of any chain accepts them."""
+    input: str = ""
+    """Identifies an input that can be sent again: a node refuses another one for an unfinished run. Empty: unknown."""
 
 
 class FeederConversation:
@@ -107,6 +109,7 @@ class FeederConversation:
             supervises=self.supervising,
             feeders=identity.feeders,
             chain=identity.chain,
+            input=identity.input,
         )
 
     def take(self, message: ControlMessage) -> None:

@@ -21,6 +21,8 @@ _NO_PLACE_ADVICE = (
 # Permanent refusals, each with the necessary change.
 _HOPELESS: dict[str, str] = {
     HelloRefusal.FOREIGN_CHAIN: "feed a node of that chain, or name the chain that the data are for (--chain)",
+    HelloRefusal.FOREIGN_INPUT: "replay the same input to continue that run, replay this one under another run number "
+    "(--run), or close that run (hltnode ctl close; hltnode ctl start --run accepts it again)",
     HelloRefusal.NO_SOURCES: "give each connection a source: fewer connections (--sources, --part)",
     HelloRefusal.EVENTS_PER_MEP: "feed fewer events per MEP (--events-per-mep; MEP files keep their packing), "
     "or raise pipeline.max_events of the node",

@@ -48,6 +48,8 @@ class SendWindow:
         self.limit = 0
         self.retains = False
         self.acked = MepRanges()
+        self.acknowledged_before = 0
+        """MEPs that were not sent, because the node had acknowledged their ids to an earlier session."""
         self.revoked = MepRanges()
         """MEPs that were reassigned from this node to another: this node must not keep their events."""
         self.to_revoke = MepRanges()
@@ -131,6 +133,7 @@ class SendWindow:
             self.acked.discard(mep)
             self._retained.pop(mep, None)
         if mep in self.acked:
+            self.acknowledged_before += 1
             return
         self._kept[mep] = KeptMep(dict(frames))
         if not self._ids or mep > self._ids[-1]:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -193,6 +193,15 @@ def end_with_damage(damage: "DamageLog") -> None:
         console.print(f"[red]error:[/red] and {damage.n - len(damage.first)} more", highlight=False, soft_wrap=True)
     if damage.n:
         raise typer.Exit(1)
+
+
+def unknown_source_text(what: str, bank_types: Sequence[int]) -> str:
+    """The message about banks of these types that no known source sends; `what` says what is not done with them."""
+    kind = "type" if len(bank_types) == 1 else "types"
+    return (
+        f"{what}: banks of {kind} {', '.join(map(str, bank_types))}, whose source is not known: they need source ids "
+        "with a sub-detector"
+    )
 
 
 def counted(number: int, noun: str) -> str:

@@ -17,7 +17,7 @@ from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
-from hltnode.daemon.output.requests import Confirmed, FinishFiles, RevokeEvents, Supervised
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, RevokeEvents, Supervised
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.event_store import EventStore
@@ -100,7 +100,7 @@ class BatchPath:
                 core.clock_ns,
             )
         journal = self.store.journal.content
-        control.remember(journal.done(), journal.of_other_tck(engine.tck))
+        control.remember(journal.done(), journal.of_other_tck(engine.tck), journal.inputs())
         self.pipeline = Pipeline(
             core.workspaces,
             len(engine.lines),
@@ -192,6 +192,10 @@ class BatchPath:
     def supervised(self, run: int) -> None:
         """A feeder may revoke MEPs of the run."""
         self.gather.submit(Supervised(run))
+
+    def input_known(self, run: int, name: str) -> None:
+        """The feeders of the run name their input."""
+        self.gather.submit(InputKnown(run, name))
 
     # From other threads
 

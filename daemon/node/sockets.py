@@ -104,6 +104,7 @@ class NodeSockets:
             self._state,
             self._path.revoke_events,
             self._path.supervised,
+            self._path.input_known,
             node=config.node.name,
             session=core.session,
             max_fragment_bytes=config.network.max_frame_bytes - HEADER_SIZE,

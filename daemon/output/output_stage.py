@@ -12,7 +12,7 @@ from functools import partial
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.output.gathering import GatheredBatch
-from hltnode.daemon.output.requests import Confirmed, FinishFiles, Request, RevokeEvents, Supervised
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, Request, RevokeEvents, Supervised
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.protocol.transport.feeder_messages import Revoked
@@ -89,6 +89,8 @@ class OutputStage:
                 self._finish_run(item)
             case Supervised():
                 self._store.supervise(item.run)
+            case InputKnown():
+                self._store.name_input(item.run, item.name)
             case Confirmed():
                 self._retry(partial(self._store.confirm, item.run, item.below))
             case RevokeEvents():

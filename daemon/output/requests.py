@@ -30,6 +30,14 @@ class Supervised:
 
 
 @dataclass(frozen=True, slots=True)
+class InputKnown:
+    """The feeders of the run name their input. Submitted before the first batch of the run."""
+
+    run: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Confirmed:
     """Every feeder has confirmed all MEPs of the run below this id: none of them can be revoked."""
 
@@ -50,4 +58,4 @@ class RevokeEvents:
     receipt: tuple[bytes, Revoked]
 
 
-Request = FinishFiles | Supervised | Confirmed | RevokeEvents
+Request = FinishFiles | Supervised | InputKnown | Confirmed | RevokeEvents

@@ -96,12 +96,13 @@ class BuilderControl:
         """The feeders without which the current run cannot start or its floor cannot rise; None if it lacks none."""
         self.waiting_since_ns = 0
 
-    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
+    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int], inputs: Mapping[int, str]) -> None:
         """Add the MEPs that earlier sessions have finished, as (first, last) ranges of each run. Call it first.
 
-        of_other_tck: runs among them that were decided with another trigger configuration, with its key.
+        of_other_tck: runs among them that were decided with another trigger configuration, with its key. inputs: the
+        input of each run that has a known one.
         """
-        self.runs.remember(done, of_other_tck)
+        self.runs.remember(done, of_other_tck, inputs)
 
     def handle(self, stimulus: Stimulus) -> None:
         """Have the builder handle a stimulus, and carry out the effects."""

@@ -61,6 +61,7 @@ class FeederProtocol:
         node_state: state of the run control. Feeders are accepted while it is running or paused.
         revoke_events: tells the outputs which MEPs another node gets.
         supervise: called with a run before the welcome of its first feeder that may revoke MEPs.
+        input_known: called with a started run and its input before the welcome of the feeder that names it.
     """
 
     def __init__(
@@ -71,6 +72,7 @@ class FeederProtocol:
         node_state: Callable[[], RunState],
         revoke_events: Callable[[RevokeEvents], None],
         supervise: Callable[[int], None],
+        input_known: Callable[[int, str], None],
         *,
         node: str,
         session: str,
@@ -87,6 +89,7 @@ class FeederProtocol:
         self._node_state = node_state
         self._revoke_events = revoke_events
         self._supervise = supervise
+        self._input_known = input_known
         self._node = node
         self._session = session
         self._max_fragment_bytes = max_fragment_bytes
@@ -140,12 +143,19 @@ class FeederProtocol:
                 # Not an error: the feeder repeats its hello until the node is started.
                 self._connections.send((identity,), Goodbye(f"node is {state}"))
                 return
+            done = self._acknowledgements.done(hello.run)
+            is_idle = self._builder.is_idle or run is not self._registry.current
+            run.take_input(hello, has_data=bool(done) or not is_idle or not run.is_deserted(now_ns))
             self._refuse_double(now_ns, run, hello)
-            feeder = self._registry.hello(now_ns, identity, run, hello, self._acknowledgements.done(hello.run))
+            feeder = self._registry.hello(now_ns, identity, run, hello, done)
             if hello.supervises and not run.supervised:
                 run.supervised = True
                 self._supervise(run.run)
             self._runs.follow(now_ns, run, starts=state is RunState.RUNNING)
+            if run.started and run.input and not run.input_kept:
+                # Before the first batch, whose record keeps it.
+                run.input_kept = True
+                self._input_known(run.run, run.input)
         except HelloRefusedError as error:
             self._refuse_hello(identity, hello, error)
             return

@@ -55,9 +55,10 @@ class FeederRegistry:
             return self.current
         return self.kept.get(run)
 
-    def keep(self, run: int) -> None:
+    def keep(self, run: int) -> RunFeeders:
         """Keep a run that an earlier session of the node has left."""
-        self.kept[run] = RunFeeders(run, self._least, self._most, resumed=True)
+        kept = self.kept[run] = RunFeeders(run, self._least, self._most, resumed=True)
+        return kept
 
     def begin(self, run: int) -> RunFeeders:
         """Make a new or kept run the current one. There must be no current run.

@@ -111,6 +111,10 @@ class RunFeeders:
         self.started = False
         self.supervised = False
         """True if a feeder may revoke MEPs of this run."""
+        self.input = ""
+        """The input that its feeders send, by their hellos; empty: unknown."""
+        self.input_kept = False
+        """True if the journal gets the input with the next batch."""
         self.floor = 0
         """Every feeder has confirmed all MEPs below this id. It never falls."""
         self.revoked = MepRanges()
@@ -220,6 +224,21 @@ class RunFeeders:
     def _counted(self, now_ns: int) -> list[Feeder]:
         """The feeders of the run, without those that vanished before the run started with them."""
         return [feeder for feeder in self._active() if feeder.took_part or not feeder.is_silent(now_ns)]
+
+    def take_input(self, hello: Hello, *, has_data: bool) -> None:
+        """Note the input of a hello.
+
+        has_data: the node has MEPs of this run, or their fragments may arrive. Raises HelloRefusedError: these are of
+        another input.
+        """
+        if not hello.input or hello.input == self.input:
+            return
+        if self.input and has_data:
+            raise HelloRefusedError(
+                HelloRefusal.FOREIGN_INPUT,
+                f"run {self.run} is not finished, and its MEPs are of another input than that of feeder {hello.feeder}",
+            )
+        self.input, self.input_kept = hello.input, False
 
     def begin_epoch(self, epoch: int) -> None:
         """Note that the run becomes the current one or is left. Each feeder is present only after its next hello."""

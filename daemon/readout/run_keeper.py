@@ -80,15 +80,16 @@ class RunKeeper:
         self.closing: int | None = None
         """The current run while its last MEPs are computed after an operator has closed it."""
 
-    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int]) -> None:
+    def remember(self, done: Mapping[int, Ranges], of_other_tck: Mapping[int, int], inputs: Mapping[int, str]) -> None:
         """Add the runs that earlier sessions have kept, with their finished (first, last) ranges.
 
         of_other_tck: keys of the trigger configurations of those that the present configuration cannot continue.
+        inputs: the known inputs.
         """
         self._of_other_tck = dict(of_other_tck)
         self._acknowledgements.remember(done)
         for run in self._acknowledgements.runs():
-            self._registry.keep(run)
+            self._registry.keep(run).input = inputs.get(run, "")
 
     # Hellos
 

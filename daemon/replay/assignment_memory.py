@@ -19,6 +19,7 @@ _MAGIC = b"SQLite format 3\0"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS feed (run INTEGER NOT NULL, nodes TEXT NOT NULL, session TEXT NOT NULL,
                                  next_mep INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS input (name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS assigned (mep INTEGER PRIMARY KEY, node INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS revoked (mep INTEGER NOT NULL, node INTEGER NOT NULL, PRIMARY KEY (mep, node)) WITHOUT ROWID;
 """
@@ -36,7 +37,7 @@ class AssignmentMemory:
     Without a path, they are lost when the process ends. Raises AssignmentMemoryError; a damaged file is moved aside.
     """
 
-    def __init__(self, path: Path | None, *, run: int, nodes: Sequence[str]) -> None:
+    def __init__(self, path: Path | None, *, run: int, nodes: Sequence[str], input_name: str = "") -> None:
         self.path = path
         self.session = secrets.token_hex(8)
         """Session of the supervisor at the nodes; the same after a restart, so it may revoke MEPs that it sent
@@ -45,7 +46,7 @@ class AssignmentMemory:
         """Every MEP below this id is assigned or acknowledged."""
         try:
             self._database = self._open()
-            self._begin(run, " ".join(nodes))
+            self._begin(run, " ".join(nodes), input_name)
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise AssignmentMemoryError(f"{path}: another replay process uses this file") from error
@@ -96,11 +97,20 @@ class AssignmentMemory:
             raise
         return database
 
-    def _begin(self, run: int, nodes: str) -> None:
+    def _begin(self, run: int, nodes: str, input_name: str) -> None:
+        known = self._database.execute("SELECT name FROM input").fetchone()
         row = self._database.execute("SELECT run, nodes, session, next_mep FROM feed").fetchone()
         if row is None:
             self._database.execute("INSERT INTO feed VALUES (?, ?, ?, 0)", (run, nodes, self.session))
+            self._database.execute("INSERT INTO input VALUES (?)", (input_name,))
             return
+        if known is not None and known[0] != input_name:
+            self._database.close()
+            raise AssignmentMemoryError(
+                f"{self.path}: belongs to an unfinished replay of another input as run {row[0]}: replay that input to "
+                "continue it, give this one another run number (--run), or close the run on all nodes (hltnode ctl "
+                "close; hltnode ctl start --run accepts it again) and remove this file"
+            )
         if row[:2] != (run, nodes):
             self._database.close()
             raise AssignmentMemoryError(

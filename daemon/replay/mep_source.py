@@ -11,6 +11,7 @@ from hltnode.client.mep import FeedMep
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.replay.input_files import FeedError, InputFiles, find_inputs
+from hltnode.daemon.replay.input_name import input_name
 from hltnode.daemon.replay.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
 from hltnode.processing.framework.event_blocks import (
     TooLargeError,
@@ -106,6 +107,8 @@ class MepStream:
         """Faults of the events of the input that cannot be read; the others are sent."""
         self.files = files
         self.memory = packing.memory
+        self.input_name = ""
+        """Identifies the input and its packing; a node refuses another one for an unfinished run. Empty: unknown."""
         self._read = read
         self._only: Sources = None
         self._new_run = packing.run
@@ -144,9 +147,11 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
     if files.kind is FileFormat.MEP:
         of_files = ((path, mep) for path in files.paths() for mep in read_meps(path, damage))
         inventory = _with_damage(lambda: inventory_of_meps(of_files, packing.run), damage)
-        return MepStream(
+        stream = MepStream(
             lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files, damage
         )
+        stream.input_name = input_name(files, packing)
+        return stream
     # The first pass checks the checksums.
     whole: EventBlock | None = None
     first_pass: Iterator[tuple[Path, EventBlock]]
@@ -176,7 +181,9 @@ def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> 
         # Every pass must leave out the same events.
         return read_event_blocks(paths, packing.events_per_mep, verify_checksum=damage.n > 0, damaged=_known)
 
-    return _stream(blocks, readout, inventory, packing, files, damage)
+    stream = _stream(blocks, readout, inventory, packing, files, damage)
+    stream.input_name = input_name(files, packing)
+    return stream
 
 
 def meps_of_simulation(

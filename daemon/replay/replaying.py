@@ -61,6 +61,7 @@ class Replay:
     identities: list[FeederIdentity]
     site: Site
     rate: Rate
+    max_pause_s: float
     faults: FaultPlan | None
     seed: int
     ends_by_signal: bool
@@ -82,7 +83,7 @@ class Replaying:
         self._replay = replay
         self._show = show
         self._continues = continues
-        self._pacer = Pacer(replay.rate)
+        self._pacer = Pacer(replay.rate, max_pause_s=replay.max_pause_s)
         self._meps = self._events = 0
         self._feeders: list[Feeder] = []
         self._is_ending = False

@@ -32,6 +32,8 @@ class FeedReport:
     seconds: float
     injected: dict[str, int]
     """Injected faults, by kind."""
+    earlier: int = 0
+    """MEPs that were not sent: the node had acknowledged their numbers to an earlier replay of this run."""
     reassigned: int = 0
     """MEPs moved from a lost node to another node."""
     unconfirmed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -100,6 +102,7 @@ def make_report(
         unacknowledged_meps=unacknowledged.ranges(),
         seconds=seconds,
         injected=dict(injected),
+        earlier=max((feeder.window.acknowledged_before for feeder in feeders), default=0),
         reassigned=reassigned,
         unconfirmed=dict(unconfirmed),
         error=error,
@@ -132,6 +135,7 @@ def join_reports(reports: Sequence[FeedReport], error: str = "") -> FeedReport:
         unacknowledged_meps=unacknowledged.ranges(),
         seconds=max(report.seconds for report in reports),
         injected=dict(injected),
+        earlier=max(report.earlier for report in reports),
         reassigned=max(report.reassigned for report in reports),
         unconfirmed=unconfirmed,
         error=error or next((report.error for report in reports if report.error), ""),

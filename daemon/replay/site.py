@@ -56,6 +56,7 @@ def make_identities(
             max_fragment_bytes=MAX_FRAGMENT_BYTES,
             feeders=len(shares),
             chain=chain,
+            input=stream.input_name,
         )
         for i in mine
     ]
@@ -153,7 +154,7 @@ class Site:
         path = self.memory
         if path is None and len(endpoints) > 1:
             path = default_memory(identity, endpoints)
-        return AssignmentMemory(path, run=identity.run, nodes=endpoints)
+        return AssignmentMemory(path, run=identity.run, nodes=endpoints, input_name=identity.input)
 
 
 def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:

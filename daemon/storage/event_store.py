@@ -98,6 +98,10 @@ class EventStore:
         """Allow feeders to revoke MEPs of a run: its files keep their .part names until their MEPs are confirmed."""
         self.journal.content.supervise(run)
 
+    def name_input(self, run: int, name: str) -> None:
+        """Keep the name of the input of a run with its MEPs."""
+        self.journal.content.name_input(run, name)
+
     def confirm(self, run: int, below: int) -> None:
         """Confirm that no feeder can revoke a MEP of this run below id `below`."""
         self._confirmed[run] = max(below, self._confirmed.get(run, 0))

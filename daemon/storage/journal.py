@@ -74,6 +74,8 @@ class Journal:
         record: Record = {"run": run, "batch": meps, "pieces": [[key, *piece_row(piece)] for key, piece in pieces]}
         if supervised:
             record["supervised"] = True
+        if name := self.content.inputs().get(run):
+            record["input"] = name
         self._note(record, lambda: self.content.add_batch(run, meps, pieces, supervised=supervised))
         if self._end > self._compact_at:
             self._compact_grown()

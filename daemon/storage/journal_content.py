@@ -47,6 +47,8 @@ class _Run:
 
     done: MepRanges = field(default_factory=MepRanges)
     supervised: bool = False
+    input: str = ""
+    """The input that its feeders name; empty: unknown."""
     tck: int = 0
     """TCK that decides on its events; 0: no event has been computed."""
     finished_below: int = 0
@@ -81,6 +83,7 @@ class JournalContent:
             case {"run": int(run), "batch": list(meps), "pieces": list(rows)}:
                 pieces = [(_key(key), _piece(piece)) for key, *piece in rows]
                 self.add_batch(run, _ranges(meps), pieces, supervised=bool(record.get("supervised")))
+                self.name_input(run, str(record.get("input", "")))
             case {"file": list(key), "piece": list(row)}:
                 self._add_piece(_key(key), _piece(row))
             case {"finished": list(key)}:
@@ -98,6 +101,7 @@ class JournalContent:
                 self._run(run).finished_below = below
                 self._run(run).supervised = supervised
                 self._run(run).tck = int(record.get("tck", 0))
+                self.name_input(run, str(record.get("input", "")))
             case {"run": int(run), "split": list(meps)}:
                 self._run(run).split.update(int(mep) for mep in meps)
             case {"run": int(run), "interrupted": list(rows)}:
@@ -111,7 +115,9 @@ class JournalContent:
         """Records that build this content; `prefix` is the current session, the only one named."""
         for number, run in self._runs.items():
             for ranges in _chunks(run.done.ranges()) or [[]]:
-                values = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
+                values: Record = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
+                if run.input:
+                    values["input"] = run.input
                 yield {"run": number, "done": ranges, **values}
         for key, state in self.files.items():
             for piece in state.pieces:
@@ -145,6 +151,15 @@ class JournalContent:
     def supervise(self, run: int) -> None:
         """Allow feeders to revoke MEPs of a run."""
         self._run(run).supervised = True
+
+    def inputs(self) -> dict[int, str]:
+        """The input of each run that has a known one."""
+        return {number: run.input for number, run in self._runs.items() if run.input}
+
+    def name_input(self, run: int, name: str) -> None:
+        """Note the input that the feeders of a run name; an empty name changes nothing."""
+        if name:
+            self._run(run).input = name
 
     def interrupted(self, run: int) -> dict[int, int]:
         """MEP id -> number of sessions that ended while the MEP was being computed; unfinished MEPs only."""

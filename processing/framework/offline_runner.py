@@ -39,6 +39,8 @@ class EncodedMep:
     data: NDArray[np.uint8]
     fragments: tuple[tuple[int, int, int], ...]
     """(source id, byte offset in `data`, bytes) of each MFP."""
+    unknown_types: frozenset[int] = frozenset()
+    """Types of banks whose source is not known; they are not read."""
 
     @property
     def n_events(self) -> int:
@@ -86,7 +88,8 @@ def encode_mep(
 
     Raises MfpError if the banks are inconsistent.
     """
-    read = [[bank for bank in banks if _is_read(chain, bank)] for banks in events]
+    unknown: set[int] = set()
+    read = [_read_of(chain, banks, unknown) for banks in events]
     mfps = chain.readout.mfps_of_events(read, first_event_id, encoding)
     pieces: list[bytes] = []
     fragments: list[tuple[int, int, int]] = []
@@ -96,12 +99,21 @@ def encode_mep(
         padding = -len(mfp) % MFP_ALIGNMENT
         pieces += (mfp, bytes(padding))
         offset += len(mfp) + padding
-    return EncodedMep(events, np.frombuffer(b"".join(pieces), dtype=np.uint8), tuple(fragments))
+    unknown -= chain.readout.truth_types | chain.readout.types_not_read_out
+    data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
+    return EncodedMep(events, data, tuple(fragments), frozenset(unknown))
 
 
-def _is_read(chain: Chain, bank: RawBank) -> bool:
-    source = chain.readout.source_of(bank)
-    return source is not None and subdetector_of(source) in chain.subdetectors
+def _read_of(chain: Chain, banks: Sequence[RawBank], unknown: set[int]) -> list[RawBank]:
+    """The banks that a chain reads; adds the types of banks without a source to `unknown`."""
+    read = []
+    for bank in banks:
+        source = chain.readout.source_of(bank)
+        if source is None:
+            unknown.add(bank.type)
+        elif subdetector_of(source) in chain.subdetectors:
+            read.append(bank)
+    return read
 
 
 def encode_meps(

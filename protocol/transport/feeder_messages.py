@@ -32,7 +32,8 @@ class Hello(Message, frozen=True, omit_defaults=True):
     another one: with `first_mep` above its last MEP it confirms the whole run. Only a feeder that `supervises` may
     revoke MEPs. `feeders` is the number of feeders that share the sources of the run, this one included: the run starts
     when all are connected; it is omitted if it is 1. `chain` is the name of the chain of the data: a node of another
-    chain refuses the hello; without it a node of any chain accepts the feeder.
+    chain refuses the hello; without it a node of any chain accepts the feeder. `input` identifies the input of a
+    replay: a node refuses another input for an unfinished run; it is omitted if the data cannot be sent again.
     """
 
     feeder: Name
@@ -45,6 +46,7 @@ class Hello(Message, frozen=True, omit_defaults=True):
     supervises: bool
     feeders: U16 = 1
     chain: Name = ""
+    input: Name = ""
 
 
 class Welcome(Message, frozen=True):

@@ -7,7 +7,8 @@ from enum import StrEnum, unique
 class HelloRefusal(StrEnum):
     """Reasons why a hello was refused.
 
-    foreign_chain: the node runs another chain than that of the data; name_taken: another process feeds under its name;
+    foreign_chain: the node runs another chain than that of the data; foreign_input: the run is unfinished and has
+    MEPs of another input; name_taken: another process feeds under its name;
     source_taken: a feeder of another name sends one of its sources; sources_fixed: the run started without one of its
     sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
     still feed; connection_taken: the connection belongs to another feeder or run; too_many_runs: an operator must close
@@ -15,6 +16,7 @@ class HelloRefusal(StrEnum):
     """
 
     FOREIGN_CHAIN = "foreign_chain"
+    FOREIGN_INPUT = "foreign_input"
     NO_SOURCES = "no_sources"
     EVENTS_PER_MEP = "events_per_mep"
     FOREIGN_RUN = "foreign_run"

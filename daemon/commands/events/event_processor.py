@@ -145,6 +145,7 @@ class EventProcessor:
             seconds=seconds,
             backend=engine.backend.name,
             threads=engine.backend.threads,
+            unknown_types=frozenset().union(*(mep.unknown_types for mep in chunk)),
         )
 
     def _records(self, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> bytes:

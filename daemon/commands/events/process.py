@@ -28,6 +28,7 @@ from hltnode.daemon.commands.common import (
     require_files,
     require_writable,
     thread_count,
+    unknown_source_text,
     user_errors,
     write_json,
     write_text,
@@ -120,6 +121,8 @@ def process(
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
         typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+    if unknown := result["unknown_types"]:
+        console.print(unknown_source_text("not read", unknown), markup=False, highlight=False, soft_wrap=True)
     end_with_damage(DamageLog(**result["damage"]))
 
 
@@ -186,6 +189,7 @@ def process_files(
         "rates": result.rates.result() if result.rates.events else None,
         "per_event": result.per_event,
         "damage": asdict(damage),
+        "unknown_types": sorted(result.unknown_types),
     }
 
 

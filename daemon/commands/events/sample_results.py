@@ -21,7 +21,8 @@ class PartResult:
     per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
     Workspace.take_histogram_counts; rates: rates of the lines, without scans; accepted: MDF records of the accepted
     events, empty if not requested; events: number of processed events, including repetitions; seconds: time in the
-    pipeline; worker: address of the worker, "" for this process.
+    pipeline; unknown_types: types of banks whose source is not known; worker: address of the worker, "" for this
+    process.
     """
 
     per_event: list[dict[str, Any]]
@@ -33,6 +34,7 @@ class PartResult:
     seconds: float
     backend: str
     threads: int
+    unknown_types: frozenset[int] = frozenset()
     worker: str = ""
 
 
@@ -53,6 +55,7 @@ class SampleResult:
     backend: str = ""
     threads: int = 0
     workers: set[str] = field(default_factory=set)
+    unknown_types: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.objects = dict.fromkeys(self.collections, 0)
@@ -73,6 +76,7 @@ class SampleResult:
         if self.accepted is not None:
             self.accepted.write(part.accepted)
         self.per_event += part.per_event
+        self.unknown_types |= part.unknown_types
         for name, count in part.objects.items():
             self.objects[name] += count
         self.histogram_counts += part.histogram_counts

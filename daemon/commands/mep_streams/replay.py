@@ -30,6 +30,7 @@ from hltnode.daemon.commands.common import (
     counted,
     end_with_damage,
     require_writable,
+    unknown_source_text,
     user_errors,
     write_json,
 )
@@ -41,7 +42,7 @@ from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.daemon.replay.mep_source import MepStream
-from hltnode.daemon.replay.pacing import parse_rate
+from hltnode.daemon.replay.pacing import MAX_PAUSE_S, parse_rate
 from hltnode.daemon.replay.single_node import FeedReport
 from hltnode.daemon.replay.site import Site, make_identities
 
@@ -82,6 +83,15 @@ def replay(
             "them.",
         ),
     ] = "greatest",
+    max_pause: Annotated[
+        float,
+        typer.Option(
+            "--max-pause",
+            metavar="SECONDS",
+            min=0.0,
+            help="Longest pause between two MEPs with --rate recorded; longer recorded ones are shortened.",
+        ),
+    ] = MAX_PAUSE_S,
     loop: Annotated[
         bool,
         typer.Option("--loop", help="Start again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
@@ -223,6 +233,7 @@ def replay(
             connections=sources,
             part=part,
             rate=parse_rate(rate),
+            max_pause_s=max_pause,
             faults=None if fault is None else FaultPlan.parse(fault),
             segment_bytes=segment_mib * MIB,
         )
@@ -284,10 +295,7 @@ def say_what_is_special(stream: MepStream) -> None:
     if len(stream.lacking) > SHOWN_RANGES:
         lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
     if unsent := stream.unsent_types:
-        lines.append(
-            f"not sent: banks of {'type' if len(unsent) == 1 else 'types'} {', '.join(map(str, unsent))}, whose source "
-            "is not known: they need source ids with a sub-detector"
-        )
+        lines.append(unknown_source_text("not sent", unsent))
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -302,6 +310,11 @@ def print_report(report: FeedReport) -> None:
         f"{counted(report.fragments, 'fragment')}, {report.resent} sent again; "
         f"{counted(report.unacknowledged, 'MEP')} not acknowledged"
     )
+    if report.earlier:
+        typer.echo(
+            f"{counted(report.earlier, 'MEP')} not sent: the node acknowledged them to an earlier replay of this run; "
+            "to send them again, give another run number (--run)"
+        )
     if report.reassigned:
         typer.echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
     if report.injected:

@@ -26,6 +26,7 @@ from hltnode.daemon.commands.tool_command import tool_of
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.input_name import name_of_sample
 from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files, meps_of_simulation
 from hltnode.daemon.replay.pacing import Rate
 from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, Replay, Replaying, ReplayState
@@ -66,6 +67,7 @@ class ReplayOptions:
     connections: int
     part: str | None
     rate: Rate
+    max_pause_s: float
     faults: FaultPlan | None
     segment_bytes: int
 
@@ -84,7 +86,9 @@ def make_stream(options: ReplayOptions) -> MepStream:
     if options.inputs:
         return meps_of_files(options.inputs, readout, packing)
     sample = _simulated_sample(options)
-    return meps_of_simulation(lambda: sample.events(options.n_simulated), readout, packing, options.n_simulated)
+    stream = meps_of_simulation(lambda: sample.events(options.n_simulated), readout, packing, options.n_simulated)
+    stream.input_name = name_of_sample(options.chain, options.seed, options.n_simulated, packing)
+    return stream
 
 
 def _simulated_sample(options: ReplayOptions) -> "SimulatedSample":
@@ -118,6 +122,7 @@ def _make_replay(options: ReplayOptions, stream: MepStream) -> Replay:
         identities,
         site,
         options.rate,
+        options.max_pause_s,
         options.faults,
         options.seed,
         ends_by_signal=options.repeat is None,

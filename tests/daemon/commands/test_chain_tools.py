@@ -219,6 +219,7 @@ def test_simulated_events_of_a_second_chain_are_replayed(tiny: ModuleType) -> No
         connections=1,
         part=None,
         rate=parse_rate("greatest"),
+        max_pause_s=60.0,
         faults=None,
         segment_bytes=1 << 20,
     )

@@ -40,6 +40,7 @@ class Bench:
         feeders: int = 1,
         journal: dict[int, Ranges] | None = None,
         of_other_tck: dict[int, int] | None = None,
+        inputs: dict[int, str] | None = None,
         run: int = 0,
     ) -> None:
         self.now = 0
@@ -63,6 +64,7 @@ class Bench:
         self.revoked: list[RevokeEvents] = []
         self.confirmed: list[tuple[int, int]] = []
         self.supervised: list[int] = []
+        self.inputs: list[tuple[int, str]] = []
         self.registry = FeederRegistry(
             node="n",
             chain=CHAIN,
@@ -97,12 +99,13 @@ class Bench:
             lambda: self.state,
             self.revoked.append,
             self.supervised.append,
+            lambda run, name: self.inputs.append((run, name)),
             node="n",
             session="s",
             max_fragment_bytes=1000,
             clock_ns=lambda: self.now,
         )
-        self.control.remember(journal or {}, of_other_tck or {})
+        self.control.remember(journal or {}, of_other_tck or {}, inputs or {})
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:
@@ -124,10 +127,11 @@ class Bench:
         session: str = "f1",
         identity: bytes | None = None,
         supervises: bool = False,
+        input_name: str = "",
     ) -> list[ControlMessage]:
         """A feeder says hello; returns the answers."""
         source = ord(name[0]) - ord("a") + 1
-        message = Hello(name, session, run, (source,), first_mep, EVENTS, 1000, supervises)
+        message = Hello(name, session, run, (source,), first_mep, EVENTS, 1000, supervises, input=input_name)
         return self.arrive(identity or name.encode(), message)
 
     def end(self, name: str = "a", *, last_mep: int | None, run: int = RUN, identity: bytes | None = None) -> None:

@@ -17,6 +17,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Welcome,
 )
 from hltnode.protocol.transport.messages import MAX_RANGES
+from hltnode.protocol.transport.refusals import HelloRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.bench import MS, RUN, SECOND, Bench, acked, errors
 
@@ -119,6 +120,44 @@ def test_a_supervised_run_is_announced_once_before_its_feeder_is_welcomed(bench:
     bench.hello(supervises=True)
     bench.hello(supervises=True)
     assert bench.supervised == [RUN]
+
+
+def refusal(messages: list[ControlMessage]) -> str | None:
+    return next((message.reason for message in messages if isinstance(message, Error)), None)
+
+
+def test_another_input_for_an_unfinished_run_is_refused_until_the_run_is_over(bench: Bench) -> None:
+    bench.hello(input_name="one")
+    assert bench.inputs == [(RUN, "one")]
+    bench.send_mep(0)
+    bench.work()
+    bench.leave()
+    bench.now += 100 * 10**9
+    assert refusal(bench.hello(input_name="two", session="f2")) == HelloRefusal.FOREIGN_INPUT
+    assert refusal(bench.hello(input_name="one", session="f3")) is None
+    bench.confirm_and_leave(last_mep=0, session="f3")
+    assert refusal(bench.hello(input_name="two", session="f4")) is None
+    assert bench.inputs == [(RUN, "one"), (RUN, "two")]
+
+
+def test_a_feeder_beside_others_must_have_their_input_or_none() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a", input_name="one")
+    assert refusal(bench.hello("b", input_name="two")) == HelloRefusal.FOREIGN_INPUT
+    assert refusal(bench.hello("b")) is None
+
+
+def test_an_input_of_which_nothing_came_does_not_bind_the_run(bench: Bench) -> None:
+    bench.hello(input_name="one")
+    bench.leave()
+    assert refusal(bench.hello(input_name="two", session="f2")) is None
+    assert bench.inputs == [(RUN, "one"), (RUN, "two")]
+
+
+def test_the_input_of_a_run_of_an_earlier_session_is_known() -> None:
+    bench = Bench(journal={RUN: ((0, 3),)}, inputs={RUN: "one"})
+    assert refusal(bench.hello(input_name="two")) == HelloRefusal.FOREIGN_INPUT
+    assert refusal(bench.hello(input_name="one")) is None
 
 
 def test_any_number_of_acknowledged_ranges_is_split_into_valid_messages() -> None:

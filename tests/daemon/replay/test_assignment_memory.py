@@ -45,6 +45,17 @@ def test_the_next_process_keeps_assignments_moves_acknowledgements_and_the_sessi
     again.close()
 
 
+def test_the_memory_of_another_input_is_refused_with_the_way_out(path: Path) -> None:
+    memory = AssignmentMemory(path, run=7, nodes=NODES, input_name="one")
+    memory.assign(0, 1)
+    memory.close()
+    with pytest.raises(AssignmentMemoryError, match=r"memory\.sqlite: .* another input as run 7: .*--run.* ctl close"):
+        AssignmentMemory(path, run=7, nodes=NODES, input_name="two")
+    again = AssignmentMemory(path, run=7, nodes=NODES, input_name="one")
+    assert again.assigned() == {0: 1}
+    again.close()
+
+
 def test_a_process_that_is_killed_loses_no_decision(path: Path) -> None:
     code = """
 import os, signal, sys

@@ -32,6 +32,7 @@ def state_of(content: JournalContent) -> str:
 def test_a_journal_read_from_disk_equals_the_journal_in_memory(tmp_path: Path) -> None:
     session = Session(tmp_path, "a", max_file_events=4)
     session.store.supervise(8)
+    session.store.name_input(RUN, "f00d")
     session.store.journal.begin_batch(RUN, [(0, 9)])
     for mep in range(9):
         session.batch(mep)
@@ -41,11 +42,13 @@ def test_a_journal_read_from_disk_equals_the_journal_in_memory(tmp_path: Path) -
     content = session.store.journal.content
     read = content_of(tmp_path)
     assert read.done() == content.done()
+    assert read.inputs() == {RUN: "f00d"}
     assert {key: state.pieces for key, state in read.files.items() if not state.finished} == {
         key: state.pieces for key, state in content.files.items()
     }
     session.store.journal.compact()
     assert state_of(content_of(tmp_path)) == state_of(content)
+    assert content_of(tmp_path).inputs() == {RUN: "f00d"}
     session.kill()
 
 
