@@ -32,8 +32,8 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.protocol.raw_data.written_limits import WRITTEN_LIMITS
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
+from hltnode.protocol.written_limits import WRITTEN_LIMITS
 from tools.chains_of_this_tree import chains_of_this_tree
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"

@@ -1,7 +1,5 @@
 """What the form of a ZeroMQ endpoint says about its socket."""
 
-import os
-
 # The longest path that fits into the address of a Unix socket (unix(7): 108 bytes with the terminating zero).
 MAX_UNIX_PATH = 107
 
@@ -17,4 +15,8 @@ def is_ipv6(endpoint: str) -> bool:
 
 def fits_unix_address(endpoint: str) -> bool:
     """Whether the path of an ipc:// endpoint fits into the address of a Unix socket; true for other endpoints."""
-    return not endpoint.startswith("ipc://") or len(os.fsencode(endpoint.removeprefix("ipc://"))) <= MAX_UNIX_PATH
+    return not endpoint.startswith("ipc://") or len(_bytes_of_path(endpoint)) <= MAX_UNIX_PATH
+
+
+def _bytes_of_path(endpoint: str) -> bytes:
+    return endpoint.removeprefix("ipc://").encode("utf-8", "surrogateescape")
