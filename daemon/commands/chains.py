@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hltnode.daemon.commands.common import echo_folded
+from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.offline.chain_tools import ChainTools, installed_tools
@@ -41,7 +42,7 @@ def chains(
     """
     found = installed_chains()
     if json:
-        typer.echo(json_module.dumps({"chains": [asdict(chain) for chain in found]}, indent=1))
+        echo(json_module.dumps({"chains": [asdict(chain) for chain in found]}, indent=1))
         return
     for chain in found:
         show(chain)
@@ -87,13 +88,13 @@ def _kernels(chain: TriggerChain) -> tuple[tuple[str, ...], str]:
 
 def show(chain: InstalledChain) -> None:
     """Print a chain in lines of at most 80 columns; an error has its own line."""
-    typer.echo(f"{chain.name}: package {chain.package or 'unknown'} {chain.version}".rstrip())
+    echo(f"{chain.name}: package {chain.package or 'unknown'} {chain.version}".rstrip())
     if chain.error:
-        typer.echo(f"  cannot be loaded: {chain.error}")
+        echo(f"  cannot be loaded: {chain.error}")
         return
     _show_list("sequences", chain.sequences, "one, without a name")
     if chain.kernel_error:
-        typer.echo(f"  kernels not built: {chain.kernel_error}")
+        echo(f"  kernels not built: {chain.kernel_error}")
     else:
         _show_list("kernels built for", chain.kernels, "no instruction set of this machine")
     _show_list("tools", chain.tools, "none")

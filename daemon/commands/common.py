@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, cast
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
+from hltnode.daemon.commands.terminal import TextConsole, echo
 from hltnode.daemon.common.background_stream import BackgroundStream
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _StandardError:
         return getattr(self._stream, name)
 
 
-console = Console(file=cast("TextIO", _StandardError()), emoji=False)
+console = TextConsole(file=cast("TextIO", _StandardError()), emoji=False)
 """Console for progress and messages; results go to standard output."""
 
 COLUMNS = 80
@@ -106,7 +106,7 @@ def echo_folded(*parts: str) -> None:
         if lines[-1].strip() and len(lines[-1] + part.rstrip()) > COLUMNS:
             lines.append("  ")
         lines[-1] += part
-    typer.echo("\n".join(line.rstrip() for line in lines))
+    echo("\n".join(line.rstrip() for line in lines))
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:

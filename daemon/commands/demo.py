@@ -17,6 +17,7 @@ from typing import IO, Annotated, Any
 
 import typer
 import zmq
+from rich.markup import escape
 from rich.progress import Progress
 
 from hltnode.daemon.commands.common import (
@@ -30,6 +31,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation
@@ -112,7 +114,7 @@ def demo(
         try:
             result = run_demo(Path(scratch), plan)
         except DemoError as error:
-            console.print(f"[red]demo failed:[/red] {error}", highlight=False)
+            console.print(f"[red]demo failed:[/red] {escape(str(error))}", highlight=False)
             raise typer.Exit(1) from error
         write_json(json, result)
         show(result)
@@ -350,8 +352,8 @@ def show(result: dict[str, Any]) -> None:
         lines += ["The kept events, for hltnode inspect, process or replay:", ""]
         lines += [f"  {path}" for path in result["files"]]
         lines.append("")
-    typer.echo("\n".join(lines))
+    echo("\n".join(lines))
     if result["accounting_closes"]:
-        typer.echo(f"All {fragments['received']} fragments are accounted for: the accounting closes.")
+        echo(f"All {fragments['received']} fragments are accounted for: the accounting closes.")
     else:
-        typer.echo(f"The accounting DOES NOT CLOSE: {fragments}")
+        echo(f"The accounting DOES NOT CLOSE: {fragments}")

@@ -22,6 +22,7 @@ from hltnode.daemon.commands.common import (
     require_writable,
     user_errors,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
 from hltnode.processing.framework.readout import AUTO, check_encoding
@@ -102,8 +103,8 @@ def display(
             opened.write(content)
         _warn_of_damage(file)
     echo_folded(f"{picture.title}: ", *re.findall(r"[^,;]+[,;]?\s*", picture.summary))
-    typer.echo(f"accepted by {', '.join(picture.lines)}" if picture.lines else "accepted by no line")
-    typer.echo(f"{output}, {len(content)} bytes")
+    echo(f"accepted by {', '.join(picture.lines)}" if picture.lines else "accepted by no line")
+    echo(f"{output}, {len(content)} bytes")
 
 
 def find_event(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,6 +23,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
 from hltnode.daemon.commands.tck_documents import built_in_documents, document_beside
+from hltnode.daemon.commands.terminal import TextConsole
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
@@ -134,7 +134,7 @@ def inspect(
             sequence = of_node.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
-            print_plan(report, Console(emoji=False))
+            print_plan(report, TextConsole(emoji=False, markup=False))
             return
         if file is None:
             raise ValueError("expected a FILE, or --plan")
@@ -187,7 +187,7 @@ def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument]
             f"{bank['banks_per_event']:.1f}",
             f"{bank['bytes_per_event']:.0f}",
         )
-    page = Console(emoji=False)
+    page = TextConsole(emoji=False, markup=False)
     runs = ", ".join(map(str, result["runs"])) or "none"
     page.print(
         f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "

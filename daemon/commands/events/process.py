@@ -36,6 +36,7 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.storage.root_file import root_bytes, write_beside
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.foreign_files import require_sources
@@ -108,19 +109,19 @@ def process(
         f"sequence {ran['sequence']}, TCK {ran['tck']}",
     )
     n_accepted = sum(event["accepted"] for event in result["per_event"])
-    typer.echo(
+    echo(
         f"{result['events']} events in {result['seconds']:.3f} s: {result['events_per_second']:.0f} events/s on "
         f"{result['backend']}, {result['threads']} threads{_of_workers(dask, result)}; "
         f"{n_accepted} of {len(result['per_event'])} accepted"
     )
     flags = Counter(flag for event in result["per_event"] for flag in event["flags"])
     if flags:
-        typer.echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
+        echo("flagged: " + ", ".join(f"{n} {flag.lower()}" for flag, n in flags.most_common()))
     objects = [f"{n} {name}, " for name, n in result["objects"].items()]
     echo_folded("found in them: ", *objects[:-1], *(last.removesuffix(", ") for last in objects[-1:]))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
-        typer.echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+        echo(f"\n{rates_text([('lines', about | result['rates'])])}")
     if unknown := result["unknown_types"]:
         console.print(unknown_source_text("not read", unknown), markup=False, highlight=False, soft_wrap=True)
     end_with_damage(DamageLog(**result["damage"]))
@@ -221,4 +222,4 @@ def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
     held = list(contents(result.histograms, result.histogram_counts))
     moved = write_beside(path, root_bytes(held, {"tck": tck}))
     if moved is not None:
-        console.print(f"{path} existed: it is now {moved}", highlight=False)
+        console.print(f"{path} existed: it is now {moved}", markup=False, highlight=False)

@@ -23,6 +23,7 @@ from hltnode.daemon.commands.common import (
     write_json,
 )
 from hltnode.daemon.commands.tck_documents import document_beside
+from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import read_events
@@ -109,14 +110,14 @@ def replay_check(
         }
         write_json(json, result)
     for check in checks:
-        typer.echo(
+        echo(
             f"{check['backend']}, {check['threads']} threads, lines {check['lines']}: {check['differences']} of "
             f"{check['decisions']} decisions on {len(recorded)} events differ"
         )
         for difference in check["first"]:
-            typer.echo(f"  event {difference['event']}, {difference['line']}: was {difference['recorded']}")
+            echo(f"  event {difference['event']}, {difference['line']}: was {difference['recorded']}")
     if not_computed:
-        typer.echo(f"{not_computed} events had been recorded without computation")
+        echo(f"{not_computed} events had been recorded without computation")
     raise typer.Exit(0 if identical else 1)
 
 

@@ -20,6 +20,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.offline.chain_tools import DEFAULT_RUN, FileFormat, SampleRequest, SimulatedSample, Simulation
 
@@ -68,7 +69,7 @@ def simulate(
                 "events_per_second": n / seconds,
             },
         )
-    typer.echo(f"{n} events, {nbytes} bytes, {n / seconds:.0f} events/s: {output}")
+    echo(f"{n} events, {nbytes} bytes, {n / seconds:.0f} events/s: {output}")
 
 
 def _format_of(output: Path) -> FileFormat:

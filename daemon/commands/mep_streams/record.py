@@ -21,6 +21,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, NotReachableError, check_option
 from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.recorder.mep_assembly import MepAssembly
@@ -74,18 +75,18 @@ def record(
             files.close()
         counts = assembly.counts
         write_json(json, {**asdict(counts), "files": [str(path) for path in files.finished]})
-    typer.echo(
+    echo(
         f"{counted(counts.meps, 'MEP')}, {counted(counts.events, 'event')}, {counted(counts.bytes, 'byte')} in "
         f"{counted(len(files.finished), 'file')}"
     )
     if counts.cut_meps:
         meps_cut = counted(counts.cut_meps, "MEP")
-        typer.echo(f"not recorded: {meps_cut} with missing fragments, or with fragments from before the start")
+        echo(f"not recorded: {meps_cut} with missing fragments, or with fragments from before the start")
     if counts.without_odin:
-        typer.echo(f"not recorded: {counted(counts.without_odin, 'MEP')} without ODIN")
+        echo(f"not recorded: {counted(counts.without_odin, 'MEP')} without ODIN")
     if counts.missed_messages:
         missed = counted(counts.missed_messages, "message")
-        typer.echo(f"not recorded: {missed} because this recorder was too slow")
+        echo(f"not recorded: {missed} because this recorder was too slow")
         raise typer.Exit(1)
 
 
@@ -118,7 +119,7 @@ def _record(
         if keys is not None:
             keys.apply(socket)
         socket.connect(endpoint)
-        console.print(f"recording from {endpoint}", highlight=False)
+        console.print(f"recording from {endpoint}", markup=False, highlight=False)
         while not is_over and (seconds is None or time.monotonic() - begin < seconds):
             if not socket.poll(POLL_MS):
                 if not is_tap and not wait and time.monotonic() - begin >= REACHABLE_SECONDS:

@@ -9,6 +9,7 @@ import typer
 
 from hltnode.daemon.commands.common import console, fail, require_files, user_errors
 from hltnode.daemon.commands.node.findings import configuration_problems
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.package_files import example_configuration
 from hltnode.daemon.configuration import description
 from hltnode.daemon.configuration.loading import section_of
@@ -40,11 +41,11 @@ def config(
     hltnode config explain builder.min_feeders
     """
     if defaults:
-        typer.echo(defaults_as_toml())
+        echo(defaults_as_toml())
     elif example:
         typer.echo(example_configuration(), nl=False)
     elif context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        echo(context.get_help())
 
 
 @app.command()
@@ -62,7 +63,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configurati
         n = len(problems)
         console.print(f"[red]{n} problem{'s' * (n > 1)}[/red]", highlight=False)
         raise typer.Exit(1)
-    typer.echo(f"{file}: valid")
+    echo(f"{file}: valid")
 
 
 @app.command()
@@ -76,7 +77,7 @@ def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY,
         fail(f"{key}: unknown section; expected one of {', '.join(NodeConfig.model_fields)}")
     fields = section_of(section).model_fields
     if not name:
-        typer.echo(f"[{section}] {inspect.cleandoc(section_of(section).__doc__ or '')}\n\n" + "\n".join(fields))
+        echo(f"[{section}] {inspect.cleandoc(section_of(section).__doc__ or '')}\n\n" + "\n".join(fields))
         return
     if name not in fields:
         fail(f"{key}: unknown key; expected one of {', '.join(fields)}")
@@ -89,7 +90,7 @@ def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY,
     lines.append(f"environment  {variable_of(section, name)}")
     is_hot = (section, name) in HOT_KEYS
     lines.append(f"changed by   {'SIGHUP or hltnode ctl reload' if is_hot else 'a restart of the node'}")
-    typer.echo("\n".join(lines))
+    echo("\n".join(lines))
 
 
 def defaults_as_toml() -> str:

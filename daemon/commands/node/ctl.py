@@ -11,10 +11,12 @@ from typing import Annotated, Any
 
 import typer
 import zmq
+from rich.markup import escape
 from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_address
 from hltnode.daemon.security.curve_keys import load_token
 from hltnode.protocol.transport.control_messages import MAX_CONTROL_SIZE, decode_message, encode_message
@@ -100,9 +102,9 @@ def ctl(
                 lambda name, run: request_over_http(http, token, name, run, timeout), command, run, timeout
             )
     if not reply.ok:
-        console.print(f"[red]refused:[/red] {reply.text} (state {reply.state})", highlight=False)
+        console.print(f"[red]refused:[/red] {escape(reply.text)} (state {reply.state})", highlight=False)
         raise typer.Exit(1)
-    typer.echo(reply.text if command is CommandName.STATUS else f"{reply.state}: {reply.text}")
+    echo(reply.text if command is CommandName.STATUS else f"{reply.state}: {reply.text}")
 
 
 def command_and_wait(request: Requester, command: CommandName, run: int | None, timeout: float) -> Reply:

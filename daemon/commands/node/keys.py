@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hltnode.daemon.commands.common import user_errors
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.security.curve_keys import create_key_pair
 
 TOKEN_BYTES = 32
@@ -33,7 +34,7 @@ def create(
         if not name or Path(name).name != name:
             raise ValueError(f"--name {name}: expected a plain file name")
         public, secret = create_key_pair(directory, name)
-    typer.echo(f"public key {public}\nsecret key {secret}")
+    echo(f"public key {public}\nsecret key {secret}")
 
 
 @app.command()
@@ -46,4 +47,4 @@ def token(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to wri
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
-    typer.echo(f"token {file}")
+    echo(f"token {file}")

@@ -6,13 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from hltnode.daemon.commands.common import fail
 from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages, describe, read_pages
+from hltnode.daemon.commands.terminal import TextConsole, echo
 
 DEFAULT_URL = "http://127.0.0.1:9105"
 SHOWN_LINES = 8
@@ -45,11 +46,12 @@ def top(
         time.sleep(ONCE_SECONDS)
         watched.read()
         if json:
-            typer.echo(json_module.dumps(watched.describe(), indent=1))
+            echo(json_module.dumps(watched.describe(), indent=1))
         else:
-            Console(emoji=False).print(screen(watched.describe()))
+            TextConsole(emoji=False, markup=False).print(screen(watched.describe()))
         return
-    with Live(screen(watched.describe()), screen=Console(emoji=False).is_terminal, auto_refresh=False) as live:
+    console = TextConsole(emoji=False, markup=False)
+    with Live(screen(watched.describe()), console=console, screen=console.is_terminal, auto_refresh=False) as live:
         while True:
             time.sleep(every)
             watched.read()

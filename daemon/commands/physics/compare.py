@@ -18,6 +18,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, read_events
 from hltnode.processing.offline.chain_tools import Comparison, SampleSummary
@@ -47,8 +48,8 @@ def compare(
         compared = tool.compare(files, samples)
         write_text(output, compared.page)
         write_json(json, {"reference": str(reference), "other": str(other), **compared.result})
-    typer.echo(compared.text)
-    typer.echo(f"{samples[0].events} events of {reference} and {samples[1].events} of {other}: {output}")
+    echo(compared.text)
+    echo(f"{samples[0].events} events of {reference} and {samples[1].events} of {other}: {output}")
 
 
 def _add_events(path: Path, summary: SampleSummary, tool: Comparison[Any]) -> None:

@@ -14,6 +14,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.offline.chain_tools import Parametrisation
 
@@ -48,10 +49,10 @@ def parametrise(
             require_writable(output / name)
         expected = None if check is None else tool.load(check)
         found = tool.compute(geometry, own)
-        typer.echo(found.accuracy)
+        echo(found.accuracy)
         if output is not None:
             write_text(output / name, found.as_json())
-            typer.echo(f"{output / name} written")
+            echo(f"{output / name} written")
         if expected is not None and (differences := expected.differences(found)):
             console.print(f"{check}/{name} is out of date: {', '.join(differences)}", soft_wrap=True)
             raise typer.Exit(1)

@@ -26,6 +26,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import EventFileError
@@ -105,7 +106,7 @@ def validate(
         if report is not None:
             results = [(input_file.name, result)] + ([] if other is None else [other])
             write_text(report, tool.page(results, checked.text))
-    typer.echo(checked.text)
+    echo(checked.text)
     if checked.error:
         console.print(f"[red]error:[/red] {escape(f'{input_file}: {checked.error}')}", soft_wrap=True)
         raise typer.Exit(1)

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 from typing import Any
 
-import typer
 from rich.markup import escape
 
 from hltnode.daemon.commands.common import (
@@ -34,6 +33,7 @@ from hltnode.daemon.commands.selection.options import (
     read_scans,
     write_results,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
@@ -91,7 +91,7 @@ def efficiency(
             results.append((name, head | measured.result | {"damage": asdict(damage)}))
         text = tool.text(results)
         write_results(results, json, report, lambda: tool.page(results, text))
-    typer.echo(text)
+    echo(text)
     if measured.remark:
         console.print(f"[yellow]{escape(measured.remark)}[/yellow]", soft_wrap=True)
     end_with_damage(damage)

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from hltnode.daemon.commands.common import JsonOption, require_writable, user_errors, write_json
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.monitoring.histograms import as_uhi, label_of
 from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
@@ -43,9 +44,9 @@ def histograms(
         chosen = _chosen(contents, names or [])
         write_json(json, {content.shape.name: as_uhi(content) for content in chosen})
     if names:
-        typer.echo("\n\n".join(drawing(content) for content in chosen))
+        echo("\n\n".join(drawing(content) for content in chosen))
     else:
-        typer.echo(table(chosen))
+        echo(table(chosen))
 
 
 def read_page(address: str) -> list[HistogramContent]:

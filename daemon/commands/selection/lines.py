@@ -14,6 +14,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 
@@ -48,9 +49,9 @@ def lines(
     width = max(len(line["name"]) for line in report["lines"])
     for bit, line in enumerate(report["lines"]):
         scales = f"{line['prescale']:<8g}{line['postscale']:<8g}"
-        typer.echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}")
+        echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}")
     for name, reason in report["not_available"].items():
-        typer.echo(f"not available: {name} {reason}")
+        echo(f"not available: {name} {reason}")
 
 
 def fields_report(chain: TriggerChain) -> dict[str, dict[str, Any]]:
@@ -67,10 +68,10 @@ def fields_report(chain: TriggerChain) -> dict[str, dict[str, Any]]:
 def print_fields(inputs: dict[str, dict[str, Any]]) -> None:
     """One line of text per field."""
     for name, of in inputs.items():
-        typer.echo(f"{name}: {of['description']}")
+        echo(f"{name}: {of['description']}")
         width = max(len(field["name"]) for field in of["fields"])
         for field in of["fields"]:
-            typer.echo(f"    {field['name']:<{width}}  {field['unit']:<22}{field['description']}")
+            echo(f"    {field['name']:<{width}}  {field['unit']:<22}{field['description']}")
 
 
 def lines_report(chain: TriggerChain, trigger: TriggerConfig) -> dict[str, Any]:

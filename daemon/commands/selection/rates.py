@@ -32,6 +32,7 @@ from hltnode.daemon.commands.selection.options import (
     read_scans,
     write_results,
 )
+from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.readout import AUTO
@@ -98,7 +99,7 @@ def rates(
             results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))
         text = rates_text(results)
         write_results(results, json, report, lambda: _page(results, text))
-    typer.echo(text)
+    echo(text)
     end_with_damage(damage)
 
 

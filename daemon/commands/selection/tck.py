@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from hltnode.daemon.commands.common import (
@@ -17,6 +16,7 @@ from hltnode.daemon.commands.common import (
     write_text,
 )
 from hltnode.daemon.commands.tck_documents import built_in_documents, find_document
+from hltnode.daemon.commands.terminal import TextConsole, echo
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
@@ -56,7 +56,7 @@ def list_documents(
                 table.add_row(*_summary(known, TckDocument.load(path)), str(path))
             except TriggerConfigError:
                 table.add_row("", "", "", "", f"{path}: no TCK document")
-    Console(emoji=False).print(table)
+    TextConsole(emoji=False, markup=False).print(table)
 
 
 def _summary(chain: TriggerChain, document: TckDocument) -> tuple[str, str, str, str]:
@@ -74,9 +74,9 @@ def show(tck: WhichArgument, chain: ChainOption = DEFAULT_CHAIN) -> None:
     """
     with user_errors():
         document = find_document(installed_chain(chain), tck)
-    typer.echo(f"TCK {document.name}")
+    echo(f"TCK {document.name}")
     for path, value in document.values.items():
-        typer.echo(f"{path} = {value}")
+        echo(f"{path} = {value}")
 
 
 @app.command()
@@ -93,7 +93,7 @@ def diff(
         known = installed_chain(chain)
         found = differences(find_document(known, first), find_document(known, second))
     for path, (before, after) in found.items():
-        typer.echo(f"{path}: {before} -> {after}")
+        echo(f"{path}: {before} -> {after}")
     raise typer.Exit(1 if found else 0)
 
 
@@ -116,4 +116,4 @@ def export(
         document = known.document(known.load_trigger(trigger, sequence))
         path = Path(document.name + TCK_SUFFIX) if output is None else output
         write_text(path, document.text)
-    typer.echo(f"TCK {document.name} in {path}")
+    echo(f"TCK {document.name} in {path}")
