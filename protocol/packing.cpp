@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -63,9 +64,12 @@ class Packer {
     // The sources of every MEP, ascending, and the bank version for MEPs in which a source has no bank.
     // `error_type`: type of the fragment of a source with several banks in an event, which cannot be told apart; such
     // an event is a fault if it is negative.
-    Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions, int error_type)
+    // `error_types`: types of error banks. They have versions of their own and take the one of their MFP.
+    Packer(const std::vector<uint16_t>& sources, const std::vector<uint8_t>& versions, int error_type,
+           const std::vector<uint8_t>& error_types)
         : sources_(sources), versions_(versions), error_type_(error_type)
     {
+        for (const uint8_t type : error_types) is_error_[type] = true;
         if (error_type >= no_bank) throw nb::value_error("the type of error banks is not a bank type");
         if (sources.size() != versions.size()) throw nb::value_error("each source must have a version");
     }
@@ -123,6 +127,7 @@ class Packer {
   private:
     std::vector<uint16_t> sources_;
     std::vector<uint8_t> versions_;
+    std::array<bool, 256> is_error_{};
     int error_type_;
     // Events in which a source has several banks.
     struct Doubled {
@@ -212,8 +217,10 @@ class Packer {
                                            doubled_.push_back({event, column});
                                            return Problem::none;
                                        }
-                                       if (version[column] < 0) version[column] = bank[5];
-                                       if (version[column] != bank[5]) return Problem::other_version;
+                                       if (!is_error_[bank[4]]) {
+                                           if (version[column] < 0) version[column] = bank[5];
+                                           if (version[column] != bank[5]) return Problem::other_version;
+                                       }
                                        bank_at[column] = static_cast<uint32_t>(bank - data);
                                        size[column] += aligned(length - bank_header_size, std::size_t{1} << align);
                                        return Problem::none;
@@ -272,7 +279,7 @@ class Packer {
             const uint8_t* bank = data + begins[event] + *bank_at;
             __builtin_prefetch(bank + ahead_in_column);
             const std::size_t size = u16_at(bank + 2) - bank_header_size;
-            mfp[19] = bank[5];
+            if (!is_error_[bank[4]]) mfp[19] = bank[5];
             types[event] = bank[4];
             put_u16(sizes + 2 * event, static_cast<uint16_t>(size));
             const std::size_t padded = aligned(size, std::size_t{1} << align);
@@ -366,8 +373,8 @@ void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, cons
 void define_packing(nb::module_& module)
 {
     nb::class_<Packer>(module, "Packer", "Transposes events to one MFP per readout source")
-        .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&, int>(), nb::arg("sources"),
-             nb::arg("versions"), nb::arg("error_type"))
+        .def(nb::init<const std::vector<uint16_t>&, const std::vector<uint8_t>&, int, const std::vector<uint8_t>&>(),
+             nb::arg("sources"), nb::arg("versions"), nb::arg("error_type"), nb::arg("error_types"))
         .def("route", &Packer::route, nb::arg("key"), nb::arg("column"),
              "Banks of this key belong to the source at `column`, to no source if it is negative")
         .def("measure", &Packer::measure, nb::arg("bytes"), nb::arg("begins"), nb::arg("ends"),

@@ -117,6 +117,7 @@ class EventPacker:
         allocate: allocates the buffer of the frames.
         error_type: bank type of the fragment of a source with several banks in one event; it has the payload of the
             first one. None: such an event is refused.
+        error_types: types of error banks, which may have any version: they get the one of their MFP.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class EventPacker:
         only: Collection[int] | None = None,
         allocate: Allocate = on_the_heap,
         error_type: int | None = None,
+        error_types: Collection[int] = (),
     ) -> None:
         self.sources = tuple(sorted(versions))
         self._made = [i for i, source in enumerate(self.sources) if only is None or source in only]
@@ -138,7 +140,10 @@ class EventPacker:
         self.second_banks: SecondBanks | None = None
         """Second banks of a source in one event among the events packed last."""
         self._packer = Packer(
-            self.sources, [versions[source] for source in self.sources], -1 if error_type is None else error_type
+            self.sources,
+            [versions[source] for source in self.sources],
+            -1 if error_type is None else error_type,
+            sorted(error_types),
         )
 
     def pack(self, block: EventBlock, first_event: int) -> PackedFrames:
@@ -204,7 +209,7 @@ def bank_types(block: EventBlock) -> set[int]:
 
 
 def _keys_of(block: EventBlock) -> list[int]:
-    _, finding, keys, _ = Packer([], [], -1).measure(block.data, block.begins, block.ends)
+    _, finding, keys, _ = Packer([], [], -1, []).measure(block.data, block.begins, block.ends)
     if finding[0] in (_DAMAGED_BANK, _TOO_MANY_BANKS):
         block.banks(finding[1])
     return keys

@@ -5,6 +5,9 @@ import socket
 import time
 from collections.abc import Mapping
 
+# Time that a start asks for while it waits; it asks again every second.
+EXTENSION_US = 30_000_000
+
 
 class Notifier:
     """Datagrams to NOTIFY_SOCKET; failed attempts are counted in `failures` and never stop the node."""
@@ -30,6 +33,10 @@ class Notifier:
     def status(self, text: str) -> None:
         """Set the line shown by `systemctl status`."""
         self._send(f"STATUS={text}")
+
+    def start_lasts(self, status: str) -> None:
+        """Report why the start lasts, and ask for more time: more than until the next call."""
+        self._send(f"STATUS={status}\nEXTEND_TIMEOUT_USEC={EXTENSION_US}")
 
     def stopping(self, status: str) -> None:
         """Report that the stop started; draining may take until TimeoutStopSec."""

@@ -20,8 +20,10 @@ from hltnode.daemon.output.output_stage import OutputStage
 from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, RevokeEvents, Supervised
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
+from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
+from hltnode.daemon.storage.room_at_start import open_when_there_is_room
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.transport.feeder_messages import Revoked
 
@@ -82,9 +84,10 @@ class BatchPath:
             tck=engine.tck,
             policies={EventStream.ACCEPTED: output.policy, EventStream.ERROR: output.error_policy},
         )
-        self.store = take_over(
-            output.directory, config.node.name, core.session, core.counters.writer, settings, boot=boot_id()
+        self.store = open_when_there_is_room(
+            lambda: self._take_over(settings), core.counters.writer, core.notifier.start_lasts
         )
+        self.store.own(self._lock.replaced)
         if engine.histograms:
             self.histogram_files = HistogramFiles(
                 output.directory,
@@ -96,8 +99,6 @@ class BatchPath:
                 core.about,
                 core.clock_ns,
             )
-        if self._trigger is not None:
-            log.info("tck_document", tck=self._trigger.name, file=self.store.keep_tck(self._trigger))
         journal = self.store.journal.content
         control.remember(journal.done(), journal.of_other_tck(engine.tck), journal.inputs())
         self.pipeline = Pipeline(
@@ -148,6 +149,20 @@ class BatchPath:
         self.output.start()
         if self.histogram_files is not None:
             self.histogram_files.start()
+
+    def _take_over(self, settings: StoreSettings) -> EventStore:
+        """The store of this session, after the recovery of earlier files. Raises OutputError."""
+        core, config = self._core, self._core.config
+        store = take_over(
+            config.output.directory, config.node.name, core.session, core.counters.writer, settings, boot=boot_id()
+        )
+        try:
+            if self._trigger is not None:
+                log.info("tck_document", tck=self._trigger.name, file=store.keep_tck(self._trigger))
+        except BaseException:
+            store.abandon()
+            raise
+        return store
 
     def release(self) -> None:
         """Release the lock of the output directory."""

@@ -94,17 +94,19 @@ def inventory_of_events(
             unsent.add(bank_type)
     if not source_of:
         raise FeedError("the input holds no event with banks of the readout sources")
-    versions_of = {
-        origin: {source_of[key]: key[1] for key in keys if key in source_of} for origin, keys in keys_of.items()
-    }
-    _require_same_versions(versions_of)
-    versions = {source: version for (_, version, _), source in source_of.items()}
+    # Error banks have versions of their own; theirs counts only for a source that sends nothing else.
+    of_data = {key: source for key, source in source_of.items() if key[0] not in readout.error_types}
+    _require_same_versions(
+        {origin: {of_data[key]: key[1] for key in keys if key in of_data} for origin, keys in keys_of.items()}
+    )
+    versions = {source: version for of in (source_of, of_data) for (_, version, _), source in of.items()}
+    sources_of = {origin: {source_of[key] for key in keys if key in source_of} for origin, keys in keys_of.items()}
     in_time = {source for key, source in source_of.items() if key not in late}
     late_sources: dict[int, int] = {}
     for key in late & source_of.keys():
         if (source := source_of[key]) not in in_time:
             late_sources[source] = min(first_event_of[key], late_sources.get(source, n_events))
-    lacking = _lacking(versions_of, versions)
+    lacking = _lacking(sources_of, versions)
     return Inventory(versions, run or 0, encoding, events_per_mep, n_events, late_sources, lacking, sorted(unsent))
 
 

@@ -236,7 +236,9 @@ def _stream(
 
     def read(only: Sources) -> Iterator[PackedFrames]:
         return _pack(
-            blocks(), EventPacker(inventory.versions, source_of, only, packing.allocate, readout.error_type), packing
+            blocks(),
+            EventPacker(inventory.versions, source_of, only, packing.allocate, readout.error_type, readout.error_types),
+            packing,
         )
 
     return MepStream(read, inventory, packing, files, damage)

@@ -2,7 +2,10 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from hltnode.daemon.storage.output_directory import OutputDirectory
 
 LOCK_NAME = "hltnode.lock"
 
@@ -31,20 +34,33 @@ class DirectoryLock:
     """
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(exist_ok=True)
-        self._descriptor = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        # Opening the lock does not follow a later move of the directory, so it happens relative to a descriptor.
+        self._directory = OutputDirectory(directory)
+        try:
+            self._descriptor = self._directory.open(LOCK_NAME, os.O_RDWR | os.O_CREAT)
+        except OSError:
+            self._directory.close()
+            raise
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
-            os.close(self._descriptor)
+            self.release()
             raise DirectoryLockedError(f"{directory}: another node writes here, pid {owner or 'unknown'}") from None
         except OSError:
-            os.close(self._descriptor)
+            self.release()
             raise
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        # On a full disk the lock holds without the number.
+        with suppress(OSError):
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def replaced(self) -> Path | None:
+        """The path of the lock if it was removed or replaced: another node could lock the directory too."""
+        is_other = self._directory.has_other_file(LOCK_NAME, self._descriptor)
+        return self._directory.path / LOCK_NAME if is_other else None
 
     def release(self) -> None:
         """Release the lock."""
         os.close(self._descriptor)
+        self._directory.close()

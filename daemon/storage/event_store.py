@@ -4,10 +4,12 @@ A file gets its final name when its content can no longer change: its data and i
 (unless `fsync` is `never`), and in a supervised run no feeder can revoke one of its MEPs.
 """
 
+import errno
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
@@ -57,6 +59,7 @@ class EventStore:
         self._confirmed: dict[int, int] = {}
         self._refusal: str | None = None
         self._moved: str | None = None
+        self._own: list[Callable[[], Path | None]] = [journal.replaced]
 
     @property
     def problem(self) -> str | None:
@@ -70,6 +73,7 @@ class EventStore:
     def commit(self, run: int, meps: Ranges) -> None:
         """Write the queued records, then mark these MEPs finished in the journal; then they may be acknowledged."""
         with self._refusals():
+            self._require_own_files()
             self._writer.flush()
             if self._fsync is FsyncPolicy.FLUSH:
                 self._writer.force(self.journal.copied)
@@ -78,6 +82,17 @@ class EventStore:
             if self._fsync is FsyncPolicy.FLUSH:
                 self.journal.force()
                 self._move_retired()
+
+    def own(self, replaced: Callable[[], Path | None]) -> None:
+        """Acknowledge only while a further file, such as the lock, is in its place."""
+        self._own.append(replaced)
+
+    def _require_own_files(self) -> None:
+        """Raise OutputError if the journal or the lock was removed or replaced under the running node."""
+        for replaced in self._own:
+            if (path := replaced()) is not None:
+                text = "it was removed or replaced while the node runs: put it back, or restart the node"
+                raise OutputError(path, OSError(errno.ESTALE, text))
 
     def supervise(self, run: int) -> None:
         """Allow feeders to revoke MEPs of a run: its files keep their .part names until their MEPs are confirmed."""

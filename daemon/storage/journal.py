@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 from hltnode.daemon.common.log import get_logger
@@ -133,6 +134,12 @@ class Journal:
                 raise self._refused(error) from error
             self._unforced = False
         self._directory.sync()
+
+    def replaced(self) -> Path | None:
+        """The path of the journal if it was removed or replaced: its records would be lost with this process."""
+        with self._lock:
+            is_other = self._directory.has_other_file(self._name, self._descriptor)
+        return self._directory.path / self._name if is_other else None
 
     def close(self) -> None:
         """Record a clean end of the session, and close the file."""

@@ -12,6 +12,9 @@ from pathlib import Path
 from hltnode.daemon.common.vocabulary import WriteErrorKind
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# Permissions of new files and directories, whatever the umask: the group may read.
+FILE_MODE = 0o640
+DIRECTORY_MODE = 0o755
 
 
 class OutputError(OSError):
@@ -38,9 +41,13 @@ class OutputDirectory:
         self._descriptor = -1
         name, dir_fd = (path, None) if parent is None else (Path(path.name), parent._descriptor)
         try:
+            is_new = False
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=dir_fd)
+                is_new = True
             self._descriptor = os.open(name, _FLAGS, dir_fd=dir_fd)
+            if is_new:
+                os.fchmod(self._descriptor, DIRECTORY_MODE)
         except FileNotFoundError as error:
             text = "output.directory: its parent does not exist"
             raise OutputError(path, FileNotFoundError(error.errno, text)) from error
@@ -55,14 +62,27 @@ class OutputDirectory:
         return self._subdirectories[name]
 
     def open(self, name: str, flags: int) -> int:
-        """Descriptor of a file; the caller closes it."""
+        """Descriptor of a file, not of the target of a link; the caller closes it."""
+        is_new = bool(flags & os.O_CREAT) and self.size(name) is None
         try:
-            descriptor = os.open(name, flags | os.O_CLOEXEC, 0o640, dir_fd=self._descriptor)
+            # A link would let another user choose a file that the node overwrites.
+            descriptor = os.open(name, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE, dir_fd=self._descriptor)
+            if is_new:
+                os.fchmod(descriptor, FILE_MODE)
         except OSError as error:
             raise OutputError(self.path / name, error) from error
         if flags & os.O_CREAT:
             self._unforced = True
         return descriptor
+
+    def has_other_file(self, name: str, descriptor: int) -> bool:
+        """True if a name no longer belongs to the open file: it was removed or replaced."""
+        try:
+            there = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
+        except OSError:
+            return True
+        here = os.fstat(descriptor)
+        return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
     def rename(self, old: str, new: str, into: "OutputDirectory | None" = None) -> None:
         """Rename a file, or move it into another directory of the same file system."""

@@ -38,6 +38,10 @@ class Readout(Protocol):
     def error_type(self) -> int | None:
         """Bank type of the fragment of a source that has several banks in one event; None: such events are refused."""
 
+    @property
+    def error_types(self) -> frozenset[int]:
+        """Types of the banks that a readout board sends in place of data. They may have any version."""
+
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         """Sources that only large events have, each with that of `sources` whose bank version it shares.
 
@@ -59,7 +63,7 @@ class Readout(Protocol):
         """The MFPs of a MEP by source id in ascending order; event i has the id first_event_id + i.
 
         Several banks of a source in one event become a fragment of `error_type`. Raises MfpError for them without this
-        type, and if a source has two bank versions.
+        type, and if a source has two bank versions. Banks of `error_types` get the version of their MFP.
         """
 
 

@@ -8,6 +8,7 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, TRUTH_TYPES, LhcbBankType
 from hltnode.protocol.lhcb.readout import (
     ERROR_TYPE,
+    ERROR_TYPES,
     NOT_READ_WITH,
     VeloBanks,
     mfps_of_events,
@@ -31,6 +32,7 @@ class LhcbReadout:
     truth_types = TRUTH_TYPES
     types_not_read_out = NOT_READ_OUT
     error_type = ERROR_TYPE
+    error_types = ERROR_TYPES
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         """Banks of true particles that later events may have, in addition to those of the first events."""

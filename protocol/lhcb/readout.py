@@ -47,6 +47,8 @@ _ONE_SIDED: dict[int, SubDetector] = {
 _VELO_TYPES = frozenset(VELO.written)
 ERROR_TYPE = LhcbBankType.DAQ_ERROR_FRAGMENT_MALFORMED
 """Type of the fragment of a source that has several banks in one event."""
+ERROR_TYPES = frozenset(int(each) for each in LhcbBankType if each.name.startswith("DAQ_ERROR_"))
+"""Types of the banks that a readout board sends in place of data."""
 
 
 def readout_source_id(bank: RawBank) -> int | None:
@@ -104,7 +106,7 @@ def mfps_of_events(
                 [bank for bank in banks if bank.type != NOT_READ_WITH[encoding]]
                 for banks, encoding in zip(events, of_events, strict=True)
             ]
-            return group_into_mfps(events, first_event_id, readout_source_id, ERROR_TYPE)
+            return group_into_mfps(events, first_event_id, readout_source_id, ERROR_TYPE, ERROR_TYPES)
         velo_banks = of_events[0] if of_events else "superpixel"
     unread = NOT_READ_WITH[velo_banks]
 
@@ -114,4 +116,4 @@ def mfps_of_events(
             None if bank_type == unread else _readout_source_id(bank_type, version >= VeloVersion.SENSOR_PAIRS, source)
         )
 
-    return group_into_mfps(events, first_event_id, source_of, ERROR_TYPE)
+    return group_into_mfps(events, first_event_id, source_of, ERROR_TYPE, ERROR_TYPES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,17 +195,20 @@ def group_into_mfps(
     first_event_id: int,
     source_of: Callable[[RawBank], int | None],
     error_type: int | None = None,
+    error_types: Collection[int] = (),
 ) -> dict[int, bytes]:
     """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
 
     Event i of the MEP has the id first_event_id + i. `source_of` returns the u16 source id of a bank; banks for which
     it returns None are skipped. If a source has several banks in one event, its fragment has the payload of the first
-    one and the type `error_type`. Raises MfpError for such an event without `error_type`, and for two bank versions.
+    one and the type `error_type`. Banks of `error_types` may have any version: they get the one of their MFP, which is
+    that of the other banks. Raises MfpError for several banks without `error_type`, and for two bank versions.
     """
     n = len(events)
     types_of: dict[int, bytearray] = {}
     fragments_of: dict[int, list[Buffer]] = {}
     version_of: dict[int, int] = {}
+    version_of_errors: dict[int, int] = {}
     for i, banks in enumerate(events):
         for bank in banks:
             source = source_of(bank)
@@ -215,7 +218,6 @@ def group_into_mfps(
             if types is None:
                 types = types_of[source] = bytearray((NO_BANK,)) * n
                 fragments_of[source] = [b""] * n
-                version_of[source] = bank.version
             if bank.type == NO_BANK:
                 raise MfpError(
                     RejectReason.MALFORMED,
@@ -229,7 +231,9 @@ def group_into_mfps(
                     RejectReason.DUPLICATE,
                     f"source {source}, event {first_event_id + i}: second bank (type {bank.type} after {types[i]})",
                 )
-            if version_of[source] != bank.version:
+            if bank.type in error_types:
+                version_of_errors.setdefault(source, bank.version)
+            elif version_of.setdefault(source, bank.version) != bank.version:
                 raise MfpError(
                     RejectReason.MISMATCH,
                     f"source {source}, event {first_event_id + i}: bank version {bank.version}, "
@@ -241,7 +245,7 @@ def group_into_mfps(
         source: encode_mfp(
             source_id=source,
             event_id=first_event_id,
-            version=version_of[source],
+            version=version_of[source] if source in version_of else version_of_errors[source],
             types=types_of[source],
             fragments=fragments_of[source],
         )

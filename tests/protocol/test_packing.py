@@ -108,6 +108,37 @@ def test_two_banks_of_a_source_in_one_event_become_an_error_bank_where_the_reado
     assert packer.second_banks is None
 
 
+def test_an_error_bank_has_any_version_and_gets_the_one_of_its_source() -> None:
+    data, error = RawBank(1, 3, 5, memoryview(b"abcd")), RawBank(92, 0, 5, memoryview(b""))
+    for events in ([[data], [error], [data]], [[error], [data]]):
+        packer = EventPacker({5: 3}, source_of, error_types=(92,))
+        packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
+        mfp = Mfp.parse(packed.frames()[5][40:])
+        assert mfp.version == 3
+        assert [bank.type for bank in mfp.banks() if bank is not None] == [banks[0].type for banks in events]
+        (grouped,) = group_into_mfps(events, 0, source_of, error_types=(92,)).values()
+        assert grouped == bytes(mfp.view)
+
+
+def test_error_banks_alone_keep_the_version_of_their_source() -> None:
+    error = RawBank(92, 0, 5, memoryview(b""))
+    packer = EventPacker({5: 3}, source_of, error_types=(92,))
+    assert Mfp.parse(packer.pack(block_of([encode_banks([error])]), 0).frames()[5][40:]).version == 3
+    (grouped,) = group_into_mfps([[error]], 0, source_of, error_types=(92,)).values()
+    assert Mfp.parse(grouped).version == 0
+
+
+def test_a_type_that_is_no_error_type_needs_one_version_beside_error_banks() -> None:
+    banks = [RawBank(1, 3, 5, memoryview(b"")), RawBank(92, 0, 5, memoryview(b"")), RawBank(1, 2, 5, memoryview(b""))]
+    events = [[bank] for bank in banks]
+    for pack in (
+        lambda: EventPacker({5: 3}, source_of, error_types=(92,)).pack(block_of([encode_banks(e) for e in events]), 0),
+        lambda: group_into_mfps(events, 0, source_of, error_types=(92,)),
+    ):
+        with pytest.raises(MfpError, match="source 5, event 2: bank version 2"):
+            pack()
+
+
 def test_a_bank_of_the_type_that_marks_an_absent_one_is_refused() -> None:
     events = [[RawBank(255, 1, 5, memoryview(b"abcd"))]]
     for pack in (

@@ -182,6 +182,22 @@ def test_a_board_with_a_source_of_the_test_detector_is_sent_and_truth_is_not(tmp
     assert stream_of(path, with_truth=True).sources == (0, TDET)
 
 
+def test_an_error_bank_of_another_version_is_sent_like_any_other(tmp_path: Path) -> None:
+    source = SubDetector.VELO_A << 11
+    data = RawBank(LhcbBankType.VP_RETINA_CLUSTER, 3, source, memoryview(b"clusters"))
+    error = RawBank(LhcbBankType.DAQ_ERROR_FRAGMENT_MISSING, 0, source, memoryview(b""))
+    paths = [tmp_path / "a.mdf", tmp_path / "b.mdf"]
+    paths[0].write_bytes(own_event(0, data) + own_event(1, error) + own_event(2, data))
+    paths[1].write_bytes(own_event(3, error))
+    for given, n_events in ((paths[:1], 3), (paths, 4), (paths[::-1], 4)):
+        stream = meps_of_files(given, LHCB_READOUT, Packing(events_per_mep=10, max_fragment_bytes=1000))
+        (mep,) = list(stream)
+        mfp = Mfp.parse(bytes(mep.mfp(source)))
+        assert (mfp.version, mfp.n_fragments) == (3, n_events)
+        types = [bank.type for bank in mfp.banks() if bank is not None]
+        assert types.count(LhcbBankType.DAQ_ERROR_FRAGMENT_MISSING) == n_events - 2
+
+
 def test_banks_of_unknown_sources_are_reported_and_banks_outside_the_readout_are_not(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.daemon.storage.directory_lock import LOCK_NAME, DirectoryLock, DirectoryLockedError
+from hltnode.daemon.storage.output_directory import OutputError
 
 
 def test_the_lock_file_names_the_owner_and_stays_when_it_has_left(tmp_path: Path) -> None:
@@ -54,6 +55,6 @@ def test_a_directory_that_is_moved_away_and_back_keeps_its_owner(tmp_path: Path)
 
 
 def test_a_directory_is_created_only_if_its_parent_exists(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(OutputError, match="its parent does not exist"):
         DirectoryLock(tmp_path / "no" / "parent")
     assert not list(tmp_path.iterdir())
