@@ -40,6 +40,8 @@ class Inventory:
     unsent_types: list[int] = field(default_factory=list)
     """Types of banks of unknown sources, which are not sent. Banks that no readout sends do not count: trigger banks,
     truth, other encodings of the same hits."""
+    runs: set[int] = field(default_factory=set)
+    """Runs in the headers of the records of files."""
 
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:

@@ -20,6 +20,7 @@ from hltnode.processing.framework.event_blocks import (
     join_blocks,
     read_event_blocks,
     read_whole,
+    runs_of_records,
 )
 from hltnode.processing.framework.event_files import Damaged, DamageLog, EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
@@ -102,6 +103,8 @@ class MepStream:
         """Number of events of all passes; None if endless."""
         self.late_sources = inventory.late_sources
         self.lacking = inventory.lacking
+        self.mixed_runs = sorted(inventory.runs) if packing.run is None and len(inventory.runs) > 1 else []
+        """The runs of an input with several ones, unless the caller chose the number."""
         self.unsent_types = inventory.unsent_types
         self.damage = damage or DamageLog()
         """Faults of the events of the input that cannot be read; the others are sent."""
@@ -206,9 +209,18 @@ def meps_of_simulation(
 
 
 def _inventory(blocks: Iterator[tuple[Path | None, EventBlock]], readout: Readout, packing: Packing) -> Inventory:
-    return inventory_of_events(
-        blocks, readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
+    runs: set[int] = set()
+
+    def noted() -> Iterator[tuple[Path | None, EventBlock]]:
+        for origin, block in blocks:
+            runs.update(runs_of_records(block))
+            yield origin, block
+
+    inventory = inventory_of_events(
+        noted(), readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
     )
+    inventory.runs = runs
+    return inventory
 
 
 def _stream(

@@ -28,6 +28,8 @@ from hltnode.protocol.packing import EventBlock
 from hltnode.protocol.raw_data.file_format import FileFormat, format_of
 from hltnode.protocol.raw_data.mdf import (
     GENERIC_HEADER_SIZE,
+    HEADER_SIZE,
+    RUN_OFFSET,
     check_record_size,
     encode_record,
     uncompressed,
@@ -89,6 +91,13 @@ def read_whole(
     if whole is not None and int(whole.ends[-1]) >= max_bytes:
         raise TooLargeError(f"the events unpack to {max_bytes} bytes or more")
     return whole
+
+
+def runs_of_records(block: EventBlock) -> set[int]:
+    """The runs in the MDF headers of the events of a block of files; 0, of records without a run, is left out."""
+    data = np.frombuffer(block.data, np.uint8)
+    at = block.begins.astype(np.int64)[:, None] + (RUN_OFFSET - HEADER_SIZE + np.arange(4))
+    return set(np.unique(data[at].copy().view("<u4")).tolist()) - {0}
 
 
 def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:

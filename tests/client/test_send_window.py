@@ -412,3 +412,11 @@ def test_a_fragment_missing_at_one_node_does_not_count_when_another_node_gets_th
     assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
     window.add(0, {1: b"x"})
     assert RefusedFragments.count([window.refused]) == {"late": RefusedCount(fragments=1, meps=1)}
+
+
+def test_meps_that_an_earlier_session_has_sent_are_counted_and_not_sent() -> None:
+    window = SendWindow()
+    window.acknowledge(0, 1)
+    for mep in range(3):
+        window.add(mep, {1: b"frame"})
+    assert (window.acknowledged_before, window.meps()) == (2, [2])

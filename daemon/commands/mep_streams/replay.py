@@ -269,18 +269,25 @@ def describe_input(stream: MepStream) -> dict[str, Any]:
         "late_sources": {str(source): event for source, event in stream.late_sources.items()},
         "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
         "unsent_types": stream.unsent_types,
+        "mixed_runs": stream.mixed_runs,
         "damage": asdict(stream.damage),
     }
 
 
 def say_what_is_special(stream: MepStream) -> None:
-    """Report skipped files, sources that appear late, files without some sources, and unsent types of banks."""
+    """Report skipped files, several runs, late sources, files without some sources, and unsent types of banks."""
     lines = []
     if stream.files is not None and (left_out := stream.files.left_out):
         lines.append(f"skipped: {counted(len(left_out), 'file')}")
         lines += [f"  {path}: {why}" for path, why in list(left_out.items())[:SHOWN_RANGES]]
         if len(left_out) > SHOWN_RANGES:
             lines.append(f"  and {len(left_out) - SHOWN_RANGES} more")
+    if runs := stream.mixed_runs:
+        shown_runs = ", ".join(map(str, runs[:SHOWN_RANGES])) + (" ..." if len(runs) > SHOWN_RANGES else "")
+        lines.append(
+            f"the input has events of {len(runs)} runs ({shown_runs}): all are sent as run {stream.run}; replay the "
+            "runs separately, or choose the number with --run"
+        )
     if late := stream.late_sources:
         source, event = min(late.items(), key=lambda item: item[1])
         lines.append(

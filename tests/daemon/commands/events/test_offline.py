@@ -82,6 +82,17 @@ def test_a_gzip_file_gives_the_results_of_its_content_and_a_damaged_one_is_repor
     assert "damaged gzip file" in " ".join(result.output.split())
 
 
+def test_process_names_the_types_of_banks_without_a_source(sample: Path, tmp_path: Path) -> None:
+    first = next(iter_records(sample.read_bytes()))
+    unknown = encode_banks([RawBank(200, 1, 3, memoryview(b"whose"))])
+    path, out = tmp_path / "x.mdf", tmp_path / "out.json"
+    path.write_bytes(encode_record(bytes(first.body) + unknown, run=1))
+    result = runner.invoke(app, ["process", str(path), "--json", str(out)])
+    assert result.exit_code == 0
+    assert "not read: banks of type 200, whose source is not known" in " ".join(result.output.split())
+    assert json.loads(out.read_text())["unknown_types"] == [200]
+
+
 def inspected(path: Path, out: Path) -> Any:
     """The result of `inspect` for a file."""
     result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
