@@ -403,7 +403,7 @@ def test_every_bank_that_the_intake_accepts_can_be_read_and_sent_again_bit_for_b
     ]
     assert read == events_of_mfps(accepted)
     # The reader and the packing of `replay`.
-    begins, ends, cut_off = find_events(encoded.data, 0, n + 1, True)
+    begins, ends, cut_off = find_events(memoryview(encoded.data), 0, n + 1, True)
     assert (len(begins), cut_off) == (n, True)
     block = EventBlock(memoryview(encoded.data), np.array(begins, np.uint64), np.array(ends, np.uint64))
     versions = {mfp.source_id: mfp.version for mfp in accepted}

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.daemon.processes.test_processes import RATE, RUN, WANTED, Site, site
+from tests.daemon.fakes import RUN
+from tests.daemon.processes.test_processes import RATE, WANTED, Site, site
 
 __all__ = ["site"]
 

@@ -192,7 +192,9 @@ def test_an_error_bank_of_another_version_is_sent_like_any_other(tmp_path: Path)
     for given, n_events in ((paths[:1], 3), (paths, 4), (paths[::-1], 4)):
         stream = meps_of_files(given, LHCB_READOUT, Packing(events_per_mep=10, max_fragment_bytes=1000))
         (mep,) = list(stream)
-        mfp = Mfp.parse(bytes(mep.mfp(source)))
+        sent = mep.mfp(source)
+        assert sent is not None
+        mfp = Mfp.parse(sent)
         assert (mfp.version, mfp.n_fragments) == (3, n_events)
         types = [bank.type for bank in mfp.banks() if bank is not None]
         assert types.count(LhcbBankType.DAQ_ERROR_FRAGMENT_MISSING) == n_events - 2

@@ -57,7 +57,7 @@ class TinyReadout:
     truth_types: frozenset[int] = frozenset()
     types_not_read_out: frozenset[int] = frozenset()
     error_type = None
-    error_types = frozenset()
+    error_types: frozenset[int] = frozenset()
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         return {}
