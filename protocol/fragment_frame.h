@@ -1,5 +1,6 @@
 // Checks and copy of a received frame and its MFP: the checks are those of frame_header.decode_header, Mfp.parse and
-// frame_header.check_crc, and that a node can write the banks (written_banks.h). Both headers are read only once, because another process may change the bytes meanwhile.
+// frame_header.check_crc, and that a node can write the banks (written_banks.h). Both headers are read only once,
+// because another process may change the bytes meanwhile.
 #pragma once
 
 #include <cstddef>

@@ -100,7 +100,7 @@ uint64_t MepBanks::measure(std::size_t* bodies, trigger_banks::Odin* odins)
         Piece* pieces = pieces_.data() + begin * n_tiles_ * tile;
         for (std::size_t m = 0; m < n; ++m)
             left_out += measure_source(sources_[m], sources_[std::min(m + tables_ahead, n - 1)], begin, end,
-                                        pieces + m / tile * (end - begin) * tile + m % tile, bodies, odins);
+                                       pieces + m / tile * (end - begin) * tile + m % tile, bodies, odins);
     }
     return left_out;
 }
