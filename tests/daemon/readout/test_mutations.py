@@ -25,7 +25,7 @@ REASONS = {reason.value for reason in set(RejectReason) - {RejectReason.BAD_CHEC
 
 
 def test_thousands_of_mutations_are_each_counted_in_one_class_and_break_nothing() -> None:
-    outcome = drive_chunk(20261123, 4000)
+    outcome = drive_chunk(20261126, 4000)
     assert outcome.frames["built"] > 100
     assert set(outcome.frames) >= REASONS
     assert set(outcome.messages) >= MESSAGE_NAMES
