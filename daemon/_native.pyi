@@ -64,6 +64,28 @@ class SourceTable:
     def __contains__(self, source: int) -> bool: ...
     def __len__(self) -> int: ...
 
+class ConnectionGuard:
+    """Acts on connections that send too much, in a thread of its own."""
+
+    def __init__(self) -> None: ...
+    def add(self, descriptor: int, capacity: float, per_second: float, ends_it: bool) -> None:
+        """Follow a connection that may send `capacity` bytes at once, and `per_second` more each second.
+
+        With `ends_it` the guard ends the connection that sends more, else it only reports it, once.
+        """
+
+    def remove(self, descriptor: int) -> None:
+        """Before the descriptor is closed; an unknown one is ignored."""
+
+    def reported(self) -> list[tuple[int, bool]]:
+        """Descriptors that sent too much since the last call, and whether the guard has ended them."""
+
+    @property
+    def report_descriptor(self) -> int:
+        """Turns readable when there is something to report."""
+
+    def close(self) -> None: ...
+
 class ConnectionTally:
     """Messages and bytes (on the wire) received on each connection of one socket, by descriptor."""
 

@@ -5,6 +5,7 @@
 #include "monitoring/source_table.h"
 #include "readout/fragment_intake.h"
 #include "readout/socket_intake.h"
+#include "security/connection_guard.h"
 #include "security/connection_tally.h"
 
 NB_MODULE(_native, module)
@@ -14,6 +15,7 @@ NB_MODULE(_native, module)
     module.doc() = "Intake of fragments into open MEPs";
     add_open_meps(module);
     add_source_table(module);
+    add_connection_guard(module);
     add_connection_tally(module);
     add_fragment_intake(module);
     add_socket_intake(module);

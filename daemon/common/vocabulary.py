@@ -256,6 +256,13 @@ class ConnectionRefusal(StrEnum):
     """It sent a message of far too many parts."""
     UNEXPECTED_INPUT = "unexpected_input"
     """It sent more to an output than subscriptions need."""
+    TOO_OFTEN = "too_often"
+    """Its address opens more connections in a time than any correct peer."""
+    ADDRESS_REFUSED = "address_refused"
+    """Its address is refused for some seconds, because of what earlier connections have sent."""
+    UNKNOWN_REFUSED = "unknown_refused"
+    """Addresses without a connection of some age are refused: many addresses misuse their connections, or the process
+    has grown too much by input of peers."""
 
 
 @unique

@@ -406,6 +406,21 @@ TABLE = (
         ("socket", "reason"),
         lambda r: r.counters.operation.connections_refused.items(),
     ),
+    counter(
+        "address_refusals",
+        "Times that an address was refused, for what its connections had sent.",
+        lambda r: r.counters.operation.address_refusals,
+    ),
+    gauge(
+        "refused_addresses",
+        "Addresses whose connections are refused now.",
+        lambda r: r.counters.operation.refused_addresses,
+    ),
+    gauge(
+        "refuses_unknown_addresses",
+        "1 while new connections of all unknown addresses are refused.",
+        lambda r: int(r.counters.operation.refuses_unknown),
+    ),
     gauges(
         "unfinished_bytes",
         "Bytes read from peers that are not yet part of a complete message.",

@@ -34,6 +34,12 @@ class OperationCounters:
     connections_refused: dict[tuple[Endpoint, ConnectionRefusal], int] = field(
         default_factory=lambda: {(endpoint, reason): 0 for endpoint in Endpoint for reason in ConnectionRefusal}
     )
+    address_refusals: int = 0
+    """Times that an address was refused, for what its connections had sent."""
+    refused_addresses: int = 0
+    """Addresses that are refused now."""
+    refuses_unknown: bool = False
+    """Whether new connections of all unknown addresses are refused."""
     unfinished_bytes: dict[Endpoint, int] = field(default_factory=lambda: {Endpoint.DATA: 0, Endpoint.CONTROL: 0})
     """Bytes read from peers that are not yet part of a complete message."""
     login_failures: dict[tuple[Endpoint, LoginFailure], int] = field(

@@ -22,6 +22,7 @@ from hltnode.daemon.security.curve_keys import load_allow_list, load_token
 from hltnode.daemon.security.descriptors import limits_that_fit, raise_limit
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules
 from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.daemon.security.watched_socket import SUBSCRIBER_BUFFER_BYTES
 
 LOG_INTERVAL_NS = 60_000_000_000
 # A peer without a complete handshake is disconnected after this time, so that it frees its descriptor. libzmq's
@@ -132,6 +133,9 @@ class AccessControl:
                 socket.setsockopt(zmq.CURVE_SERVER, 1)
                 socket.setsockopt(zmq.CURVE_SECRETKEY, self._keys.secret)
                 socket.setsockopt_string(zmq.ZAP_DOMAIN, endpoint.value)
+            if endpoint not in self._rules:
+                # What the kernel accepts before libzmq and the limiter see it: a subscriber needs little.
+                socket.setsockopt(zmq.RCVBUF, SUBSCRIBER_BUFFER_BYTES)
             self._limiter.watch(socket, endpoint, self._received.get(endpoint), self._rules.get(endpoint))
 
         return prepare

@@ -2,7 +2,8 @@
 
 libzmq accepts every connection, reads all input, and has no total limit on unfinished messages and subscriptions. The
 limiter follows the monitor of each socket in its own thread, so that it works while the event loop is busy. To end a
-connection it shuts down TCP; libzmq then frees the memory of the connection.
+connection it shuts down TCP; libzmq then frees the memory of the connection. The address of that connection is then
+refused for a while (`address_gate`).
 """
 
 from __future__ import annotations
@@ -16,28 +17,37 @@ from collections.abc import Callable
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from hltnode.daemon._native import ConnectionGuard
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionEvent, ConnectionRefusal, Endpoint
 from hltnode.daemon.machine.process_memory import ResidentMemory
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
+from hltnode.daemon.security.address_gate import AddressGate
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
 from hltnode.daemon.security.input_watch import SMALL_BYTES, InputRules, InputWatch
 from hltnode.daemon.security.memory_growth import GIVE_BACK_BYTES, MemoryGrowth
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.daemon.security.tcp_connection import TcpConnection
-from hltnode.daemon.security.watched_socket import WatchedSocket
+from hltnode.daemon.security.watched_socket import SUBSCRIBER_BYTES, SUBSCRIBER_BYTES_PER_SECOND, WatchedSocket
 
 LOOK_SECONDS = 0.1
 # Interval while connections are quiet and hold no bytes. New input ends it at once.
 CALM_LOOK_SECONDS = 1.0
-# Interval while peers of an output send bytes, from the handshake on. libzmq passes all subscriptions that it has read
-# to the event loop in one call, at some microseconds each, so a flood must end early.
-OUTPUT_LOOK_SECONDS = 0.005
+# Interval while unfinished or queued messages may take much more memory than bytes.
+TENSE_LOOK_SECONDS = 0.01
+# Bytes after which a new connection is checked at once.
+UNCHECKED_BYTES = 256 << 10
 # Monitor events that are handled before the next check of connections.
 EVENT_BUDGET = 1000
+# Age of a connection after which its address is known.
+KNOWN_AFTER_NS = 5_000_000_000
 LOG_INTERVAL_NS = 60_000_000_000
 STOP_SECONDS = 5.0
+
+# Bytes at once, bytes a second, and whether the guard ends the connection that sends more or only reports it.
+SUBSCRIBER_RULE = (SUBSCRIBER_BYTES, SUBSCRIBER_BYTES_PER_SECOND, True)
+INPUT_RULE = (UNCHECKED_BYTES, 0.0, False)
 
 _COUNTED = {
     zmq.EVENT_HANDSHAKE_SUCCEEDED: ConnectionEvent.CONNECTED,
@@ -48,7 +58,7 @@ _COUNTED = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: ConnectionEvent.HANDSHAKE_REFUSED,
 }
 _TROUBLE = frozenset(_COUNTED.values()) - {ConnectionEvent.CONNECTED, ConnectionEvent.DISCONNECTED}
-_FOLLOWED = sum(_COUNTED) | zmq.EVENT_ACCEPTED | zmq.EVENT_MONITOR_STOPPED
+_FOLLOWED = sum(_COUNTED) | zmq.EVENT_LISTENING | zmq.EVENT_ACCEPTED | zmq.EVENT_MONITOR_STOPPED
 
 log = get_logger("connection_limiter")
 
@@ -87,8 +97,10 @@ class ConnectionLimiter:
         self._growth = MemoryGrowth(self._resident.nbytes)
         self._read_before: dict[int, int] = {}
         """Bytes read from each connection at the last check."""
-        self._read_of_outputs: dict[int, int] = {}
-        """The same for connections to outputs, at the last check of outputs alone."""
+        self._gate = AddressGate(counters, self._limit, self._known_addresses)
+        self._guard = ConnectionGuard()
+        self._guarded: dict[int, tuple[WatchedSocket, int]] = {}
+        """The socket and libzmq's descriptor of each connection that the guard follows, by the guard's descriptor."""
 
     def watch(
         self,
@@ -127,6 +139,8 @@ class ConnectionLimiter:
         # does not end keeps them.
         if self._thread is None or not self._thread.is_alive():
             self._resident.close()
+            self._guard.close()
+            self._gate.close()
             os.close(self._wake)
 
     # In the thread
@@ -142,13 +156,11 @@ class ConnectionLimiter:
 
     def _follow(self) -> None:
         poller = zmq.Poller()
-        poller.register(self._wake, zmq.POLLIN)
-        look_ns, calm_look_ns, output_look_ns = (
-            int(seconds * 1e9) for seconds in (LOOK_SECONDS, CALM_LOOK_SECONDS, OUTPUT_LOOK_SECONDS)
-        )
+        report = self._guard.report_descriptor
+        for descriptor in (self._wake, report):
+            poller.register(descriptor, zmq.POLLIN)
+        look_ns = int(LOOK_SECONDS * 1e9)
         next_look_ns = self._clock_ns() + look_ns
-        next_output_look_ns: int | None = None
-        """None while no peer of an output sends bytes."""
         is_calm = False
         heard: set[int] = set()
         """Descriptors polled for new bytes."""
@@ -157,26 +169,25 @@ class ConnectionLimiter:
             for watched in self._not_taken():
                 self._watched[watched.monitor] = watched
                 poller.register(watched.monitor, zmq.POLLIN)
-            outputs = self._descriptors(of_outputs=True) if next_output_look_ns is None else set()
-            wanted = outputs | self._descriptors(of_outputs=False) if is_calm else outputs
+            wanted = self._descriptors_of_inputs() if is_calm else set()
             for descriptor in heard - wanted:
                 poller.unregister(descriptor)
             for descriptor in wanted - heard:
                 poller.register(descriptor, zmq.POLLIN)
             heard = wanted
-            next_ns = next_look_ns if next_output_look_ns is None else min(next_look_ns, next_output_look_ns)
-            wait_ms = max(0, -((self._clock_ns() - next_ns) // 1_000_000))
+            wait_ms = max(0, -((self._clock_ns() - next_look_ns) // 1_000_000))
             ready = [each for each, _ in poller.poll(wait_ms)]
             now_ns = self._clock_ns()
             if ready:
                 # Check at once if the last check is long ago.
                 next_look_ns = min(next_look_ns, now_ns + look_ns)
                 is_calm = False
-                if next_output_look_ns is None and any(each in outputs or self._is_output(each) for each in ready):
-                    next_output_look_ns = now_ns + output_look_ns
             for monitor in ready:
                 if monitor == self._wake:
                     os.eventfd_read(self._wake)
+                elif monitor == report:
+                    self._reported(now_ns)
+                    next_look_ns = now_ns
                 elif monitor in self._watched and self._drain(self._watched[monitor]):
                     poller.unregister(monitor)
                     self._watched.pop(monitor).close()
@@ -184,25 +195,27 @@ class ConnectionLimiter:
                 end_ns = end_ns or now_ns + 1_000_000_000
                 if not self._watched or now_ns > end_ns:
                     return
-            if next_output_look_ns is not None and now_ns >= next_output_look_ns:
-                read_before, self._read_of_outputs = self._read_of_outputs, self._check_outputs(now_ns)
-                has_more = self._read_of_outputs != read_before
-                next_output_look_ns = self._clock_ns() + output_look_ns if has_more else None
             if now_ns >= next_look_ns:
                 is_calm = self._check(now_ns)
-                next_look_ns = self._clock_ns() + (calm_look_ns if is_calm else look_ns)
+                is_tense = any(inputs.is_tense for inputs in self._inputs())
+                seconds = CALM_LOOK_SECONDS if is_calm else TENSE_LOOK_SECONDS if is_tense else LOOK_SECONDS
+                next_look_ns = self._clock_ns() + int(seconds * 1e9)
+            self._gate.apply(now_ns)
 
-    def _is_output(self, ready: object) -> bool:
-        """Whether a poll result is the monitor of an output."""
-        return isinstance(ready, zmq.Socket) and ready in self._watched and self._watched[ready].is_output
-
-    def _descriptors(self, *, of_outputs: bool) -> set[int]:
+    def _descriptors_of_inputs(self) -> set[int]:
         return {
             connection.fileno()
             for watched in self._watched.values()
-            if watched.is_output is of_outputs
+            if watched.inputs is not None
             for _, connection in watched.admitted()
         }
+
+    def _reported(self, now_ns: int) -> None:
+        """Handle the reports of the guard."""
+        for descriptor, is_ended in self._guard.reported():
+            found = self._guarded.pop(descriptor, None)
+            if found is not None and is_ended and found[1] in found[0].connections:
+                self._refuse(*found, ConnectionRefusal.UNEXPECTED_INPUT, now_ns)
 
     def _not_taken(self) -> list[WatchedSocket]:
         taken = []
@@ -221,6 +234,9 @@ class ConnectionLimiter:
             kind, value = zmq.Event(event["event"]), int(event["value"])
             if kind == zmq.EVENT_MONITOR_STOPPED:
                 return True
+            if kind == zmq.EVENT_LISTENING:
+                self._gate.listens(value)
+                continue
             if kind == zmq.EVENT_ACCEPTED:
                 self._opened(watched, value, event["endpoint"])
                 continue
@@ -241,18 +257,28 @@ class ConnectionLimiter:
         except OSError:
             return  # the connection has ended, and its descriptor may belong to another one
         now_ns = self._clock_ns()
+        connection.remove_filter()
         watched.connections[descriptor] = connection
         watched.since_ns[descriptor] = now_ns
         if watched.inputs is not None:
             watched.inputs.opened(descriptor)
         self._counters.open_connections[watched.endpoint] += 1
-        if (refusal := watched.table.opened(descriptor, connection.address)) is not None:
-            self._refuse(watched, *refusal)
+        refusal = watched.table.opened(descriptor, connection.address)
+        if (reason := self._gate.opened(connection.address, now_ns)) is not None:
+            self._refuse(watched, descriptor, reason, now_ns)
+            return
+        if refusal is not None:
+            self._refuse(watched, *refusal, now_ns)
+        if descriptor not in watched.refused:
+            self._guarded[connection.fileno()] = (watched, descriptor)
+            rule = INPUT_RULE if watched.inputs is not None else SUBSCRIBER_RULE
+            self._guard.add(connection.fileno(), *rule)
 
     def _closed(self, watched: WatchedSocket, descriptor: int) -> None:
         connection = watched.connections.pop(descriptor, None)
         if connection is None:
             return
+        self._unguard(connection)
         connection.close()
         watched.table.closed(descriptor)
         watched.refused.discard(descriptor)
@@ -264,10 +290,21 @@ class ConnectionLimiter:
             # The subscriptions of the last subscribers are free memory now.
             self._growth.ended(GIVE_BACK_BYTES)
 
+    def _unguard(self, connection: TcpConnection) -> None:
+        if self._guarded.pop(connection.fileno(), None) is not None:
+            self._guard.remove(connection.fileno())
+
     def _refuse(
-        self, watched: WatchedSocket, descriptor: int, reason: ConnectionRefusal, grown_bytes: int | None = None
+        self,
+        watched: WatchedSocket,
+        descriptor: int,
+        reason: ConnectionRefusal,
+        now_ns: int,
+        grown_bytes: int | None = None,
     ) -> None:
         connection = watched.connections[descriptor]
+        self._unguard(connection)
+        self._gate.ended(connection.address, reason, now_ns)
         watched.refused.add(descriptor)
         watched.table.closed(descriptor)
         connection.cut()
@@ -290,14 +327,14 @@ class ConnectionLimiter:
 
     def _check(self, now_ns: int) -> bool:
         """Check all connections. Returns True if they sent no bytes since the last check and hold none."""
-        all_read = self._check_outputs(now_ns)
+        all_read: dict[int, int] = {}
         for watched in self._watched.values():
             if watched.inputs is None:
                 continue
             read = watched.bytes_read()
             all_read |= read
             for descriptor, reason in watched.inputs.look(now_ns, read):
-                self._refuse(watched, descriptor, reason)
+                self._refuse(watched, descriptor, reason, now_ns)
             self._counters.unfinished_bytes[watched.endpoint] = watched.inputs.held
         self._end_growth(now_ns)
         may_give_back = self._growth.give_back(now_ns)
@@ -306,28 +343,39 @@ class ConnectionLimiter:
         self._read_before = all_read
         return is_calm
 
-    def _check_outputs(self, now_ns: int) -> dict[int, int]:
-        """End subscribers that send too much. Returns the bytes read from each connection to an output."""
-        all_read: dict[int, int] = {}
-        for watched in self._watched.values():
-            if not watched.is_output:
-                continue
-            read = watched.bytes_read()
-            all_read |= read
-            for descriptor in watched.flooding_subscribers(now_ns, read):
-                self._refuse(watched, descriptor, ConnectionRefusal.UNEXPECTED_INPUT)
-        return all_read
+    def _known_addresses(self) -> set[str]:
+        """The addresses of connections that have been open for some time."""
+        before_ns = self._clock_ns() - KNOWN_AFTER_NS
+        return {
+            connection.address
+            for watched in self._watched.values()
+            for descriptor, connection in watched.admitted()
+            if connection.address and watched.since_ns[descriptor] < before_ns
+        }
 
     def _inputs(self) -> list[InputWatch]:
         return [watched.inputs for watched in self._watched.values() if watched.inputs is not None]
 
     def _end_growth(self, now_ns: int) -> None:
-        """End the connection with the largest unfinished message if the process has grown too much."""
-        if (excess := self._growth.excess(now_ns, self._inputs())) is None:
+        """End the connections that explain the growth of the process; refuse unknown peers until it has shrunk."""
+        if (grown_bytes := self._growth.excess(now_ns, sum(inputs.memory for inputs in self._inputs()))) is None:
             return
-        owner, descriptor, grown_bytes = excess
-        watched = next(each for each in self._watched.values() if each.inputs is owner)
-        self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, grown_bytes)
+        self._gate.grown(grown_bytes)
+        candidates = sorted(
+            (
+                (nbytes, descriptor, watched)
+                for watched in self._watched.values()
+                if watched.inputs is not None
+                for descriptor, nbytes in watched.inputs.amplified()
+            ),
+            key=lambda candidate: candidate[0],
+            reverse=True,
+        )
+        for nbytes, descriptor, watched in candidates:
+            if grown_bytes <= 0:
+                break
+            self._refuse(watched, descriptor, ConnectionRefusal.UNFINISHED, now_ns, grown_bytes)
+            grown_bytes -= nbytes
 
 
 def _port(endpoint: bytes) -> int | None:

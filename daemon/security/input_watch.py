@@ -80,6 +80,9 @@ class InputWatch:
         self._last_look_ns = now_ns
         self._times_empty = 0
         self._total = 0
+        self._left: list[tuple[int, int]] = []
+        """Memory of closed connections whose messages may wait in the queue: how many times the queue must have been
+        empty for these to be gone, and the bytes."""
 
     @property
     def held(self) -> int:
@@ -88,7 +91,12 @@ class InputWatch:
 
     @property
     def memory(self) -> int:
-        """Most memory that all connections may use, in bytes."""
+        """Most memory in bytes that all connections may use, with the messages that closed ones have left."""
+        self._left = [each for each in self._left if each[0] > self.received.tally.times_empty]
+        return self._memory_of_open + sum(nbytes for _, nbytes in self._left)
+
+    @property
+    def _memory_of_open(self) -> int:
         return sum(_worst_case(account) for account in self._accounts.values())
 
     def opened(self, descriptor: int) -> None:
@@ -101,7 +109,11 @@ class InputWatch:
     def closed(self, descriptor: int) -> int:
         """Remove a connection; returns the bytes of memory that its end may free."""
         account = self._accounts.pop(descriptor, None)
-        return 0 if account is None else _worst_case(account)
+        nbytes = 0 if account is None else _worst_case(account)
+        if nbytes > SMALL_BYTES:
+            # The queue may just be found empty, and libzmq may read on until it sees the end.
+            self._left.append((self.received.tally.times_empty + 2, nbytes))
+        return nbytes
 
     def look(self, now_ns: int, read: dict[int, int]) -> list[tuple[int, ConnectionRefusal]]:
         """Check all connections by the bytes read from each; returns those that must end, with the reason."""
@@ -141,16 +153,19 @@ class InputWatch:
             refused.append((descriptor, ConnectionRefusal.UNFINISHED))
         return refused
 
-    def largest(self) -> tuple[int, int] | None:
-        """The connection that can explain most growth of the heap, and the most memory that it may use in bytes.
+    @property
+    def is_tense(self) -> bool:
+        """Whether the messages may take much more memory than bytes, so that they must be checked often."""
+        return self._memory_of_open - self.held > LARGE_BYTES
 
-        None if no connection holds enough to explain growth.
-        """
+    def amplified(self) -> list[tuple[int, int]]:
+        """The connections that can explain growth of the heap: descriptor, and the most memory it may use in bytes."""
         memory = {descriptor: _worst_case(account) for descriptor, account in self._accounts.items()}
-        descriptor = max(memory, key=memory.__getitem__, default=None)
-        if descriptor is None or memory[descriptor] < max(LARGE_BYTES, 4 * self._accounts[descriptor].held):
-            return None
-        return descriptor, memory[descriptor]
+        return [
+            (descriptor, nbytes)
+            for descriptor, nbytes in memory.items()
+            if nbytes >= max(LARGE_BYTES, 4 * self._accounts[descriptor].held)
+        ]
 
     def account(self, descriptor: int) -> dict[str, float]:
         """The state of a connection for the log: bytes read and not delivered, the most memory that these may use,

@@ -1,14 +1,13 @@
-"""Growth of the process by input of peers: when a connection must end, and when free memory is returned."""
+"""Growth of the process by input of peers: when connections must end, and when free memory is returned."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from hltnode.daemon.machine.process_memory import give_back_free_memory
-from hltnode.daemon.security.input_watch import InputWatch
 
-# The process may grow by this much by input of peers before the connection with the largest unfinished message ends.
-# The pause is the time until the effect of that shows.
+# The process may grow by this much by input of peers before the connections end that can explain it, and new ones are
+# refused. The pause is the time until the effect of that shows.
 GROWTH = 256 << 20
-GROWTH_PAUSE_NS = 500_000_000
+GROWTH_PAUSE_NS = 100_000_000
 # With fewer undelivered bytes than the first number, the size of the process is the reference. With more than the
 # second number, growth above the reference is checked.
 CALM_BELOW = 8 << 20
@@ -43,28 +42,30 @@ class MemoryGrowth:
         """Note the end of connections that held this number of bytes."""
         self._ended_bytes += nbytes
 
-    def excess(self, now_ns: int, inputs: Collection[InputWatch]) -> tuple[InputWatch, int, int] | None:
-        """The connection that must end because the process has grown too much.
+    def excess(self, now_ns: int, memory: int) -> int | None:
+        """Bytes by which the process has grown, if these are too many; 0 if not; None if it was checked just now.
 
-        Returns the `InputWatch` of its socket, its descriptor, and the growth in bytes; None if no connection must end.
+        Args:
+            memory: most bytes of memory that input of peers may use now.
         """
         if now_ns < self._next_check_ns:
             return None
-        self._next_check_ns = now_ns + GROWTH_PAUSE_NS // 5
-        memory = sum(each.memory for each in inputs)
         if memory < CALM_BELOW:
-            self._calm_bytes = self._resident()
-            return None
+            self._calm_bytes = self._calm_size(now_ns)
+            return 0
         resident = self._resident() if memory > MEASURED_ABOVE else None
         if resident is None or self._calm_bytes is None or resident - self._calm_bytes < GROWTH:
-            return None
-        found = [(largest[1], largest[0], each) for each in inputs if (largest := each.largest()) is not None]
-        if not found:
-            return None
-        _, descriptor, owner = max(found, key=lambda candidate: candidate[0])
+            return 0
         self._next_check_ns = now_ns + GROWTH_PAUSE_NS
         self._next_give_back_ns = now_ns + GROWTH_PAUSE_NS // 2
-        return owner, descriptor, resident - self._calm_bytes
+        return resident - self._calm_bytes
+
+    def _calm_size(self, now_ns: int) -> int | None:
+        """The size to compare with. Until freed memory has been returned, the present size is too large for that."""
+        resident = self._resident()
+        if resident is None or self._calm_bytes is None or now_ns >= self._give_back_until_ns:
+            return resident
+        return min(self._calm_bytes, resident)
 
     def give_back(self, now_ns: int) -> bool:
         """Return free memory to the system if it is time; True while that may be necessary again."""

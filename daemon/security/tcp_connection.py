@@ -9,6 +9,8 @@ import socket
 import struct
 import termios
 
+from hltnode.daemon.security.listener_filter import remove_filter
+
 # Offset of tcpi_bytes_received in struct tcp_info of linux/tcp.h, and the size of the part that is read.
 _BYTES_RECEIVED = 128
 _INFO_BYTES = 136
@@ -33,6 +35,10 @@ class TcpConnection:
         except OSError:
             self._socket.close()
             raise
+
+    def remove_filter(self) -> None:
+        """Remove the packet filter that the connection has from its listener."""
+        remove_filter(self._socket)
 
     def fileno(self) -> int:
         """The second descriptor, for polling."""
@@ -76,6 +82,11 @@ def address_group(host: str) -> str:
     return str(address)
 
 
+def is_local_socket(address: str) -> bool:
+    """Whether an address is that of a local socket, whose peers have none."""
+    return not address
+
+
 def is_this_machine(address: str) -> bool:
     """Whether an address from `address_group` is the loopback or a local socket."""
-    return address in ("", "::1") or address.startswith("127.")
+    return is_local_socket(address) or address == "::1" or address.startswith("127.")

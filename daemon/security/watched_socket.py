@@ -14,6 +14,8 @@ from hltnode.daemon.security.tcp_connection import TcpConnection
 # libzmq uses up to 2 kB for each byte of a topic.
 SUBSCRIBER_BYTES = 4096
 SUBSCRIBER_BYTES_PER_SECOND = 64
+# What the kernel takes from a subscriber before libzmq reads it. With 4 KiB, a burst from this machine stalled.
+SUBSCRIBER_BUFFER_BYTES = 16 << 10
 
 
 @dataclass(slots=True)
@@ -28,12 +30,8 @@ class WatchedSocket:
     """None for an output, whose peers send only subscriptions."""
     connections: dict[int, TcpConnection] = field(default_factory=dict)
     since_ns: dict[int, int] = field(default_factory=dict)
+    """When each connection was opened."""
     refused: set[int] = field(default_factory=set)
-
-    @property
-    def is_output(self) -> bool:
-        """True for a socket whose peers send only subscriptions."""
-        return self.inputs is None
 
     def admitted(self) -> Iterator[tuple[int, TcpConnection]]:
         """The connections that were not refused, with their descriptors."""
@@ -48,14 +46,6 @@ class WatchedSocket:
             except OSError:
                 continue  # the connection has just ended
         return read
-
-    def flooding_subscribers(self, now_ns: int, read: dict[int, int]) -> list[int]:
-        """Descriptors of subscribers that have sent more bytes than a subscriber needs."""
-        return [
-            descriptor
-            for descriptor, nbytes in read.items()
-            if nbytes > SUBSCRIBER_BYTES + SUBSCRIBER_BYTES_PER_SECOND * (now_ns - self.since_ns[descriptor]) / 1e9
-        ]
 
     def close(self) -> None:
         """Close the monitor and the second descriptor of each connection."""

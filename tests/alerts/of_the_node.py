@@ -7,6 +7,7 @@ import socket
 from hltnode.protocol.transport.feeder_messages import Revoked
 from tests.alerts.scenarios import NODE_IS_DOWN, Steps, scenario
 from tests.alerts.site import Site
+from tests.attacks.raw_peer import RawPeer, subscribe
 from tests.daemon.fakes import RUN
 
 
@@ -167,6 +168,20 @@ async def flood(site: Site) -> Steps:
         for connection in connections:
             connection.close()
     yield
+
+
+@scenario("HltnodeAddressesRefused", "a consumer that sends subscriptions without end")
+async def endless_subscriptions(site: Site) -> Steps:
+    await running(site)
+    yield
+    await asyncio.to_thread(_subscribe_without_end, site.decisions_port)
+    yield
+
+
+def _subscribe_without_end(port: int) -> None:
+    with RawPeer(port, "127.0.0.2").shake_hands(b"SUB") as peer:
+        while peer.send(subscribe(bytes(100)) * 100):
+            pass
 
 
 @scenario("HltnodeRevocationRefused", "a feeder that revokes MEPs and does not supervise")

@@ -2,50 +2,106 @@
 
 import argparse
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from tests.attacks.attacked_node import FAKE, MIB, AttackedNode, PeakSampler
+from tests.attacks.attacked_node import FAKE, MIB, PROMISED, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
+from tests.attacks.raw_peer import move_to_another_address
+from tests.attacks.returning_peers import CONTENTS, judge, ports
 
 SERVE = ("hltnode.daemon", "serve", "--config")
 
-
 SETTLE_SECONDS = 90.0
+SECONDS = 20.0
+"""Length of an attack by peers that connect again, at full size."""
+ONE, MANY = 1, 5000
+"""Addresses of these peers."""
+KEYS = {"none": (False, False), "data plain": (True, False), "all": (True, True)}
+"""Whether the node has keys, and encrypts the data."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Attack a node and print memory and descriptors.")
-    parser.add_argument("names", nargs="*", choices=[*ATTACKS, []], help="attacks; all if none is given")
+    parser = argparse.ArgumentParser(description="Attack a node, and print what it costs.")
+    parser.add_argument("names", nargs="*", choices=[*ATTACKS, *CONTENTS, []], help="attacks; all if none is given")
     parser.add_argument("--size", type=float, default=1.0, help="1.0 is the full size")
     parser.add_argument("--fake", action="store_true", help="a node with a fake engine instead of hltnode serve")
     options = parser.parse_args()
-    print(f"{'attack':32} {'RSS before':>10} {'peak':>7} {'after':>7} MiB   {'fds':>4} {'peak':>5} {'after':>5}   node")
-    failed = 0
+    command = FAKE if options.fake else SERVE
     with tempfile.TemporaryDirectory(prefix="hltnode-attacks-") as directory:
-        for number, name in enumerate(options.names or ATTACKS):
-            attacked = AttackedNode(Path(directory) / f"{number}", FAKE if options.fake else SERVE)
-            try:
-                before = attacked.resources()
-                with PeakSampler(attacked) as sampler:
-                    try:
-                        ATTACKS[name].attack(attacked, options.size)
-                    except OSError as error:
-                        print(f"{name}: {error!r}")
-                    alive = attacked.is_alive
-                    after = attacked.resources_at_rest(before, SETTLE_SECONDS) if alive else before
-                peak = sampler.peak
-                failed += not alive
-                print(
-                    f"{name:32} {before.rss // MIB:10} {peak.rss // MIB:7} {after.rss // MIB:7}"
-                    f"       {before.descriptors:4} {peak.descriptors:5} {after.descriptors:5}   "
-                    f"{'alive' if alive else f'ended with {attacked.process.poll()}'}",
-                    flush=True,
-                )
-                if not alive:
-                    print(attacked.log.read_text()[-300:])
-            finally:
-                attacked.stop()
+        folders = (Path(directory) / f"{number}" for number in range(1 << 30))
+        failed = _attack_once([each for each in ATTACKS if _chosen(options, each)], options.size, command, folders)
+        returning = [each for each in CONTENTS if _chosen(options, each)]
+        failed += _attack_again(returning, SECONDS * options.size, command, folders)
     return 1 if failed else 0
+
+
+def _chosen(options: argparse.Namespace, name: str) -> bool:
+    return not options.names or name in options.names
+
+
+def _attack_once(names: list[str], size: float, command: tuple[str, ...], folders: Iterator[Path]) -> int:
+    """Memory and descriptors before, during and after each attack; returns the number of nodes that ended."""
+    failed = 0
+    if names:
+        print(
+            f"{'attack':32} {'RSS before':>10} {'peak':>7} {'after':>7} MiB   "
+            f"{'fds':>4} {'peak':>5} {'after':>5}   node"
+        )
+    for name in names:
+        attacked = AttackedNode(next(folders), command)
+        try:
+            move_to_another_address()
+            before = attacked.resources()
+            with PeakSampler(attacked) as sampler:
+                try:
+                    ATTACKS[name].attack(attacked, size)
+                except OSError as error:
+                    print(f"{name}: {error!r}")
+                alive = attacked.is_alive
+                after = attacked.resources_at_rest(before, SETTLE_SECONDS) if alive else before
+            peak = sampler.peak
+            failed += not alive
+            print(
+                f"{name:32} {before.rss // MIB:10} {peak.rss // MIB:7} {after.rss // MIB:7}"
+                f"       {before.descriptors:4} {peak.descriptors:5} {after.descriptors:5}   "
+                f"{'alive' if alive else f'ended with {attacked.process.poll()}'}",
+                flush=True,
+            )
+            if not alive:
+                print(attacked.log.read_text()[-300:])
+        finally:
+            attacked.stop()
+    return failed
+
+
+def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], folders: Iterator[Path]) -> int:
+    """Peers that connect again, on each port, from one and from many addresses; returns the number of broken rows."""
+    failed = 0
+    if names:
+        print(
+            f"\n{seconds:g} s by peers that connect again, beside an honest feeder; "
+            f"promised: memory +{PROMISED // MIB} MiB, stall 1 s, honest rate 50 %"
+        )
+        print(
+            f"{'content':26} {'port':9} {'keys':10} {'addresses':>9} {'connections':>11} "
+            f"{'memory':>9} {'stall':>6} {'honest':>6}"
+        )
+    rows = [(name, port, keys, n) for name in names for port in ports(name) for keys in KEYS for n in (ONE, MANY)]
+    for name, port, keys, addresses in rows:
+        with_keys, encrypt_data = KEYS[keys]
+        attacked = AttackedNode(next(folders), command, with_keys=with_keys, encrypt_data=encrypt_data)
+        try:
+            found = judge(attacked, getattr(attacked, port), name, seconds, addresses)
+        finally:
+            attacked.kill()
+        failed += bool(found.broken())
+        print(
+            f"{name:26} {port:9} {keys:10} {addresses:9} {found.connections:11} +{found.grown_bytes // MIB:4} MiB "
+            f"{found.stall_s:4.2f} s {found.honest:6.0%}  {', '.join(found.broken())}",
+            flush=True,
+        )
+    return failed
 
 
 if __name__ == "__main__":

@@ -10,12 +10,17 @@ from pathlib import Path
 import psutil
 
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, UNFINISHED_MARGIN
 from hltnode.daemon.security.curve_keys import create_key_pair
+from hltnode.daemon.security.memory_growth import GROWTH
 from tests.daemon.pages import metric, status_page
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 SAMPLE_SECONDS = 0.02
+SLOTS, SLOT_BYTES = 2, 32 * MIB
+PROMISED = SLOTS * SLOT_BYTES + UNFINISHED_MARGIN + CONTROL_TOTAL_BYTES + GROWTH
+"""Memory in bytes that input of peers may take, as SECURITY.md says."""
 
 FAKE = ("tests.daemon.node_process",)
 """Command of a node with a fake engine; the real one is ("hltnode.daemon", "serve", "--config")."""
@@ -35,11 +40,20 @@ class AttackedNode:
     Args:
         limits: content of its section [limits].
         with_keys: CURVE on all sockets.
+        encrypt_data: with keys, also on the data socket.
     """
 
     def __init__(
-        self, directory: Path, command: tuple[str, ...] = FAKE, *, limits: str = "", with_keys: bool = False
+        self,
+        directory: Path,
+        command: tuple[str, ...] = FAKE,
+        *,
+        limits: str = "",
+        with_keys: bool = False,
+        encrypt_data: bool = True,
     ) -> None:
+        self.keys = directory / "keys" if with_keys else None
+        self.encrypt_data = encrypt_data
         directory.mkdir(parents=True, exist_ok=True)
         self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
         self.log = directory / "log"
@@ -56,8 +70,8 @@ max_frame_bytes = {32 * MIB}
 [limits]
 {limits}
 [pipeline]
-slots = 2
-slot_bytes = {32 * MIB}
+slots = {SLOTS}
+slot_bytes = {SLOT_BYTES}
 max_events = 256
 [output]
 directory = "{directory / "out"}"
@@ -68,7 +82,7 @@ policy = "drop_new"
 endpoint = "tcp://127.0.0.1:{self.pub}"
 [http]
 port = {self.http}
-{_security(directory / "keys") if with_keys else ""}
+{"" if self.keys is None else _security(self.keys, encrypt_data)}
 """
         )
         with self.log.open("wb") as log:
@@ -109,6 +123,11 @@ port = {self.http}
         """Number of connections that a limit has closed."""
         return self.metric(f'hltnode_connections_refused_total{{reason="{reason}",socket="{socket}"}}')
 
+    def kill(self) -> None:
+        """End the process at once; `stop` waits for open MEPs."""
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> None:
         """End the process."""
         if self.process.poll() is None:
@@ -120,14 +139,14 @@ port = {self.http}
         self.process.wait()
 
 
-def _security(keys: Path) -> str:
+def _security(keys: Path, encrypt_data: bool) -> str:
     create_key_pair(keys / "node", "node")
     create_key_pair(keys / "feeders", "feeder")
     return f"""
 [security]
 server_key = "{keys / "node" / "node.key_secret"}"
 feeders = "{keys / "feeders"}"
-encrypt_data = true
+encrypt_data = {str(encrypt_data).lower()}
 """
 
 

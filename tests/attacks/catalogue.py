@@ -8,7 +8,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from tests.attacks.attacked_node import MIB, AttackedNode
-from tests.attacks.raw_peer import COMMAND, MORE, RawPeer, frame, frame_header, greeting, item, ping, ready, subscribe
+from tests.attacks.raw_peer import (
+    COMMAND,
+    MORE,
+    RawPeer,
+    frame,
+    frame_header,
+    greeting,
+    item,
+    move_to_another_address,
+    ping,
+    ready,
+    subscribe,
+)
 
 Attack = Callable[[AttackedNode, float], None]
 
@@ -186,7 +198,10 @@ def subscriptions_to_the_monitor(attacked: AttackedNode, size: float) -> None:
 def messages_to_a_push_socket(attacked: AttackedNode, size: float) -> None:
     """A consumer that sends instead of receiving, and disconnects."""
     for _ in range(max(10, int(200 * size))):
+        move_to_another_address()
         with peers(attacked.events, b"PULL", 1) as connected:
+            if not connected:
+                return  # the node refuses all unknown addresses by now
             for peer in connected:
                 peer.send_what_fits(frame(b"x") * 3000)
 

@@ -1,6 +1,7 @@
 """A peer that implements ZMTP over a TCP socket, with the errors that an attack needs."""
 
 import contextlib
+import itertools
 import socket
 import struct
 from types import TracebackType
@@ -48,16 +49,31 @@ def subscribe(topic: bytes) -> bytes:
     return frame(b"\x01" + topic)
 
 
-class RawPeer:
-    """A connection to one port of a node."""
+_sources = (f"127.2.{number // 250}.{number % 250 + 1}" for number in itertools.count())
+_source = "127.0.0.1"
 
-    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
+
+def move_to_another_address() -> None:
+    """Let the next peers come from an address that the node has not yet seen: it refuses the one of an attack."""
+    global _source
+    _source = next(_sources)
+
+
+class RawPeer:
+    """A connection to one port of a node, from the address of this machine or another one on the loopback."""
+
+    def __init__(self, port: int, source: str | None = None, *, seconds: float = SECONDS) -> None:
         self.socket = socket.socket()
-        self.socket.settimeout(SECONDS)
-        self.socket.bind((source, 0))
-        # The node may have closed the connection before the call returns.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.socket.connect(("127.0.0.1", port))
+        self.socket.settimeout(seconds)
+        self.socket.bind((source or _source, 0))
+        try:
+            # The node may have closed the connection before the call returns.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.socket.connect(("127.0.0.1", port))
+        except TimeoutError:
+            # The node refuses the address.
+            self.socket.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,8 @@ import pytest
 from hltnode.protocol.raw_data.mep import encode_mep
 from tests.attacks.attacked_node import MIB, ROOT, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
+from tests.attacks.raw_peer import move_to_another_address
+from tests.attacks.returning_peers import judge
 from tests.daemon.fakes import RUN, synthetic_meps
 
 pytestmark = [pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(300)]
@@ -43,6 +45,7 @@ def attacked(nodes: list[AttackedNode], tmp_path: Path) -> AttackedNode:
 
 def attack(attacked: AttackedNode, name: str, size: float, seconds: float = 90.0) -> None:
     entry = ATTACKS[name]
+    move_to_another_address()
     before = attacked.resources()
     with PeakSampler(attacked) as sampler:
         entry.attack(attacked, size)
@@ -80,6 +83,26 @@ def test_a_node_with_keys_survives_attackers_without_keys(tmp_path: Path, name: 
         assert attacked.metric('hltnode_connection_events_total{event="connected",socket="data"}') == 0
     finally:
         attacked.stop()
+
+
+@pytest.mark.parametrize(
+    ("port", "content"),
+    [
+        ("decisions", "short topics"),
+        pytest.param("control", "tiny messages", marks=pytest.mark.slow),
+        pytest.param("data", "empty frames", marks=pytest.mark.slow),
+    ],
+)
+def test_peers_that_connect_again_cost_no_more_than_is_promised(tmp_path: Path, port: str, content: str) -> None:
+    attacked = AttackedNode(tmp_path)
+    try:
+        found = judge(attacked, getattr(attacked, port), content, 2.0, 5000)
+    finally:
+        attacked.kill()
+    # Rates and delays depend on the machine: `make attacks` judges them.
+    assert {"memory", "alive"}.isdisjoint(found.broken()), found
+    assert found.honest > 0
+    assert found.connections > 20
 
 
 @pytest.mark.slow

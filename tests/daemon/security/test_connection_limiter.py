@@ -116,8 +116,6 @@ async def test_a_flood_of_subscriptions_ends_before_the_next_check_of_all_connec
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_limiter, "LOOK_SECONDS", 1000.0)
-    # Long enough for the flood to arrive first on a busy machine.
-    monkeypatch.setattr(connection_limiter, "OUTPUT_LOOK_SECONDS", 1.0)
     async with limited(tmp_path) as (node, _):
         with RawPeer(port(node.publisher.endpoint)) as peer:
             await in_thread(peer, b"SUB")
@@ -144,3 +142,35 @@ async def test_a_flood_of_whole_messages_does_not_keep_an_honest_feeder_from_fee
         assert (await feed_meps(synthetic_meps(50), [feeder])).complete
         stop = True
         await flooding
+
+
+async def test_the_address_of_an_ended_connection_is_refused_on_all_ports_and_others_are_not(
+    tmp_path: Path, context: zmq.asyncio.Context
+) -> None:
+    async with limited(tmp_path) as (node, _), make_feeder(context, node) as feeder:
+        ports = [port(each) for each in (node.publisher.endpoint, node.receiver.endpoint, node.control.endpoint)]
+        with RawPeer(ports[0], "127.0.0.2") as bad, RawPeer(ports[1], "127.0.0.2") as earlier:
+            await in_thread(bad, b"SUB")
+            await in_thread(earlier, b"PUSH")
+            await asyncio.to_thread(bad.send, subscribe(bytes(100)) * 100)
+            await eventually(lambda: node.counters.operation.refused_addresses == 1)
+            assert node.counters.operation.address_refusals == 1
+            for each in ports:
+                with pytest.raises(TimeoutError):
+                    await asyncio.to_thread(RawPeer, each, "127.0.0.2", seconds=0.2)
+            assert not earlier.is_cut()
+        with RawPeer(ports[0], "127.0.0.3") as other:
+            await in_thread(other, b"SUB")
+        assert (await feed_meps(synthetic_meps(5), [feeder])).complete
+
+
+async def test_bytes_within_the_rate_of_a_subscriber_never_end_it(tmp_path: Path) -> None:
+    async with limited(tmp_path) as (node, _):
+        with RawPeer(port(node.publisher.endpoint)) as peer:
+            await in_thread(peer, b"SUB")
+            # Greeting and READY took 92 bytes of the 4,096.
+            await asyncio.to_thread(peer.send, subscribe(bytes(197)) * 19)
+            await asyncio.sleep(0.2)
+            assert not peer.is_cut()
+            await asyncio.to_thread(peer.send, subscribe(bytes(197)) * 2)
+            await eventually(peer.is_cut)

@@ -179,10 +179,9 @@ def test_the_connection_that_explains_growth_of_the_heap_is_found(n: int) -> Non
     wire.opened(n)
     wire.read[n] += 4 * MIB
     assert wire.looks(7) == []
-    found = wire.watch.largest()
-    assert found is not None
-    assert found[0] == n
-    assert found[1] == pytest.approx(4 * MIB * 33, rel=0.01)
+    assert [descriptor for descriptor, _ in wire.watch.amplified()] == [n]
+    assert wire.watch.amplified()[0][1] == pytest.approx(4 * MIB * 33, rel=0.01)
+    assert wire.watch.is_tense
 
 
 def test_growth_of_the_heap_without_input_of_peers_ends_no_connection() -> None:
@@ -191,4 +190,28 @@ def test_growth_of_the_heap_without_input_of_peers_ends_no_connection() -> None:
     wire.delivered(7, MIB)
     wire.read[7] += 9 * MIB
     assert wire.look() == []
-    assert wire.watch.largest() is None
+    assert wire.watch.amplified() == []
+    assert not wire.watch.is_tense
+
+
+def test_messages_that_a_closed_connection_left_count_until_the_queue_was_empty_twice() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.read[7] += MIB
+    wire.look()
+    before = wire.watch.memory
+    assert before > MIB
+    assert wire.watch.closed(7) == before
+    assert wire.watch.memory == before
+    wire.received.tally.empty()
+    assert wire.watch.memory == before
+    wire.received.tally.empty()
+    assert wire.watch.memory == 0
+
+
+def test_a_closed_connection_that_held_little_leaves_nothing() -> None:
+    wire = Wire()
+    wire.opened(7)
+    wire.look()
+    wire.watch.closed(7)
+    assert wire.watch.memory == 0

@@ -1,10 +1,7 @@
-"""When the growth of the process ends a connection, and when free memory is returned."""
-
-from typing import cast
+"""When the process has grown too much by input of peers, and when free memory is returned."""
 
 import pytest
 
-from hltnode.daemon.security.input_watch import InputWatch
 from hltnode.daemon.security.memory_growth import (
     CALM_BELOW,
     GIVE_BACK_BYTES,
@@ -15,23 +12,6 @@ from hltnode.daemon.security.memory_growth import (
     MEASURED_ABOVE,
     MemoryGrowth,
 )
-
-CHECK_NS = GROWTH_PAUSE_NS // 5
-
-
-class FakeInputs:
-    """A socket whose peers have sent some bytes; `largest` returns the result of its `InputWatch`."""
-
-    def __init__(self, memory: int, largest: tuple[int, int] | None = None) -> None:
-        self.memory = memory
-        self._largest = largest
-
-    def largest(self) -> tuple[int, int] | None:
-        return self._largest
-
-
-def inputs(*sockets: FakeInputs) -> list[InputWatch]:
-    return cast(list[InputWatch], list(sockets))
 
 
 class Process:
@@ -55,43 +35,60 @@ def process() -> Process:
     return Process()
 
 
-def test_the_largest_message_of_all_sockets_ends_when_the_process_has_grown_too_much(process: Process) -> None:
-    small = FakeInputs(MEASURED_ABOVE, (5, 10 << 20))
-    large = FakeInputs(MEASURED_ABOVE, (7, 90 << 20))
-    assert process.growth.excess(0, inputs(small, large)) is None
+def test_growth_is_reported_from_its_limit_on(process: Process) -> None:
+    assert process.growth.excess(0, MEASURED_ABOVE + 1) == 0
+    process.grow(GROWTH - 1)
+    assert process.growth.excess(1, MEASURED_ABOVE + 1) == 0
+    process.grow(1)
+    assert process.growth.excess(2, MEASURED_ABOVE + 1) == GROWTH
+
+
+def test_growth_that_input_of_peers_cannot_explain_is_none(process: Process) -> None:
     process.grow(GROWTH)
-    owner, descriptor, grown = process.growth.excess(CHECK_NS, inputs(small, large)) or (None, 0, 0)
-    assert cast(object, owner) is large
-    assert (descriptor, grown) == (7, GROWTH)
+    assert process.growth.excess(0, MEASURED_ABOVE) == 0
+    assert process.growth.excess(1, MEASURED_ABOVE + 1) == GROWTH
 
 
 def test_growth_without_bytes_of_peers_is_the_new_size_of_the_calm_process(process: Process) -> None:
     process.grow(2 * GROWTH)
-    assert process.growth.excess(0, inputs(FakeInputs(CALM_BELOW - 1))) is None
-    busy = inputs(FakeInputs(MEASURED_ABOVE + 1, (5, 10 << 20)))
-    assert process.growth.excess(CHECK_NS, busy) is None
+    assert process.growth.excess(0, CALM_BELOW - 1) == 0
+    assert process.growth.excess(1, MEASURED_ABOVE + 1) == 0
     process.grow(GROWTH)
-    assert process.growth.excess(2 * CHECK_NS, busy) is not None
+    assert process.growth.excess(2, MEASURED_ABOVE + 1) == GROWTH
 
 
-def test_after_a_connection_has_ended_its_effect_is_awaited(process: Process) -> None:
-    busy = inputs(FakeInputs(MEASURED_ABOVE + 1, (5, 10 << 20)))
+def test_with_more_bytes_than_in_a_calm_process_the_size_to_compare_with_stays(process: Process) -> None:
     process.grow(GROWTH)
-    assert process.growth.excess(0, busy) is not None
-    assert process.growth.excess(GROWTH_PAUSE_NS - 1, busy) is None
-    assert process.growth.excess(GROWTH_PAUSE_NS, busy) is not None
+    assert process.growth.excess(0, CALM_BELOW) == 0
+    assert process.growth.excess(1, MEASURED_ABOVE + 1) == GROWTH
 
 
-def test_a_process_whose_size_cannot_be_read_ends_no_connection() -> None:
+def test_after_growth_its_effect_is_awaited(process: Process) -> None:
+    process.grow(GROWTH)
+    assert process.growth.excess(0, MEASURED_ABOVE + 1) == GROWTH
+    assert process.growth.excess(GROWTH_PAUSE_NS - 1, MEASURED_ABOVE + 1) is None
+    assert process.growth.excess(GROWTH_PAUSE_NS, MEASURED_ABOVE + 1) == GROWTH
+
+
+def test_while_memory_is_given_back_the_size_to_compare_with_only_falls(process: Process) -> None:
+    process.growth.ended(GIVE_BACK_BYTES)
+    process.growth.give_back(0)
+    process.grow(GROWTH)
+    assert process.growth.excess(1, 0) == 0
+    assert process.growth.excess(2, MEASURED_ABOVE + 1) == GROWTH
+    process.grow(-GROWTH - 100)
+    assert process.growth.excess(GIVE_BACK_FOR_NS - 1, 0) == 0
+    process.grow(GROWTH - 1)
+    assert process.growth.excess(GIVE_BACK_FOR_NS - 1, MEASURED_ABOVE + 1) == 0
+    assert process.growth.excess(GIVE_BACK_FOR_NS, 0) == 0
+    process.grow(GROWTH)
+    assert process.growth.excess(GIVE_BACK_FOR_NS + 1, MEASURED_ABOVE + 1) == GROWTH
+
+
+def test_a_process_whose_size_cannot_be_read_never_grows() -> None:
     process = Process()
     process.nbytes = None
-    busy = inputs(FakeInputs(MEASURED_ABOVE + 1, (5, 10 << 20)))
-    assert process.growth.excess(0, busy) is None
-
-
-def test_no_connection_ends_if_none_of_them_can_explain_the_growth(process: Process) -> None:
-    process.grow(GROWTH)
-    assert process.growth.excess(0, inputs(FakeInputs(MEASURED_ABOVE + 1))) is None
+    assert process.growth.excess(0, MEASURED_ABOVE + 1) == 0
 
 
 def test_memory_is_given_back_several_times_after_large_connections_have_ended(process: Process) -> None:

@@ -5,9 +5,7 @@ from typing import Any, cast
 from hltnode.daemon.common.vocabulary import Endpoint
 from hltnode.daemon.security.connection_table import ConnectionLimits, ConnectionTable
 from hltnode.daemon.security.tcp_connection import TcpConnection
-from hltnode.daemon.security.watched_socket import SUBSCRIBER_BYTES, SUBSCRIBER_BYTES_PER_SECOND, WatchedSocket
-
-SECOND = 1_000_000_000
+from hltnode.daemon.security.watched_socket import WatchedSocket
 
 
 class FakeConnection:
@@ -38,15 +36,6 @@ def test_bytes_are_counted_for_open_connections_that_are_not_refused() -> None:
     socket = watched({3: FakeConnection(100), 4: FakeConnection(200), 5: FakeConnection(None)})
     socket.refused.add(4)
     assert socket.bytes_read() == {3: 100}
-
-
-def test_a_subscriber_may_send_a_handshake_and_then_a_little_each_second() -> None:
-    socket = watched({3: FakeConnection(0), 4: FakeConnection(0)})
-    socket.since_ns[4] = 5 * SECOND
-    allowed = SUBSCRIBER_BYTES + 10 * SUBSCRIBER_BYTES_PER_SECOND
-    assert socket.is_output
-    assert socket.flooding_subscribers(10 * SECOND, {3: allowed, 4: allowed}) == [4]
-    assert socket.flooding_subscribers(10 * SECOND, {3: allowed + 1}) == [3]
 
 
 def test_close_closes_the_monitor_and_all_connections() -> None:
