@@ -43,5 +43,15 @@ class HttpPlaces:
             del self._taken[address]
 
 
+def may_displace(address: str, other: str, reason: ConnectionRefusal) -> bool:
+    """Whether a new client may take the place of another one, after it was refused for this reason.
+
+    Clients of other machines displace no client of this machine.
+    """
+    if reason is ConnectionRefusal.ADDRESS_FULL:
+        return other == address
+    return _is_local(address) or not _is_local(other)
+
+
 def _is_local(address: str) -> bool:
     return Peer(address, "").is_local

@@ -2,6 +2,7 @@
 
 The server is strict: one request per connection, GET and HEAD without a body, POST with a small JSON body (answered by
 `http_control`). It limits the size and duration of a request and the number of connections, in total and per address.
+If no place is free, the client that has kept a connection waiting for longest makes room for the next one.
 h11 parses requests and writes responses; docs/decisions/0004 explains why there is no HTTP framework.
 """
 
@@ -20,7 +21,7 @@ from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_hosts import HostNames
-from hltnode.daemon.monitoring.http_places import HttpPlaces
+from hltnode.daemon.monitoring.http_places import HttpPlaces, may_displace
 from hltnode.daemon.monitoring.status_page.page import HTML_TYPE, POLICY
 
 MAX_REQUEST_BYTES = 8192
@@ -68,6 +69,15 @@ class RefusedError(Exception):
         self.response = as_json(status, {"error": reason}, headers)
 
 
+@dataclass(slots=True, eq=False)
+class _Connection:
+    address: str
+    task: asyncio.Task[None]
+    waits_for_client: bool = True
+    """Whether the client has yet to send its request, or to read the response."""
+    has_place: bool = True
+
+
 class HttpServer:
     """Serves the pages from `start` to `close`.
 
@@ -112,7 +122,8 @@ class HttpServer:
         self._hosts = hosts or HostNames()
         self._request_seconds = request_seconds
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: dict[_Connection, None] = {}
+        """In order of arrival."""
         self._scraping = asyncio.Lock()
         self._limit = RateLimit(60_000_000_000, monotonic_ns)
 
@@ -140,37 +151,62 @@ class HttpServer:
         if self._server is None:
             return
         self._server.close()
-        for task in tuple(self._connections):
+        tasks = [connection.task for connection in self._connections]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._server.wait_closed()
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = _address(writer)
-        if (reason := self._places.take(address)) is not None:
+        reason = self._places.take(address)
+        if reason is not None and self._make_room(address, reason):
+            reason = self._places.take(address)
+        if reason is not None:
             writer.transport.abort()
-            self._refused(reason)
-            if (left_out := self._limit.due(reason)) is not None:
-                log.warning("connection_refused", reason=reason, address=address, left_out=left_out)
+            self._refuse(address, reason)
             return
         task = asyncio.current_task()
         assert task is not None
-        self._connections.add(task)
+        connection = _Connection(address, task)
+        self._connections[connection] = None
         try:
             async with asyncio.timeout(self._request_seconds):
-                await self._answer(reader, writer)
+                await self._answer(connection, reader, writer)
         except (TimeoutError, OSError):
             writer.transport.abort()
         except asyncio.CancelledError:
-            # The server is closing; asyncio's stream protocol would log the cancellation of its own task.
+            # The server is closing, or another client needs the place; asyncio's stream protocol would log the
+            # cancellation of its own task.
             writer.transport.abort()
         finally:
-            self._connections.discard(task)
-            self._places.leave(address)
+            self._connections.pop(connection)
+            self._leave(connection)
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _make_room(self, address: str, reason: ConnectionRefusal) -> bool:
+        """End the connection that has waited for its client for longest; False if there is none."""
+        for connection in self._connections:
+            is_free = connection.waits_for_client and connection.has_place
+            if is_free and may_displace(address, connection.address, reason):
+                self._leave(connection)
+                connection.task.cancel()
+                self._refuse(connection.address, reason)
+                return True
+        return False
+
+    def _leave(self, connection: _Connection) -> None:
+        if connection.has_place:
+            connection.has_place = False
+            self._places.leave(connection.address)
+
+    def _refuse(self, address: str, reason: ConnectionRefusal) -> None:
+        self._refused(reason)
+        if (left_out := self._limit.due(reason)) is not None:
+            log.warning("connection_refused", reason=reason, address=address, left_out=left_out)
+
+    async def _answer(self, client: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # h11 refuses a longer incomplete request, so MAX_REQUEST_BYTES is the largest request.
         connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_REQUEST_BYTES - 1)
         method = b"GET"
@@ -179,7 +215,10 @@ class HttpServer:
             method = head.method
             request = _checked(head, self._hosts)
             if request.method == "POST":
-                response = self._post(replace(request, body=await _read_body(connection, reader)))
+                request = replace(request, body=await _read_body(connection, reader))
+            client.waits_for_client = False
+            if request.method == "POST":
+                response = self._post(request)
             else:
                 response = await self._page(request.path)
         except RefusedError as refused:
@@ -192,6 +231,7 @@ class HttpServer:
             if self._limit.due("page") is not None:
                 log.exception("page_failed")
             response = as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
+        client.waits_for_client = True
         writer.write(connection.send(_head(response)))
         if method != b"HEAD":
             writer.write(connection.send(h11.Data(data=response.body)))

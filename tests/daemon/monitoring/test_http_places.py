@@ -1,7 +1,7 @@
 """Which HTTP clients get a place, and that those of this machine always find one that others cannot take."""
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
-from hltnode.daemon.monitoring.http_places import HttpPlaces
+from hltnode.daemon.monitoring.http_places import HttpPlaces, may_displace
 
 
 def test_other_machines_cannot_take_the_places_of_this_one() -> None:
@@ -22,3 +22,18 @@ def test_one_remote_machine_reaches_its_limit_and_a_second_one_still_gets_a_plac
 def test_a_proxy_on_this_machine_may_use_all_places() -> None:
     places = HttpPlaces(in_all=32, per_address=8)
     assert [places.take("::1") for _ in range(33)] == [None] * 32 + [ConnectionRefusal.SOCKET_FULL]
+
+
+def test_only_places_of_the_same_address_are_taken_over_when_an_address_has_too_many() -> None:
+    reason = ConnectionRefusal.ADDRESS_FULL
+    assert may_displace("10.0.0.1", "10.0.0.1", reason)
+    assert not may_displace("10.0.0.1", "10.0.0.2", reason)
+    assert not may_displace("10.0.0.1", "127.0.0.1", reason)
+
+
+def test_other_machines_take_over_no_place_of_this_machine() -> None:
+    reason = ConnectionRefusal.SOCKET_FULL
+    assert may_displace("10.0.0.1", "10.0.0.2", reason)
+    assert not may_displace("10.0.0.1", "::1", reason)
+    assert may_displace("127.0.0.1", "10.0.0.1", reason)
+    assert may_displace("127.0.0.1", "127.0.0.1", reason)

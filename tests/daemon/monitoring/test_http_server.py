@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
@@ -14,6 +15,7 @@ import pytest
 import pytest_asyncio
 import uvloop
 
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.http_places import HttpPlaces
 from hltnode.daemon.monitoring.http_server import (
@@ -45,16 +47,18 @@ class Node:
             warmed_up=True,
         )
         self.server = HttpServer(
-            self.metrics,
+            lambda: self.metrics(),
             self.health,
             lambda: self.status(),
             self.post,
             page=lambda: lambda: self.page,
+            refused=lambda reason: self.refused.append(reason),
             request_seconds=request_seconds,
         )
         self.page = b"<p>page</p>"
         self.broken = False
         self.posted: list[bytes] = []
+        self.refused: list[ConnectionRefusal] = []
         self.port = 0
 
     def metrics(self) -> Callable[[], bytes]:
@@ -432,17 +436,61 @@ async def test_a_client_that_disconnects_at_once_is_no_error(node: Node) -> None
     assert (await node.ask("/healthz"))[0] == 200
 
 
-async def test_connections_above_the_limit_are_refused_and_later_ones_are_served() -> None:
+async def test_above_the_limit_the_client_that_waits_for_longest_makes_room() -> None:
     async with running_node(request_seconds=60) as node:
         held = [await asyncio.open_connection("127.0.0.1", node.port) for _ in range(HttpPlaces().in_all)]
         # Connections are accepted in the order in which they come.
-        assert await node.raw(HEALTHZ) == b""
+        assert parse(await node.raw(HEALTHZ))[0] == 200
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(held[0][0].read(), 10) == b""
+        held[1][1].write(HEALTHZ)
+        assert parse(await held[1][0].read())[0] == 200
+        assert node.refused == [ConnectionRefusal.SOCKET_FULL]
         for _, writer in held:
             writer.close()
-            await writer.wait_closed()
-        while not (answer := await node.raw(HEALTHZ)):
-            await asyncio.sleep(0.01)
-        assert parse(answer)[0] == 200
+
+
+async def test_connections_above_the_limit_are_refused_while_all_answers_are_being_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running_node(request_seconds=60) as node:
+        made = threading.Event()
+        monkeypatch.setattr(node, "metrics", lambda: lambda: str(made.wait(30)).encode())
+        scrapes = [asyncio.create_task(node.ask("/metrics")) for _ in range(HttpPlaces().in_all)]
+        try:
+            while (await node.raw(HEALTHZ)) != b"":
+                await asyncio.sleep(0.01)
+        finally:
+            made.set()
+        assert {status for status, _, _ in await asyncio.gather(*scrapes)} == {200}
+        assert parse(await node.raw(HEALTHZ))[0] == 200
+
+
+async def test_slow_clients_that_come_again_leave_room_for_health_checks() -> None:
+    async with running_node(request_seconds=60) as node:
+
+        async def slow() -> None:
+            while True:
+                reader, writer = await asyncio.open_connection("127.0.0.1", node.port)
+                try:
+                    writer.write(b"GET /metrics HTTP/1.1\r\nX: ")
+                    await reader.read()
+                except ConnectionError:
+                    continue
+                finally:
+                    writer.close()
+
+        attackers = [asyncio.create_task(slow()) for _ in range(60)]
+        await asyncio.sleep(0.1)
+        answered = 0
+        for _ in range(50):
+            with contextlib.suppress(ConnectionError):
+                answered += (await node.raw(HEALTHZ)) != b""
+        for attacker in attackers:
+            attacker.cancel()
+        await asyncio.gather(*attackers, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        assert answered >= 30
 
 
 async def test_a_page_that_fails_is_500_and_tells_no_details(node: Node) -> None:
@@ -485,7 +533,7 @@ def test_uvloop_gives_the_same_answers_to_good_and_hostile_clients() -> None:
             await test_a_huge_header_is_431_and_not_read_to_its_end(node)
             await test_a_client_that_sends_too_slowly_is_disconnected(node, b"GET /metrics HTTP/1.1\r\nX: ")
             await test_a_client_that_disconnects_at_once_is_no_error(node)
-        await test_connections_above_the_limit_are_refused_and_later_ones_are_served()
+        await test_above_the_limit_the_client_that_waits_for_longest_makes_room()
         await test_closing_ends_connections_that_wait()
         # Transports close in the turn after the call.
         await asyncio.sleep(0.05)
