@@ -41,12 +41,15 @@ class SourceCounters:
 
     ``fragments`` and ``bytes`` count all fragments with a readable header, including rejected ones. ``missing`` counts
     MEPs closed without the source. ``last_seen_ns`` is the loop time (monotonic) of its last fragment.
+    ``error_banks`` counts the error banks of each type, and is empty before the first.
     """
 
     fragments: int
     bytes: int
     missing: int
     last_seen_ns: int | None
+    @property
+    def error_banks(self) -> list[int]: ...
     def __init__(
         self, *, fragments: int = 0, bytes: int = 0, missing: int = 0, last_seen_ns: int | None = None
     ) -> None: ...
@@ -57,6 +60,12 @@ class SourceTable:
     def expect(self, sources: Sequence[int]) -> None: ...
     def count(self, source: int, nbytes: int, now_ns: int) -> None:
         """Count a fragment of a source, if the source is expected."""
+
+    def set_error_types(self, types: Sequence[int]) -> None:
+        """Set the types of the banks that a readout board sends in place of data."""
+
+    def count_error_banks(self, source: int, mfp: memoryview) -> None:
+        """Count the error banks of an accepted MFP of a source, if the source is expected."""
 
     def copy(self) -> SourceTable: ...
     def items(self) -> list[tuple[int, SourceCounters]]: ...

@@ -32,6 +32,7 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport import control_messages, decisions, frame_header, messages, shared_memory
 from hltnode.protocol.written_limits import WRITTEN_LIMITS
 from tools.chains_of_this_tree import chains_of_this_tree
@@ -42,6 +43,7 @@ PROTOCOL_PROSE = Path(__file__).with_name("protocol.md.in")
 # Values of these labels are only known at run time; the sample value below represents them.
 OPEN_LABELS = {
     "source": "0",
+    "type": "",
     "line": "passthrough",
     "collection": "tracks",
     "histogram": "pv_z",
@@ -241,6 +243,9 @@ def example_collector() -> NodeCollector:
     counters = Counters()
     counters.expect_sources([int(OPEN_LABELS["source"])])
     counters.sources[0].last_seen_ns = 0
+    counters.set_error_types({0: OPEN_LABELS["type"]})
+    error_bank = encode_mfp(source_id=0, event_id=0, version=0, types=[0], fragments=[b""])
+    counters.sources.count_error_banks(0, memoryview(error_bank))
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
     for chain in chains_of_this_tree().values():

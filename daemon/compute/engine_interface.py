@@ -68,7 +68,8 @@ class Workspace(Protocol):
 
 class Engine(Protocol):
     """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
-    of events, the names of sub-detectors (by the top five bits of their source ids), the histograms, the number of
+    of events, the names of sub-detectors (by the top five bits of their source ids) and of error banks (by bank type),
+    the histograms, the number of
     words per event in `Output.selected`, and the trigger configuration key (TCK)."""
 
     @property
@@ -81,6 +82,8 @@ class Engine(Protocol):
     def flags(self) -> FlagTable: ...
     @property
     def subdetectors(self) -> Mapping[int, str]: ...
+    @property
+    def error_types(self) -> Mapping[int, str]: ...
     @property
     def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property

@@ -10,7 +10,7 @@ Every label value that is known in advance has an entry from the start, so that 
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -166,6 +166,8 @@ class Counters:
     fragments_rejected: dict[RejectReason, int] = field(default_factory=lambda: dict.fromkeys(RejectReason, 0))
     sources: SourceTable = field(default_factory=SourceTable)
     """Counters by source id; only expected sources have an entry, so that hostile input cannot grow the table."""
+    error_types: dict[int, str] = field(default_factory=dict)
+    """Names of the types of error banks, in the order of `SourceCounters.error_banks`."""
 
     # Control
     control_messages_received: int = 0
@@ -248,6 +250,18 @@ class Counters:
     def set_collections(self, names: Iterable[str]) -> None:
         """Name the collections whose objects are counted."""
         self.objects = dict.fromkeys(names, 0)
+
+    def set_error_types(self, names: Mapping[int, str]) -> None:
+        """Name the types of error banks that are counted."""
+        self.error_types = dict(names)
+        self.sources.set_error_types(tuple(names))
+
+    def error_banks(self) -> Iterator[tuple[tuple[str, int], int]]:
+        """Names of the type and source of the error banks received, and their numbers; without zeros."""
+        for source, entry in self.sources.items():
+            for name, n in zip(self.error_types.values(), entry.error_banks, strict=False):
+                if n:
+                    yield (name, source), n
 
     def set_flags(self, flags: FlagTable) -> None:
         """Name the flags of events that are counted."""

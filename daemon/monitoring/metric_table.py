@@ -129,6 +129,13 @@ TABLE = (
         "name",
         lambda r: [(name, 1) for name in r.state.lost_feeders[:SHOWN_FEEDERS]],
     ),
+    Row(
+        Kind.COUNTER,
+        "error_banks",
+        "Error banks that readout boards sent in place of data; without zeros.",
+        ("type", "source"),
+        lambda r: (((name, str(source)), n) for (name, source), n in r.counters.error_banks()),
+    ),
     gauge("sources_expected", "Sources of the run; 0 without one.", lambda r: len(r.state.sources)),
     gauges(
         "sources_silent",

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,6 +15,7 @@ struct SourceCounters {
     uint64_t bytes = 0;
     uint64_t missing = 0;                 // MEPs closed without the source
     std::optional<int64_t> last_seen_ns;  // loop time (monotonic, ns) of the last fragment
+    std::vector<uint64_t> error_banks;    // of each error type; empty before the first
 };
 
 // Only expected sources have an entry, so that hostile input cannot make the table grow.
@@ -39,12 +41,20 @@ class SourceTable {
         }
     }
 
+    // Types of the banks that a readout board sends in place of data.
+    void set_error_types(const std::vector<uint8_t>& types);
+
+    // Counts the error banks among the n types of an accepted MFP.
+    void count_error_banks(uint16_t source, const uint8_t* types, std::size_t n);
+
     const std::vector<uint16_t>& sources() const { return sources_; }
 
   private:
     std::vector<uint16_t> sources_;  // in the order of the entries
     std::deque<SourceCounters> entries_;
     std::vector<int32_t> at_;
+    std::array<uint8_t, 256> error_number_{};  // of each type, from 1 on; 0: no error type
+    std::size_t n_error_types_ = 0;
 };
 
 void add_source_table(nanobind::module_& module);

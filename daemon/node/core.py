@@ -38,6 +38,7 @@ class NodeCore:
         self.counters.set_lines(engine.lines)
         self.counters.set_collections(engine.collections)
         self.counters.set_flags(engine.flags)
+        self.counters.set_error_types(engine.error_types)
         self.session = secrets.token_hex(8)
         self.clock = ReadingClock(clock_ns)
         now_ns = self.clock.now_ns

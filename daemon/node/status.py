@@ -1,7 +1,9 @@
 """The state of a node: /status, the shorter answer to the status command, and the state in metrics."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from heapq import nlargest
 from itertools import islice
 from typing import Any
 
@@ -124,6 +126,7 @@ class NodeStatus:
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
             },
             "objects": dict(counters.objects),
+            "error_banks": _error_banks(counters),
             "log_lines_lost": lines_lost(),
             "accounting": accounting(counters, builder),
         }
@@ -141,3 +144,16 @@ class NodeStatus:
         status = self.full()
         runs = list(islice(self._control.registry.kept, SUMMARY_RUNS))
         return {**{key: status[key] for key in _SUMMARY}, "kept_runs": runs}
+
+
+def _error_banks(counters: Counters) -> dict[str, Any]:
+    """The number of error banks of each type since the start, and the sources that sent most."""
+    by_type: Counter[str] = Counter()
+    found = list(counters.error_banks())
+    for (name, _), n in found:
+        by_type[name] += n
+    most = nlargest(SHOWN_SOURCES, found, key=lambda each: each[1])
+    return {
+        "by_type": dict(by_type),
+        "most": [{"type": name, "source": source, "banks": n} for (name, source), n in most],
+    }

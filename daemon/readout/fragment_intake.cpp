@@ -90,11 +90,13 @@ std::size_t FragmentIntake::take_staged(const ReadingTimes& times)
     std::size_t n_taken = 0, first_job = 0;
     for (const StagedFrame& frame : staged_) {
         if (!is_sound(frame, first_job)) break;
+        const uint8_t* const mfp = jobs_[first_job].to;
         first_job = frame.end_of_jobs;
         ++n_taken;
         ++n_frames_;
         n_bytes_ += frame.size;
         sources_->count(frame.fragment.source, frame.size, times.true_ns);
+        sources_->count_error_banks(frame.fragment.source, mfp + mfp_header_size, frame.fragment.n_events);
         last_mep_ = frame.fragment.mep;
     }
     n_alone_ -= std::min(n_alone_, n_taken);

@@ -78,7 +78,6 @@ class FragmentIntake {
 
     void add_jobs(const uint8_t* mfp, uint8_t* to, std::size_t size, uint32_t crc);
     bool is_sound(const StagedFrame& frame, std::size_t first_job) const;
-    uint8_t* at_place(const StagedFrame& frame) const;
 
     std::shared_ptr<OpenMeps> meps_;
     std::shared_ptr<SourceTable> sources_;

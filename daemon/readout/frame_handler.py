@@ -122,6 +122,7 @@ class FrameHandler:
                 if self._tap is not None:
                     placed = slot[place.offset : place.offset + size]
                     self._tap.fragment_taken(b"".join((frame[:HEADER_SIZE], placed)) if is_shared else frame, run, mep)
+                counters.sources.count_error_banks(source_id, slot[place.offset : place.offset + size])
                 effects = builder.fragment_copied(now_ns, place)
                 if effects:
                     self._carry_out(effects)

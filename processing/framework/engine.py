@@ -127,6 +127,8 @@ class Engine:
         """Names and kinds of the bits of BatchOutput.flags."""
         self.subdetectors = chain.readout.subdetectors
         """Names of the sub-detectors, by the top five bits of their source ids."""
+        self.error_types = {each: chain.readout.bank_types[each] for each in sorted(chain.readout.error_types)}
+        """Names of the types of error banks, which readout boards send in place of data."""
         self.selected_words = 0 if chain.selected is None else chain.selected.width
         """Number of words of each event in BatchOutput.selected."""
         self.tck = tck

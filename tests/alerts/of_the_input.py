@@ -5,7 +5,7 @@ import random
 
 from tests.alerts.scenarios import Steps, scenario
 from tests.alerts.site import NORMAL_RATE, Site
-from tests.daemon.fakes import RUN, SOURCES
+from tests.daemon.fakes import RUN, SOURCES, FakeEngine
 
 TWO = {"builder": {"min_feeders": 2}}
 HELD_NS = 900_000_000
@@ -50,6 +50,15 @@ async def source_silent(site: Site) -> Steps:
     site.feeders[0].filter.lose = lambda source, _mep: source in SOURCES[1:3]
     yield
     site.feeders[0].filter.lose = lambda _source, _mep: False
+
+
+@scenario("HltnodeErrorBanks", "error banks in one of 8 events")
+async def error_banks(site: Site) -> Steps:
+    await one_feeder(site)
+    yield
+    site.feeders[0].filter.error_type = next(iter(FakeEngine.error_types))
+    yield
+    site.feeders[0].filter.error_type = None
 
 
 @scenario("HltnodeNoInput", "a feeder that is connected and sends nothing")

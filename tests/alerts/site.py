@@ -23,9 +23,11 @@ from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.commands.demo import free_ports
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.transport.frame_header import decode_header
+from hltnode.protocol.raw_data import mfp
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, decode_header
 from tests.daemon.fakes import RUN, SOURCES, synthetic_meps
 from tests.daemon.pages import status_page
+from tests.daemon.readout.mutations import seal
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120.0
@@ -42,6 +44,8 @@ class FrameFilter(FaultInjector):
         self.lose: Callable[[int, int], bool] = lambda _source, _mep: False
         self.hold_ns: Callable[[int], int] = lambda _source: 0
         self.corrupt = False
+        self.error_type: int | None = None
+        """Type of the first bank of each fragment, in place of its own."""
         self._held: list[tuple[int, int, Buffer]] = []
         self._n = 0
 
@@ -54,6 +58,11 @@ class FrameFilter(FaultInjector):
         if hold_ns := self.hold_ns(header.source_id):
             heappush(self._held, (now_ns + hold_ns, self._n, frame))
             return leaving
+        if self.error_type is not None:
+            changed = bytearray(frame)
+            changed[HEADER_SIZE + mfp.HEADER_SIZE] = self.error_type
+            seal(changed)
+            return [*leaving, changed]
         if self.corrupt and self._n % 10 == 0:
             damaged = bytearray(frame)
             damaged[-1] ^= 1

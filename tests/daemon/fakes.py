@@ -146,6 +146,7 @@ class FakeEngine:
     collections = ("tracks",)
     flags = FlagTable()
     subdetectors: Mapping[int, str] = {}
+    error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}
     histograms: tuple[HistogramShape, ...] = ()
     selected_words = 0
     tck = TCK

@@ -56,6 +56,10 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
         ],
         "sources": sources,
         "silent_sources": [1],
+        "error_banks": {
+            "by_type": {text: 12345},
+            "most": [{"type": text, "source": 4097, "banks": 12345}],
+        },
         "oldest_open_mep": {"mep": 3, "n_missing": 1, "missing": [1]},
         "output_free_bytes": None,
         "output_queue_bytes": 12,
@@ -135,13 +139,15 @@ def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
     assert "1 MHz" in text
     assert "4 GB/s" in text
     assert "The 20 sources with the largest lag" in text
+    assert "Error banks in place of data: 12345 plain" in text
+    assert "0x1001" in text
     assert "and 10 more" in text
     assert "67 lines without an event" in text
 
 
 def test_a_node_before_its_first_run_has_a_page() -> None:
     first = content(lines=0, sources=0, feeders=0)
-    status = {**first.status, "run": None, "oldest_open_mep": None}
+    status = {**first.status, "run": None, "oldest_open_mep": None, "error_banks": {"by_type": {}, "most": []}}
     rates = Rates(seconds=0.0, events=0.0, accepted=0.0, bytes=0.0, lines={}, dead_time={})
     page = PageContent(
         status=status,
@@ -157,6 +163,7 @@ def test_a_node_before_its_first_run_has_a_page() -> None:
     text = Elements(status_page(page)).text
     assert "no run" in text
     assert "✓ ready" in text
+    assert "Error banks" not in text
 
 
 def test_rates_are_those_of_the_window() -> None:

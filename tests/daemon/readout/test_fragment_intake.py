@@ -42,7 +42,8 @@ from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.security.received_input import ReceivedInput
-from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.raw_data.mfp import encode_mfp
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
 from tests.daemon.readout.mutations import FrameSource, mutate_frame
 
@@ -54,6 +55,9 @@ SLOT_BYTES = 4 * MEP_BYTES
 MAX_FRAME_BYTES = 400
 GUARD = 0xA5
 NEVER_NS = 1 << 62
+ERROR_TYPES = {2: "MISSING", 254: "THROTTLED", 77: "NEVER_SENT"}
+"""Two of the types of `FrameSource`, and another one."""
+NO_BANK = 255
 STEPS = 400
 # A frame has several pieces, and a group several frames.
 PIECE_BYTES = 64
@@ -67,6 +71,7 @@ class Readout:
         self.copy_threads = copy_threads
         self.now = 0
         self.counters = Counters()
+        self.counters.set_error_types(ERROR_TYPES)
         limits = SlotLimits(input_bytes=SLOT_BYTES, events=64, meps=8, fragments=100, mep_bytes=MEP_BYTES)
         times = BuilderLimits(
             mep_timeout_ns=100,
@@ -112,7 +117,8 @@ class Readout:
             for mep in builder.open.values()
         ]
         sources = [
-            (source, of.fragments, of.bytes, of.missing, of.last_seen_ns) for source, of in counters.sources.items()
+            (source, of.fragments, of.bytes, of.missing, of.last_seen_ns, of.error_banks)
+            for source, of in counters.sources.items()
         ]
         counted = [
             counters.fragments_received,
@@ -359,3 +365,47 @@ def test_finished_fragments_and_meps_leave_no_objects_behind() -> None:
     assert readout.counters.fragments_built >= 2990 * len(SOURCES)
     assert sys.getallocatedblocks() - blocks < 2000
     assert Process().memory_info().rss - resident < 4 << 20
+
+
+@pytest.mark.parametrize("take", [in_python, from_memory])
+def test_error_banks_of_accepted_fragments_are_counted_by_type_and_source(take: Callable[..., None]) -> None:
+    readout = Readout()
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    types = dict(
+        zip(SOURCES, ((1, 1, 1, 1), (2, 1, 2, 254), (254,) * 4, (1, 1, 1, 2), (255, 2, 255, 255)), strict=True)
+    )
+
+    def frames(mep: int) -> list[bytes]:
+        mfps = {
+            source: encode_mfp(
+                source_id=source,
+                event_id=mep * EVENTS,
+                version=1,
+                types=of_source,
+                fragments=[b"" if each == NO_BANK else b"x" for each in of_source],
+            )
+            for source, of_source in types.items()
+        }
+        return [encode_frame(mfp, run=RUN, mep_id=mep, source_id=source) for source, mfp in mfps.items()]
+
+    damaged = bytearray(frames(1)[1])
+    damaged[-1] ^= 1
+    # A second copy and a damaged frame are refused and not counted.
+    take(readout, [*frames(0), frames(0)[1], *frames(1)[:1], bytes(damaged), *frames(1)[1:]])
+    assert dict(readout.counters.error_banks()) == {
+        ("MISSING", 2): 4,
+        ("THROTTLED", 2): 2,
+        ("THROTTLED", 70): 8,
+        ("MISSING", 4096): 2,
+        ("MISSING", 65_535): 2,
+    }
+
+
+def test_without_error_types_no_error_bank_is_counted() -> None:
+    readout = Readout()
+    readout.counters.set_error_types({})
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    source, rng = FrameSource(EVENTS, 12), Random(1)
+    from_memory(readout, [bytes(source.frame(rng, RUN, 0, each)) for each in SOURCES])
+    assert readout.counters.fragments_built == len(SOURCES)
+    assert dict(readout.counters.error_banks()) == {}
