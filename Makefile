@@ -20,10 +20,10 @@ LINT_IMPORTS = PYTHONPATH=build/typecheck:$$($(BIN)/python -c "import sysconfig;
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
-# The cost by folder is printed at the end.
-MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report
+# The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
+MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
 
-.PHONY: demo install test test-all soak attacks alerts check imports docs format bench gpu headers reference lock deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts check imports docs format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -108,10 +108,28 @@ reference: $(VENV)/.developed
 	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page
 
-# Versions and hashes of the dependencies, which the Debian package and the images install.
+# Versions and hashes of the dependencies, which the Debian package and the images install: of the package, of its extras
+# for GPUs, and of what compiles it.
+LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 lock: $(VENV)/.developed
-	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-		pyproject.toml -o deploy/requirements.lock
+	$(LOCK) --upgrade pyproject.toml -o deploy/requirements.lock
+	$(LOCK) --upgrade --constraint deploy/requirements.lock --extra cuda12 pyproject.toml -o deploy/cuda12.lock
+	$(LOCK) --upgrade --constraint deploy/requirements.lock --extra cuda13 pyproject.toml -o deploy/cuda13.lock
+	$(LOCK) --upgrade deploy/build-requirements.in -o deploy/build.lock
+
+# Known vulnerabilities of the locked dependencies, by pip-audit (it asks pypi.org); and the bill of materials of the
+# package, build/hltnode.cdx.json, by cyclonedx-py.
+build/supply-chain/.installed:
+	python3 -m venv build/supply-chain
+	build/supply-chain/bin/pip install --quiet "pip-audit>=2.9,<3" "cyclonedx-bom>=7,<8"
+	touch $@
+audit: build/supply-chain/.installed
+	for lock in requirements cuda12 cuda13 build; do \
+		build/supply-chain/bin/pip-audit --strict --disable-pip --require-hashes -r deploy/$$lock.lock || exit 1; \
+	done
+sbom: build/supply-chain/.installed
+	build/supply-chain/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		-o build/hltnode.cdx.json deploy/requirements.lock
 
 # The Debian package, into build/deb; Debian's python3-dev, python3-venv, debhelper and dpkg-dev must be installed.
 deb:

@@ -1,7 +1,8 @@
 """The summary of a run on this node: counts of fragments, MEPs and events by class, for a JSON file beside the events.
 
 The counters of a node continue from run to run, so a summary holds their growth since the start of the run. A killed
-session writes no summary. The summary of the next session covers only that session.
+session writes no summary. The summary of the next session covers only that session, and names the files of the killed
+one.
 """
 
 import time

@@ -7,6 +7,7 @@ A file gets its final name when its content can no longer change: its data and i
 import errno
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, QuarantineReason
 from hltnode.daemon.monitoring.counters import WriterCounters
-from hltnode.daemon.storage.event_files import FINAL_SUFFIX, Extent, FileKey
+from hltnode.daemon.storage.event_files import FINAL_SUFFIX, Extent, FileKey, files_of
 from hltnode.daemon.storage.event_writer import EventWriter
 from hltnode.daemon.storage.file_bytes import copy_bytes, write_all
 from hltnode.daemon.storage.journal import Journal
@@ -177,24 +178,47 @@ class EventStore:
             return write_tck(self._directory, document)
 
     def write_summary(self, summary: dict[str, Any]) -> str:
-        """Write the summary of a run, with the names and sizes of its finished files; returns its name."""
+        """Write the summary of a run, with the names and sizes of its finished files; returns its name.
+
+        `files` are those of this session, whose events the summary counts. `files_of_killed_sessions` are those of
+        earlier sessions that no summary names: a killed session writes none.
+        """
         with self._refusals():
             stem = f"{self._prefix}_{summary['run']:010d}"
             names = self._directory.names()
             files = {name: self._directory.size(name) for name in names if _is_finished(name, stem)}
+            unnamed = self._unnamed_files(names, summary["run"])
+            earlier = {name: self._directory.size(name) for name in unnamed if name not in files}
             # This session may have left the run and continued it later.
             part = 1 + sum(name.startswith(f"{stem}_summary") and name.endswith(".json") for name in names)
             name = f"{stem}_summary.json" if part == 1 else f"{stem}_summary_{part}.json"
             new = f"{stem}_summary.new"
+            content = {**summary, "files": files, "files_of_killed_sessions": earlier}
             descriptor = self._directory.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
-                write_all(descriptor, json.dumps({**summary, "files": files}, indent=1).encode() + b"\n")
+                write_all(descriptor, json.dumps(content, indent=1).encode() + b"\n")
             except OSError as error:
                 raise OutputError(self._directory.path / new, error) from error
             finally:
                 os.close(descriptor)
             self._directory.rename(new, name)
             return name
+
+    def _unnamed_files(self, names: list[str], run: int) -> list[str]:
+        """The finished files of a run, from any session of this node, that no summary names yet."""
+        node = self._prefix.rpartition("_")[0]
+        named: set[str] = set()
+        pattern = re.compile(rf"{re.escape(node)}_[^_]+_{run:010d}_summary(_\d+)?\.json")
+        for name in filter(pattern.fullmatch, names):
+            try:
+                with open(self._directory.open(name, os.O_RDONLY), "rb") as file:
+                    content = json.load(file)
+                named.update(content["files"], content.get("files_of_killed_sessions", ()))
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                log.warning("summary_unreadable", path=str(self._directory.path / name), error=repr(error))
+        return sorted(
+            key.final for key in files_of(node, names, FINAL_SUFFIX) if key.run == run and key.final not in named
+        )
 
     @contextmanager
     def _refusals(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, QuarantineReason, SlowConsumerPolicy
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage.event_files import (
+    FINAL_SUFFIX,
     NEW_SUFFIX,
     PART_SUFFIX,
     Extent,
@@ -71,6 +72,7 @@ def take_over(
     try:
         quarantine = Quarantine(directory, counters, settings.fsync)
         name, prefix = f"{node}.journal", f"{node}_{session}"
+        _report_missing_journal(directory, name, node)
         content, damaged = read_journal(directory, name, quarantine, counters)
         was_down = _report_power_cut(content, boot, settings.fsync, counters)
         _recover_files(directory, content, node, quarantine, counters, doubtful=damaged and not was_down)
@@ -130,6 +132,26 @@ def read_journal(
         )
         quarantine.keep_copy(name, QuarantineReason.DAMAGED)
     return content, damage > 0
+
+
+def _report_missing_journal(directory: OutputDirectory, name: str, node: str) -> None:
+    """Warn if earlier sessions left finished files and no journal, as after a journal was deleted or files were copied.
+
+    The events of these files are unknown to the node: if feeders send them again, they are stored twice.
+    """
+    if directory.size(name) is not None:
+        return
+    finished = sorted(files_of(node, directory.names(), FINAL_SUFFIX))
+    if finished:
+        log.warning(
+            "journal_missing",
+            path=str(directory.path / name),
+            finished_files=len(finished),
+            first=finished[0].final,
+            last=finished[-1].final,
+            effect="MEPs of these files that feeders send again are stored twice",
+            advice="restore the journal, or move the files away, before a run among them is continued",
+        )
 
 
 def _report_power_cut(content: JournalContent, boot: str, fsync: FsyncPolicy, counters: WriterCounters) -> bool:

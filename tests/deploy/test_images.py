@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -105,7 +106,11 @@ def test_what_is_copied_exists_and_is_not_kept_out_of_the_build(path: Path) -> N
             continue
         assert (ROOT / source).exists(), source
         assert not any(Path(source).match(pattern) for pattern in ignored if not pattern.startswith(".")), source
-    requirements = re.findall(r"--requirement (\S+)", path.read_text())
+    requirements = [
+        name.replace("${CUDA_EXTRA}", extra)
+        for name in re.findall(r'--requirement "?([^\s"]+)', path.read_text())
+        for extra in ("cuda12", "cuda13")
+    ]
     assert requirements
     assert all((ROOT / name).exists() and name.split("/")[0] not in ignored for name in requirements)
 
@@ -210,11 +215,46 @@ def test_prometheus_reads_the_rules_and_targets_that_are_mounted() -> None:
         assert any(path.match(str(Path("/etc/prometheus") / name)) for path in mounted), name
 
 
-def test_the_locked_dependencies_are_those_of_the_package() -> None:
-    """`make lock` writes them."""
-    lock = (DEPLOY / "requirements.lock").read_text()
-    blocks = {block.split("==")[0]: block for block in re.split(r"\n(?=[a-z])", lock)}
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    names = {re.split(r"[>=<\[]", requirement)[0] for requirement in dependencies}
-    assert {name for name, block in blocks.items() if "hltnode (pyproject.toml)" in block} == names
-    assert all("--hash=sha256:" in block for block in blocks.values())
+def locked(name: str) -> dict[str, str]:
+    """The block of each package in a lock, by its name; `make lock` writes them."""
+    blocks = re.split(r"\n(?=[a-z])", (DEPLOY / f"{name}.lock").read_text())
+    assert all("--hash=sha256:" in block for block in blocks)
+    return {block.split("==")[0]: block for block in blocks}
+
+
+def names_of(requirements: Iterable[str]) -> set[str]:
+    return {re.split(r"[>=<\[ ;]", requirement)[0] for requirement in requirements}
+
+
+@pytest.mark.parametrize(("lock", "extras"), [("requirements", []), ("cuda12", ["cuda12"]), ("cuda13", ["cuda13"])])
+def test_the_locked_dependencies_are_those_of_the_package(lock: str, extras: list[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = names_of(project["dependencies"])
+    for extra in extras:
+        names |= names_of(project["optional-dependencies"][extra])
+    assert {name for name, block in locked(lock).items() if "hltnode (pyproject.toml)" in block} == names
+
+
+def test_the_locks_of_the_extras_have_the_versions_of_the_package() -> None:
+    def versions(lock: str) -> dict[str, str]:
+        return {name: block.split("==")[1].split()[0] for name, block in locked(lock).items()}
+
+    of_package = versions("requirements")
+    for lock in ("cuda12", "cuda13"):
+        assert of_package.items() <= versions(lock).items()
+
+
+def test_what_compiles_the_package_is_locked() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    assert set(build) <= set((DEPLOY / "build-requirements.in").read_text().splitlines())
+    assert names_of(build) | {"cmake", "ninja"} <= set(locked("build"))
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_an_image_installs_only_locked_packages_from_an_index(path: Path) -> None:
+    commands = re.findall(r"pip (?:install|wheel) [^&]*", path.read_text().replace("\\\n", " "))
+    assert len(commands) == 4
+    for command in commands:
+        assert "--require-hashes --requirement" in command or "--no-deps" in command
+        if "pip wheel" in command:
+            assert "--no-build-isolation" in command

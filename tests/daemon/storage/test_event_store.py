@@ -1,6 +1,8 @@
 """Final names of files, and revocations in this session and in files of earlier sessions."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -192,4 +194,30 @@ def test_the_summary_of_a_run_names_its_finished_files(tmp_path: Path) -> None:
     assert session.store.write_summary({"run": RUN}) == "node_a_0000000007_summary_2.json"
     text = (tmp_path / "node_a_0000000007_summary.json").read_text()
     assert '"node_a_0000000007_accepted_00001.mdf": 168' in text
+    session.kill()
+
+
+def summary(directory: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / name).read_text())
+    return found
+
+
+def test_the_summaries_of_a_run_name_each_finished_file_also_those_of_killed_sessions(tmp_path: Path) -> None:
+    for name, mep in (("a", 1), ("b", 2)):
+        session = Session(tmp_path, name, fsync=FsyncPolicy.NEVER)
+        session.batch(mep)
+        session.kill()
+    # A file of another run, and one of another node.
+    (tmp_path / "node_a_0000000008_accepted_00001.mdf").write_bytes(b"")
+    (tmp_path / "other_a_0000000007_accepted_00001.mdf").write_bytes(b"")
+    (tmp_path / "node_z_0000000007_summary.json").write_text("not JSON")
+    session = Session(tmp_path, "c", fsync=FsyncPolicy.NEVER)
+    session.batch(4)
+    session.store.end_run(RUN)
+    first = summary(tmp_path, session.store.write_summary({"run": RUN}))
+    assert set(first["files"]) == {"node_c_0000000007_accepted_00001.mdf"}
+    earlier = {"node_a_0000000007_accepted_00001.mdf", "node_b_0000000007_accepted_00001.mdf"}
+    assert first["files_of_killed_sessions"] == {name: (tmp_path / name).stat().st_size for name in earlier}
+    # They are named once.
+    assert summary(tmp_path, session.store.write_summary({"run": RUN}))["files_of_killed_sessions"] == {}
     session.kill()

@@ -63,6 +63,39 @@ def test_forty_three_synced_files_survive_a_journal_that_was_never_forced(tmp_pa
     second.kill()
 
 
+def warnings_of_a_missing_journal(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return [line for line in capsys.readouterr().out.splitlines() if "journal_missing" in line]
+
+
+def test_finished_files_without_a_journal_are_reported_and_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = Session(tmp_path, "a", max_file_events=4)
+    first.batch(0, 1, 2)
+    first.end()
+    before = finals(tmp_path)
+    assert len(before) > 1
+    Session(tmp_path, "b").kill()
+    assert warnings_of_a_missing_journal(capsys) == []
+    (tmp_path / JOURNAL).unlink()
+    Session(tmp_path, "c").kill()
+    (warning,) = warnings_of_a_missing_journal(capsys)
+    assert f"finished_files={len(before)}" in warning
+    assert all(name in warning for name in (min(before), max(before)))
+    assert finals(tmp_path) == before
+    # The new session has a journal, which knows nothing of the files.
+    Session(tmp_path, "d").kill()
+    assert warnings_of_a_missing_journal(capsys) == []
+
+
+def test_the_files_of_another_node_are_no_reason_for_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other_a_0000000001_accepted_00000.mdf").write_bytes(b"")
+    Session(tmp_path, "b").kill()
+    assert warnings_of_a_missing_journal(capsys) == []
+
+
 @pytest.mark.parametrize("cut", [1, 9, 40])
 def test_a_record_that_was_being_written_counts_as_not_written(tmp_path: Path, cut: int) -> None:
     first = Session(tmp_path, "a")
