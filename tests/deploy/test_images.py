@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.daemon.configuration.loading import load_config
+from hltnode.daemon.monitoring.http_hosts import HostNames
 from tests.deploy.tools import DEPLOY, LONGEST_STOP_SECONDS, ROOT, read_yaml, run, tool
 
 DOCKERFILES = sorted((ROOT / "docker").glob("Dockerfile.*"))
@@ -188,6 +189,21 @@ def test_compose_names_files_ports_and_volumes_that_exist(monkeypatch: pytest.Mo
                 assert f'"{target}"' in volumes
     seconds = int(node["stop_grace_period"].removesuffix("s"))
     assert seconds > 1.25 * LONGEST_STOP_SECONDS
+
+
+def test_the_node_of_compose_answers_to_the_names_in_use_and_to_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    compose = read_yaml(COMPOSE)
+    of_service = compose["services"]["node"]["environment"]
+    dockerfile = COMPOSE.parent / compose["services"]["node"]["build"]["context"]
+    dockerfile /= compose["services"]["node"]["build"]["dockerfile"]
+    for name, value in {**environment(dockerfile.resolve()), **of_service}.items():
+        if name.startswith("HLTNODE_"):
+            monkeypatch.setenv(name, value)
+    http = load_config(DEPLOY / "node.toml").http
+    hosts = HostNames(http.host, http.host_names or ())
+    (group,) = read_yaml(COMPOSE.parent / "prometheus-targets.yml")
+    assert all(hosts.accept(target) for target in (*group["targets"], "localhost:9105", "127.0.0.1:9105"))
+    assert not hosts.accept("attacker.example:9105")
 
 
 def test_grafana_starts_with_the_dashboard_that_is_mounted() -> None:

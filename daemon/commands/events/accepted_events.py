@@ -17,6 +17,8 @@ class AcceptedEvents:
         self.events = 0
         self.candidates_left_out = 0
         """Selected candidates that did not fit in the reports of their events."""
+        self.banks_left_out = 0
+        """Banks that an event file cannot hold."""
         self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
         self._file = file
 
@@ -29,3 +31,4 @@ class AcceptedEvents:
         self._file.write(encoded.data)
         self.events += len(accepted)
         self.candidates_left_out += encoded.candidates_left_out
+        self.banks_left_out += encoded.banks_left_out

@@ -10,7 +10,7 @@ from itertools import chain as chained
 from itertools import islice, repeat
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,12 +135,16 @@ class EventProcessor:
         rates = RateCounts(engine.lines, truth_types=engine.chain.readout.truth_types)
         banks = [of_event for mep in chunk for of_event in mep.events]
         rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
+        records = io.BytesIO()
+        written = self._write_accepted(records, chunk, results) if accepted else None
         return PartResult(
             per_event=_per_event(chunk, results, engine.lines, engine.flags),
             objects={name: sum(int(output.counts[name].sum()) for output in results) for name in engine.collections},
             histogram_counts=counted,
             rates=rates,
-            accepted=self._records(chunk, results) if accepted else b"",
+            accepted=records.getvalue(),
+            banks_left_out=0 if written is None else written.banks_left_out,
+            candidates_left_out=0 if written is None else written.candidates_left_out,
             events=events,
             seconds=seconds,
             backend=engine.backend.name,
@@ -148,14 +152,15 @@ class EventProcessor:
             unknown_types=frozenset().union(*(mep.unknown_types for mep in chunk)),
         )
 
-    def _records(self, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]) -> bytes:
-        """The accepted events as MDF records."""
-        file = io.BytesIO()
+    def _write_accepted(
+        self, file: BinaryIO, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]
+    ) -> AcceptedEvents:
+        """Write the accepted events as MDF records."""
         written = AcceptedEvents(file, self.engine)
         events = chained.from_iterable(mep.events for mep in meps)
         for output in outputs:
             written.add(list(islice(events, len(output.accepted))), output)
-        return file.getvalue()
+        return written
 
 
 def hash_of(constants: Mapping[str, NDArray[np.uint8]]) -> str:

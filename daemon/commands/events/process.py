@@ -124,6 +124,13 @@ def process(
         echo(f"\n{rates_text([('lines', about | result['rates'])])}")
     if unknown := result["unknown_types"]:
         console.print(unknown_source_text("not read", unknown), markup=False, highlight=False, soft_wrap=True)
+    if left_out := result["banks_left_out"]:
+        echo_folded(
+            f"{left_out} banks of accepted events are not in {accepted}: a bank of a file has at most 65,527 bytes, ",
+            "and not the type 48",
+        )
+    if left_out := result["candidates_left_out"]:
+        echo_folded(f"{left_out} selected candidates did not fit in the reports of their events in {accepted}")
     end_with_damage(DamageLog(**result["damage"]))
 
 
@@ -191,6 +198,8 @@ def process_files(
         "per_event": result.per_event,
         "damage": asdict(damage),
         "unknown_types": sorted(result.unknown_types),
+        "banks_left_out": result.banks_left_out,
+        "candidates_left_out": result.candidates_left_out,
     }
 
 

@@ -20,9 +20,9 @@ class PartResult:
 
     per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
     Workspace.take_histogram_counts; rates: rates of the lines, without scans; accepted: MDF records of the accepted
-    events, empty if not requested; events: number of processed events, including repetitions; seconds: time in the
-    pipeline; unknown_types: types of banks whose source is not known; worker: address of the worker, "" for this
-    process.
+    events, empty if not requested; banks_left_out, candidates_left_out: how many of these the records lack; events:
+    number of processed events, including repetitions; seconds: time in the pipeline; unknown_types: types of banks
+    whose source is not known; worker: address of the worker, "" for this process.
     """
 
     per_event: list[dict[str, Any]]
@@ -30,6 +30,8 @@ class PartResult:
     histogram_counts: NDArray[np.uint64]
     rates: RateCounts
     accepted: bytes
+    banks_left_out: int = 0
+    candidates_left_out: int = 0
     events: int
     seconds: float
     backend: str
@@ -56,6 +58,8 @@ class SampleResult:
     threads: int = 0
     workers: set[str] = field(default_factory=set)
     unknown_types: set[int] = field(default_factory=set)
+    banks_left_out: int = 0
+    candidates_left_out: int = 0
 
     def __post_init__(self) -> None:
         self.objects = dict.fromkeys(self.collections, 0)
@@ -77,6 +81,8 @@ class SampleResult:
             self.accepted.write(part.accepted)
         self.per_event += part.per_event
         self.unknown_types |= part.unknown_types
+        self.banks_left_out += part.banks_left_out
+        self.candidates_left_out += part.candidates_left_out
         for name, count in part.objects.items():
             self.objects[name] += count
         self.histogram_counts += part.histogram_counts

@@ -11,12 +11,18 @@ from typer.testing import CliRunner
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
 from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.protocol import decode_odin, encode_banks, encode_record
+from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
+from hltnode.protocol.raw_data.source_id import source_id
 from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
 runner = CliRunner()
@@ -33,6 +39,8 @@ type = "Passthrough"
 name = "Hlt1MyLumi"
 prescale = 0.5
 """
+TAE_HEADER = 48
+"""A bank type that no file may hold: readers take it for the start of time-aligned events."""
 REPORTS = [BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS]
 
 
@@ -65,6 +73,27 @@ def inspected(path: Path, *options: object) -> Any:
     out = path.parent / "inspected.json"
     run("inspect", path, "--json", out, *options)
     return json.loads(out.read_text())["trigger"]
+
+
+def test_process_says_which_banks_the_accepted_events_lack(folder: Path) -> None:
+    events = list(read_events(folder / "all.mdf"))
+    mfps = list(LHCB_READOUT.mfps_of_events(events, 0, AUTO).values())
+    source = source_id(SubDetector.TDET, 900)
+    fragments = [b"x"] * len(events)
+    mfps.append(
+        encode_mfp(source_id=source, event_id=0, version=1, types=[TAE_HEADER] * len(events), fragments=fragments)
+    )
+    (folder / "tae.mep").write_bytes(encode_mep(mfps))
+    out = folder / "tae.json"
+    arguments = ("process", folder / "tae.mep", "--backend", "cpu", "--threads", 1, "--json", out)
+    text = run(*arguments, "--trigger", folder / "trigger.toml", "--accepted", folder / "tae.mdf")
+    found = json.loads(out.read_text())
+    n_accepted = sum(event["accepted"] for event in found["per_event"])
+    assert n_accepted
+    assert found["banks_left_out"] == n_accepted
+    assert f"{n_accepted} banks of accepted events are not in" in " ".join(text.split())
+    with_them = json.loads((folder / "accepted.json").read_text())
+    assert (with_them["banks_left_out"], with_them["candidates_left_out"]) == (0, 0)
 
 
 def test_process_writes_the_accepted_events_with_all_banks_and_reports(folder: Path) -> None:
