@@ -22,7 +22,7 @@ namespace nb = nanobind;
 
 namespace {
 
-// Intervals of the checks of all connections: for a while after bytes arrived, and later.
+// Intervals of the checks of all connections: for a while after one has used half of what it may send, and later.
 constexpr int busy_check_ms = 2, calm_check_ms = 250;
 constexpr int64_t busy_ns = 1'000'000'000;
 
@@ -91,9 +91,7 @@ void ConnectionGuard::add(int descriptor, double capacity, double per_second, bo
 {
     {
         const std::lock_guard<std::mutex> lock(mutex_);
-        const int64_t now = now_ns();
-        connections_[descriptor] = {capacity, per_second, capacity, ends_it, 0, now};
-        busy_until_ns_ = now + busy_ns;
+        connections_[descriptor] = {capacity, per_second, capacity, ends_it, 0, now_ns()};
     }
     eventfd_write(wake_, 1);
     // Edge-triggered: libzmq reads the bytes. If it has read them before this thread runs, there is no event; the
@@ -124,7 +122,9 @@ int ConnectionGuard::wait_ms()
 {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) return 0;
-    if (connections_.empty()) return -1;
+    // A connection that is only reported needs no check: its bytes are counted elsewhere too.
+    const auto is_ended = [](const auto& entry) { return entry.second.ends_it; };
+    if (std::none_of(connections_.begin(), connections_.end(), is_ended)) return -1;
     return now_ns() < busy_until_ns_ ? busy_check_ms : calm_check_ms;
 }
 
@@ -171,19 +171,23 @@ void ConnectionGuard::check(int descriptor)
     const std::optional<uint64_t> received = bytes_received(descriptor);
     if (!received) return;
     const int64_t now = now_ns();
-    if (*received != connection.received) busy_until_ns_ = now + busy_ns;
     connection.left += static_cast<double>(now - connection.since_ns) * 1e-9 * connection.per_second;
     connection.left = std::min(connection.capacity, connection.left);
     connection.left -= static_cast<double>(*received - connection.received);
     connection.received = *received;
     connection.since_ns = now;
-    if (connection.left >= 0) return;
+    if (connection.left >= 0) {
+        // A heartbeat now and then must not have all connections checked often.
+        if (connection.ends_it && connection.left < connection.capacity / 2) busy_until_ns_ = now + busy_ns;
+        return;
+    }
     const bool ends_it = connection.ends_it;
-    if (ends_it) cut(descriptor);
     connections_.erase(found);
     epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr);
+    // Reported first: then the end of the connection is never known without its reason.
     reported_.emplace_back(descriptor, ends_it);
     eventfd_write(report_, 1);
+    if (ends_it) cut(descriptor);
 }
 
 void add_connection_guard(nb::module_& module)

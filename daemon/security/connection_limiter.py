@@ -275,6 +275,8 @@ class ConnectionLimiter:
             self._guard.add(connection.fileno(), *rule)
 
     def _closed(self, watched: WatchedSocket, descriptor: int) -> None:
+        # The guard may have ended the connection, and its report tells why.
+        self._reported(self._clock_ns())
         connection = watched.connections.pop(descriptor, None)
         if connection is None:
             return

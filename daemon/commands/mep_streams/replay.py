@@ -36,6 +36,7 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream, replay_here, replay_in_jobs
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common import log
 from hltnode.daemon.common.endpoints import check_option
 from hltnode.daemon.common.reachability import require_node
@@ -309,31 +310,29 @@ def say_what_is_special(stream: MepStream) -> None:
 
 def print_report(report: FeedReport) -> None:
     """Print the result: sent, resent, unacknowledged and refused data."""
-    typer.echo(
+    echo(
         f"{counted(report.meps, 'MEP')}, {counted(report.events, 'event')} in {report.seconds:.2f} s: "
         f"{report.events / report.seconds:.0f} events/s"
     )
-    typer.echo(
+    echo(
         f"{counted(report.fragments, 'fragment')}, {report.resent} sent again; "
         f"{counted(report.unacknowledged, 'MEP')} not acknowledged"
     )
     if report.earlier:
-        typer.echo(
+        echo(
             f"{counted(report.earlier, 'MEP')} not sent: the node acknowledged them to an earlier replay of this run; "
             "to send them again, give another run number (--run)"
         )
     if report.reassigned:
-        typer.echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
+        echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
     if report.injected:
-        typer.echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
+        echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
     for node, ranges in report.unconfirmed.items():
-        typer.echo(
-            f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time"
-        )
+        echo(f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time")
     for reason, count in report.refused.items():
-        typer.echo(f"not accepted: {counted(count.fragments, 'fragment')} of {counted(count.meps, 'MEP')}, {reason}")
+        echo(f"not accepted: {counted(count.fragments, 'fragment')} of {counted(count.meps, 'MEP')}, {reason}")
     if report.unacknowledged:
-        typer.echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
+        echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
     if report.error:
         console.print(f"[red]error:[/red] {escape(report.error)}", highlight=False, soft_wrap=True)
 

@@ -64,3 +64,10 @@ def test_the_report_of_a_shift_fits_a_terminal(n: int, capsys: pytest.CaptureFix
     assert max(map(len, printed.splitlines())) <= COLUMNS
     assert ("1 MEPs" in printed) is False
     assert f"{n} MEP" in printed
+
+
+def test_reasons_of_a_node_in_the_report_do_not_act_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report(report(1, refused={"bad\x1b[2J\u202ecrc": RefusedCount(1, 1)}))
+    text = capsys.readouterr().out
+    assert "\\x1b[2J\\u202ecrc" in text
+    assert "\x1b[2J" not in text
