@@ -1,0 +1,87 @@
+"""The account of the control socket: bytes and messages of each connection, by which the limiter judges it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import pytest
+import zmq
+
+from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.readout.control_socket import MAX_PARTS, ControlSocket
+from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.security.received_input import ReceivedInput
+from tests.attacks.raw_peer import MORE, RawPeer, frame
+from tests.daemon.fakes import eventually
+
+pytestmark = pytest.mark.loopback
+
+
+class NoClock:
+    def read(self) -> None:
+        """The control socket reads the clock before its messages."""
+
+
+class Site:
+    """A control socket that answers nothing, and one peer."""
+
+    def __init__(self, context: "zmq.Context[zmq.Socket[bytes]]") -> None:
+        self.counters = Counters()
+        self.received = ReceivedInput()
+        self.socket = ControlSocket(
+            context,
+            "tcp://127.0.0.1:*",
+            self.counters,
+            cast(ReadingClock, NoClock()),
+            lambda _socket: None,
+            self.received,
+        )
+        self.peer = RawPeer(int(self.socket.endpoint.rpartition(":")[2]))
+
+    @property
+    def account(self) -> tuple[int, int]:
+        """Messages and bytes of the only connection."""
+        found = [self.received.tally.of(descriptor) for descriptor in range(1024)]
+        (account,) = [each for each in found if each[0]]
+        return account
+
+    @property
+    def descriptor(self) -> int:
+        return next(each for each in range(1024) if self.received.tally.of(each)[0])
+
+
+@asynccontextmanager
+async def site() -> AsyncIterator[Site]:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    found = Site(context)
+    nothing = cast(Any, lambda *_: None)
+    found.socket.start(asyncio.get_running_loop(), nothing, nothing, lambda _peer: True)
+    await asyncio.to_thread(found.peer.shake_hands, b"DEALER")
+    yield found
+    found.peer.close()
+    found.socket.close(0)
+    context.term()
+
+
+@pytest.mark.parametrize("size", [0, 1, 255, 256, 5000])
+@pytest.mark.parametrize("parts", [1, 2, 1000])
+async def test_the_account_equals_the_bytes_on_the_wire_for_any_number_of_parts(parts: int, size: int) -> None:
+    message = frame(bytes(size), MORE) * (parts - 1) + frame(bytes(size))
+    async with site() as found:
+        await asyncio.to_thread(found.peer.send, message * 3)
+        await eventually(lambda: found.received.tally.total == 3)
+        assert found.account == (3, 3 * len(message))
+        assert found.counters.control_messages_rejected == 3
+        assert found.received.reported() == ({found.descriptor} if parts + 1 > MAX_PARTS else set())
+
+
+async def test_messages_of_a_refused_connection_are_counted_and_dropped_unread() -> None:
+    async with site() as found:
+        await asyncio.to_thread(found.peer.send, frame(b"x"))
+        await eventually(lambda: found.counters.control_messages_rejected == 1)
+        found.received.tally.refuse(found.descriptor)
+        await asyncio.to_thread(found.peer.send, frame(b"x") * 10)
+        await eventually(lambda: found.received.tally.total == 11)
+        assert found.account == (11, 11 * len(frame(b"x")))
+        assert found.counters.control_messages_rejected == 1
