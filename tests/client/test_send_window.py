@@ -154,6 +154,45 @@ def test_duplicate_and_late_are_kept_until_the_acknowledgement() -> None:
     assert window.unacknowledged == 1
 
 
+def refused_and_queued(*meps: int) -> SendWindow:
+    """A window whose first fragments the node has refused; they wait for their repetition."""
+    window = window_with(*meps)
+    drain(window)
+    for mep in meps:
+        window.refuse(0, nack(mep, 1, RejectReason.BAD_CRC, resend=True))
+    return window
+
+
+def test_a_fragment_refused_before_a_restart_is_not_refused_by_an_acknowledgement_after_it() -> None:
+    window = refused_and_queued(0)
+    window.restart()
+    window.acknowledge(0, 0)
+    assert not window.refused
+    assert window.unacknowledged == 0
+
+
+def test_a_fragment_refused_in_a_mep_that_the_node_holds_by_now_is_not_refused() -> None:
+    window = refused_and_queued(0)
+    window.hold(0, 0)
+    window.acknowledge(0, 0)
+    assert not window.refused
+
+
+def test_a_fragment_that_was_sent_again_after_its_refusal_is_not_refused() -> None:
+    window = refused_and_queued(0, 1)
+    window.retry(RETRY_NS)
+    assert drain(window, RETRY_NS) == [b"0-1", b"1-1"]
+    window.acknowledge(0, 1)
+    assert not window.refused
+
+
+def test_of_two_meps_the_one_closed_before_the_repetition_counts() -> None:
+    window = refused_and_queued(0, 1)
+    window.acknowledge(1, 1)
+    assert RefusedFragments.count([window.refused]) == {"bad_crc": RefusedCount(fragments=1, meps=1)}
+    assert window.unacknowledged == 1
+
+
 def test_a_mep_with_only_refused_fragments_is_forgotten_and_counted() -> None:
     window = window_with(0)
     for source in (1, 2):
