@@ -61,3 +61,13 @@ def test_a_resumed_run_knows_its_revoked_meps() -> None:
     builder.handle(0, StartRun(RUN, SOURCES, 0, EVENTS, revoked=((3, 4),)))
     assert reasons(send(builder, fragment(3, SOURCES[0]))) == [RejectReason.REVOKED]
     assert reasons(send_mep(builder, 5)) == []
+
+
+def test_a_revoked_mep_that_is_open_leaves_its_place_and_the_credits_held(builder: EventBuilder) -> None:
+    # MEP 0 is complete: the back end drops it after it was computed.
+    assert builder.window.held == 1
+    builder.handle(0, ReturnMeps(((1, 1),)))
+    send(builder, fragment(1, SOURCES[0]))
+    assert builder.window.held == 2
+    builder.handle(0, RevokeMeps(((1, 1),)))
+    assert builder.window.held == 1
