@@ -208,6 +208,18 @@ def test_the_floor_follows_the_confirmations_of_all_feeders_and_never_falls() ->
     assert run.floor == 4
 
 
+def test_a_run_starts_at_its_floor_also_when_the_successor_of_a_feeder_says_a_lower_mep() -> None:
+    run = RunFeeders(RUN, 2, 2)
+    join(run, hello("a", first_mep=9))
+    join(run, hello("b", sources=(9,), first_mep=4))
+    assert run.raise_floor(0)
+    for name, sources in (("a", (1, 2)), ("b", (9,))):
+        join(run, hello(name, session="t", sources=sources, first_mep=0), RETURN_NS + 1)
+    start = run.start(RETURN_NS + 1, None)
+    assert start is not None
+    assert start.first_mep == 4
+
+
 def test_a_resumed_run_starts_when_its_feeders_are_back_or_have_confirmed() -> None:
     run = RunFeeders(RUN, 2, 2)
     a = join(run, hello("a", first_mep=4))

@@ -5,15 +5,24 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import LineError
-from hltnode.processing.selection.expressions.canonical import Reader
-from hltnode.processing.selection.expressions.expression import MAX_DEPTH, columns_of
+from hltnode.processing.selection.expressions.canonical import Reader, canonical
+from hltnode.processing.selection.expressions.expression import (
+    MAX_DEPTH,
+    Kind,
+    Op,
+    columns_of,
+    constant,
+    node,
+    recording,
+)
 from hltnode.processing.selection.expressions.functions import where
 from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.inputs import any_of, count_of
@@ -80,6 +89,25 @@ def test_every_built_in_configuration_is_given_back_by_its_document(sequence: st
     assert set(columns_of(tuple(line.condition for line in again.lines))) == set(
         columns_of(tuple(line.condition for line in trigger.lines))
     )
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+@example(float(np.float32(0.1)))
+@example(float(np.nextafter(np.float32(500), np.float32(501))))
+@example(float(np.float32(1e-45)))
+@example(1000000064.0)  # 8 digits are those of its neighbour
+@example(float(np.finfo(np.float32).max))
+def test_a_number_in_single_precision_comes_back_and_its_neighbour_has_another_text(value: float) -> None:
+    def operations(of: float) -> list[str]:
+        with recording():
+            return canonical(node(Op.LESS, (constant(of), constant(0.5)), kind=Kind.BOOL))
+
+    text = operations(value)
+    read = Reader(()).condition(text, None)
+    assert float.fromhex(str(read.args[0].payload)) == value
+    neighbour = float(np.nextafter(np.float32(value), np.float32(0.0)))
+    if neighbour != value:
+        assert operations(neighbour) != text
 
 
 def test_true_and_one_are_told_apart() -> None:
