@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 
@@ -16,10 +19,11 @@ from hltnode.processing.lhcb.offline.validation.checker.tracks import TrackTable
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.offline.validation.selections.signal import SignalDecays, made_by_signal
 from hltnode.processing.lhcb.offline.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
+from hltnode.processing.lhcb.tracks.long.collections import long_tracks
 from hltnode.processing.offline.checks.line_efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.processing.selection.studies.decided_events import DecidingPass
+from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.protocol.lhcb.truth import McParticle
 from tests.processing.lhcb.full_events import full_events
@@ -183,3 +187,26 @@ def test_a_line_triggers_on_signal_if_one_candidate_consists_of_signal_tracks() 
         n_triggered += int(expected.sum())
     assert n_triggered > 3
     deciding.engine.close()
+
+
+def test_only_candidates_of_signal_tracks_alone_that_pass_the_scalers_trigger_on_signal() -> None:
+    line = next(each for each in TRIGGER.lines if is_on_tracks(each))
+    # Candidates of the events 0, 0, 1, 2 and 3, of two tracks each; the first track of event 0 is no signal.
+    events = np.array([0, 0, 1, 2, 3])
+    made_of = SimpleNamespace(
+        collection=long_tracks,
+        candidate=np.repeat(np.arange(5), 2),
+        number=np.array([0, 1, 1, 2, 0, 1, 0, 1, 0, 1]),
+    )
+    made = np.array([False, True, True, True, True, True, False, True, True])
+    signal = SignalTracks.__new__(SignalTracks)
+    signal._made = {long_tracks: (np.array([0, 3, 5, 7]), made)}
+    passed = np.array([True, True, True, False])
+    decided = SimpleNamespace(
+        banks=[()] * 4,
+        candidates=lambda _line: (SimpleNamespace(event=events), made_of),
+        passes_scalers=lambda _line: passed,
+    )
+    assert signal.triggered_by(line, cast(DecidedEvents, decided)).tolist() == [True, True, False, False]
+    passed[:] = [False, True, True, True]
+    assert signal.triggered_by(line, cast(DecidedEvents, decided)).tolist() == [False, True, False, True]
