@@ -1,0 +1,293 @@
+"""Candidates of lines as plain records, and the columns that a kernel would hold for them.
+
+Numbers are float32, so that a comparison with a Python number is one in single precision. Units: MeV, mm.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
+from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
+from hltnode.processing.lhcb.raw_data.decode_odin import ODIN_DATA
+from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
+from hltnode.processing.lhcb.secondary_vertices.collections import (
+    MAX_V0_PAIRS_PER_EVENT,
+    MAX_VERTICES_PER_EVENT,
+    VertexKind,
+)
+from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
+from hltnode.processing.lhcb.velo.collections import NO_PV
+from hltnode.processing.selection.lines.line_type import LineType
+from tests.processing.selection.line_evaluators import Case
+
+VELO_PLACES = 4
+"""Places for VELO tracks in an event."""
+
+
+class _Single:
+    """A record whose floats become float32."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            if isinstance(value := getattr(self, field.name), float):
+                object.__setattr__(self, field.name, np.float32(value))
+
+
+@dataclass(frozen=True)
+class Pv(_Single):
+    z: float = 0.0
+
+
+UPSTREAM = Pv(-1000.0)
+
+
+@dataclass(frozen=True)
+class VeloTrack(_Single):
+    n_hits: int = 5
+    z: float = 0.0
+
+
+@dataclass(frozen=True)
+class Track(_Single):
+    """A long track; its chi2 fails every line."""
+
+    p: float = 20000.0
+    pt: float = 1000.0
+    phi: float = 0.1
+    positive: bool = True
+    chi2: float = 1e6
+    ip: float = 0.0
+    ip_chi2: float = 0.0
+    is_muon: bool = False
+    pv: Pv | None = None
+
+    @property
+    def eta(self) -> float:
+        """The pseudorapidity."""
+        return math.acosh(float(self.p) / float(self.pt))
+
+    @property
+    def direction(self) -> tuple[float, float, float]:
+        """The unit vector along the momentum."""
+        sine = float(self.pt) / float(self.p)
+        return sine * math.cos(self.phi), sine * math.sin(self.phi), math.sqrt(1 - sine * sine)
+
+
+UNSELECTED = Track()
+
+
+@dataclass(frozen=True)
+class Vertex(_Single):
+    """A vertex of two tracks that is a candidate of no line."""
+
+    track1: Track = UNSELECTED
+    track2: Track = UNSELECTED
+    pv: Pv | None = None
+    displaced: bool = False
+    ks: bool = False
+    lambda0: bool = False
+    dimuon: bool = False
+    same_sign: bool = False
+    x: float = 0.0
+    y: float = 0.0
+    z: float = 100.0
+    chi2: float = 1.0
+    doca: float = 0.01
+    pt: float = 1e5
+    ip: float = 0.1
+    fd_chi2: float = 1e4
+    eta: float = 3.0
+    dira: float = 0.9999
+    m_corr: float = 5000.0
+    m_pipi: float = 1.0
+    m_kpi: float = 1.0
+    m_pik: float = 1.0
+    m_kk: float = 1.0
+    m_ppi: float = 1.0
+    m_pip: float = 1.0
+    m_mumu: float = 1.0
+    min_pt: float = 1e5
+    sum_pt: float = 2e5
+    min_p: float = 1e6
+    min_ip: float = 1.0
+    min_ip_chi2: float = 1e4
+
+    @property
+    def kind(self) -> int:
+        """The bits of VertexKind."""
+        kinds = {
+            VertexKind.VERTEX_DISPLACED: self.displaced,
+            VertexKind.VERTEX_KS: self.ks,
+            VertexKind.VERTEX_LAMBDA: self.lambda0,
+            VertexKind.VERTEX_DIMUON: self.dimuon,
+            VertexKind.VERTEX_SAME_SIGN: self.same_sign,
+        }
+        return sum(int(bit) for bit, holds in kinds.items() if holds)
+
+
+VERTEX_NUMBERS = tuple(field.name for field in fields(Vertex) if field.type == "float")
+
+
+@dataclass(frozen=True)
+class V0Pair:
+    first: Vertex
+    second: Vertex
+
+
+@dataclass(frozen=True)
+class Event:
+    event_type: int = 0
+    crossing_type: int = 3
+    orbit: int = 0
+    tae_central: int = 0
+    tae_half_window: int = 0
+    has_odin: bool = True
+    passes_gec: bool = True
+    n_velo_clusters: int = 0
+    velo_tracks: Sequence[VeloTrack] = ()
+    primary_vertices: Sequence[Pv] = ()
+    long_tracks: Sequence[Track] = ()
+    vertices: Sequence[Vertex] = ()
+    pairs: Sequence[V0Pair] = ()
+
+    @property
+    def all_pvs(self) -> list[Pv]:
+        """All primary vertices. The first one is far upstream and belongs to no candidate."""
+        owners: list[Track | Vertex] = [*self.long_tracks, *self.vertices]
+        return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
+
+
+def event_with(candidate: Event | Track | Vertex | V0Pair) -> Event:
+    """An event with a candidate, behind a track and a vertex that no line selects."""
+    match candidate:
+        case Track():
+            return Event(long_tracks=(UNSELECTED, candidate))
+        case Vertex():
+            return Event(long_tracks=_tracks_of(candidate), vertices=(Vertex(), candidate))
+        case V0Pair(first, second):
+            return Event(long_tracks=_tracks_of(first, second), vertices=(Vertex(), first, second), pairs=(candidate,))
+        case _:
+            return candidate
+
+
+def _tracks_of(*vertices: Vertex) -> tuple[Track, ...]:
+    return (UNSELECTED, *(track for vertex in vertices for track in (vertex.track1, vertex.track2)))
+
+
+def changed(record: Any, changes: Mapping[str, Any]) -> Any:
+    """The record with other values of its fields; "track1.pt" is the field `pt` of its field `track1`."""
+    for path, value in changes.items():
+        name, _, rest = path.partition(".")
+        record = replace(record, **{name: changed(getattr(record, name), {rest: value}) if rest else value})
+    return record
+
+
+def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
+    """The events as columns, for the lines."""
+    n = len(events)
+    limits = BatchLimits(events=n, lines=len(lines), input_bytes=8 * VELO_PLACES * n)
+    odin = np.zeros(n, ODIN_DATA.dtype)
+    flags = np.zeros(n, np.uint32)
+    pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
+    velo, long, vertices, pairs = (_Table(n, most) for most in (VELO_PLACES, *_MOST))
+    counts = np.zeros((n, 6), np.uint32)
+    for number, event in enumerate(events):
+        for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
+            odin[name][number] = getattr(event, name)
+        flags[number] = (0 if event.has_odin else EventFlag.ODIN_ERROR) + (
+            0 if event.passes_gec else GLOBAL_EVENT_CUT.mask
+        )
+        places = _Places(event)
+        pvs["z"][number, : len(places.pvs)] = [pv.z for pv in places.pvs]
+        for i, velo_track in enumerate(event.velo_tracks):
+            velo.fill(number, i, hit_count=velo_track.n_hits, z=velo_track.z)
+        for i, track in enumerate(event.long_tracks):
+            long.fill(number, i, **_track_numbers(track), pv=places.pv(track.pv))
+        for i, vertex in enumerate(event.vertices):
+            tracks = (places.track(vertex.track1), places.track(vertex.track2))
+            numbers = {name: getattr(vertex, name) for name in VERTEX_NUMBERS}
+            vertices.fill(number, i, **numbers, kind=vertex.kind, pv=places.pv(vertex.pv), tracks=tracks)
+        for i, pair in enumerate(event.pairs):
+            pairs.fill(number, i, vertices=(places.vertex(pair.first), places.vertex(pair.second)))
+        collections = (event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs)
+        counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
+    names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
+    columns = {
+        "events.odin": odin,
+        "events.flags": flags,
+        "velo_clusters.offset": np.arange(n + 1) * 2 * VELO_PLACES,
+        "pvs.vertex": pvs.ravel(),
+        "velo_tracks.hit_count": velo.column("hit_count"),
+        "velo_beamline.z": velo.column("z"),
+        **long.columns("long_tracks"),
+        **vertices.columns("two_track_vertices"),
+        **pairs.columns("v0_pairs"),
+        **{f"{name}.count": counts[:, i] for i, name in enumerate(names)},
+    }
+    return Case(tuple(line.line() for line in lines), EVENT_WORDS, columns, limits)
+
+
+_MOST = (MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT)
+
+
+def _track_numbers(track: Track) -> dict[str, Any]:
+    x, y, z = track.direction
+    return {
+        "beam_tx": x / z,
+        "beam_ty": y / z,
+        "beam_qop": (1 if track.positive else -1) / float(track.p),
+        "chi2": track.chi2,
+        "ip": track.ip,
+        "ip_chi2": track.ip_chi2,
+        "is_muon": track.is_muon,
+    }
+
+
+class _Places:
+    """Numbers of the objects of an event."""
+
+    def __init__(self, event: Event) -> None:
+        self._event = event
+        self.pvs = event.all_pvs
+
+    def pv(self, pv: Pv | None) -> int:
+        return NO_PV if pv is None else _number(pv, self.pvs)
+
+    def track(self, track: Track) -> int:
+        return _number(track, self._event.long_tracks)
+
+    def vertex(self, vertex: Vertex) -> int:
+        return _number(vertex, self._event.vertices)
+
+
+def _number(wanted: object, objects: Sequence[object]) -> int:
+    return next(i for i, one in enumerate(objects) if one is wanted)
+
+
+class _Table:
+    """Columns of a collection with the same number of places in each event."""
+
+    def __init__(self, n_events: int, most: int) -> None:
+        self._shape = (n_events, most)
+        self._columns: dict[str, NDArray[Any]] = {}
+
+    def fill(self, event: int, place: int, **values: Any) -> None:
+        for name, value in values.items():
+            if name not in self._columns:
+                self._columns[name] = np.zeros((*self._shape, *np.shape(value)), np.float32)
+            self._columns[name][event, place] = value
+
+    def column(self, name: str) -> NDArray[Any]:
+        return self._columns[name].ravel()
+
+    def columns(self, collection: str) -> dict[str, NDArray[Any]]:
+        return {f"{collection}.{name}": column.ravel() for name, column in self._columns.items()}
