@@ -23,7 +23,7 @@ PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pyca
 # The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
 
-.PHONY: demo install test test-all soak attacks alerts check imports docs format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts mutants check imports docs format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -57,6 +57,11 @@ attacks: $(VENV)/.developed
 alerts: $(VENV)/.developed
 	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
 
+# Makes 100 small wrong changes, one at a time, in copies of the committed state, and runs the tests that should notice
+# them: an hour or so of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
+mutants: $(VENV)/.developed
+	$(BIN)/python -m tools.mutants --jobs $(TEST_WORKERS) $(MUTANTS_ARGUMENTS)
+
 check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,6 +74,7 @@ check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/python -m tools.generate_reference --check
 	$(BIN)/python -m tools.copy_chart_files --check
 	$(BIN)/python -m tools.generate_dashboard --check
+	$(BIN)/python -m tools.mutants --check
 	$(BIN)/hltnode parametrise --check processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page --check
 	$(BUILD_SITE)

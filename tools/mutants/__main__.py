@@ -1,0 +1,107 @@
+"""Make each wrong change of changes.toml in a copy of the repository and run its tests (`make mutants`).
+
+The copies, in build/mutants, have environments of their own; the first run makes them. A copy holds the committed
+state: changes that are not committed are not tested.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Lock
+
+from tools.mutants.change_list import ROOT, Change, ChangeListError, check, load
+from tools.mutants.results import NOTICED, Outcome, Result, read_results, share_noticed, table, write_results
+from tools.mutants.working_copy import CopyError, Trial, WorkingCopy
+
+FOLDER = ROOT / "build/mutants"
+LEAST_SHARE = 0.85
+"""The exit code is 1 if tests notice a smaller share of the changes, or if a survivor has no explanation."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the tool; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only check that each old text occurs once in its file")
+    parser.add_argument("--only", default="", metavar="TEXT", help="changes whose file or name contains this text")
+    parser.add_argument("--number", type=int, metavar="N", help="at most N changes")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of copies that work at once (1)")
+    parser.add_argument("--resume", action="store_true", help="keep the results so far, run the other changes")
+    parser.add_argument("--results", type=Path, default=FOLDER / "results.json", metavar="FILE", help="JSON file")
+    options = parser.parse_args(arguments)
+    try:
+        changes = load()
+        check(changes)
+    except ChangeListError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if options.check:
+        return 0
+    changes = [change for change in changes if options.only in change.file or options.only in change.name]
+    changes = changes[: options.number]
+    results = read_results(options.results) if options.resume else {}
+    waiting = [change for change in changes if change.name not in results]
+    # First what needs no build, so that most results come soon.
+    waiting.sort(key=lambda change: change.is_native)
+    failures = _run_all(waiting, results, options.results, options.jobs)
+    print(table(changes, results))
+    share = share_noticed(changes, results)
+    print(f"\n{share:.0%} of the changes were noticed.")
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    lost = [
+        c.name for c in changes if c.name in results and results[c.name].outcome is Outcome.SURVIVED and not c.survives
+    ]
+    return 1 if failures or lost or share < LEAST_SHARE else 0
+
+
+def _run_all(waiting: Sequence[Change], results: dict[str, Result], path: Path, jobs: int) -> list[str]:
+    """Run changes in parallel and add to `results`; returns what kept changes from being tried."""
+    queue: SimpleQueue[Change] = SimpleQueue()
+    for change in waiting:
+        queue.put(change)
+    lock = Lock()
+    failures: list[str] = []
+
+    def work(job: int) -> None:
+        copy = WorkingCopy(ROOT, FOLDER / f"copy-{job}")
+        while True:
+            try:
+                change = queue.get_nowait()
+            except Empty:
+                return
+            try:
+                result = _result(change, copy.try_out(change))
+            except CopyError as error:
+                with lock:
+                    failures.append(str(error))
+                continue
+            with lock:
+                results[change.name] = result
+                write_results(path, results.values())
+                print(f"{result.outcome:14} {change.name:34} {result.seconds:6.1f} s  {result.by}", flush=True)
+
+    if waiting:
+        with ThreadPoolExecutor(jobs) as pool:
+            for future in [pool.submit(work, job) for job in range(1, jobs + 1)]:
+                try:
+                    future.result()
+                except CopyError as error:
+                    failures.append(str(error))
+    return failures
+
+
+def _result(change: Change, run: Trial | None) -> Result:
+    if run is None:
+        return Result(change.name, Outcome.NOT_BUILT, "", 0.0)
+    outcome = Outcome.HUNG if run.hung else Outcome.SURVIVED if run.passed else Outcome.NOTICED
+    assert (outcome in NOTICED) != run.passed
+    return Result(change.name, outcome, run.failed, run.seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+"""A copy of the repository with an environment of its own, in which changes are made, built and tested."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutants.change_list import Change
+
+MARKS = "not slow and not gpu"
+"""The tests that CI runs."""
+LEAST_LIMIT_S = 120.0
+"""A run of tests may take this long, or `SLOWER` times as long as without the change."""
+SLOWER = 6.0
+_NO_TEST_RAN = 5
+_PASSED = re.compile(r"\b[1-9]\d* passed\b")
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+
+class CopyError(Exception):
+    """The copy cannot be made or built, or its tests fail without a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A run of the tests of a change. `failed`: the first test that failed; `hung`: it was ended after its limit."""
+
+    passed: bool
+    hung: bool
+    failed: str
+    seconds: float
+    output: str
+
+
+class WorkingCopy:
+    """A clone of the committed state of `source`; an existing one is brought to that state.
+
+    Raises CopyError.
+    """
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.folder = folder
+        ccache = shutil.which("ccache")
+        self._environment = {
+            **os.environ,
+            "HLTNODE_SHARED": os.environ.get("HLTNODE_SHARED", str(source.parent / "shared")),
+            # Files of Python's byte code are valid for a time and a size, which a change may leave as they were.
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **({"CMAKE_CXX_COMPILER_LAUNCHER": ccache, "CCACHE_BASEDIR": str(folder)} if ccache else {}),
+        }
+        self._seconds: dict[tuple[str, ...], float] = {}
+        if not (folder / ".git").is_dir():
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            _require(_run(["git", "clone", "--quiet", str(source), str(folder)], folder.parent, self._environment))
+        head = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=source, text=True).strip()
+        for command in (["fetch", "--quiet", str(source), head], ["reset", "--quiet", "--hard", head]):
+            _require(_run(["git", *command], folder, self._environment))
+        _require(_run(["make", ".venv/.developed"], folder, self._environment))
+        self._build()
+
+    def seconds_without_change(self, change: Change) -> float:
+        """Duration of the tests of a change without it. Raises CopyError if they do not pass."""
+        if change.selection not in self._seconds:
+            run = self._test(change.selection, limit_s=1800.0)
+            if not run.passed:
+                raise CopyError(f"{change.name}: its tests fail without the change:\n{run.output[-3000:]}")
+            self._seconds[change.selection] = run.seconds
+        return self._seconds[change.selection]
+
+    def try_out(self, change: Change) -> Trial | None:
+        """Run the tests of a change with it; None if it does not build."""
+        limit_s = max(LEAST_LIMIT_S, SLOWER * self.seconds_without_change(change))
+        with self._changed(change):
+            if change.is_native and not self._built():
+                return None
+            return self._test(change.selection, limit_s)
+
+    @contextmanager
+    def _changed(self, change: Change) -> Iterator[None]:
+        path = self.folder / change.file
+        content, status = path.read_bytes(), path.stat()
+        change.apply(self.folder)
+        try:
+            yield
+        finally:
+            path.write_bytes(content)
+            if change.is_native:
+                self._build()
+            else:
+                # The byte code of the unchanged file is valid again.
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def _build(self) -> None:
+        if not self._built():
+            raise CopyError(f"{self.folder}: the unchanged sources do not build")
+
+    def _built(self) -> bool:
+        """Compile what changed, and install it where the editable package is."""
+        cmake = str(self.folder / ".venv/bin/cmake")
+        (build,) = (path.parent for path in (self.folder / "build").glob("*/CMakeCache.txt"))
+        packages = sysconfig.get_path("platlib", "venv", {"platbase": str(self.folder / ".venv")})
+        for command in ([cmake, "--build", str(build)], [cmake, "--install", str(build), "--prefix", packages]):
+            if _run(command, self.folder, self._environment).returncode:
+                return False
+        return True
+
+    def _test(self, selection: tuple[str, ...], limit_s: float) -> Trial:
+        command = [".venv/bin/python", "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", MARKS]
+        command += ["--hypothesis-profile", "make-test", *selection]
+        begin = time.monotonic()
+        # A group of its own, so that processes which tests have started end with it.
+        process = subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        hung = False
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            hung = True
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+        if process.returncode == _NO_TEST_RAN or (process.returncode == 0 and not _PASSED.search(output)):
+            raise CopyError(f"{' '.join(selection)}: no test ran:\n{output[-2000:]}")
+        failed = _FAILED.search(output)
+        seconds = time.monotonic() - begin
+        return Trial(process.returncode == 0, hung, failed[1] if failed else "", round(seconds, 1), output)
+
+
+def _run(command: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True, check=False)
+
+
+def _require(run: subprocess.CompletedProcess[str]) -> None:
+    if run.returncode:
+        raise CopyError(f"{' '.join(run.args)}: {(run.stdout + run.stderr)[-2000:]}")
