@@ -42,6 +42,7 @@ from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 from hltnode.protocol.transport.shared_memory import FRAME_ALIGNMENT
@@ -317,6 +318,36 @@ async def test_frames_of_the_socket_are_handled_as_in_python(
         drive(seed, STEPS, through_the_socket, in_python, compiled, Readout())
         receiver.close()
     assert len(complete) > STEPS // 20, complete
+
+
+def frame_of_size(source: int, size: int) -> bytes:
+    """A frame of MEP 0 whose MFP has this size."""
+    types, rest = [1] * EVENTS, [b""] * (EVENTS - 1)
+    empty = len(encode_mfp(source_id=source, event_id=0, version=1, types=types, fragments=[b"", *rest], align=2))
+    fragments = [bytes(size - empty), *rest]
+    mfp = encode_mfp(source_id=source, event_id=0, version=1, types=types, fragments=fragments, align=2)
+    assert len(mfp) == size
+    return encode_frame(mfp, run=RUN, mep_id=0, source_id=source)
+
+
+@pytest.mark.parametrize("excess", [-4, 0, 4, 64])
+@pytest.mark.parametrize("arrive", [from_memory, from_memory_in_python, in_python])
+def test_an_open_mep_is_filled_to_its_bound_and_no_further(arrive: Arrive, excess: int) -> None:
+    """The sizes of MFPs are multiples of 4 bytes."""
+    readout = Readout()
+    readout.stimulate(StartRun(RUN, SOURCES, 0, EVENTS))
+    *before, last = SOURCES[:4]
+    sizes = (320, 320, 128)
+    arrive(readout, [frame_of_size(source, size) for source, size in zip(before, sizes, strict=True)])
+    assert readout.builder.open[0].arrived.bytes == sum(sizes)
+    readout.handler.intake.take_counts()
+    arrive(readout, [frame_of_size(last, MEP_BYTES - sum(sizes) + excess)])
+    fits = excess <= 0
+    assert readout.builder.open[0].n_fragments == 3 + fits
+    rejected = {reason: n for reason, n in readout.counters.fragments_rejected.items() if n}
+    assert rejected == ({} if fits else {RejectReason.OVERSIZED: 1})
+    is_compiled = arrive is from_memory and fits
+    assert readout.handler.intake.take_counts()[0] == is_compiled
 
 
 def test_frames_for_a_recorder_are_left_to_python() -> None:

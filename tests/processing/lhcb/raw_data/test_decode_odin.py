@@ -99,6 +99,18 @@ def test_both_versions_are_decoded(workspace: Workspace, events: list[Odin], ver
         assert_equal(one, odin)
 
 
+@pytest.mark.parametrize("version", [6, 7])
+def test_numbers_of_64_bits_keep_both_words(workspace: Workspace, version: int) -> None:
+    numbers = [5, 2**32 - 1, 2**32, 3 << 32 | 7, 2**63 + 1, 2**64 - 1]
+    events = [Odin(run=1, event_id=number, gps_time_us=number ^ 9 << 32) for number in numbers]
+    found, flags = decoded(workspace, [mfp_of([encode_odin(odin, version) for odin in events], version)])
+    assert flags == [0] * len(events)
+    assert found["event_id_low"].tolist() == [number % 2**32 for number in numbers]
+    assert found["event_id_high"].tolist() == [number >> 32 for number in numbers]
+    for one, odin in zip(found, events, strict=True):
+        assert_equal(one, odin)
+
+
 def test_crossings_that_were_read_out_together_are_told_by_version_7(workspace: Workspace) -> None:
     events = [
         Odin(run=1, event_id=i, tae_central=i == 3, tae_half_window=window, tae_first=i == 0, crossing_type=3)

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -111,6 +112,22 @@ def test_more_velo_tracks_than_long_tracks_flag_the_event() -> None:
     made = search(content)
     assert (made["events.flags"][:N_EVENTS] & int(EventFlag.OVERFLOW)).all()
     assert_tracks_are_possible(made, 200, n_velo)
+
+
+@pytest.mark.parametrize("common", [False, True], ids=["", "common"])
+@pytest.mark.parametrize("with_ut", [True, False], ids=["with_ut", "without_ut"])
+@pytest.mark.parametrize("n_velo", [MAX_TRACKS_PER_EVENT, MAX_TRACKS_PER_EVENT + 1])
+def test_a_velo_track_without_a_place_for_its_continuation_flags_the_event(
+    n_velo: int, with_ut: bool, common: bool
+) -> None:
+    content = columns(np.random.default_rng(1), 200, n_velo, int(with_ut), strange=0.0)
+    content["events.flags"] = np.zeros(N_EVENTS, np.uint32)
+    content["ut_tracks.velo_track"][:, 0] = n_velo - 1
+    skipped = "forward_search_without_ut" if with_ut else "forward_search_with_ut"
+    algorithms = [algorithm for algorithm in FORWARD_ALGORITHMS if algorithm.name != skipped]
+    made = run_algorithms(algorithms, content, N_EVENTS, LIMITS, on_cpu(kernels=forward_chain().kernels, common=common))
+    expected = EventFlag.OVERFLOW if n_velo > MAX_TRACKS_PER_EVENT else 0
+    assert made["events.flags"][:N_EVENTS].tolist() == [expected] * N_EVENTS
 
 
 def test_events_ten_times_as_dense_as_real_ones_take_a_bounded_time() -> None:

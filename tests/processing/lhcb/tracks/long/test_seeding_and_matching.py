@@ -13,16 +13,18 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, MAX_X_SEEDS_PER_EVENT, TrackOrigin
+from hltnode.processing.lhcb.tracks.matching.match_seeds import match_seeds
 from hltnode.processing.lhcb.ut.collections import NO_TRACK
 from tests.processing.framework.kernel_runner import with_block_size
 from tests.processing.lhcb.tracks.long.matching_chain import (
+    SEEDING,
     MatchedEvent,
     MatchingEvent,
     hits_of,
     matching_kernels,
     run_matching,
 )
-from tests.processing.lhcb.tracks.long.seeding_oracle import Seed, matches, seeds
+from tests.processing.lhcb.tracks.long.seeding_oracle import Seed, matches, score_of, seeds
 from tests.processing.lhcb.tracks.long.toy_events import (
     DETECTOR,
     TABLES,
@@ -31,6 +33,9 @@ from tests.processing.lhcb.tracks.long.toy_events import (
     toy_event,
     ut_hits_of,
 )
+
+SCORE_ERROR = 0.01
+"""Single precision; a score of 1.5 is the largest that matches."""
 
 
 @cache
@@ -88,6 +93,9 @@ def test_tracks_equal_those_of_the_oracle() -> None:
         assert [hits_of(row) for row in found.tracks["hits"]] == [numbers(of_event[s]) for s in expected.values()]
         assert set(found.tracks["origin"].tolist()) <= {TrackOrigin.MATCHED}
         assert set(found.tracks["ut_track"].tolist()) <= {NO_TRACK}
+        lines, ut = lines_of(event), ut_hits_of(event)
+        scores = [score_of(of_event[seed], lines[track], ut) for track, seed in expected.items()]
+        assert found.tracks["quality"].tolist() == pytest.approx(scores, abs=SCORE_ERROR)
         total += len(expected)
     assert total > 95
 
@@ -189,6 +197,21 @@ def test_an_event_with_too_many_hits_or_curves_is_flagged_and_affects_no_neighbo
     assert_possible(dense, middle)
     assert differing(first, result()[0]) == []
     assert differing(last, result()[0]) == []
+
+
+@pytest.mark.parametrize("found_before", [MAX_TRACKS_PER_EVENT - 1, MAX_TRACKS_PER_EVENT])
+def test_a_matched_track_without_a_place_flags_the_event(found_before: int) -> None:
+    """The tracks that were found before belong to another VELO track."""
+    event = toy_event(np.random.default_rng(3), 1, noise=0, efficiency=1.0)
+    doubled = replace(
+        event,
+        velo={name: np.repeat(values, 2) for name, values in event.velo.items()},
+        used=np.zeros(len(event.scifi_x), np.uint8),
+        found={"velo_track": np.ones(found_before, np.uint16)},
+    )
+    (matched,) = run_matching([doubled], TABLES, algorithms=(*SEEDING, match_seeds))
+    assert len(matched.seeds["x"]) == 1
+    assert matched.flags == (EventFlag.OVERFLOW if found_before == MAX_TRACKS_PER_EVENT else 0)
 
 
 places = st.one_of(st.floats(-3e3, 3e3, width=32), st.sampled_from([0.0, -1e6, 1e6, 3200.0, -3200.0, 25.0]))
