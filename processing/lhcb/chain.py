@@ -8,7 +8,7 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
+from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS
@@ -209,6 +209,7 @@ CHAIN = TriggerChain.offering(
     event_words=EVENT_WORDS,
     menu=HLT1_MENU,
     geometry=DETECTOR_CONSTANTS,
+    conditions=CONDITIONS,
     routing=ROUTING_RULES,
     histograms=HLT1_HISTOGRAMS,
     reported=REPORTED,

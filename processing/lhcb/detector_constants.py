@@ -1,4 +1,5 @@
-"""The detector constants of the sequences: from the geometry files of a folder, or of the built-in detector."""
+"""The detector constants of the sequences: from the geometry files of a folder, or of the built-in detector; and the
+conditions, which a trigger configuration may set instead."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,6 +29,7 @@ from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
 from hltnode.processing.lhcb.velo.collections import velo_geometry
+from hltnode.processing.selection.configuration.conditions import Condition
 
 Directory = Path | None
 """A folder of geometry files; None: the built-in detector."""
@@ -100,3 +102,19 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),
 }
 """By column. Each raises GeometryError, which names the file, if the file is missing or invalid."""
+
+# The foil of the closed VELO is 3.5 mm from the nominal beam line: a beam that is further off hits it.
+_LARGEST_OFFSET = 3.5
+
+CONDITIONS = tuple(
+    Condition(
+        name=f"beam_{axis}",
+        column=velo_geometry,
+        member=f"beamline_{axis}",
+        low=-_LARGEST_OFFSET,
+        high=_LARGEST_OFFSET,
+        unit="mm",
+    )
+    for axis in "xy"
+)
+"""The position of the beam line in the LHCb frame, instead of that of the geometry."""

@@ -20,6 +20,7 @@ from hltnode.processing.framework.entry_points import entry_point
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
+from hltnode.processing.selection.configuration.conditions import Condition, check_conditions, with_conditions
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.configuration.trigger_config import Menu, TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
@@ -60,6 +61,7 @@ class TriggerChain(Chain):
     menu: its line types and default lines.
     geometry: readers of the constant columns of the detector by name, from a folder of files, or built-in values for
     None. They raise ValueError, which names the file.
+    conditions: numbers of these columns that a configuration may set.
     routing: routing bits of lines.
     histograms: histograms that are filled with any lines, if the sequence makes their quantities.
     reported: report contents of selected objects, parts before their wholes.
@@ -74,6 +76,7 @@ class TriggerChain(Chain):
     default_sequence: str = ""
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
     reported: tuple[Reported, ...] = ()
@@ -128,6 +131,10 @@ class TriggerChain(Chain):
         needed = {column.name for column in self.sequence.columns}
         return {name: read(directory) for name, read in self.geometry.items() if name in needed}
 
+    def with_conditions(self, geometry: Constants, trigger: TriggerConfig) -> Constants:
+        """The detector constants with the conditions of a configuration, such as the beam position."""
+        return with_conditions(geometry, trigger.conditions, self.conditions)
+
     def load_trigger(self, path: Path | None, sequence: str | None = None) -> TriggerConfig:
         """The trigger configuration of a file (TOML, or a TCK document with the suffix .json), or the built-in one.
 
@@ -181,10 +188,11 @@ class TriggerChain(Chain):
     def with_lines(self, trigger: TriggerConfig) -> Self:
         """The chain that runs a configuration: its sequence with its constants, then its lines.
 
-        Raises TriggerConfigError for constants that the sequence does not have, and for lines that read columns that it
-        does not make.
+        Raises TriggerConfigError for constants that the sequence does not have, for lines that read columns that it
+        does not make, and for conditions that the chain does not have or that are out of range.
         """
         chain = self.with_sequence(trigger.sequence)
+        check_conditions(trigger.conditions, self.conditions, chain.sequence.columns)
         name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
         for line in trigger.lines:
             if missing := _missing(line.columns, chain.sequence):
@@ -239,7 +247,7 @@ class TriggerChain(Chain):
         return Engine(
             backend,
             self.with_lines(trigger),
-            {**geometry, line_table.name: trigger.line_table().view(np.uint8)},
+            {**self.with_conditions(geometry, trigger), line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines), histogram_counts=n_counts(shapes)),
             line_names=trigger.line_names,
             line_routing=routing_of_lines(self.routing, trigger.line_names),

@@ -18,8 +18,8 @@ _FIELDS = {"format", "tck", "sha256", "chain", "sequence_name", "collections", "
 class TckDocument:
     """A trigger configuration with all values that decide on an event.
 
-    chain, sequence: names; collections: collections that luminosity summaries count; content: lines and algorithms with
-    all their values. The key is the hash of the content.
+    chain, sequence: names; collections: collections that luminosity summaries count; content: lines, algorithms and
+    conditions with all their values. The key is the hash of the content.
     """
 
     chain: str
@@ -115,6 +115,8 @@ class TckDocument:
         for algorithm, constants in self.content["sequence"]:
             for key, value in constants.items():
                 found[f"sequence.{algorithm}.{key}"] = value
+        for name, value in self.content.get("conditions", {}).items():
+            found[f"conditions.{name}"] = value
         return found
 
 
@@ -133,7 +135,9 @@ def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any,
 
 
 def _is_content(content: object) -> bool:
-    if not isinstance(content, dict) or set(content) != {"lines", "sequence"}:
+    if not isinstance(content, dict) or set(content) - {"conditions"} != {"lines", "sequence"}:
+        return False
+    if not isinstance(content.get("conditions", {}), dict):
         return False
     lines, sequence = content["lines"], content["sequence"]
     return (

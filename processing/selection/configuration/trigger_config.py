@@ -1,4 +1,4 @@
-"""The trigger configuration: sequence, lines with their cuts, and constants that differ from the defaults.
+"""The trigger configuration: sequence, lines with their cuts, conditions, and constants that differ from the defaults.
 
 It is immutable. Its content and all constants of its sequence are hashed to the TCK, which every decision and report
 contains. As a file it is TOML:
@@ -11,6 +11,9 @@ contains. As a file it is TOML:
     [sequence.secondary_vertices_fit_vertices]
     max_chi2 = 9.0
 
+    [conditions]                            # instead of numbers of the geometry
+    beam_x = 0.85
+
     [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
     alpha = -160.0
 
@@ -20,7 +23,7 @@ contains. As a file it is TOML:
     min_tracks = 2
     postscale = 0.001
 
-The chain defines the available sequences, line types and constants.
+The chain defines the available sequences, line types, conditions and constants.
 """
 
 import hashlib
@@ -37,6 +40,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
 from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.errors import TriggerConfigError, nearest
 from hltnode.processing.selection.expressions.canonical import Reader
@@ -45,7 +49,7 @@ from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_c
 from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
-_KEYS = ("lines", "menu", "sequence", "line_files", "line_packages")
+_KEYS = ("lines", "menu", "sequence", "conditions", "line_files", "line_packages")
 
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -83,7 +87,7 @@ class TriggerConfig:
 
     sequence: name of the sequence; None: the default of the chain. from_menu: number of lines from the built-in menu,
     perhaps with other cuts. types: the line types of lines with cuts; lines of Python files and TCK documents have
-    none. histograms: histograms besides those of the lines.
+    none. histograms: histograms besides those of the lines. conditions: numbers that replace those of the geometry.
 
     Raises TriggerConfigError for no line, for more lines than the decision report of an event holds, and for two lines
     of one name.
@@ -95,6 +99,7 @@ class TriggerConfig:
     from_menu: int = field(default=0, compare=False)
     types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
     histograms: tuple[RecordedHistogram, ...] = ()
+    conditions: Values = ()
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -150,7 +155,8 @@ class TriggerConfig:
                 lines.append(line_of_content(entry, reader))
             except TriggerConfigError as error:
                 raise TriggerConfigError(f"lines[{i}]: {error}") from error
-        config = cls(lines=tuple(lines), overrides=tuple(overrides), sequence=name)
+        conditions = parse_conditions(content.get("conditions", {}))
+        config = cls(lines=tuple(lines), overrides=tuple(overrides), sequence=name, conditions=conditions)
         if (found := config.tck(sequence)) != (expected := content_key(content)):
             raise TriggerConfigError(
                 f"TCK 0x{expected:08X} cannot be reproduced: with the algorithms and lines of this software the same "
@@ -175,6 +181,7 @@ class TriggerConfig:
             if key not in _KEYS:
                 raise TriggerConfigError(f"{key}: unknown key; there are {', '.join(_KEYS)}")
         configured, overrides = _parse_sequence(content.get("sequence", {}))
+        conditions = parse_conditions(content.get("conditions", {}))
         sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: [[lines]] replace the menu, so it cannot be changed")
@@ -186,7 +193,7 @@ class TriggerConfig:
         lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
         from_menu = 0 if "lines" in content else len(types)
-        return cls(lines, overrides, sequence, from_menu, types, histograms)
+        return cls(lines, overrides, sequence, from_menu, types, histograms, conditions)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
         """The named line with another value of a cut or scale.
@@ -235,15 +242,19 @@ class TriggerConfig:
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
-        """All values that decide on an event, as JSON objects: lines with their operations and scales, and the
-        algorithms of the sequence with all their constants, defaults included."""
-        return {
+        """All values that decide on an event, as JSON objects: lines with their operations and scales, the algorithms
+        of the sequence with all their constants, defaults included, and the conditions if there are any."""
+        content: dict[str, Any] = {
             "lines": [line.content() for line in self.lines],
             "sequence": [
                 [algorithm.name, {c.name: c.value for c in algorithm.constants}]
                 for algorithm in self.configure(sequence)
             ],
         }
+        if self.conditions:
+            # Without conditions the key stays that of earlier versions.
+            content["conditions"] = dict(self.conditions)
+        return content
 
     def tck(self, sequence: AlgorithmSequence) -> int:
         """The key of the configuration, the same on every machine (`content_key`)."""

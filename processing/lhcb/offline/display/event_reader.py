@@ -48,7 +48,7 @@ class EventReader:
         self._engine = (
             chain.create_engine(backend, geometry, trigger, LIMITS, retain=retain)
             if run_lines
-            else Engine(backend, chain, geometry, LIMITS, retain=retain)
+            else Engine(backend, chain, chain.with_conditions(geometry, trigger), LIMITS, retain=retain)
         )
         self._runs_lines = run_lines
         self._runner = OfflineRunner(self._engine, workspaces=1)

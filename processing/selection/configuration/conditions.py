@@ -1,0 +1,76 @@
+"""Conditions: numbers of a chain's detector constants that a trigger configuration may set, such as the beam position.
+
+They change between runs, while the rest of the geometry stays. A configuration that sets none leaves all constants as
+they are.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.collections import Column
+from hltnode.processing.selection.errors import TriggerConfigError, nearest
+
+Values = tuple[tuple[str, float], ...]
+"""The conditions of a configuration: name and value, sorted by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A float32 in a constant column, which is one record.
+
+    name: the key in `[conditions]`. column, member: the number that it replaces. low, high: its range, in `unit`.
+    """
+
+    name: str
+    column: Column
+    member: str
+    low: float
+    high: float
+    unit: str
+
+
+def parse_conditions(table: object) -> Values:
+    """The conditions of a table. Raises TriggerConfigError, which names the key."""
+    if not isinstance(table, Mapping):
+        raise TriggerConfigError("conditions: a table of numbers is expected")
+    for name, value in table.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
+            raise TriggerConfigError(f"conditions.{name}: a finite number is expected, not {value!r}")
+    return tuple(sorted((name, float(value)) for name, value in table.items()))
+
+
+def check_conditions(values: Values, known: Sequence[Condition], columns: Iterable[Column]) -> None:
+    """Raises TriggerConfigError for an unknown condition, a value out of its range, and a column that the sequence does
+    not read."""
+    by_name = {condition.name: condition for condition in known}
+    read = set(columns)
+    for name, value in values:
+        condition = by_name.get(name)
+        if condition is None:
+            hint = nearest(name, by_name) if by_name else "this chain has none"
+            raise TriggerConfigError(f"conditions.{name}: unknown condition; {hint}")
+        if not condition.low <= value <= condition.high:
+            raise TriggerConfigError(
+                f"conditions.{name}: {value:g} {condition.unit}, expected {condition.low:g} to {condition.high:g}"
+            )
+        if condition.column not in read:
+            raise TriggerConfigError(f"conditions.{name}: the sequence does not read {condition.column.name}")
+
+
+def with_conditions(
+    constants: Mapping[str, NDArray[np.uint8]], values: Values, known: Sequence[Condition]
+) -> Mapping[str, NDArray[np.uint8]]:
+    """The constants (u8 by column name) with the values of checked conditions; the given arrays are not changed."""
+    if not values:
+        return constants
+    by_name = {condition.name: condition for condition in known}
+    changed = dict(constants)
+    for name, value in values:
+        column, member = by_name[name].column, by_name[name].member
+        content = np.array(changed[column.name]).view(column.dtype)
+        content[member] = value
+        changed[column.name] = content.view(np.uint8)
+    return changed

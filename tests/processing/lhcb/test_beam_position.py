@@ -1,0 +1,80 @@
+"""A beam that is not where the geometry has it: primary vertices with and without its position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.offline.display.event_reader import EventReader
+from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
+from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+pytestmark = pytest.mark.physics
+
+NOMINAL = (0.0, 0.0)
+MOVED = (0.8, -0.6)
+"""1 mm off, mm."""
+
+
+@cache
+def events(beam: tuple[float, float]) -> Sequence[Sequence[RawBank]]:
+    return list(simulate_events(200, seed=21, geometry=replace(VeloGeometry.builtin(), beamline=beam)))
+
+
+def vertices_found(tmp_path: Path, beam: tuple[float, float], conditions: str = "") -> dict[str, Any]:
+    """Primary vertices against the truth, from the built-in geometry, whose beam line is at x = y = 0."""
+    path = tmp_path / "trigger.toml"
+    path.write_text(conditions)
+    trigger = CHAIN.load_trigger(path, "velo")
+    chain = CHAIN.with_sequence("velo")
+    backend = create_backend("cpu", chain.kernels)
+    limits = BatchLimits(events=32, input_bytes=4 << 20)
+    kept = retained(chain.sequence)
+    engine = chain.create_engine(backend, chain.load_geometry(None), trigger, limits, retain=kept)
+    checker = Checker()
+    for batch in OfflineRunner(engine).run(encode_meps(chain, events(beam), 16)):
+        check_batch(checker, batch)
+    engine.close()
+    found: dict[str, Any] = checker.result()["pv"]
+    assert found["reconstructible"] > 1000
+    return found
+
+
+def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(
+    tmp_path: Path,
+) -> None:
+    best = vertices_found(tmp_path, NOMINAL)
+    given = vertices_found(tmp_path, MOVED, "[conditions]\nbeam_x = 0.8\nbeam_y = -0.6\n")
+    assert given["efficiency"] >= 0.98 * best["efficiency"]
+    assert given["false_rate"] <= 0.01
+    assert vertices_found(tmp_path, MOVED)["efficiency"] < 0.05
+
+
+def test_the_drawing_of_an_event_uses_the_beam_position_of_the_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "trigger.toml"
+    places = []
+    for conditions in ("", "[conditions]\nbeam_x = 0.8\nbeam_y = -0.6\n"):
+        path.write_text(conditions)
+        trigger = CHAIN.load_trigger(path, "velo")
+        geometry = CHAIN.with_sequence("velo").load_geometry(None)
+        backend = create_backend("cpu", CHAIN.kernels, threads=1)
+        reader = EventReader(CHAIN, backend, geometry, trigger, run_lines=False)
+        places.append([vertex.place for banks in events(MOVED)[:5] for vertex in reader.read(banks).vertices])
+        reader.close()
+    without, given = places
+    assert len(given) > 10 > len(without)
+    assert np.mean(given, axis=0)[:2] == pytest.approx(MOVED, abs=0.05)
