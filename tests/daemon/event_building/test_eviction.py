@@ -71,3 +71,15 @@ def test_a_fragment_requests_no_immediate_tick_while_no_mep_can_be_evicted() -> 
     for mep in range(4):
         send(builder, fragment(mep, SOURCES[1]), 12 * MS)
         assert builder.wake_ns > 12 * MS
+
+
+def test_a_mep_that_still_gets_fragments_is_not_evicted() -> None:
+    builder = two_slots_of_two_meps()
+    send_mep(builder, 0)
+    send(builder, fragment(1, SOURCES[0]))
+    builder.handle(5 * MS, Tick())
+    send(builder, fragment(1, SOURCES[1]), 9 * MS)
+    for mep in (2, 3):
+        send(builder, fragment(mep, SOURCES[0]), 9 * MS)
+    assert closed(builder.handle(18 * MS, Tick())) == []
+    assert closed(builder.handle(19 * MS, Tick())) == [(1, CloseReason.EVICTED)]

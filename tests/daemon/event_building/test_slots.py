@@ -24,6 +24,17 @@ def test_an_open_mep_reserves_the_largest_size_and_gives_back_the_rest() -> None
     assert slot.places(1) == (4096 - 24) // 1024
 
 
+def test_an_abandoned_mep_leaves_the_slot_as_it_was() -> None:
+    slot = SlotPool(2, LIMITS).slots[0]
+    kept, abandoned = record(0), record(1, n_events=30)
+    slot.open_mep(kept)
+    slot.open_mep(abandoned)
+    assert slot.places(1) == 0
+    slot.abandon_mep(abandoned)
+    assert (slot.meps, slot.open_meps, slot.events, slot.committed) == ([kept], 1, 10, 1024)
+    assert slot.places(10) == 3
+
+
 def test_the_events_of_a_slot_limit_its_places() -> None:
     slot = SlotPool(2, LIMITS).slots[0]
     assert slot.places(10) == 4

@@ -29,8 +29,15 @@ def numbered(_item: object, sequence: int) -> Message:
 
 
 class Bench:
-    def __init__(self, policy: SlowConsumerPolicy, *, queue: int = 1, drop_after_ns: int = 0) -> None:
-        self.consumer = Consumer()
+    def __init__(
+        self,
+        policy: SlowConsumerPolicy,
+        *,
+        queue: int = 1,
+        drop_after_ns: int = 0,
+        consumer: Consumer | None = None,
+    ) -> None:
+        self.consumer = consumer or Consumer()
         self.counters = OutputCounters()
         self.now_ns = 0
         self.sender = PolicySender(
@@ -103,3 +110,21 @@ async def test_messages_queued_by_drop_old_at_the_end_are_counted_as_dropped() -
     await bench.put(3)
     bench.sender.close()
     assert (bench.dropped, bench.counters.queued) == (3, 0)
+
+
+async def test_drop_new_waits_for_a_stopped_consumer_once_and_again_after_it_has_read() -> None:
+    class Clock(Consumer):
+        def take(self, message: Message) -> bool:
+            bench.now_ns += 1000
+            return super().take(message)
+
+    bench = Bench(SlowConsumerPolicy.DROP_NEW, drop_after_ns=3000, consumer=Clock())
+    tries = []
+    for room in (0, 0, 0, 1, 0):
+        bench.consumer.room = room
+        before = bench.counters.blocked
+        await bench.put(1)
+        tries.append(bench.counters.blocked - before)
+    # The first and the last message wait for the whole time.
+    assert tries == [3, 1, 1, 0, 3]
+    assert (bench.consumer.taken, bench.dropped) == ([3], 4)

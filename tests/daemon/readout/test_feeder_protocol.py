@@ -13,6 +13,7 @@ from hltnode.protocol.transport.feeder_messages import (
     Error,
     Goodbye,
     Missed,
+    Returned,
     Revoked,
     Welcome,
 )
@@ -246,3 +247,16 @@ def test_a_feeder_that_said_goodbye_is_told_when_it_comes_back() -> None:
     bench.work()
     assert not missed(bench.connections.take(b"b"))
     assert missed(bench.hello("b")) == [Missed(RUN, 2, ((0, 0),))]
+
+
+def test_a_mep_that_came_back_before_the_run_started_is_built() -> None:
+    bench = Bench(feeders=2)
+    bench.hello("a", supervises=True)
+    assert bench.revoke("a", (0, 1)) == [Revoked(RUN, ((0, 1),))]
+    returned = Returned(RUN, ((0, 0),))
+    assert bench.arrive(b"a", returned) == [returned]
+    bench.hello("b")
+    for mep in (0, 1, 2):
+        bench.send_mep(mep, "a", "b")
+    bench.work()
+    assert bench.written == [(RUN, 0), (RUN, 2)]

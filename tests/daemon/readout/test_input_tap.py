@@ -97,3 +97,40 @@ def test_no_frames_are_kept_without_a_recorder() -> None:
             )
         assert counters == TapCounters()
         tap.close(0)
+
+
+def test_frames_that_a_recorder_left_behind_need_no_room_for_the_next_one() -> None:
+    counters = TapCounters()
+    with zmq.Context() as context:
+        tap = InputTap(
+            context,
+            "tcp://127.0.0.1:*",
+            counters,
+            buffer_bytes=FRAGMENTS * len(FRAME),
+            prepare=lambda _socket: None,
+            clock_ns=time.monotonic_ns,
+        )
+        number = 0
+        for last in (False, True):
+            with context.socket(zmq.SUB) as recorder:
+                recorder.setsockopt(zmq.RCVHWM, 4)
+                recorder.setsockopt(zmq.LINGER, 0)
+                recorder.subscribe(b"")
+                recorder.connect(tap.endpoint)
+                wait_for_recorders(tap, counters, 1)
+                if last:
+                    dropped = counters.dropped
+                    take_mep(tap, number)
+                    assert counters.dropped == dropped
+                while not last and not counters.dropped:
+                    take_mep(tap, number)
+                    number += 1
+            wait_for_recorders(tap, counters, 0)
+        tap.close(0)
+
+
+def wait_for_recorders(tap: InputTap, counters: TapCounters, n: int) -> None:
+    end = time.monotonic() + 10.0
+    while counters.subscribers != n:
+        assert time.monotonic() < end
+        tap.changed()

@@ -43,6 +43,16 @@ def test_a_mep_with_a_missing_message_is_counted_and_not_recorded() -> None:
     assert (assembly.counts.cut_meps, assembly.counts.missed_messages) == (1, 1)
 
 
+def test_each_message_of_a_gap_counts_as_missed() -> None:
+    assembly = MepAssembly()
+    found = messages(4)
+    of_a_mep = len(SOURCES) + 1
+    del found[of_a_mep : 3 * of_a_mep]
+    taken = [mep.mep for parts in found if (mep := assembly.take(parts)) is not None]
+    assert taken == [0, 3]
+    assert assembly.counts.missed_messages == 2 * of_a_mep
+
+
 def test_meps_cut_by_start_or_end_of_the_recording_are_counted() -> None:
     assembly = MepAssembly()
     for parts in messages(2)[2:-1]:

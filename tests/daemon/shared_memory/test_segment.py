@@ -43,6 +43,13 @@ def test_sealed_memory_is_read_while_its_owner_writes() -> None:
         segment.close()
 
 
+def test_the_largest_size_is_accepted_and_a_page_more_is_refused() -> None:
+    with memory_file(MOST) as file:
+        Segment(file, MOST, MOST).close()
+    with memory_file(MOST + PAGE) as file:
+        assert reason_of(file, MOST + PAGE) is MemoryRefusal.TOO_LARGE
+
+
 def _pipe(_: Path) -> int:
     reading, writing = os.pipe()
     os.close(writing)

@@ -1,6 +1,7 @@
 """Maps of a field, and their files."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,3 +76,14 @@ def test_a_file_that_is_no_map_is_named_with_what_is_wrong(tmp_path: Path, text:
     path.write_text(text)
     with pytest.raises(FieldMapError, match=f"{path}.*{message}"):
         read_map(path)
+
+
+def test_maps_that_differ_in_start_step_or_field_have_other_digests() -> None:
+    one = some_map()
+    others = [
+        replace(one, first=(-200.0, -100.0, 1.0)),
+        replace(one, step=(100.0, 100.0, 101.0)),
+        replace(one, values=one.values * np.float32(2)),
+    ]
+    assert len({found.digest for found in (one, *others)}) == 4
+    assert replace(one).digest == one.digest

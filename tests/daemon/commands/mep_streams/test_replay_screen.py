@@ -51,6 +51,18 @@ def test_backlog_and_credits_of_several_processes_are_those_of_one() -> None:
     assert (joined.backlog, joined.credits) == (16, 16)
 
 
+def test_meps_and_events_of_several_processes_are_those_of_the_slowest_and_bytes_add_up() -> None:
+    joined = join_states(
+        [
+            ReplayState(meps=4, events=40, bytes=1, missing=("b", "a")),
+            ReplayState(meps=7, events=30, bytes=10, is_paused=True, missing=("b",)),
+            ReplayState(meps=9, events=90, bytes=100),
+        ]
+    )
+    assert (joined.meps, joined.events, joined.bytes) == (4, 30, 111)
+    assert (joined.is_paused, joined.is_ending, joined.missing) == (True, False, ("a", "b"))
+
+
 def report(n: int, **changes: object) -> FeedReport:
     counts = {"meps": n, "events": 100 * n, "fragments": 1025 * n, "bytes": 0, "resent": n, "unacknowledged": n}
     nothing = {"refused": {}, "unacknowledged_meps": [], "injected": {}, "reassigned": n, "error": ""}

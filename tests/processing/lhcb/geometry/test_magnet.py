@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.magnet import DOWN, POLARITY_FILE, UP, Magnet, bending_power
@@ -143,3 +144,12 @@ def test_the_energy_loss_in_slabs_is_that_of_minimum_ionising_particles() -> Non
     loss = {slab.name: slab.energy_loss for slab in slabs()}
     assert loss["VELO module"] == pytest.approx(0.29, abs=0.05)
     assert loss["muon filter"] == pytest.approx(915.0, rel=0.1)
+
+
+def test_the_bending_power_of_a_steep_track_includes_the_field_along_the_beam() -> None:
+    def field(x: ArrayLike, y: ArrayLike, z: ArrayLike) -> np.ndarray:
+        # By = 1 T and Bz = 0.5 T at y > 0, else none.
+        return np.array([0.0, 1.0, 0.5])[:, None] * (np.asarray(y) > 0)
+
+    assert bending_power(field, 0.0, 2000.0, ty=0.2) == pytest.approx((1.0 - 0.2 * 0.5) * 2.0)
+    assert bending_power(field, 0.0, 2000.0, ty=-0.2) == 0.0

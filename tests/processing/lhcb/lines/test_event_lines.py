@@ -271,6 +271,12 @@ def test_odin_crossing_type_selects_its_crossings() -> None:
     assert lines.tolist() == [0, 1, 0, 0]
 
 
+def test_an_event_without_odin_is_no_crossing_without_beam() -> None:
+    events = [Event(crossing_type=0), Event(crossing_type=0, flags=EventFlag.ODIN_ERROR)]
+    lines, _ = decisions([OdinCrossingType("NoBeam", crossing=0)], events, by_numpy)
+    assert lines.tolist() == [1, 0]
+
+
 def test_beam_gas_asks_for_a_long_track_before_the_detector() -> None:
     tracks = [
         Track(n_hits=12, z=-400.0),

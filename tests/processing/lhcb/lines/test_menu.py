@@ -25,6 +25,7 @@ from tests.processing.selection.line_evaluators import (
     targets,
 )
 from tests.processing.selection.toy_detector import SPECIAL
+from tools.generate_lines_page import REFERENCE, lines_page
 
 MOST = 30
 """Objects of a collection in an event."""
@@ -109,3 +110,7 @@ def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
 def test_the_menu_decides_alike_on_a_gpu() -> None:
     case = random_case(menu(len(CHAIN.menu.lines)), 3, seed=5, special=0.1)
     assert_all_decide_alike(case, (by_blocks(32), by_ptx()))
+
+
+def test_the_page_of_lines_states_the_cuts_of_every_type() -> None:
+    assert (REFERENCE / "lines-lhcb.md").read_text(encoding="utf-8") == lines_page("lhcb", CHAIN)

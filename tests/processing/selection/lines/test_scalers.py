@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.scalers import mix, scaler_limit, scaler_seed
 from tests.processing.selection.lines.scalers_oracle import scaler_accepts
+from tests.processing.selection.toy_detector import tracks
 
 
 def test_mix_of_one_follows_the_published_rounds() -> None:
@@ -36,6 +38,12 @@ def test_a_text_is_padded_in_front_and_starts_from_its_own_length() -> None:
 
 def test_prescale_and_postscale_of_a_line_are_independent() -> None:
     assert scaler_seed("Hlt1Line_pre") != scaler_seed("Hlt1Line_post")
+
+
+def test_each_scaler_of_a_line_has_the_seed_of_its_own_name_and_its_own_limit() -> None:
+    record = Line("Hlt1Line", tracks, lambda t: t.a > 0, prescale=0.25, postscale=0.5).record()
+    assert record["prescale"].tolist() == (scaler_seed("Hlt1Line_pre"), 2**30, 0)
+    assert record["postscale"].tolist() == (scaler_seed("Hlt1Line_post"), 2**31, 0)
 
 
 EVENTS = ((1756366430954676, 328614, 3999014), (2**64 - 1, 2**32 - 1, 2**64 - 1), (0, 0, 0), (1, 6718861, 6001))

@@ -57,6 +57,18 @@ def test_rates_are_the_crossing_rate_times_the_fraction_of_all_events() -> None:
     )
 
 
+def test_counts_of_two_parts_of_a_sample_add_up_to_those_of_the_whole() -> None:
+    rng = np.random.default_rng(12)
+    fired = rng.random((30, 3)) < 0.4
+    events = [[bank(int(n))] for n in rng.integers(0, 99, 30)]
+    whole, first, second = (RateCounts(["A", "B", "C"]) for _ in range(3))
+    whole.add(events, fired)
+    first.add(events[:10], fired[:10])
+    second.add(events[10:], fired[10:])
+    first.add_counts(second)
+    assert first.result() == whole.result()
+
+
 def test_each_value_of_a_scan_stands_in_the_place_of_the_line() -> None:
     counts, lines, _, varied = counted()
     (scan,) = counts.result(N_EVENTS)["scans"]

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Clusters, cluster, links, share_charge
+from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import (
+    Clusters,
+    Crossings,
+    cluster,
+    links,
+    share_charge,
+)
+from hltnode.processing.offline.event_random import EventRandom
 
 
 def clusters_of(deposits: dict[int, float]) -> Clusters:
@@ -61,3 +68,13 @@ def test_small_shares_are_lost() -> None:
 def test_links_are_distinct_pairs_by_particle() -> None:
     particle, which = links(np.array([3, 3, 1, -1, 3]), np.array([0, 0, 5, 2, -1]), 6)
     assert (particle.tolist(), which.tolist()) == ([1, 3], [5, 0])
+
+
+def test_spill_over_flies_in_the_mirrored_direction_from_the_mirrored_place() -> None:
+    one = [np.array([value]) for value in (10.0, -20.0, 0.1, -0.2)]
+    crossings = Crossings(np.array([4]), np.array([0]), np.array([2]), *one)
+    found = crossings.with_spill_over(EventRandom([np.random.default_rng(1)]), 1.0)
+    assert (found.row.tolist(), found.event.tolist(), found.layer.tolist()) == ([4, -1], [0, 0], [2, 2])
+    for name, value in zip(("x", "y", "tx", "ty"), one, strict=True):
+        assert getattr(found, name).tolist() == [value[0], -value[0]]
+    assert len(crossings.with_spill_over(EventRandom([np.random.default_rng(1)]), 0.0)) == 1

@@ -133,6 +133,8 @@ def test_the_velo_of_simulated_events_is_counted_in_both_encodings(encoding: Vel
     assert summary.faults.events == 0
     assert found["velo_clusters_per_sensor"].total == found["velo_clusters_per_event"].total
     assert found["velo_residual"].width == pytest.approx(12, abs=6)
+    assert found[f"{encoding}_bytes_per_event"].total == found[f"{encoding}_bank_size"].total
+    assert found[f"{encoding}_bytes_per_event"].entries == 3
     assert ("velo_cluster_size" in found) == (encoding == "superpixel")
     assert "ut_hits_per_event" not in found
 

@@ -1,0 +1,47 @@
+"""Limits that are computed from the configuration."""
+
+from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.configuration.input_sections import BuilderSection, IncompletePolicy
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.node_sections import PipelineSection
+from hltnode.daemon.event_building.slots import SlotLimits
+from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
+from hltnode.daemon.node.sizing import builder_limits, slot_limits
+from hltnode.processing.framework.limits import BatchLimits
+
+MS, US = 1_000_000, 1_000
+
+
+def test_each_deadline_of_the_builder_comes_from_its_own_key() -> None:
+    builder = BuilderSection(
+        mep_timeout_ms=11,
+        feeder_timeout_ms=12,
+        overtaken_after_ms=13,
+        evict_after_ms=14,
+        closed_ring=1600,
+        on_timeout=IncompletePolicy.ERROR,
+    )
+    config = NodeConfig(builder=builder, pipeline=PipelineSection(flush_deadline_us=1500))
+    assert builder_limits(config) == BuilderLimits(
+        mep_timeout_ns=11 * MS,
+        feeder_timeout_ns=12 * MS,
+        overtaken_ns=13 * MS,
+        evict_ns=14 * MS,
+        flush_deadline_ns=1500 * US,
+        closed_ring=1600,
+        error_on=frozenset({CloseReason.TIMEOUT}),
+    )
+
+
+def test_the_limits_of_a_slot_are_those_of_a_batch_and_of_a_mep() -> None:
+    config = NodeConfig(
+        builder=BuilderSection(max_mep_bytes=80 << 20), pipeline=PipelineSection(slot_bytes=256 << 20, max_events=700)
+    )
+    defaults = BatchLimits()
+    assert slot_limits(config) == SlotLimits(
+        input_bytes=256 << 20,
+        events=700,
+        meps=min(700, defaults.meps),
+        fragments=defaults.rows,
+        mep_bytes=80 << 20,
+    )
