@@ -54,6 +54,7 @@ def vertices_found(tmp_path: Path, beam: tuple[float, float], conditions: str = 
     return found
 
 
+@pytest.mark.slow
 def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(
     tmp_path: Path,
 ) -> None:
