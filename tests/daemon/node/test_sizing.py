@@ -1,7 +1,7 @@
 """Limits that are computed from the configuration."""
 
-from hltnode.daemon.common.vocabulary import CloseReason
-from hltnode.daemon.configuration.input_sections import BuilderSection, IncompletePolicy
+from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
+from hltnode.daemon.configuration.input_sections import BuilderSection
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import PipelineSection
 from hltnode.daemon.event_building.slots import SlotLimits

@@ -30,7 +30,7 @@ def selected(line: LineType, pt: Sequence[float], **others: Sequence[float]) -> 
     }
     made = line.line()
     columns = {column: values.get(column.name, np.zeros(n)).astype(column.dtype) for column in made.columns}
-    return Evaluator(columns, 1).selected(made)[1].tolist()
+    return [int(number) for number in Evaluator(columns, 1).selected(made)[1]]
 
 
 def threshold(line: TrackMVA, pt: float) -> float:
