@@ -58,7 +58,7 @@ alerts: $(VENV)/.developed
 	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
 
 # Makes 100 small wrong changes, one at a time, in copies of the committed state, and runs the tests that should notice
-# them: an hour or so of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
+# them: one to two hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.
 mutants: $(VENV)/.developed
 	$(BIN)/python -m tools.mutants --jobs $(TEST_WORKERS) $(MUTANTS_ARGUMENTS)
 

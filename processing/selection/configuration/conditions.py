@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
+from hltnode.processing.selection.configuration.numbers import finite_number
 from hltnode.processing.selection.errors import TriggerConfigError, nearest
 
 Values = tuple[tuple[str, float], ...]
@@ -36,10 +37,7 @@ def parse_conditions(table: object) -> Values:
     """The conditions of a table. Raises TriggerConfigError, which names the key."""
     if not isinstance(table, Mapping):
         raise TriggerConfigError("conditions: a table of numbers is expected")
-    for name, value in table.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-            raise TriggerConfigError(f"conditions.{name}: a finite number is expected, not {value!r}")
-    return tuple(sorted((name, float(value)) for name, value in table.items()))
+    return tuple(sorted((name, float(finite_number(f"conditions.{name}", value))) for name, value in table.items()))
 
 
 def check_conditions(values: Values, known: Sequence[Condition], columns: Iterable[Column]) -> None:

@@ -42,6 +42,7 @@ from pydantic import ValidationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
 from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
+from hltnode.processing.selection.configuration.numbers import finite_number
 from hltnode.processing.selection.errors import TriggerConfigError, nearest
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
@@ -50,8 +51,6 @@ from hltnode.processing.selection.lines.line_type import LineType
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
 _KEYS = ("lines", "menu", "sequence", "conditions", "line_files", "line_packages")
-
-LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +290,7 @@ def _parse_sequence(tables: object) -> tuple[str | None, tuple[Override, ...]]:
 
 
 def _override(algorithm: str, constant: str, value: Any) -> Override:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not (number and abs(value) <= LARGEST_FLOAT32):
-        raise TriggerConfigError(f"sequence.{algorithm}.{constant}: a finite number is expected, not {value!r}")
-    return Override(algorithm, constant, value)
+    return Override(algorithm, constant, finite_number(f"sequence.{algorithm}.{constant}", value))
 
 
 def _parse_lines(entries: object, types: Mapping[str, type[LineType]]) -> tuple[LineType, ...]:

@@ -19,6 +19,25 @@ MEPS = 100
 FRAGMENTS = 4
 
 
+def open_tap(context: zmq.Context[zmq.Socket[bytes]], counters: TapCounters, buffer_bytes: int) -> InputTap:
+    return InputTap(
+        context,
+        "tcp://127.0.0.1:*",
+        counters,
+        buffer_bytes=buffer_bytes,
+        prepare=lambda _socket: None,
+        clock_ns=time.monotonic_ns,
+    )
+
+
+def connect(recorder: zmq.Socket[bytes], tap: InputTap, counters: TapCounters) -> None:
+    recorder.setsockopt(zmq.RCVHWM, 4)
+    recorder.setsockopt(zmq.LINGER, 0)
+    recorder.subscribe(b"")
+    recorder.connect(tap.endpoint)
+    wait_for_recorders(tap, counters, 1)
+
+
 def take_mep(tap: InputTap, number: int) -> None:
     record = MepRecord(mep=number, slot=0, first_event=0, n_events=1, opened_ns=0, n_sources=FRAGMENTS)
     meps = OpenMeps(1, FRAGMENTS * len(FRAME))
@@ -45,22 +64,8 @@ def read_closed(tap: InputTap, recorder: zmq.Socket[bytes], assembly: MepAssembl
 def test_a_recorder_that_does_not_read_delays_nothing_and_its_losses_are_counted() -> None:
     counters = TapCounters()
     with zmq.Context() as context, context.socket(zmq.SUB) as recorder:
-        tap = InputTap(
-            context,
-            "tcp://127.0.0.1:*",
-            counters,
-            buffer_bytes=2 << 20,
-            prepare=lambda _socket: None,
-            clock_ns=time.monotonic_ns,
-        )
-        recorder.setsockopt(zmq.RCVHWM, 4)
-        recorder.setsockopt(zmq.LINGER, 0)
-        recorder.subscribe(b"")
-        recorder.connect(tap.endpoint)
-        end = time.monotonic() + 10.0
-        while not counters.subscribers:
-            assert time.monotonic() < end
-            tap.changed()
+        tap = open_tap(context, counters, 2 << 20)
+        connect(recorder, tap, counters)
         begin = time.monotonic()
         for number in range(MEPS):
             take_mep(tap, number)
@@ -82,14 +87,7 @@ def test_a_recorder_that_does_not_read_delays_nothing_and_its_losses_are_counted
 def test_no_frames_are_kept_without_a_recorder() -> None:
     counters = TapCounters()
     with zmq.Context() as context:
-        tap = InputTap(
-            context,
-            "tcp://127.0.0.1:*",
-            counters,
-            buffer_bytes=1 << 20,
-            prepare=lambda _socket: None,
-            clock_ns=time.monotonic_ns,
-        )
+        tap = open_tap(context, counters, 1 << 20)
         for number in range(20):
             tap.fragment_taken(FRAME, 1, number)
             tap.mep_closed(
@@ -102,22 +100,11 @@ def test_no_frames_are_kept_without_a_recorder() -> None:
 def test_frames_that_a_recorder_left_behind_need_no_room_for_the_next_one() -> None:
     counters = TapCounters()
     with zmq.Context() as context:
-        tap = InputTap(
-            context,
-            "tcp://127.0.0.1:*",
-            counters,
-            buffer_bytes=FRAGMENTS * len(FRAME),
-            prepare=lambda _socket: None,
-            clock_ns=time.monotonic_ns,
-        )
+        tap = open_tap(context, counters, FRAGMENTS * len(FRAME))
         number = 0
         for last in (False, True):
             with context.socket(zmq.SUB) as recorder:
-                recorder.setsockopt(zmq.RCVHWM, 4)
-                recorder.setsockopt(zmq.LINGER, 0)
-                recorder.subscribe(b"")
-                recorder.connect(tap.endpoint)
-                wait_for_recorders(tap, counters, 1)
+                connect(recorder, tap, counters)
                 if last:
                     dropped = counters.dropped
                     take_mep(tap, number)

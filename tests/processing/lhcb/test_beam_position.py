@@ -55,9 +55,7 @@ def vertices_found(tmp_path: Path, beam: tuple[float, float], conditions: str = 
 
 
 @pytest.mark.slow
-def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(
-    tmp_path: Path,
-) -> None:
+def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(tmp_path: Path) -> None:
     best = vertices_found(tmp_path, NOMINAL)
     given = vertices_found(tmp_path, MOVED, "[conditions]\nbeam_x = 0.8\nbeam_y = -0.6\n")
     assert given["efficiency"] >= 0.98 * best["efficiency"]

@@ -95,6 +95,7 @@ def test_a_document_holds_the_conditions_and_gives_them_back(tmp_path: Path) -> 
         ("[conditions]\nbeam_x = true", r"conditions\.beam_x: a finite number is expected, not True"),
         ('[conditions]\nbeam_x = "1"', r"conditions\.beam_x: a finite number is expected, not '1'"),
         ("[conditions]\nbeam_x = nan", r"conditions\.beam_x: a finite number is expected, not nan"),
+        (f"[conditions]\nbeam_x = {10**400}", r"conditions\.beam_x: a finite number is expected, not 1000"),
         ("[conditions]\nbeam_xx = 1", r"conditions\.beam_xx: unknown condition; the nearest are beam_x, beam_y"),
         ("[conditions]\nbeam_x = 3.6", r"conditions\.beam_x: 3\.6 mm, expected -3\.5 to 3\.5"),
         ("[conditions]\nbeam_y = -3.6", r"conditions\.beam_y: -3\.6 mm, expected -3\.5 to 3\.5"),
