@@ -1,5 +1,4 @@
-"""Effect of the material between the measurements of the fit of long tracks: noise of position and slope, and energy
-loss."""
+"""Effect of the material between the measurements of the fit of long tracks: noise of position and slope."""
 
 from enum import StrEnum
 
@@ -8,7 +7,7 @@ import numpy as np
 from hltnode.processing.lhcb.geometry.ideal_ut import LAYER_Z as UT_LAYER_Z
 from hltnode.processing.lhcb.geometry.material import is_hit, scattering_angle, slabs
 from hltnode.processing.lhcb.parametrisation.forms import Z_VELO, FloatArray
-from hltnode.processing.lhcb.parametrisation.scattering import ANGLES, AZIMUTHS, Z_MAGNET
+from hltnode.processing.lhcb.parametrisation.scattering import ANGLES, AZIMUTHS
 
 _NEAR_LAYER = 12.0
 """mm: a slab this close to a layer is the material of the layer, behind its hit."""
@@ -56,16 +55,6 @@ def _noise(first_z: float, end_z: float, to_z: float) -> FloatArray:
             variance = covered * float(scattering_angle(1000.0, slab.thickness)) ** 2
             total += _HARD_SCATTERS * variance * np.array([lever * lever, lever, 1.0])
     return total
-
-
-def mean_energy_loss() -> float:
-    """Energy loss of a minimum-ionising particle between the collisions and the magnet, MeV: the mean over angles."""
-    tx, ty = _directions()
-    loss = np.zeros_like(tx)
-    for slab in slabs():
-        if 0.0 < slab.z < Z_MAGNET:
-            loss += np.where(is_hit(slab, tx * slab.z, ty * slab.z), slab.energy_loss, 0.0)
-    return float(np.mean(loss * np.sqrt(1.0 + tx * tx + ty * ty)))
 
 
 def _directions() -> tuple[FloatArray, FloatArray]:

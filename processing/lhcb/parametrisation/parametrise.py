@@ -11,7 +11,8 @@ from hltnode.processing.lhcb.geometry.magnet import UP, Magnet
 from hltnode.processing.lhcb.geometry.material import slabs
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.parametrisation import accuracy
-from hltnode.processing.lhcb.parametrisation.filter_noise import fit_noise, mean_energy_loss
+from hltnode.processing.lhcb.parametrisation.energy_loss import median_energy_loss
+from hltnode.processing.lhcb.parametrisation.filter_noise import fit_noise
 from hltnode.processing.lhcb.parametrisation.flights import STEP, Origins
 from hltnode.processing.lhcb.parametrisation.forms import FloatArray
 from hltnode.processing.lhcb.parametrisation.functions import BeforeUt, BehindMagnet, InUt, Seeds
@@ -34,7 +35,7 @@ def parametrise(scifi: SciFiGeometry, magnet: Magnet) -> LongTrackParameters:
     seeds, seed_spreads = fit_seeds(tracks)
     found = LongTrackParameters(
         polarity=magnet.polarity,
-        energy_loss=mean_energy_loss(),
+        energy_loss=median_energy_loss(field),
         behind_velo=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.velo)),
         behind_ut=BehindMagnet.fitted(fit_behind_magnet(tracks, tracks.ut)),
         before_ut=BeforeUt.fitted(fit_before_ut(tracks)),
