@@ -31,7 +31,8 @@ HLT_KERNEL(fragment_offsets)
         const uint32_t end = running + hlt::warp_inclusive_sum(padded);
         const uint32_t offset = end - padded;
         if (i < n) {
-            const bool inside = offset + size <= row.packet_size && offset >= first;
+            // Offsets can wrap around; the comparisons use no sum that could wrap around too.
+            const bool inside = offset >= first && offset <= row.packet_size && size <= row.packet_size - offset;
             p.fragments.rows[row.fragment_base + i] = {row.data_offset + (inside ? offset : 0u),
                                                        static_cast<uint16_t>(inside ? size : 0u),
                                                        static_cast<uint16_t>(inside ? types[i] : hlt::broken_bank)};

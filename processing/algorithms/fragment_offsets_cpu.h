@@ -52,9 +52,9 @@ inline void place_fragments(const uint8_t* mfp, const mfp_row& row, fragment_row
         const __m512i padded = _mm512_and_si512(_mm512_add_epi32(size, above), unpadded);
         const __m512i end = _mm512_add_epi32(running, inclusive_sum(padded));
         const __m512i offset = _mm512_sub_epi32(end, padded);
-        const __mmask16 inside =
-            static_cast<__mmask16>(_mm512_cmple_epu32_mask(_mm512_add_epi32(offset, size), end_of_packet) &
-                                   _mm512_cmpge_epu32_mask(offset, begin));
+        const __mmask16 inside = static_cast<__mmask16>(
+            _mm512_cmpge_epu32_mask(offset, begin) & _mm512_cmple_epu32_mask(offset, end_of_packet) &
+            _mm512_cmple_epu32_mask(size, _mm512_sub_epi32(end_of_packet, offset)));
         const __m512i at = _mm512_mask_add_epi32(packet, inside, packet, offset);
         const __m512i rest = _mm512_mask_or_epi32(broken, inside, size, _mm512_slli_epi32(type, 16));
         const __m512i low = _mm512_permutex2var_epi32(at, low_pairs, rest);

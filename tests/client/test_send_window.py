@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
 from hltnode.client.send_window import MAX_RESENDS, RETRY_NS, SendWindow
-from hltnode.client.silent_meps import OVERTAKEN_NS, UNHEARD_NS
+from hltnode.client.silent_meps import OVERTAKEN_NS, UNHEARD_NS, SilentMeps
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Nack
 from tests.client.sending import send_next
@@ -246,6 +246,18 @@ def test_a_fragment_that_a_later_one_overtook_is_sent_again_for_any_id() -> None
     window.queue_lost(OVERTAKEN_NS)
     assert drain(window) == frames[:2]
     assert window.resent == 2
+
+
+def test_only_a_mep_before_the_last_frame_that_has_arrived_is_lost() -> None:
+    silent = SilentMeps()
+    for mep in (1, 2):
+        silent.sent(mep, turn=4 + mep, now_ns=0)
+    silent.arrived(5)
+    assert silent.lost(0) == []
+    assert silent.lost(OVERTAKEN_NS) == []
+    silent.arrived(6)
+    assert silent.lost(OVERTAKEN_NS) == []
+    assert silent.lost(2 * OVERTAKEN_NS) == [1]
 
 
 def test_when_all_meps_with_credit_are_lost_one_is_resent_and_its_arrival_reveals_the_others() -> None:

@@ -82,3 +82,31 @@ def test_the_form_for_the_cpu_makes_the_same_rows(target: str, n_events: int) ->
     form, common = (rows_of(mfps, n_events, on_cpu(target, common=it))[1] for it in (False, True))
     assert form.tobytes() == common.tobytes()
     assert {73, BROKEN_BANK} <= set(common["type"].ravel().tolist())
+
+
+FORMS = [(target, common) for target in KernelLibrary(CHAIN.kernels).targets for common in (False, True)]
+
+
+@pytest.mark.parametrize(("target", "common"), FORMS)
+@pytest.mark.parametrize("n_events", [1, 16, 33])
+def test_a_fragment_that_ends_with_its_mfp_is_whole_and_a_longer_one_is_broken(
+    n_events: int, target: str, common: bool
+) -> None:
+    mfps = []
+    for excess in (-1, 0, 1):
+        mfp = bytearray(mfp_of([bytes(8)] * n_events, align=2))
+        np.frombuffer(mfp, "<u2", n_events, 20 + -(-n_events // 4) * 4)[-1:] = 8 + excess
+        mfps.append(bytes(mfp))
+    _, fragments = rows_of(mfps, n_events, on_cpu(target, common=common))
+    assert fragments["size"][:, -1].tolist() == [7, 8, 0]
+    assert fragments["type"][:, -1].tolist() == [73, 73, BROKEN_BANK]
+
+
+@pytest.mark.parametrize(("target", "common"), FORMS)
+def test_fragments_whose_offsets_exceed_32_bits_are_broken(target: str, common: bool) -> None:
+    n_events = 0xFFFF
+    mfp = bytearray(mfp_of([b""] * n_events, align=2))
+    np.frombuffer(mfp, "<u2", n_events, 20 + -(-n_events // 4) * 4)[:] = 0xFFFF
+    _, fragments = rows_of([bytes(mfp)], n_events, on_cpu(target, common=common))
+    assert set(fragments["type"].ravel().tolist()) == {BROKEN_BANK}
+    assert not fragments["size"].any()

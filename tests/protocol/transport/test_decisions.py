@@ -182,3 +182,13 @@ def test_a_large_message_of_small_items_takes_no_more_memory_than_itself(data: b
         assert tracemalloc.get_traced_memory()[1] < len(data) + (1 << 20)
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("n_lines", [2000, 5000, MAX_LINES])
+def test_the_three_arrays_of_a_decision_leave_32_kib_to_the_other_fields(n_lines: int) -> None:
+    def size_of_arrays(n_events: int) -> int:
+        decision = largest(n_lines, n_events)
+        return len(decision.accepted) + len(decision.lines) + len(decision.flags)
+
+    n_events = max_events_of_decision(n_lines)
+    assert size_of_arrays(n_events) <= MAX_DECISION_SIZE - (32 << 10) < size_of_arrays(n_events + 8)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
+from hltnode.daemon.commands.events.report_summary import ReportSummary
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
@@ -21,7 +22,7 @@ from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.reports import HltDecReports, decode_dec_reports
+from hltnode.protocol.raw_data.reports import HltDecReports, LineReport, decode_dec_reports
 from hltnode.protocol.raw_data.source_id import source_id
 from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
@@ -315,3 +316,12 @@ def test_a_built_in_configuration_is_found_by_its_key(folder: Path, monkeypatch:
     assert "no such folder" in " ".join(run("tck", "list", folder / "none", code=2).split())
     assert "no built-in configuration" in " ".join(run("tck", "show", "0x12345678", code=2).split())
     assert "expected a key" in " ".join(run("tck", "show", "what", code=2).split())
+
+
+def test_the_number_of_lines_is_that_of_the_longest_report() -> None:
+    summary = ReportSummary([], lambda _tck: None)
+    for n_lines in (3, 5, 2):
+        lines = tuple(LineReport(decision=True, decision_id=line + 1) for line in range(n_lines))
+        summary.add([encode_dec_reports(HltDecReports(key=1, tck=2, task_id=3, lines=lines))])
+    [decisions] = summary.result()["decisions"]
+    assert (decisions["events"], decisions["n_lines"]) == (3, 5)

@@ -27,19 +27,23 @@ SOURCES = {0: 1, 2: 40, 7: 3}
 
 
 class Batch:
-    """The tables of a batch after its fragments are located; `meps` has the bytes of each event in each fragment."""
+    """The tables of a batch after its fragments are located; `meps` has the bytes of each event in each fragment.
 
-    def __init__(self, meps: Sequence[NDArray[np.int64]]) -> None:
+    `numbers`: the rows of the MEPs, in the order of their events; ascending unless given.
+    """
+
+    def __init__(self, meps: Sequence[NDArray[np.int64]], numbers: Sequence[int] | None = None) -> None:
+        numbers = range(len(meps)) if numbers is None else numbers
         self.n = sum(len(mep) for mep in meps)
         events = np.zeros(self.n, EVENT_ROW.dtype)
-        events["mep"] = np.repeat(np.arange(len(meps)), [len(mep) for mep in meps])
+        events["mep"] = np.repeat(numbers, [len(mep) for mep in meps])
         events["index"] = np.concatenate([np.arange(len(mep)) for mep in meps])
         n_sources = sum(SOURCES.values())
         ranges = np.zeros((len(meps), N_SUBDETECTORS), ROW_RANGE.dtype)
         rows = np.zeros(len(meps) * n_sources, MFP_ROW.dtype)
         fragments = np.zeros(self.n * n_sources, FRAGMENT_ROW.dtype)
         row = base = 0
-        for number, mep in enumerate(meps):
+        for number, mep in zip(numbers, meps, strict=True):
             for detector, count in SOURCES.items():
                 ranges[number, detector] = (row, count)
                 for _ in range(count):
@@ -100,6 +104,12 @@ def test_large_events_are_first_and_all_others_keep_their_order() -> None:
     # In classes by factors of two of the mean, 485 bytes.
     first = [59, 21, 37]
     assert order == [*first, *(event for event in range(60) if event not in first)]
+
+
+def test_meps_in_any_order_of_their_rows_keep_their_events() -> None:
+    meps = meps_with({59: 20_000, 21: 1_800, 37: 1_500, 5: 50})
+    for numbers in ([2, 1, 0], [2, 0, 1], [1, 0, 2]):
+        assert Batch(meps, numbers).order == Batch(meps).order
 
 
 def test_events_of_similar_size_keep_their_order() -> None:

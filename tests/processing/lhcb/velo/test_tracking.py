@@ -7,12 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.velo.collections import HIT_PADDING, MAX_HITS_PER_TRACK
+from hltnode.processing.lhcb.velo.tracking.kill_clones import kill_clones
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.velo.search_by_triplet_oracle import Cuts, Search
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS, VeloChain, VeloEvent, limits_of, real_events, run_velo
 
@@ -114,3 +118,25 @@ def test_dense_events_run_through_unharmed(shared: Path) -> None:
         assert len(event.ids) > 6000
         assert len(event.tracks) > 500
         assert_tracks_are_sound(event)
+
+
+@pytest.mark.parametrize(("n_shared", "n_left"), [(6, 10), (7, 10), (8, 0)])
+@pytest.mark.parametrize("common", [False, True])
+def test_a_track_that_shares_more_than_the_allowed_fraction_of_its_hits_is_a_clone(
+    n_shared: int, n_left: int, common: bool
+) -> None:
+    """The constant is 0.7, and the track has ten hits."""
+    hits = np.zeros((2, MAX_HITS_PER_TRACK), np.uint16)
+    hits[0, :11] = np.arange(11)
+    hits[1, :10] = np.arange(11 - n_shared, 21 - n_shared)
+    given = {
+        "velo_clusters.offset": np.array([0, 32 + HIT_PADDING]),
+        "velo_clusters.bound": np.array([32]),
+        "velo_clusters.count": np.array([32]),
+        "velo_tracks.candidate_count": np.array([2]),
+        "velo_tracks.hits": hits.ravel(),
+        "velo_tracks.hit_count": np.array([11, 10]),
+    }
+    limits = BatchLimits(events=1, meps=1, input_bytes=1 << 16, rows=1)
+    columns = run_algorithms([kill_clones], given, 1, limits, on_cpu(common=common))
+    assert columns["velo_tracks.hit_count"][:2].tolist() == [11, n_left]
