@@ -232,11 +232,16 @@ class HttpServer:
                 log.exception("page_failed")
             response = as_json(HTTPStatus.INTERNAL_SERVER_ERROR, {"error": "page failed, see the log"})
         client.waits_for_client = True
+        # uvloop raises RuntimeError for a write to a connection that the client has reset meanwhile.
+        if writer.is_closing():
+            return
         writer.write(connection.send(_head(response)))
         if method != b"HEAD":
             writer.write(connection.send(h11.Data(data=response.body)))
         connection.send(h11.EndOfMessage())
         await writer.drain()
+        if writer.is_closing():
+            return
         writer.write_eof()
         # Unread input would turn the close into a reset, and the client would lose the response.
         await reader.read(MAX_REQUEST_BYTES)
@@ -294,7 +299,10 @@ async def _read_body(connection: h11.Connection, reader: asyncio.StreamReader) -
 
 
 async def _receive(connection: h11.Connection, reader: asyncio.StreamReader, at_most: int) -> int:
-    data = await reader.read(at_most)
+    try:
+        data = await reader.read(at_most)
+    except ConnectionError:
+        data = b""  # a reset ends the request like a regular end
     if not data:
         raise asyncio.IncompleteReadError(b"", None)
     connection.receive_data(data)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -493,6 +495,18 @@ async def test_slow_clients_that_come_again_leave_room_for_health_checks() -> No
         assert answered >= 30
 
 
+async def test_a_client_that_resets_its_connection_is_no_error(node: Node) -> None:
+    for request in (b"", b"GE", b"POST /control/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"):
+        _, writer = await asyncio.open_connection("127.0.0.1", node.port)
+        writer.write(request)
+        # This answer comes after the server has begun to read the request.
+        assert (await node.ask("/healthz"))[0] == 200
+        raw = writer.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.transport.abort()
+        assert (await node.ask("/healthz"))[0] == 200
+
+
 async def test_a_page_that_fails_is_500_and_tells_no_details(node: Node) -> None:
     node.broken = True
     status, _, body = await node.ask("/metrics")
@@ -533,6 +547,7 @@ def test_uvloop_gives_the_same_answers_to_good_and_hostile_clients() -> None:
             await test_a_huge_header_is_431_and_not_read_to_its_end(node)
             await test_a_client_that_sends_too_slowly_is_disconnected(node, b"GET /metrics HTTP/1.1\r\nX: ")
             await test_a_client_that_disconnects_at_once_is_no_error(node)
+            await test_a_client_that_resets_its_connection_is_no_error(node)
         await test_above_the_limit_the_client_that_waits_for_longest_makes_room()
         await test_closing_ends_connections_that_wait()
         # Transports close in the turn after the call.
