@@ -72,6 +72,10 @@ def _count(pages: Pages, path: tuple[str, ...]) -> int:
     return int(value)
 
 
+def _error_banks(pages: Pages) -> int:
+    return sum(pages.status["error_banks"]["by_type"].values())
+
+
 def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
     """The row of `hltnode top` for a node.
 
@@ -85,6 +89,9 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         name: None if before is None or not seconds else (_count(now, path) - _count(before, path)) / seconds
         for name, path in _COUNTS.items()
     }
+    per_second["error_banks"] = (
+        None if before is None or not seconds else (_error_banks(now) - _error_banks(before)) / seconds
+    )
     dead = {
         reason: None
         if before is None or not seconds
@@ -111,6 +118,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
         "lagging_sources": [] if oldest is None else oldest["missing"],
+        "error_banks": status["error_banks"],
         "output_free_bytes": status["output_free_bytes"],
         "lines": {line: count for line, count in lines if count},
     }

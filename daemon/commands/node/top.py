@@ -32,7 +32,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one screen, with the rates of one second.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Like --once, as JSON on standard output.")] = False,
 ) -> None:
-    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, lines.
+    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, error banks, lines.
 
     The exit code is 2 if no node answers at the start, within three seconds.
 
@@ -94,7 +94,7 @@ def _read(url: str) -> Pages | str:
 
 
 def screen(nodes: dict[str, dict[str, Any]]) -> RenderableType:
-    """A table with one row per node; below it the longer lists of sources and lines."""
+    """A table with one row per node; below it the longer lists of sources, error banks and lines."""
     table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
     for name in ("node", "state", "run"):
         table.add_column(name, overflow="fold")
@@ -132,6 +132,7 @@ def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
         if sources := node[name]:
             shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
             found.append(Text(f"  sources {words}: {shown}", style="yellow"))
+    found += [Text(text, style="yellow") for text in _error_banks(node)]
     lines = list(node["lines"].items())
     for line, count in lines[:SHOWN_LINES]:
         share = count / max(1, node["events"])
@@ -139,6 +140,19 @@ def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
     if len(lines) > SHOWN_LINES:
         found.append(Text(f"  and {len(lines) - SHOWN_LINES} more lines"))
     return found
+
+
+def _error_banks(node: dict[str, Any]) -> list[str]:
+    """The error banks by type since the start of the node, their rate, and the sources with most."""
+    by_type, most = node["error_banks"]["by_type"], node["error_banks"]["most"]
+    if not by_type:
+        return []
+    counts = ", ".join(f"{n} {name}" for name, n in sorted(by_type.items(), key=lambda item: -item[1]))
+    shown = ", ".join(f"{row['source']} ({row['banks']} {row['type']})" for row in most[:SHOWN_SOURCES])
+    return [
+        f"  error banks in place of data: {counts}; now {_rate(node['per_second']['error_banks'])}/s",
+        f"  sources with most of them: {shown}" + (" ..." if len(most) > SHOWN_SOURCES else ""),
+    ]
 
 
 def _rate(value: float | None) -> str:
