@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 CMAKE_FILES := $(shell find processing -name '*.cmake')
 # The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
-LINKS := $(addprefix build/typecheck/hltnode/,__init__.py client daemon processing protocol)
+LINKS := $(addprefix build/typecheck/hltnode/,__init__.py analysis client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
@@ -65,7 +65,7 @@ mutants: $(VENV)/.developed
 check: $(VENV)/.developed | $(LINKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.client -p hltnode.daemon
+	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.analysis -p hltnode.client -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
 	$(BIN)/mypy tests
 	$(LINT_IMPORTS)

@@ -8,6 +8,7 @@ import argparse
 import ast
 import inspect
 import itertools
+import re
 import sys
 import types
 import typing
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+import hltnode
 from hltnode.client import feeder, memory_socket, send_window, silent_meps, sockets
 from hltnode.daemon.cli import command_names, import_command
 from hltnode.daemon.common.vocabulary import CloseReason
@@ -141,6 +143,75 @@ def command_line_page() -> str:
             lines.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
         lines.append("")
     return "\n".join(lines)
+
+
+def library_page() -> str:
+    """Every public name of the package with its signature, members and docstring."""
+    lines = [
+        "# Python library",
+        "",
+        "<!-- Written by tools/generate_reference.py from library/hltnode and analysis. Do not edit. -->",
+        "",
+        "`import hltnode` offers these names. They stay compatible; everything else is private, `hltnode.client`",
+        "excepted ([feed from your DAQ](../how-to/feed-from-your-daq.md)). [Analyse events in",
+        "Python](../how-to/analyse-events.md) shows them at work.",
+    ]
+    functions = [name for name in hltnode.__all__ if inspect.isfunction(getattr(hltnode, name))]
+    classes = [name for name in hltnode.__all__ if inspect.isclass(getattr(hltnode, name))]
+    for name in (*functions, *classes):
+        public = getattr(hltnode, name)
+        of_instances = issubclass(public, Exception) if name in classes else False
+        signature = "" if name in classes else _signature(public)
+        lines += ["", f"## hltnode.{name}", "", "```python", f"{name}{signature}", "```", ""]
+        lines += [_as_markdown(inspect.getdoc(public) or "")]
+        if name in classes and not of_instances:
+            lines += list(_members(public))
+    return "\n".join(lines) + "\n"
+
+
+def _signature(function: Callable[..., Any], *, method: bool = False) -> str:
+    """The signature with one parameter per line if it is long."""
+    parameters = list(inspect.signature(function, eval_str=False).parameters.values())[int(method) :]
+    signature = inspect.signature(function).replace(parameters=parameters)
+    text = re.sub(
+        r"(hltnode|awkward\.highlevel|pathlib|collections\.abc|typing|os|numpy)(\.\w+)*\.(?=\w)", "", str(signature)
+    )
+    if len(text) <= 80:
+        return text
+    inside, _, returned = text[1:].rpartition(")")
+    rows = [row.strip() for row in re.split(r", (?=\w+:|\*)", inside)]
+    return "(\n    " + ",\n    ".join(rows) + ",\n)" + returned
+
+
+def _as_markdown(text: str) -> str:
+    """A docstring with its section `Args:` as a list."""
+    head, mark, rest = text.partition("\nArgs:\n")
+    if not mark:
+        return text
+    arguments, _, tail = rest.partition("\n\n")
+    items = []
+    for row in arguments.splitlines():
+        if re.match(r"    \w+: ", row):
+            name, _, about = row.strip().partition(": ")
+            items.append(f"- `{name}`: {about}")
+        else:
+            items.append(f"  {row.strip()}")
+    return "\n".join([head, *items, "", tail]).rstrip()
+
+
+def _members(of: type) -> Iterator[str]:
+    """Rows of a table with the public properties and methods of a class that have a docstring."""
+    found = []
+    for name, member in vars(of).items():
+        if name.startswith("_"):
+            continue
+        called = getattr(member, "fget", None) or getattr(member, "func", None) or member
+        text = inspect.getdoc(called) if callable(called) else None
+        if text:
+            shown = name if called is not member else f"{name}{_signature(called, method=True)}"
+            found.append(f"| `{shown}` | {' '.join(text.split())} |")
+    if found:
+        yield from ("", "| member | meaning |", "|---|---|", *found)
 
 
 def protocol_page() -> str:
@@ -270,6 +341,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "command-line.md": command_line_page,
     "configuration.md": configuration_page,
     "metrics.md": metrics_page,
+    "python-library.md": library_page,
     "protocol.md": protocol_page,
 }
 

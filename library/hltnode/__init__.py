@@ -1,9 +1,81 @@
-"""hltnode: the software of one trigger farm node.
+"""hltnode: the software of one trigger farm node, and a library for its events.
+
+    import hltnode
+
+    hltnode.simulate("jpsi.mdf", 1000, sample="jpsi")
+    events = hltnode.process("jpsi.mdf", ["long_tracks.pt", "two_track_vertices.mass"])
+
+The names in `__all__` are public and stay compatible; all modules are private, `hltnode.client` excepted.
 
 Every import of a part (`hltnode.daemon`, `hltnode.client`, ...) runs this module first, so it must stay cheap: it
-imports nothing.
+imports a public name when it is first used.
 """
 
-__all__ = ["__version__"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hltnode.analysis.arrays import iterate, process
+    from hltnode.analysis.chains import fields
+    from hltnode.analysis.event_file import Bank, Event, EventFile, SelectedCandidate
+    from hltnode.analysis.event_file import open_file as open
+    from hltnode.analysis.pictures import Picture, display
+    from hltnode.analysis.samples import simulate
+    from hltnode.analysis.studies import Rates, rates
+    from hltnode.processing.framework.backends.interface import BackendError
+    from hltnode.processing.framework.event_files import EventFileError
+    from hltnode.processing.selection.studies.fields import Field
+
+__all__ = [
+    "BackendError",
+    "Bank",
+    "Event",
+    "EventFile",
+    "EventFileError",
+    "Field",
+    "Picture",
+    "Rates",
+    "SelectedCandidate",
+    "__version__",
+    "display",
+    "fields",
+    "iterate",
+    "open",
+    "process",
+    "rates",
+    "simulate",
+]
 
 __version__ = "0.5.0"
+
+_PLACES = {
+    "BackendError": "processing.framework.backends.interface",
+    "Bank": "analysis.event_file",
+    "Event": "analysis.event_file",
+    "EventFile": "analysis.event_file",
+    "EventFileError": "processing.framework.event_files",
+    "Field": "processing.selection.studies.fields",
+    "Picture": "analysis.pictures",
+    "Rates": "analysis.studies",
+    "SelectedCandidate": "analysis.event_file",
+    "display": "analysis.pictures",
+    "fields": "analysis.chains",
+    "iterate": "analysis.arrays",
+    "open": "analysis.event_file",
+    "process": "analysis.arrays",
+    "rates": "analysis.studies",
+    "simulate": "analysis.samples",
+}
+_OTHER_NAMES = {"open": "open_file"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'hltnode' has no attribute {name!r}")
+    found = getattr(import_module(f"hltnode.{_PLACES[name]}"), _OTHER_NAMES.get(name, name))
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

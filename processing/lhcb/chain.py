@@ -11,7 +11,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
-from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS
+from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
@@ -214,5 +214,6 @@ CHAIN = TriggerChain.offering(
     histograms=HLT1_HISTOGRAMS,
     reported=REPORTED,
     inputs=INPUTS,
+    usual_fields=USUAL_FIELDS,
     display="hltnode.processing.lhcb.offline.display.picture",
 )

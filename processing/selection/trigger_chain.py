@@ -68,6 +68,7 @@ class TriggerChain(Chain):
     inputs: inputs of lines by the names that line files import.
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
+    usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
     former_names: names of this chain in TCK documents of earlier versions.
     """
 
@@ -82,6 +83,7 @@ class TriggerChain(Chain):
     reported: tuple[Reported, ...] = ()
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
+    usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
     former_names: tuple[str, ...] = ()
 
     @classmethod

@@ -31,6 +31,7 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.framework.readout import check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.fields import FieldReader, FieldValues, joined
 from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
@@ -59,6 +60,10 @@ class Setup:
     threads: int
     device: int
     encoding: str
+    with_fields: bool = False
+    """Whether the values of fields are read."""
+    fields: tuple[str, ...] | None = None
+    """The fields; None: the usual ones of the chain."""
 
     def load(self) -> tuple[TriggerChain, TriggerConfig]:
         """Chain and trigger configuration. Raises ValueError, which names the file and the error."""
@@ -78,11 +83,13 @@ class EventProcessor:
         chain, configuration = setup.load()
         geometry = chain.with_sequence(configuration.sequence).load_geometry(setup.geometry)
         self.geometry_hash = hash_of(geometry)
+        self.fields = FieldReader(chain, configuration, setup.fields) if setup.with_fields else None
         self.engine = chain.create_engine(
             create_backend(setup.backend, chain.kernels, threads=setup.threads, device=setup.device),
             geometry,
             configuration,
             LIMITS,
+            retain=() if self.fields is None else self.fields.columns,
         )
         self._runner = OfflineRunner(self.engine)
         self._warm = False
@@ -124,7 +131,15 @@ class EventProcessor:
             self._warm = True
         runner.take_histogram_counts()
         begin = time.perf_counter()
-        results = [_copy(batch) for batch in runner.run(chunk)]
+        results: list[BatchOutput] = []
+        fields: list[FieldValues] = []
+        fields_seconds = 0.0
+        for batch in runner.run(chunk):
+            results.append(_copy(batch))
+            if self.fields is not None:
+                start = time.perf_counter()
+                fields.append(self.fields.read(batch.workspace))
+                fields_seconds += time.perf_counter() - start
         counted = runner.take_histogram_counts()
         events = sum(mep.n_events for mep in chunk)
         processed(events)
@@ -150,6 +165,8 @@ class EventProcessor:
             backend=engine.backend.name,
             threads=engine.backend.threads,
             unknown_types=frozenset().union(*(mep.unknown_types for mep in chunk)),
+            fields=joined(fields) if fields else None,
+            fields_seconds=fields_seconds,
         )
 
     def _write_accepted(

@@ -22,7 +22,6 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.tck_documents import built_in_documents, document_beside
 from hltnode.daemon.commands.terminal import TextConsole
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
@@ -32,6 +31,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hltnode.analysis.tuple_files import EVENT_ROWS, TupleFile, check_suffix, tuple_file
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
@@ -42,7 +43,10 @@ from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.fields import FieldReader
 from hltnode.processing.selection.studies.tables import rates_text
+from hltnode.processing.selection.trigger_chain import TriggerChain
 
 
 def process(
@@ -66,6 +70,24 @@ def process(
         Path | None,
         typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
     ] = None,
+    tuple_: Annotated[
+        Path | None,
+        typer.Option(
+            "--tuple", metavar="FILE.parquet|.root", help="Write fields of the events; see --fields and --rows."
+        ),
+    ] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fields",
+            metavar="INPUT.FIELD,...",
+            help="Fields of --tuple, as `hltnode lines --fields` lists them; * and ? stand for any characters.",
+        ),
+    ] = None,
+    rows: Annotated[
+        str,
+        typer.Option("--rows", metavar="event|INPUT", help="Rows of --tuple: events, or the candidates of an input."),
+    ] = EVENT_ROWS,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -81,11 +103,18 @@ def process(
     Damaged events are left out and named at the end, and the exit code is then 1; with --dask, the first one ends the
     command.
 
-    Example: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json
+    Examples: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json;
+    hltnode process jpsi.mdf --tuple jpsi.parquet --fields 'event.run,dimuons.mass,dimuons.pt' --rows dimuons
     """
     with user_errors():
-        require_writable(json, accepted, histograms, reads=[*files, trigger])
+        require_writable(json, accepted, histograms, tuple_, reads=[*files, trigger])
         require_files(*files)
+        if tuple_ is None and (fields or rows != EVENT_ROWS):
+            raise ValueError("expected --tuple with --fields and --rows")
+        if tuple_ is not None:
+            check_suffix(tuple_)
+            if repeat_count > 1:
+                raise ValueError("expected only one of --repeat, which measures the pipeline, and --tuple")
         if dask is not None and repeat_count > 1:
             raise ValueError("expected only one of --repeat, which measures this process, and --dask")
         setup = Setup(
@@ -98,9 +127,18 @@ def process(
             threads=thread_count(threads) if dask is None else threads,
             device=device,
             encoding=encoding,
+            with_fields=tuple_ is not None,
+            fields=tuple(name for text in fields for name in text.split(",")) if fields else None,
         )
         result = process_files(
-            files, setup, repeat_count=repeat_count, dask=dask, accepted=accepted, histograms=histograms
+            files,
+            setup,
+            repeat_count=repeat_count,
+            dask=dask,
+            accepted=accepted,
+            histograms=histograms,
+            to_tuple=tuple_,
+            rows=rows,
         )
         write_json(json, result)
     ran = result["trigger"]
@@ -122,6 +160,8 @@ def process(
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
         echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+    if (written := result["tuple"]) is not None:
+        echo(f"{written['file']}: {written['rows']} rows of {written['columns']} columns")
     if unknown := result["unknown_types"]:
         console.print(unknown_source_text("not read", unknown), markup=False, highlight=False, soft_wrap=True)
     if left_out := result["banks_left_out"]:
@@ -146,6 +186,8 @@ def process_files(
     dask: str | None = None,
     accepted: Path | None = None,
     histograms: Path | None = None,
+    to_tuple: Path | None = None,
+    rows: str = EVENT_ROWS,
 ) -> dict[str, Any]:
     """The JSON object of `hltnode process`. The document of the trigger configuration is written beside `accepted`.
 
@@ -161,10 +203,11 @@ def process_files(
     with (
         Progress(*columns, console=console, transient=True) as progress,
         nullcontext() if accepted is None else complete_file(accepted) as file,
+        nullcontext() if to_tuple is None else _tuple_file(to_tuple, chain, configuration, setup, rows) as tuple_rows,
     ):
         task = progress.add_task("", total=None)
         damage = DamageLog()
-        result = SampleResult(document.collections, document.line_names, shapes, file)
+        result = SampleResult(document.collections, document.line_names, shapes, file, tuple_rows)
         if dask is None:
             _process_here(files, setup, repeat_count, result, damage, lambda n: progress.advance(task, n))
         else:
@@ -196,10 +239,31 @@ def process_files(
         "objects": result.objects,
         "rates": result.rates.result() if result.rates.events else None,
         "per_event": result.per_event,
+        "tuple": None if to_tuple is None else _tuple_result(result),
         "damage": asdict(damage),
         "unknown_types": sorted(result.unknown_types),
         "banks_left_out": result.banks_left_out,
         "candidates_left_out": result.candidates_left_out,
+    }
+
+
+def _tuple_file(path: Path, chain: TriggerChain, configuration: TriggerConfig, setup: Setup, rows: str) -> TupleFile:
+    return tuple_file(path, FieldReader(chain, configuration, setup.fields), rows)
+
+
+def _tuple_result(result: SampleResult) -> dict[str, Any]:
+    """seconds: time for reading and writing the fields; seconds_ratio: time of the pipeline with them to that without,
+    as if no other thread had computed meanwhile."""
+    written = result.tuple
+    assert written is not None
+    without = result.seconds - result.fields_seconds
+    seconds = result.fields_seconds + result.tuple_seconds
+    return {
+        "file": str(written.path),
+        "rows": written.n_rows,
+        "columns": written.n_columns,
+        "seconds": seconds,
+        "seconds_ratio": (without + seconds) / without if without else None,
     }
 
 

@@ -22,7 +22,6 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.tck_documents import document_beside
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.factory import create_backend
@@ -31,6 +30,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.tck_documents import document_beside
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin

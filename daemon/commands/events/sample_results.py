@@ -3,6 +3,7 @@
 Results do not depend on the division of the sample, nor on the machine that processed a part.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -10,7 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.analysis.tuple_files import TupleFile
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
+from hltnode.processing.selection.studies.fields import FieldValues
 from hltnode.processing.selection.studies.rates import RateCounts
 
 
@@ -37,23 +40,31 @@ class PartResult:
     backend: str
     threads: int
     unknown_types: frozenset[int] = frozenset()
+    fields: FieldValues | None = None
+    fields_seconds: float = 0.0
     worker: str = ""
 
 
 @dataclass(slots=True)
 class SampleResult:
-    """The merged parts of a sample, added in order. Records of accepted events are written to `accepted` at once."""
+    """The merged parts of a sample, added in order.
+
+    Records of accepted events are written to `accepted` at once, values of fields to `tuple`.
+    """
 
     collections: Sequence[str]
     lines: Sequence[str]
     histograms: Sequence[HistogramShape]
     accepted: BinaryIO | None = None
+    tuple: TupleFile | None = None
     per_event: list[dict[str, Any]] = field(default_factory=list)
     objects: dict[str, int] = field(init=False)
     histogram_counts: NDArray[np.uint64] = field(init=False)
     rates: RateCounts = field(init=False)
     events: int = 0
     seconds: float = 0.0
+    fields_seconds: float = 0.0
+    tuple_seconds: float = 0.0
     backend: str = ""
     threads: int = 0
     workers: set[str] = field(default_factory=set)
@@ -79,6 +90,10 @@ class SampleResult:
         self.backend, self.threads = part.backend, part.threads
         if self.accepted is not None:
             self.accepted.write(part.accepted)
+        if self.tuple is not None and part.fields is not None:
+            begin = time.perf_counter()
+            self.tuple.add(part.fields)
+            self.tuple_seconds += time.perf_counter() - begin
         self.per_event += part.per_event
         self.unknown_types |= part.unknown_types
         self.banks_left_out += part.banks_left_out
@@ -89,4 +104,5 @@ class SampleResult:
         self.rates.add_counts(part.rates)
         self.events += part.events
         self.seconds += part.seconds
+        self.fields_seconds += part.fields_seconds
         self.workers.add(part.worker)

@@ -15,10 +15,10 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
-from hltnode.daemon.commands.tck_documents import built_in_documents, find_document
 from hltnode.daemon.commands.terminal import TextConsole, echo
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.studies.tck_documents import built_in_documents, find_document
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 
 app = typer.Typer(

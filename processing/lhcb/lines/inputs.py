@@ -36,6 +36,7 @@ from hltnode.processing.lhcb.tracks.kalman.collections import (
     long_beam_state,
     long_chi2,
     long_full_chi2,
+    long_ghost_probability,
     long_ip,
     long_ip_chi2,
     long_pv,
@@ -157,6 +158,7 @@ long_tracks = Input(
         "pv": RelatedField(primary_vertices, ColumnField(long_pv, ""), "the primary vertex with the smallest ip_chi2"),
         "has_pv": _has("pv"),
         "velo": RelatedField(velo_tracks, ColumnField(long_velo_track, ""), "its VELO track"),
+        "ghost_probability": ColumnField(long_ghost_probability, "probability that it belongs to no particle"),
         "is_muon": DerivedField(lambda t: t._is_muon != 0, "true for a track with the hits of a muon"),
         "_is_muon": ColumnField(long_is_muon, "1 for a muon"),
         "muon_chi2": ColumnField(long_muon_chi2, "correlated chi2 of the nearest muon hits"),
@@ -241,7 +243,12 @@ displaced_vertices = two_track_vertices.those(
     "displaced vertices", "vertices of two displaced tracks", lambda v: v.is_displaced
 )
 v0s = two_track_vertices.those("V0s", "candidates of K0S and Λ", lambda v: v.is_ks | v.is_lambda)
-dimuons = two_track_vertices.those("dimuons", "vertices of two muons", lambda v: v.is_dimuon)
+dimuons = two_track_vertices.those(
+    "dimuons",
+    "vertices of two muons",
+    lambda v: v.is_dimuon,
+    {"mass": DerivedField(lambda v: v.m_mumu, "mass of two muons")},
+)
 
 v0_pairs = Input(
     "V0 pairs",
@@ -320,3 +327,18 @@ INPUTS = {
     "v0_pairs": v0_pairs,
 }
 """The inputs by the names that files of lines import."""
+
+USUAL_FIELDS = (
+    "event.run",
+    "event.event_id_low",
+    "event.event_id_high",
+    "event.n_pvs",
+    "event.n_long_tracks",
+    "decisions.accepted",
+    *(
+        f"long_tracks.{name}"
+        for name in ("pt", "eta", "phi", "is_positive", "ip_chi2", "full_chi2", "ghost_probability", "is_muon")
+    ),
+    *(f"dimuons.{name}" for name in ("mass", "pt", "chi2", "ip", "fd_chi2", "same_sign")),
+)
+"""Twenty fields for a first look at events."""

@@ -28,17 +28,20 @@ REPORTED = (
         input=primary_vertices,
         class_id=ClassId.VERTEX,
         numbers=lambda v: (v.x, v.y, v.z),
+        names=("x", "y", "z"),
     ),
     Reported(
         input=velo_tracks,
         class_id=ClassId.TRACK,
         numbers=lambda t: (t.z, t.x, t.y, t.tx, t.ty),
+        names=("z", "x", "y", "tx", "ty"),
         hits=(Hits(track_hits, hit_id, track_hit_count),),
     ),
     Reported(
         input=long_tracks,
         class_id=ClassId.TRACK,
         numbers=_of_long_track,
+        names=("z", "x", "y", "tx", "ty", "qop", "chi2", "ndf"),
         hits=(
             Hits(track_hits, hit_id, track_hit_count, long_velo_track),
             Hits(long_ut_hits, ut_id),
@@ -49,6 +52,7 @@ REPORTED = (
         input=two_track_vertices,
         class_id=ClassId.VERTEX,
         numbers=lambda v: (v.x, v.y, v.z, v.chi2),
+        names=("x", "y", "z", "chi2"),
         parts=Parts(vertex_tracks_of, long_tracks),
     ),
     Reported(

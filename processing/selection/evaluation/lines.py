@@ -87,6 +87,15 @@ class Evaluator:
         numbers, truth = self._value(value, scope), self._truth(condition, scope)
         return numbers, truth.true, truth.false, scope.event
 
+    def values_of(
+        self, variable: Variable | None, roots: Sequence[Node], condition: Node
+    ) -> tuple[NDArray[np.int64], list[NDArray[Any]]]:
+        """For all candidates that satisfy a condition: the event, and some values; an open condition is false."""
+        scope = self._events if variable is None else self._scope(variable, self._events)
+        chosen = self._truth(condition, scope).true
+        values = [self._value(root, scope) for root in roots]
+        return scope.event[chosen], [(v.true if isinstance(v, _Truth) else v)[chosen] for v in values]
+
     def of_objects(self, root: Node, variable: Variable, event: NDArray[Any], number: NDArray[Any]) -> NDArray[Any]:
         """A value of some objects, given by their events and their numbers in the event."""
         scope = self._scope(variable, self._events)

@@ -86,10 +86,17 @@ class Input:
         self.count = count
         self.where = where
 
-    def those(self, name: str, description: str, where: Callable[[Any], Expression]) -> "Input":
-        """The candidates that also satisfy another condition."""
+    def those(
+        self,
+        name: str,
+        description: str,
+        where: Callable[[Any], Expression],
+        more: Mapping[str, FieldOf] | None = None,
+    ) -> "Input":
+        """The candidates that also satisfy another condition; `more` are fields that only they have."""
         both = where if self.where is None else _both(self.where, where)
-        return Input(name, description, self.fields, collection=self.collection, count=self.count, where=both)
+        fields = {**self.fields, **(more or {})}
+        return Input(name, description, fields, collection=self.collection, count=self.count, where=both)
 
     def variable(self, level: int) -> Variable | None:
         """The variable that stands for its candidates, None for the event."""

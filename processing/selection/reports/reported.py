@@ -51,12 +51,14 @@ class Reported:
     """The objects of the collection of an input.
 
     class_id: u16 (protocol.raw_data.selection_reports.ClassId). numbers: at most 255 numbers of a candidate; their
-    meaning depends on the class. An object has hits, or parts, or neither.
+    meaning depends on the class. names: their names, for readers of the reports. An object has hits, or parts, or
+    neither.
     """
 
     input: Input
     class_id: int
     numbers: Callable[[Any], Sequence[Any]]
+    names: tuple[str, ...] = ()
     hits: tuple[Hits, ...] = ()
     parts: Parts | None = None
 

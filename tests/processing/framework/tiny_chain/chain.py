@@ -89,4 +89,5 @@ TINY = TriggerChain(
     types=(selection_types, tiny_types),
     event_words=(event.candidate().number,),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
+    inputs={"event": event},
 )

@@ -1,4 +1,4 @@
-"""Documents of trigger configurations for commands: built-in, beside an event file, or a given file."""
+"""Documents of trigger configurations: built-in, beside an event file, or a given file."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,0 +1,267 @@
+"""Events of a file: their banks, and the decisions and selected candidates that a node wrote into them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.analysis.paths import paths_of
+from hltnode.processing.framework.event_files import event_counts, read_events
+from hltnode.processing.framework.readout import Readout, bank_type_name
+from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.odin import Odin, decode_odin
+from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.reports import decode_dec_reports
+from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, ReportedObject, decode_sel_reports
+
+_CLASS_NAMES = {int(class_id): class_id.name.lower() for class_id in ClassId}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bank:
+    """One raw bank. name: of its type; source: source id of 16 bits; data: u8, without header and padding."""
+
+    type: int
+    name: str
+    version: int
+    source: int
+    data: NDArray[np.uint8] = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectedCandidate:
+    """An object that a line selected, or a constituent of one.
+
+    kind: such as "track" or "vertex". numbers: by name, float32 values in mm, MeV and rad as the chain documents them;
+    names are "number_0", ... for a kind that the chain does not know. channels: u32, the ids of its hits.
+    """
+
+    kind: str
+    numbers: Mapping[str, float]
+    channels: NDArray[np.uint32] = field(repr=False)
+    parts: tuple["SelectedCandidate", ...] = ()
+
+    def __getattr__(self, name: str) -> float:
+        try:
+            return self.numbers[name]
+        except KeyError:
+            raise AttributeError(f"a {self.kind} with the numbers {', '.join(self.numbers)} has no {name!r}") from None
+
+
+class Event:
+    """One event of a file."""
+
+    def __init__(self, file: "EventFile", index: int, banks: Sequence[RawBank]) -> None:
+        self.file = file
+        self.index = index
+        """Index of the event among those of the file that can be read, from 0."""
+        self.raw_banks = banks
+
+    def __repr__(self) -> str:
+        odin = self.odin
+        name = "event without ODIN" if odin is None else f"run {odin.run}, event {odin.event_id}"
+        return f"<{name}: {len(self.raw_banks)} banks>"
+
+    @cached_property
+    def odin(self) -> Odin | None:
+        """The content of the ODIN bank; None without one. Raises ProtocolError for a damaged one."""
+        return next((decode_odin(bank) for bank in self.raw_banks if bank.type == BankType.ODIN), None)
+
+    @property
+    def run(self) -> int | None:
+        """Run number."""
+        return None if self.odin is None else self.odin.run
+
+    @property
+    def number(self) -> int | None:
+        """Event number."""
+        return None if self.odin is None else self.odin.event_id
+
+    @property
+    def banks(self) -> list[Bank]:
+        """All banks, in the order of the file."""
+        readout = self.file.readout
+        return [
+            Bank(
+                int(bank.type),
+                bank_type_name(readout, int(bank.type)),
+                bank.version,
+                bank.source_id,
+                np.frombuffer(bank.payload, np.uint8),
+            )
+            for bank in self.raw_banks
+        ]
+
+    def banks_of(self, kind: str | int, source: int | None = None) -> list[Bank]:
+        """The banks of a type, by name or number, and of one source if it is given.
+
+        Raises ValueError for a name that no bank type of the chain has.
+        """
+        if isinstance(kind, str) and kind not in self.file.bank_names:
+            raise ValueError(f"bank type {kind!r}: expected one of {', '.join(sorted(self.file.bank_names))}")
+        return [
+            bank for bank in self.banks if kind in (bank.type, bank.name) and (source is None or bank.source == source)
+        ]
+
+    @cached_property
+    def decisions(self) -> tuple[str, ...]:
+        """Names of the lines that selected the event; "line 3" where its TCK document is not known.
+
+        Empty for an event that no node has accepted. Raises ProtocolError for a damaged report.
+        """
+        return tuple(self._lines.values())
+
+    @cached_property
+    def _lines(self) -> dict[int, str]:
+        """Names of the lines that selected the event, by decision id."""
+        found: dict[int, str] = {}
+        for bank in self.raw_banks:
+            if bank.type == BankType.HLT_DEC_REPORTS:
+                report = decode_dec_reports(bank)
+                names = self.file.line_names(report.tck)
+                for line in report.lines:
+                    if line.decision:
+                        known = 0 < line.decision_id <= len(names)
+                        found[line.decision_id] = names[line.decision_id - 1] if known else f"line {line.decision_id}"
+        return found
+
+    @cached_property
+    def _selected(self) -> HltSelReports:
+        for bank in self.raw_banks:
+            if bank.type == BankType.HLT_SEL_REPORTS:
+                return decode_sel_reports(bank)
+        return HltSelReports(())
+
+    def candidates(self, line: str) -> tuple[SelectedCandidate, ...]:
+        """The candidates that a line selected; empty if it did not select the event.
+
+        Reports hold at most 32 candidates of a line. Raises ProtocolError for a damaged report.
+        """
+        numbers = [number for number, name in self._lines.items() if name == line]
+        objects = self._selected.objects
+        found = [part for number in numbers for part in self._selected.selections.get(number, ())]
+        return tuple(self._candidate(objects, part, ()) for part in found)
+
+    def _candidate(self, objects: Sequence[ReportedObject], at: int, around: tuple[int, ...]) -> SelectedCandidate:
+        one = objects[at]
+        if at in around:
+            raise ValueError(f"{self!r}: object {at} of its selection report is a part of itself")
+        parts = tuple(self._candidate(objects, part, (*around, at)) for part in one.parts)
+        names = self.file.names_of_numbers(one)
+        return SelectedCandidate(
+            _CLASS_NAMES.get(one.class_id, f"class {one.class_id}"),
+            dict(zip(names, one.info, strict=True)),
+            np.array(one.ids, np.uint32),
+            parts,
+        )
+
+
+class EventFile(Sequence[Event]):
+    """The events of one file, read when they are asked for; `for event in file` reads each once.
+
+    `len(file)` reads the headers of all events. An index reads the file from its start, except in MDF files.
+    """
+
+    def __init__(self, path: Path, chain: TriggerChain, documents: Sequence[TckDocument]) -> None:
+        self.path = path
+        self._chain = chain
+        self._documents = {document.tck: document for document in documents}
+        self._beside: dict[int, tuple[str, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"<events of {self.path}>"
+
+    def __iter__(self) -> Iterator[Event]:
+        for index, banks in enumerate(read_events(self.path)):
+            yield Event(self, index, banks)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Start and number of events of each part of the file."""
+        return np.array(list(event_counts(self.path)), np.int64).reshape(-1, 2)
+
+    def __len__(self) -> int:
+        return int(self._starts[:, 1].sum())
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        n = len(self)
+        place = index + n if index < 0 else index
+        if not 0 <= place < n:
+            raise IndexError(f"{self.path}: no event {index}: the file has {n} events, counted from 0")
+        ends = np.cumsum(self._starts[:, 1])
+        part = int(np.searchsorted(ends, place, side="right"))
+        before = int(ends[part] - self._starts[part, 1])
+        banks = next(islice(read_events(self.path, int(self._starts[part, 0])), place - before, None))
+        return Event(self, place, banks)
+
+    @property
+    def readout(self) -> Readout:
+        """The rules of the experiment for its banks."""
+        return self._chain.readout
+
+    @cached_property
+    def bank_names(self) -> frozenset[str]:
+        """Names of the bank types of the chain, and of those that a node writes."""
+        return frozenset((*self.readout.bank_types.values(), *(bank_type.name for bank_type in BankType)))
+
+    @cached_property
+    def _built_in(self) -> dict[int, TckDocument]:
+        return {document.tck: document for document in built_in_documents(self._chain)}
+
+    def line_names(self, tck: int) -> tuple[str, ...]:
+        """Names of the lines of a TCK: from the given documents, the document beside the file, or a built-in one.
+
+        Empty for an unknown TCK. Raises TriggerConfigError for a damaged document.
+        """
+        if tck in self._documents:
+            return self._documents[tck].line_names
+        if tck not in self._beside:
+            document = document_beside(self.path, tck) or self._built_in.get(tck)
+            self._beside[tck] = () if document is None else document.line_names
+        return self._beside[tck]
+
+    def names_of_numbers(self, one: ReportedObject) -> tuple[str, ...]:
+        """Names of the numbers of a reported object."""
+        for known in self._chain.reported:
+            if (known.class_id, len(known.names), known.parts is not None) == _kind_of(one):
+                return known.names
+        return tuple(f"number_{i}" for i in range(len(one.info)))
+
+
+def _kind_of(one: ReportedObject) -> tuple[int, int, bool]:
+    """What distinguishes the objects of one class: the number of their numbers, and whether they have parts."""
+    return one.class_id, len(one.info), bool(one.parts)
+
+
+def open_file(file: PathLike[str] | str, *, chain: str = "lhcb", tck: Sequence[PathLike[str] | str] = ()) -> EventFile:
+    """The events of an MDF or MEP file: banks by type and source, decisions, and selected candidates.
+
+    Args:
+        file: file written by a node, by `hltnode process --accepted`, by `hltnode.simulate` or by the detector.
+        chain: name of the installed chain whose names of banks and lines apply.
+        tck: documents of trigger configurations with the names of lines, beside those that are found next to the file
+            and the built-in ones.
+
+    Raises ValueError for an unknown chain or a damaged document, FileNotFoundError; while reading, EventFileError.
+    """
+    (path,) = paths_of(file)
+    return EventFile(path, installed_chain(chain), [TckDocument.load(Path(each)) for each in tck])
