@@ -25,6 +25,8 @@ class RejectReason(StrEnum):
     MISMATCH = "mismatch"
     RESERVED_TYPE = "reserved_type"
     BANK_TOO_LARGE = "bank_too_large"
+    UNKNOWN_TOKEN = "unknown_token"
+    FOREIGN_SOURCE = "foreign_source"
 
 
 class ProtocolError(ValueError):

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 
 import zmq
 
+from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
+from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -26,6 +28,9 @@ BUDGET_MESSAGES = 256
 MAX_PARTS = 64
 # Error for a peer without the role of a feeder.
 NOT_A_FEEDER = "not_a_feeder"
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("control_socket")
 
 
 class ControlSocket:
@@ -50,6 +55,7 @@ class ControlSocket:
     ) -> None:
         self._counters = counters
         self._received = received
+        self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
         self._reading_clock = reading_clock
         options = {
             zmq.SNDHWM: CONTROL_HWM,
@@ -176,6 +182,8 @@ class ControlSocket:
     def _refuse(self, identity: bytes, reason: str, text: str) -> None:
         self._counters.control_messages_rejected += 1
         self._counters.messages_refused[MessageRefusal.MALFORMED] += 1
+        if (left_out := self._limit.due(("refused", reason))) is not None:
+            log.warning("control_message_refused", reason=reason, text=text, left_out=left_out)
         self.send((identity,), Error(reason, as_remark(text)))
 
 

@@ -2,13 +2,18 @@
 
 Compiled code handles the fragments of open MEPs (`FragmentIntake`). `frame_arrived` handles all others: the first
 fragment of a MEP, refused and damaged frames.
+
+A frame without permission (`FramePermissions`) is refused before anything else about it counts: it reserves no place,
+and no source counts as alive because of it.
 """
 
 from collections.abc import Callable, Sequence
 
 from hltnode.daemon._native import FragmentIntake, Outcome
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
+from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place, Reject
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
@@ -16,10 +21,13 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
 from hltnode.protocol.shared_frames import refusal_of_placed
-from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, TOKEN_AT
 
 # A frame damaged on the wire may be valid when it is sent again. Other damage comes from the feeder and would stay.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("frame_handler")
 
 
 class FrameHandler:
@@ -32,6 +40,7 @@ class FrameHandler:
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: carries out the effects of the builder.
+        refusal: the reason to refuse a frame by its token, run and source; None for a frame with permission.
         copy_threads: number of threads that copy, including the thread of the event loop.
         tap: gets each accepted fragment.
     """
@@ -42,6 +51,7 @@ class FrameHandler:
         buffers: Sequence[memoryview],
         counters: Counters,
         carry_out: Callable[[Sequence[Effect]], None],
+        refusal: Callable[[int, int, int], RejectReason | None],
         *,
         max_frame_bytes: int,
         clock: ReadingClock,
@@ -52,9 +62,11 @@ class FrameHandler:
         self._buffers = buffers
         self._counters = counters
         self._carry_out = carry_out
+        self._refusal = refusal
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock = clock
         self._tap = tap
+        self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.now_ns)
         self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes, copy_threads)
 
     def begin_turn(self) -> ReadingClock:
@@ -94,11 +106,19 @@ class FrameHandler:
         counters.fragments_received += 1
         counters.fragment_bytes_received += n_bytes
         now_ns = self._clock.now_ns
-        is_readable, refusal, run, source_id, mep, size, first_event, n_events = inspect_frame(frame)
+        is_readable, refusal, run, source_id, mep, size, first_event, n_events, token = inspect_frame(frame)
         if not is_readable:
             # The header is unreadable, so no source can be charged.
             counters.fragments_rejected[RejectReason(refusal)] += 1
+            if (left_out := self._limit.due(refusal)) is not None:
+                log.warning("frame_unreadable", reason=refusal, bytes=n_bytes, left_out=left_out)
             return
+        forbidden = self._refusal(token, run, source_id)
+        if forbidden is not None:
+            counters.fragments_rejected[forbidden] += 1
+            self._carry_out((Reject(run, forbidden, source_id, mep, False),))
+            return
+        self._builder.pool.meps.admit_sender(source_id, token)
         counters.sources.count(source_id, n_bytes, self._clock.true_ns)
         if size > self._max_mfp_bytes:
             self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
@@ -119,9 +139,10 @@ class FrameHandler:
                     if refusal:
                         self._refuse_damaged(now_ns, RejectReason(refusal), source_id, mep)
                         return
-                if self._tap is not None:
-                    placed = slot[place.offset : place.offset + size]
-                    self._tap.fragment_taken(b"".join((frame[:HEADER_SIZE], placed)) if is_shared else frame, run, mep)
+                if self._tap is not None and self._tap.has_recorder:
+                    # A reader of the tap could send with the token.
+                    head = (frame[:TOKEN_AT], bytes(HEADER_SIZE - TOKEN_AT))
+                    self._tap.fragment_taken(b"".join((*head, slot[place.offset : place.offset + size])), run, mep)
                 counters.sources.count_error_banks(source_id, slot[place.offset : place.offset + size])
                 effects = builder.fragment_copied(now_ns, place)
                 if effects:

@@ -83,6 +83,7 @@ class HostileInput:
             self._slots,
             self._bench.counters,
             self._bench.carry_out,
+            lambda _token, _run, _source: None,
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=ReadingClock(lambda: self._bench.now),
         )
@@ -166,7 +167,7 @@ class HostileInput:
         bench = self._bench
         counters, builder = bench.counters, bench.builder
         received, rejected = counters.fragments_received, sum(counters.fragments_rejected.values())
-        is_readable, refusal, run, source, mep, size, first_event, n_events = inspect_frame(frame)
+        is_readable, refusal, run, source, mep, size, first_event, n_events, _ = inspect_frame(frame)
         place: object = None
         if is_readable and not refusal and len(frame) <= MAX_FRAME_BYTES:
             place = builder.place_for(bench.now, run, source, mep, size, first_event, n_events)

@@ -92,6 +92,7 @@ class Readout:
             buffers,
             self.counters,
             self.effects.extend,
+            lambda _token, _run, _source: None,
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=self.clock,
         )

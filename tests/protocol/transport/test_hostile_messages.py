@@ -40,7 +40,7 @@ Decode = Callable[[bytes], object]
 
 CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
     Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20, False),
-    Welcome("node", "s", 1, 1 << 20),
+    Welcome("node", "s", 1, 1 << 20, 1),
     Credit(1, 2),
     Ack(1, ((0, 4), (7, 7))),
     Held("s", 1, ((0, 4), (7, 7))),
