@@ -52,7 +52,7 @@ ranges = st.lists(st.tuples(u64, u64).map(lambda pair: (min(pair), max(pair))), 
 
 messages = st.one_of(
     st.builds(Hello, name, name, u32, st.lists(u16, max_size=9).map(tuple), u64, u16, u32, st.booleans()),
-    st.builds(Welcome, name, name, u32, u32),
+    st.builds(Welcome, name, name, u32, u32, u64),
     st.builds(Credit, u32, u32),
     st.builds(Ack, u32, ranges),
     st.builds(Held, name, u32, ranges),
