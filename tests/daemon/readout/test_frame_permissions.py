@@ -83,6 +83,17 @@ def test_a_token_that_no_feeder_has_is_refused_for_open_meps_and_meps_to_come(no
 
 
 @WAYS
+def test_an_open_mep_takes_no_fragment_with_another_token_than_the_source_has_sent_before(node: Node) -> None:
+    token = node.bench.token("b")
+    # Compiled code knows the source by now, and its fragment of MEP 0 is missing.
+    assert node.send(frame_of(1, 2, token)) == {}
+    for wrong in (0, token ^ 1, token ^ 1 << 63):
+        assert node.refused(frame_of(0, 2, wrong), RejectReason.UNKNOWN_TOKEN)
+    assert node.refused(frame_of(0, 2, node.bench.token("a")), RejectReason.FOREIGN_SOURCE)
+    assert node.send(frame_of(0, 2, token)) == {}
+
+
+@WAYS
 @pytest.mark.parametrize("mep", [0, 1])
 def test_the_token_of_another_source_or_of_another_run_is_refused(node: Node, mep: int) -> None:
     token = node.bench.token("a")
