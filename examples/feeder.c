@@ -57,7 +57,7 @@ enum { ZMQ_TCP_MAXRT = 80 };
 
 enum { HEADER_BYTES = 48, TOKEN_AT = 40, MFP_HEADER_BYTES = 20, ALIGN = 3, ODIN_BYTES = 40, BOARD_BYTES = 64 };
 enum { ODIN_TYPE = 16, ODIN_VERSION = 7, BOARD_TYPE = 192, BOARD_VERSION = 1, BOARD_SUBDETECTOR = 24 };
-enum { MAX_SOURCES = 2049, MAX_RANGES = 1024, MAX_MESSAGE = 32 << 10, CONTROL_VERSION = 3 };
+enum { MAX_SOURCES = 2049, MAX_RANGES = 1024, MAX_MESSAGE = 32 << 10, CONTROL_VERSION = 3, FRAME_VERSION = 2 };
 enum { MAX_ATTEMPTS = 5, SILENT_HELLOS = 4 };
 #define MS INT64_C(1000000)
 #define HELLO_NS (1000 * MS)
@@ -313,7 +313,7 @@ static uint8_t* make_frame(const Options* options, uint64_t mep, unsigned column
             memset(payload, (int)(first_event + i + column), fragment);
     }
     put(frame, 0x464E4C48, 4);
-    put(frame + 4, 2, 2);
+    put(frame + 4, FRAME_VERSION, 2);
     put(frame + 8, options->run, 4);
     put(frame + 12, mfp_size, 4);
     put(frame + 16, mep, 8);
@@ -637,7 +637,12 @@ static void read_control(Feeder* feeder)
     while ((size = zmq_recv(feeder->control, bytes, sizeof bytes, ZMQ_DONTWAIT)) >= 0) {
         if (size <= (int)sizeof bytes && read_message(&message, bytes, (size_t)size))
             take_message(feeder, &message);
-        else
+        else if (message.version && message.version != CONTROL_VERSION) {
+            char why[120];
+            snprintf(why, sizeof why, "its messages have version %llu, this feeder knows version %d",
+                     (unsigned long long)message.version, CONTROL_VERSION);
+            fail("node", why);
+        } else
             say(feeder, "cannot read", "a message of the node");
     }
 }

@@ -37,7 +37,11 @@ void OpenMeps::open(uint64_t mep, uint32_t slot, uint64_t first_event, uint16_t 
     open_.insert_or_assign(mep, Entry{slot, first_event, n_events, std::move(fragments)});
 }
 
-void OpenMeps::forget_senders() { std::fill(senders_.begin(), senders_.end(), Sender{}); }
+void OpenMeps::forget_senders()
+{
+    std::fill(senders_.begin(), senders_.end(), Sender{});
+    ++times_forgotten_;
+}
 
 OpenMeps::Place OpenMeps::find(const Fragment& fragment)
 {
@@ -114,6 +118,7 @@ void add_open_meps(nb::module_& module)
         .def("close", &OpenMeps::close, nb::arg("mep"))
         .def("admit_sender", &OpenMeps::admit_sender, nb::arg("source"), nb::arg("token"))
         .def("forget_senders", &OpenMeps::forget_senders)
+        .def_prop_ro("times_forgotten", &OpenMeps::times_forgotten)
         .def(
             "cursor", [](OpenMeps& self, std::size_t slot) { return self.cursor(slot); }, nb::arg("slot"))
         .def(

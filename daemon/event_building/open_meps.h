@@ -107,6 +107,9 @@ class OpenMeps {
     // Has all frames checked again (frame_permissions.py): feeders have come or left.
     void forget_senders();
 
+    // Number of calls of `forget_senders`.
+    uint64_t times_forgotten() const { return times_forgotten_; }
+
     // Offset of the next fragment in a slot, in bytes.
     int64_t& cursor(std::size_t slot) { return cursors_.at(slot); }
 
@@ -145,6 +148,7 @@ class OpenMeps {
     std::vector<int64_t> cursors_;
     std::vector<int32_t> columns_;  // by source id; -1 for a source outside the run
     std::vector<Sender> senders_;   // by source id
+    uint64_t times_forgotten_ = 0;
     std::size_t n_sources_ = 0;
     uint32_t run_ = 0;
     std::unordered_map<uint64_t, Entry> open_;

@@ -13,8 +13,8 @@ from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTRO
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
+from hltnode.protocol.errors import MessageVersionError, ProtocolError
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.refusals import MessageRefusal
@@ -169,7 +169,9 @@ class ControlSocket:
         try:
             message = decode_message(parts[1].bytes)
         except ProtocolError as error:
-            self._refuse(identity, error.reason, str(error))
+            self._refuse(
+                identity, error.reason, str(error), error.version if isinstance(error, MessageVersionError) else None
+            )
             return
         self._counters.control_messages_received += 1
         if isinstance(message, Command):
@@ -179,12 +181,19 @@ class ControlSocket:
         else:
             self._handle(identity, message)
 
-    def _refuse(self, identity: bytes, reason: str, text: str) -> None:
+    def _refuse(self, identity: bytes, reason: str, text: str, version: int | None = None) -> None:
+        """Answer an unreadable message with an error, in the version of the sender if it is another one."""
         self._counters.control_messages_rejected += 1
         self._counters.messages_refused[MessageRefusal.MALFORMED] += 1
         if (left_out := self._limit.due(("refused", reason))) is not None:
             log.warning("control_message_refused", reason=reason, text=text, left_out=left_out)
-        self.send((identity,), Error(reason, as_remark(text)))
+        error = Error(reason, as_remark(text))
+        if version is None:
+            self.send((identity,), error)
+        else:
+            self._send(identity, encode_error(error, version))
+            if self._drain is not None:
+                self._drain.kick()
 
 
 def _peer(frame: zmq.Frame) -> Peer:

@@ -18,13 +18,15 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.errors import FrameError, RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
 from hltnode.protocol.shared_frames import refusal_of_placed
-from hltnode.protocol.transport.frame_header import HEADER_SIZE, TOKEN_AT
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, TOKEN_AT, decode_header
 
 # A frame damaged on the wire may be valid when it is sent again. Other damage comes from the feeder and would stay.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
+# Time for which frames with an ended token may still arrive: the TCP of a feeder gives up its data after 15 s.
+IN_FLIGHT_NS = 15_000_000_000
 LOG_INTERVAL_NS = 10_000_000_000
 
 log = get_logger("frame_handler")
@@ -67,6 +69,8 @@ class FrameHandler:
         self._clock = clock
         self._tap = tap
         self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.now_ns)
+        self._n_changes = -1
+        self._late_until_ns = 0
         self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes, copy_threads)
 
     def begin_turn(self) -> ReadingClock:
@@ -99,8 +103,12 @@ class FrameHandler:
             elif outcome is not Outcome.COMPLETE:
                 return at
 
-    def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> None:
-        """Handle one frame of any bytes. With `is_shared` the feeder may change the bytes, not their number."""
+    def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> bool:
+        """Handle one frame of any bytes. With `is_shared` the feeder may change the bytes, not their number.
+
+        False for a frame that no correct feeder sends: unreadable, or without permission although no permission has
+        ended for `IN_FLIGHT_NS`.
+        """
         counters = self._counters
         n_bytes = len(frame)
         counters.fragments_received += 1
@@ -111,23 +119,23 @@ class FrameHandler:
             # The header is unreadable, so no source can be charged.
             counters.fragments_rejected[RejectReason(refusal)] += 1
             if (left_out := self._limit.due(refusal)) is not None:
-                log.warning("frame_unreadable", reason=refusal, bytes=n_bytes, left_out=left_out)
-            return
+                log.warning("frame_unreadable", reason=refusal, text=_fault_of(frame), left_out=left_out)
+            return False
         forbidden = self._refusal(token, run, source_id)
         if forbidden is not None:
             counters.fragments_rejected[forbidden] += 1
             self._carry_out((Reject(run, forbidden, source_id, mep, False),))
-            return
+            return self._may_be_late(now_ns)
         self._builder.pool.meps.admit_sender(source_id, token)
         counters.sources.count(source_id, n_bytes, self._clock.true_ns)
         if size > self._max_mfp_bytes:
             self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
-            return
+            return True
         if refusal:
             self._refuse_damaged(
                 now_ns, RejectReason(refusal) if has_right_crc(frame) else RejectReason.BAD_CRC, source_id, mep
             )
-            return
+            return True
         builder = self._builder
         place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
         if isinstance(place, Place):
@@ -138,7 +146,7 @@ class FrameHandler:
                     refusal = refusal_of_placed(slot, place.offset, size, source_id, first_event, n_events)
                     if refusal:
                         self._refuse_damaged(now_ns, RejectReason(refusal), source_id, mep)
-                        return
+                        return True
                 if self._tap is not None and self._tap.has_recorder:
                     # A reader of the tap could send with the token.
                     head = (frame[:TOKEN_AT], bytes(HEADER_SIZE - TOKEN_AT))
@@ -153,7 +161,29 @@ class FrameHandler:
             self._carry_out(builder.reject(now_ns, place, run, source_id, mep))
         else:
             self._refuse_damaged(now_ns, RejectReason.BAD_CRC, source_id, mep)
+        return True
+
+    def _may_be_late(self, now_ns: int) -> bool:
+        """Whether a frame without permission may have been sent with one that has ended since.
+
+        A feeder learns from the next welcome that its token has ended, for example when the node has restarted. The
+        time counts from the first such frame after each change of permissions.
+        """
+        n_changes = self._builder.pool.meps.times_forgotten
+        if n_changes != self._n_changes:
+            self._n_changes, self._late_until_ns = n_changes, now_ns + IN_FLIGHT_NS
+        return now_ns < self._late_until_ns
 
     def _refuse_damaged(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> None:
         damaged = FrameDamaged(reason, source, mep, reason in _WORTH_SENDING_AGAIN)
         self._carry_out(self._builder.handle(now_ns, damaged))
+
+
+def _fault_of(frame: Buffer) -> str:
+    """The fault of an unreadable header, with expected and found values."""
+    try:
+        decode_header(frame, max_bytes=len(frame))
+    except FrameError as error:
+        return str(error)
+    # A frame in shared memory may have changed meanwhile.
+    return f"frame of {len(frame)} bytes: no readable header"

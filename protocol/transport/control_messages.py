@@ -61,6 +61,14 @@ def encode_message(message: ControlMessage) -> bytes:
     return _CODEC.encode(message)
 
 
+def encode_error(error: Error, version: int) -> bytes:
+    """An error for a peer of another version, which would refuse one of this version unread.
+
+    An error has the same fields in all versions.
+    """
+    return _CODEC.encode_for(version, error)
+
+
 def decode_message(raw: Buffer) -> ControlMessage:
     """The message in `raw`.  Raises MessageError for anything except a known message of this version."""
     return _CODEC.decode(raw)

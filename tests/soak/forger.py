@@ -61,7 +61,8 @@ class Forger:
         self._data, self._control, self._decisions = options.data, options.control, options.decisions
         self._http = options.http
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._frames = self._socket(zmq.PUSH, self._data)
+        # After many frames without permission the node refuses their address, which must not be that of the feeders.
+        self._frames = self._socket(zmq.PUSH, f"tcp://127.3.0.1:0;{self._data.removeprefix('tcp://')}")
         self._messages = self._socket(zmq.DEALER, self._control)
         self._sample = self._socket(zmq.SUB, options.monitor)
         self._sample.subscribe(b"")
