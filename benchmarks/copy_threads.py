@@ -64,6 +64,7 @@ class Readout:
             [np.ones(MEP_BYTES, np.uint8).data for _ in range(2)],
             self.counters,
             self.carry_out,
+            lambda _token, _run, _source: None,
             max_frame_bytes=16 << 20,
             clock=ReadingClock(time.monotonic_ns),
             copy_threads=copy_threads,

@@ -225,6 +225,7 @@ async def receive_frames(
         buffers,
         counters,
         carry_out,
+        lambda _token, _run, _source: None,
         max_frame_bytes=16 << 20,
         clock=ReadingClock(time.monotonic_ns),
     )

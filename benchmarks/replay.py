@@ -59,7 +59,10 @@ def receive(connection: Connection) -> None:
                 message = decode_message(raw)
                 if isinstance(message, Hello):
                     hello = message
-                    for answer in (Welcome("sink", "sink", hello.run, MAX_FRAGMENT_BYTES), Credit(hello.run, CREDIT)):
+                    for answer in (
+                        Welcome("sink", "sink", hello.run, MAX_FRAGMENT_BYTES, 1),
+                        Credit(hello.run, CREDIT),
+                    ):
                         control.send_multipart([identity, encode_message(answer)])
             if data in ready:
                 while data.poll(0):

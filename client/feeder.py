@@ -39,6 +39,7 @@ from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.control_messages import decode_message
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Goodbye, Returned, Revoked, split_moved
+from hltnode.protocol.transport.frame_header import set_frame_tokens
 
 __all__ = ["Feeder", "FeederIdentity", "FeederRefusedError", "Report", "report_nothing"]
 
@@ -217,6 +218,8 @@ class Feeder(FeederConversation):
             if self.window.next_retry_ns is not None:
                 self.window.retry(self._clock.monotonic_ns())
             next_frames = self.window.next_frames(FRAMES_OF_A_TURN if self.faults is None else 1)
+            # Kept frames may have the token of an earlier welcome or of another node.
+            set_frame_tokens(next_frames.frames, self.token)
             if self.faults is not None:
                 self.window.sent(self._clock.monotonic_ns(), next_frames, len(next_frames.frames))
                 await self._send_with_faults(self.faults, next_frames.frames)

@@ -75,6 +75,8 @@ class FeederConversation:
         self.window = SendWindow()
         self.session = secrets.token_hex(8)
         self.node_session: str | None = None
+        self.token = 0
+        """Permission of the node to send: every frame carries it."""
         self._max_frame_bytes = identity.max_fragment_bytes + HEADER_SIZE
         # Connected: between a welcome and the loss of the connection. Then the time of the loss (ns of the clock).
         self.is_connected = False
@@ -153,12 +155,13 @@ class FeederConversation:
         self._refusals.welcomed()
         self._hellos_without_welcome = max(0, self._hellos_without_welcome - 1)
         self._welcomes += 1
-        if welcome.session != self.node_session or self._restart_on_welcome:
+        is_new = welcome.session != self.node_session or welcome.token != self.token
+        if is_new or self._restart_on_welcome:
             self._report(
                 "welcome", node=welcome.node, session=welcome.session, unacknowledged=self.window.unacknowledged
             )
             keeps_held = welcome.session == self.node_session
-            self.node_session = welcome.session
+            self.node_session, self.token = welcome.session, welcome.token
             self._max_frame_bytes = welcome.max_fragment_bytes + HEADER_SIZE
             self._restart_on_welcome = False
             self.is_connected = True

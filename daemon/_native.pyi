@@ -33,6 +33,12 @@ class OpenMeps:
         """Note a copied fragment of an open MEP; True if the MEP is complete. Raises ValueError."""
 
     def close(self, mep: int) -> None: ...
+    def admit_sender(self, source: int, token: int) -> None:
+        """Note that frames of this source with this token may be built, until `forget_senders`."""
+
+    def forget_senders(self) -> None: ...
+    @property
+    def times_forgotten(self) -> int: ...
     def cursor(self, slot: int) -> int: ...
     def set_cursor(self, slot: int, at: int) -> None: ...
 
@@ -100,6 +106,12 @@ class ConnectionTally:
 
     def __init__(self, overhead: int) -> None: ...
     def take(self, descriptor: int, nbytes: int, parts: int) -> bool: ...
+    def unpermitted(self, descriptor: int, number: int, now_ns: int) -> tuple[int, int]:
+        """Count a message without permission, by its number on its connection from 1.
+
+        Returns how many have come in a row, without a permitted one between them, and the time of the first.
+        """
+
     def empty(self) -> None: ...
     def of(self, descriptor: int) -> tuple[int, int]: ...
     @property
@@ -152,8 +164,9 @@ class SocketIntake:
 
     def __init__(self, library: str, intake: FragmentIntake, tally: ConnectionTally) -> None: ...
     def receive(self, socket: int, now_ns: int, true_ns: int, end_ns: int) -> Outcome: ...
-    def left_frame(self) -> memoryview:
-        """After LEFT: the bytes of the frame, in the memory of libzmq."""
+    def left_frame(self) -> tuple[memoryview, int, int]:
+        """After LEFT: the bytes of the frame, in the memory of libzmq; the descriptor of its connection, -1 if it has
+        none, and the number of the message there, from 1."""
 
     @property
     def error(self) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import zmq
 
 RUN = 7
-CONTROL_VERSION = 2
+CONTROL_VERSION = 3
 SOURCES = (0, 24 << 11)
 """The timing board (ODIN), and a board with a number that is free for users."""
 BANK_TYPES = (16, 192)
@@ -77,8 +77,9 @@ def make_frame(mep: int, column: int) -> bytes:
     sizes = padded(struct.pack(f"<{EVENTS_PER_MEP}H", *map(len, payloads)), 4)
     body = head + sizes + b"".join(padded(payload, 8) for payload in payloads)
     mfp = struct.pack("<HHIQH", 0x40CE, EVENTS_PER_MEP, 18 + len(body), first, SOURCES[column]) + body
-    header = struct.pack("<IHHIIQQHH", 0x464E4C48, 1, 0, RUN, len(mfp), mep, time.time_ns(), SOURCES[column], 0)
-    return header + struct.pack("<I", crc32c(header + mfp)) + mfp
+    header = struct.pack("<IHHIIQQHH", 0x464E4C48, 2, 0, RUN, len(mfp), mep, time.time_ns(), SOURCES[column], 0)
+    # The token of the node is written before each sending; the CRC does not cover it.
+    return header + struct.pack("<IQ", crc32c(header + mfp), 0) + mfp
 
 
 # ---- Messages: msgpack maps with text keys
@@ -171,6 +172,7 @@ class Feeder:
         self.begun: set[int] = set()
         self.next_mep = self.credit = self.welcomes = self.unanswered = 0
         self.node_session = ""
+        self.token = 0
         self.is_welcome = self.has_ended = False
         self.hello_at = 0.0
         self.acknowledged = self.sent = self.refused = 0
@@ -212,8 +214,10 @@ class Feeder:
         kind, is_ours = message["type"], message.get("run") == RUN
         if kind == "welcome":
             self.welcomes += 1
-            if not self.is_welcome or message["session"] != self.node_session:
+            is_new = (message["session"], message["token"]) != (self.node_session, self.token)
+            if is_new or not self.is_welcome:
                 is_same = message["session"] == self.node_session
+                self.token = message["token"]
                 self.node_session, self.is_welcome, self.credit, self.arrived = message["session"], True, 0, 0
                 for mep in self.kept.values():
                     mep.held = mep.at_node = mep.held and is_same
@@ -279,7 +283,8 @@ class Feeder:
             if source is None:
                 continue
             try:
-                self.data.send(mep.frames[source], zmq.NOBLOCK)
+                frame = mep.frames[source]
+                self.data.send(frame[:40] + struct.pack("<Q", self.token) + frame[48:], zmq.NOBLOCK)
             except zmq.Again:
                 return False
             del mep.due[source]

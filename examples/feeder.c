@@ -55,9 +55,9 @@ enum { ZMQ_TCP_KEEPALIVE = 34, ZMQ_TCP_KEEPALIVE_CNT, ZMQ_TCP_KEEPALIVE_IDLE, ZM
 enum { ZMQ_TCP_MAXRT = 80 };
 #endif
 
-enum { HEADER_BYTES = 40, MFP_HEADER_BYTES = 20, ALIGN = 3, ODIN_BYTES = 40, BOARD_BYTES = 64 };
+enum { HEADER_BYTES = 48, TOKEN_AT = 40, MFP_HEADER_BYTES = 20, ALIGN = 3, ODIN_BYTES = 40, BOARD_BYTES = 64 };
 enum { ODIN_TYPE = 16, ODIN_VERSION = 7, BOARD_TYPE = 192, BOARD_VERSION = 1, BOARD_SUBDETECTOR = 24 };
-enum { MAX_SOURCES = 2049, MAX_RANGES = 1024, MAX_MESSAGE = 32 << 10, CONTROL_VERSION = 2 };
+enum { MAX_SOURCES = 2049, MAX_RANGES = 1024, MAX_MESSAGE = 32 << 10, CONTROL_VERSION = 3, FRAME_VERSION = 2 };
 enum { MAX_ATTEMPTS = 5, SILENT_HELLOS = 4 };
 #define MS INT64_C(1000000)
 #define HELLO_NS (1000 * MS)
@@ -228,7 +228,7 @@ static void copy_text(char* to, size_t room, const Value* value)
 // A message of the node, with the fields of all types that a feeder understands.
 typedef struct {
     char type[32], session[65], reason[1001], text[1001];
-    uint64_t version, run, source, mep, credit, max_fragment_bytes;
+    uint64_t version, run, source, mep, credit, max_fragment_bytes, token;
     bool resend;
     size_t n_ranges;
     uint64_t ranges[MAX_RANGES][2];
@@ -264,6 +264,7 @@ static bool read_message(Message* to, const uint8_t* bytes, size_t size)
         if (!strcmp(key, "mep")) to->mep = value.number;
         if (!strcmp(key, "meps")) to->credit = value.number;
         if (!strcmp(key, "max_fragment_bytes")) to->max_fragment_bytes = value.number;
+        if (!strcmp(key, "token")) to->token = value.number;
         if (!strcmp(key, "resend")) to->resend = value.number != 0;
     }
     return !from.failed && to->version == CONTROL_VERSION;
@@ -284,7 +285,7 @@ static uint16_t source_of(unsigned column)
     return column == 0 ? 0 : (uint16_t)(BOARD_SUBDETECTOR << 11 | (column - 1));
 }
 
-// A transport header of 40 bytes, then an MFP.
+// A transport header of 48 bytes, then an MFP. Its token is written before each sending.
 static uint8_t* make_frame(const Options* options, uint64_t mep, unsigned column, size_t* size)
 {
     const unsigned n = options->events_per_mep;
@@ -312,7 +313,7 @@ static uint8_t* make_frame(const Options* options, uint64_t mep, unsigned column
             memset(payload, (int)(first_event + i + column), fragment);
     }
     put(frame, 0x464E4C48, 4);
-    put(frame + 4, 1, 2);
+    put(frame + 4, FRAME_VERSION, 2);
     put(frame + 8, options->run, 4);
     put(frame + 12, mfp_size, 4);
     put(frame + 16, mep, 8);
@@ -349,6 +350,7 @@ typedef struct {
     char session[33], node_session[65];
     Mep *first, **end;  // ordered by id
     uint64_t next_mep, credit, n_begun, max_fragment_bytes;
+    uint64_t token;    // permission of the node to send
     uint64_t arrived;  // the last turn that is known to have arrived
     bool is_welcome, has_ended;
     int64_t hello_ns, next_mep_ns, refused_since_ns;
@@ -518,13 +520,14 @@ static void take_welcome(Feeder* feeder, const Message* message)
     ++feeder->n_welcomes;
     feeder->refused_since_ns = 0;
     const bool is_same = !strcmp(feeder->node_session, message->session);
-    if (feeder->is_welcome && is_same) {
+    if (feeder->is_welcome && is_same && feeder->token == message->token) {
         repeat_lost(feeder, now_ns(CLOCK_MONOTONIC));
         return;
     }
     say(feeder, "welcome by session", message->session);
     if (feeder->max_fragment_bytes > message->max_fragment_bytes) fail("node", "it accepts only smaller fragments");
     strcpy(feeder->node_session, message->session);
+    feeder->token = message->token;
     feeder->is_welcome = true;
     feeder->credit = feeder->n_begun = feeder->arrived = 0;
     for (Mep* mep = feeder->first; mep; mep = mep->next) {
@@ -634,7 +637,12 @@ static void read_control(Feeder* feeder)
     while ((size = zmq_recv(feeder->control, bytes, sizeof bytes, ZMQ_DONTWAIT)) >= 0) {
         if (size <= (int)sizeof bytes && read_message(&message, bytes, (size_t)size))
             take_message(feeder, &message);
-        else
+        else if (message.version && message.version != CONTROL_VERSION) {
+            char why[120];
+            snprintf(why, sizeof why, "its messages have version %llu, this feeder knows version %d",
+                     (unsigned long long)message.version, CONTROL_VERSION);
+            fail("node", why);
+        } else
             say(feeder, "cannot read", "a message of the node");
     }
 }
@@ -665,6 +673,7 @@ static bool send_fragment(Feeder* feeder, Mep* mep, Fragment* fragment, int64_t 
         options->corrupt_each && !fragment->was_sent && (feeder->n_sent + 1) % options->corrupt_each == 0;
     uint8_t* last = &fragment->frame[fragment->size - 1];
     *last ^= damage;
+    put(fragment->frame + TOKEN_AT, feeder->token, 8);
     const int sent = zmq_send(feeder->data, fragment->frame, fragment->size, ZMQ_DONTWAIT);
     *last ^= damage;
     if (sent < 0) return false;

@@ -25,6 +25,8 @@ class RejectReason(StrEnum):
     MISMATCH = "mismatch"
     RESERVED_TYPE = "reserved_type"
     BANK_TOO_LARGE = "bank_too_large"
+    UNKNOWN_TOKEN = "unknown_token"
+    FOREIGN_SOURCE = "foreign_source"
 
 
 class ProtocolError(ValueError):
@@ -73,3 +75,11 @@ class FrameError(ProtocolError):
 
 class MessageError(ProtocolError):
     """A control or decision message is malformed."""
+
+
+class MessageVersionError(MessageError):
+    """A message has another version: `version`, or None if it announces none."""
+
+    def __init__(self, message: str, version: int | None) -> None:
+        super().__init__(RejectReason.BAD_VERSION, message)
+        self.version = version

@@ -17,7 +17,7 @@
 struct FrameHeader {
     uint32_t magic, run, length, crc;
     uint16_t version, source, reserved;
-    uint64_t mep;
+    uint64_t mep, token;
 
     explicit FrameHeader(const uint8_t* frame)
         : magic(u32_at(frame)),
@@ -27,7 +27,8 @@ struct FrameHeader {
           version(u16_at(frame + 4)),
           source(u16_at(frame + 32)),
           reserved(u16_at(frame + 34)),
-          mep(u64_at(frame + 16))
+          mep(u64_at(frame + 16)),
+          token(u64_at(frame + token_at))
     {
     }
 };

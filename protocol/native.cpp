@@ -34,15 +34,15 @@ int64_t fragment_bytes(const Bytes& mfp, uint32_t n, uint32_t align)
 }
 
 // Header fields of a frame: whether its header is readable, the reason to refuse frame or MFP ("" for none), run,
-// source, MEP, bytes of the MFP, first event, number of events. The CRC is not checked.
+// source, MEP, bytes of the MFP, first event, number of events, token. The CRC is not checked.
 nb::tuple inspect_frame(const nb::handle& received)
 {
     const View frame(received.ptr());
     const InspectedFrame found(frame.bytes(), frame.size());
-    if (!found.is_readable) return nb::make_tuple(false, found.refusal, 0, 0, 0, 0, 0, 0);
+    if (!found.is_readable) return nb::make_tuple(false, found.refusal, 0, 0, 0, 0, 0, 0, 0);
     const FrameHeader& header = found.header;
     return nb::make_tuple(true, found.refusal, header.run, header.source, header.mep, header.length, found.first_event,
-                          found.n_events);
+                          found.n_events, header.token);
 }
 
 // A thread that releases the GIL may wait to get it back; that is too long for a microsecond of work.

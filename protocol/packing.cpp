@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "buffer_view.h"
 #include "crc32c.h"
 #include "jenkins.h"
 #include "mfp.h"
@@ -365,6 +366,18 @@ void seal(const WritableBytes& buffer, const std::vector<uint64_t>& places, cons
         put_u16(frame + 34, 0);
         const uint32_t crc = crc32c(crc32c(0, frame, nullptr, crc_at), mfp, nullptr, sizes[i] - frame_header_size);
         put_u32(frame + crc_at, crc);
+        put_u64(frame + token_at, 0);
+    }
+}
+
+// Write the token into sealed frames. The CRC does not cover it.
+void set_tokens(const nb::list& frames, uint64_t token)
+{
+    for (const nb::handle each : frames) {
+        const View frame(each.ptr(), PyBUF_WRITABLE);
+        if (frame.size() < frame_header_size)
+            throw nb::value_error("expected a frame, found fewer bytes than its header");
+        put_u64(static_cast<uint8_t*>(frame.data()) + token_at, token);
     }
 }
 
@@ -389,4 +402,6 @@ void define_packing(nb::module_& module)
     module.def("seal_frames", &seal, nb::arg("buffer"), nb::arg("places"), nb::arg("sizes"), nb::arg("run"),
                nb::arg("mep"), nb::arg("send_time_ns"),
                "Write the transport headers of packed frames, with their CRC32C");
+    module.def("set_frame_tokens", &set_tokens, nb::arg("frames"), nb::arg("token"),
+               "Write the token of the node into sealed frames");
 }

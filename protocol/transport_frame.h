@@ -4,6 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-constexpr std::size_t frame_header_size = 40, crc_at = 36;
+constexpr std::size_t frame_header_size = 48, crc_at = 36, token_at = 40;
 constexpr uint32_t frame_magic = 0x464E4C48;
-constexpr uint16_t frame_version = 1;
+constexpr uint16_t frame_version = 2;

@@ -254,6 +254,8 @@ class ConnectionRefusal(StrEnum):
     """It sent no message for too long."""
     MALFORMED = "malformed"
     """It sent a message of far too many parts."""
+    UNPERMITTED = "unpermitted"
+    """It sent only frames without the token of a feeder, for seconds."""
     UNEXPECTED_INPUT = "unexpected_input"
     """It sent more to an output than subscriptions need."""
     TOO_OFTEN = "too_often"

@@ -12,6 +12,8 @@ _OWN_CLASS = {
     RejectReason.UNKNOWN_SOURCE: "unknown_source",
     RejectReason.NO_CREDIT: "no_credit",
     RejectReason.MISMATCH: "mismatch",
+    RejectReason.UNKNOWN_TOKEN: "unknown_token",
+    RejectReason.FOREIGN_SOURCE: "foreign_source",
 }
 
 
@@ -20,7 +22,8 @@ def fragment_accounting(counters: Counters, builder: EventBuilder) -> dict[str, 
 
     ``corrupt`` is the sum over all reasons of damage (magic, version, size, CRC, truncated, oversized, malformed).
     ``in_build`` counts the fragments of open MEPs. `received = built + lost_in_drop + duplicate + late + revoked
-    + foreign_run + corrupt + abandoned + unknown_source + no_credit + mismatch + in_build`.
+    + foreign_run + corrupt + abandoned + unknown_source + no_credit + mismatch + unknown_token
+    + foreign_source + in_build`.
     """
     classes = {
         "built": counters.fragments_built,

@@ -80,6 +80,7 @@ class NodeCore:
             max_feeders=config.builder.max_feeders,
             sources=config.builder.expected_sources,
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
+            permissions_changed=self.builder.pool.meps.forget_senders,
         )
         self.acknowledgements = Acknowledgements()
         self.rates = RateWindow(self.counters)

@@ -115,6 +115,7 @@ class NodeSockets:
             core.buffers,
             counters,
             executor.carry_out,
+            core.registry.permissions.refusal,
             max_frame_bytes=config.network.max_frame_bytes,
             clock=core.clock,
             copy_threads=config.network.copy_threads,

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable
 
 import zmq
 
+from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
+from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
+from hltnode.protocol.errors import MessageVersionError, ProtocolError
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.refusals import MessageRefusal
@@ -26,6 +28,9 @@ BUDGET_MESSAGES = 256
 MAX_PARTS = 64
 # Error for a peer without the role of a feeder.
 NOT_A_FEEDER = "not_a_feeder"
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("control_socket")
 
 
 class ControlSocket:
@@ -50,6 +55,7 @@ class ControlSocket:
     ) -> None:
         self._counters = counters
         self._received = received
+        self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
         self._reading_clock = reading_clock
         options = {
             zmq.SNDHWM: CONTROL_HWM,
@@ -163,7 +169,9 @@ class ControlSocket:
         try:
             message = decode_message(parts[1].bytes)
         except ProtocolError as error:
-            self._refuse(identity, error.reason, str(error))
+            self._refuse(
+                identity, error.reason, str(error), error.version if isinstance(error, MessageVersionError) else None
+            )
             return
         self._counters.control_messages_received += 1
         if isinstance(message, Command):
@@ -173,10 +181,19 @@ class ControlSocket:
         else:
             self._handle(identity, message)
 
-    def _refuse(self, identity: bytes, reason: str, text: str) -> None:
+    def _refuse(self, identity: bytes, reason: str, text: str, version: int | None = None) -> None:
+        """Answer an unreadable message with an error, in the version of the sender if it is another one."""
         self._counters.control_messages_rejected += 1
         self._counters.messages_refused[MessageRefusal.MALFORMED] += 1
-        self.send((identity,), Error(reason, as_remark(text)))
+        if (left_out := self._limit.due(("refused", reason))) is not None:
+            log.warning("control_message_refused", reason=reason, text=text, left_out=left_out)
+        error = Error(reason, as_remark(text))
+        if version is None:
+            self.send((identity,), error)
+        else:
+            self._send(identity, encode_error(error, version))
+            if self._drain is not None:
+                self._drain.kick()
 
 
 def _peer(frame: zmq.Frame) -> Peer:

@@ -26,6 +26,7 @@ from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
 LOG_INTERVAL_NS = 10_000_000_000
 # Most source ids in one log line.
 SHOWN_SOURCES = 32
+_WITHOUT_PERMISSION = frozenset({RejectReason.UNKNOWN_TOKEN, RejectReason.FOREIGN_SOURCE})
 
 log = get_logger("effect_executor")
 
@@ -103,7 +104,8 @@ class EffectExecutor:
                 left_out=left_out,
             )
         owner = self._registry.owner_of(reject.run, reject.source)
-        if owner is None:
+        # The feeder of the source has not sent a frame without permission, so it gets no answer to it.
+        if owner is None or reject.reason in _WITHOUT_PERMISSION:
             return
         # The run of a known feeder is kept: its fragments are accepted when it is the current run again.
         resend = reject.resend or reject.reason is RejectReason.FOREIGN_RUN

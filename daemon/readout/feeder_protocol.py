@@ -112,7 +112,7 @@ class FeederProtocol:
         elif isinstance(message, Revoked | Returned):
             self._moved(identity, *known, message)
         elif isinstance(message, Goodbye):
-            known[1].gone = True
+            self._registry.left(known[1])
             self._log_feeder("feeder_left", known[1], reason=message.reason)
         else:
             text = f"the node does not expect {type(message).__name__} now"
@@ -167,7 +167,7 @@ class FeederProtocol:
         acks = split_ack(run.run, self._acknowledgements.ranges(run.run, hello.first_mep))
         for ack in islice(acks, MAX_ACKS_OF_A_HELLO):
             self._connections.send((identity,), ack)
-        welcome = self._welcome(run)
+        welcome = self._welcome(run, feeder)
         if run.started:
             held = self._builder.held(hello.sources, now_ns - HELD_AFTER_NS)
             for of_held in islice(split_held(welcome.session, run.run, held), MAX_HELD_OF_A_HELLO):
@@ -183,10 +183,10 @@ class FeederProtocol:
             log.warning("hello_refused", feeder=hello.feeder, reason=error.reason, text=str(error))
         self._connections.send((identity,), Error(error.reason, as_remark(str(error))))
 
-    def _welcome(self, run: RunFeeders) -> Welcome:
+    def _welcome(self, run: RunFeeders, feeder: Feeder) -> Welcome:
         # Feeders send their kept MEPs again only to a session that they do not know.
         session = f"{self._session}.{run.epoch}" if run.epoch else self._session
-        return Welcome(self._node, session, run.run, self._max_fragment_bytes)
+        return Welcome(self._node, session, run.run, self._max_fragment_bytes, feeder.token)
 
     def _refuse_double(self, now_ns: int, run: RunFeeders, hello: Hello) -> None:
         """Refuse a second process under the name of a running feeder. A restarted process is accepted.
@@ -195,7 +195,7 @@ class FeederProtocol:
         feeder of this run nothing new. Raises HelloRefusedError.
         """
         rival = run.rival(now_ns, hello)
-        if rival is not None and self._connections.reaches(rival.identity, self._welcome(run)):
+        if rival is not None and self._connections.reaches(rival.identity, self._welcome(run, rival)):
             raise HelloRefusedError(
                 HelloRefusal.NAME_TAKEN,
                 # Without its session id: with it, the receiver of this answer could send hellos in its name.

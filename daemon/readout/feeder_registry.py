@@ -1,7 +1,9 @@
 """The feeder and the run of each connection, for the current run and the kept runs (no I/O, no clock)."""
 
+from collections.abc import Callable
 from itertools import count
 
+from hltnode.daemon.readout.frame_permissions import FramePermissions
 from hltnode.daemon.readout.run_feeders import Feeder, HelloRefusedError, RunFeeders, RunStart
 from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.mep_ranges import MepRanges
@@ -21,6 +23,7 @@ class FeederRegistry:
         max_feeders: most feeders of a run.
         sources: the expected sources; None for the union of the announced sources.
         max_events_per_mep: most events of one MEP.
+        permissions_changed: called when frames of a feeder may no longer be accepted.
     """
 
     def __init__(
@@ -33,7 +36,10 @@ class FeederRegistry:
         max_feeders: int,
         sources: tuple[int, ...] | None,
         max_events_per_mep: int,
+        permissions_changed: Callable[[], None],
     ) -> None:
+        self.permissions = FramePermissions(permissions_changed)
+        """The tokens of the feeders of all runs."""
         self.chain = chain
         """The chain that the node runs; feeders of another chain are refused."""
         self.configured_run = run
@@ -85,6 +91,7 @@ class FeederRegistry:
         """Remove a run that is over or closed, with its feeders."""
         for feeder in run.feeders():
             self._by_identity.pop(feeder.identity, None)
+            self.permissions.end(feeder)
         self.kept.pop(run.run, None)
         if run is self.current:
             self.current = None
@@ -118,7 +125,15 @@ class FeederRegistry:
                 HelloRefusal.CONNECTION_TAKEN,
                 f"this connection belongs to feeder {bound[1].hello.feeder} of run {bound[0].run}",
             )
+        known = run.find(hello.feeder)
+        was = None if known is None else (known.hello.sources, known.gone, known.replaced)
         feeder, before = run.join(now_ns, identity, hello, done)
+        if known is not None and known is not feeder:
+            self.permissions.end(known)
+        self.permissions.give(run, feeder)
+        if known is not feeder or was != (hello.sources, False, False):
+            # Its sources may have had another feeder.
+            self.permissions.recheck()
         if before is not None:
             self._by_identity.pop(before, None)
         self._by_identity[identity] = (run, feeder)
@@ -130,6 +145,11 @@ class FeederRegistry:
         if known is not None:
             known[1].last_message_ns = now_ns
         return known
+
+    def left(self, feeder: Feeder) -> None:
+        """Note the goodbye of a feeder: its token ends until its next hello."""
+        feeder.gone = True
+        self.permissions.recheck()
 
     def knows(self, name: str, session: str) -> bool:
         """True if a feeder of this name and session has said hello."""

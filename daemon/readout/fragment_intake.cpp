@@ -52,7 +52,8 @@ FragmentIntake::Staged FragmentIntake::stage(const uint8_t* frame, std::size_t s
     const InspectedFrame found(frame, size);
     if (!found.is_readable || *found.refusal || found.header.length > max_mfp_bytes_) return Staged::not_taken;
     const FrameHeader& header = found.header;
-    const Fragment fragment{header.run, header.source, header.mep, header.length, found.first_event, found.n_events};
+    const Fragment fragment{header.run,        header.source,  header.mep,  header.length,
+                            found.first_event, found.n_events, header.token};
     const OpenMeps::Place place = meps_->find(fragment);
     if (!place.mep) return Staged::not_taken;
     const View& slot = slots_[place.mep->slot];

@@ -2,24 +2,34 @@
 
 Compiled code handles the fragments of open MEPs (`FragmentIntake`). `frame_arrived` handles all others: the first
 fragment of a MEP, refused and damaged frames.
+
+A frame without permission (`FramePermissions`) is refused before anything else about it counts: it reserves no place,
+and no source counts as alive because of it.
 """
 
 from collections.abc import Callable, Sequence
 
 from hltnode.daemon._native import FragmentIntake, Outcome
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
 from hltnode.daemon.event_building.event_builder import EventBuilder
-from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place
+from hltnode.daemon.event_building.stimuli_and_effects import Effect, FrameDamaged, Place, Reject
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.errors import FrameError, RejectReason
 from hltnode.protocol.fragment_frame import copy_mfp, has_right_crc, inspect_frame
 from hltnode.protocol.shared_frames import refusal_of_placed
-from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, TOKEN_AT, decode_header
 
 # A frame damaged on the wire may be valid when it is sent again. Other damage comes from the feeder and would stay.
 _WORTH_SENDING_AGAIN = frozenset({RejectReason.BAD_CRC})
+# Time for which frames with an ended token may still arrive: the TCP of a feeder gives up its data after 15 s.
+IN_FLIGHT_NS = 15_000_000_000
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("frame_handler")
 
 
 class FrameHandler:
@@ -32,6 +42,7 @@ class FrameHandler:
     Args:
         buffers: the pinned input of each slot, writable views of bytes.
         carry_out: carries out the effects of the builder.
+        refusal: the reason to refuse a frame by its token, run and source; None for a frame with permission.
         copy_threads: number of threads that copy, including the thread of the event loop.
         tap: gets each accepted fragment.
     """
@@ -42,6 +53,7 @@ class FrameHandler:
         buffers: Sequence[memoryview],
         counters: Counters,
         carry_out: Callable[[Sequence[Effect]], None],
+        refusal: Callable[[int, int, int], RejectReason | None],
         *,
         max_frame_bytes: int,
         clock: ReadingClock,
@@ -52,9 +64,13 @@ class FrameHandler:
         self._buffers = buffers
         self._counters = counters
         self._carry_out = carry_out
+        self._refusal = refusal
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
         self._clock = clock
         self._tap = tap
+        self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.now_ns)
+        self._n_changes = -1
+        self._late_until_ns = 0
         self.intake = FragmentIntake(builder.pool.meps, counters.sources, buffers, self._max_mfp_bytes, copy_threads)
 
     def begin_turn(self) -> ReadingClock:
@@ -87,27 +103,39 @@ class FrameHandler:
             elif outcome is not Outcome.COMPLETE:
                 return at
 
-    def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> None:
-        """Handle one frame of any bytes. With `is_shared` the feeder may change the bytes, not their number."""
+    def frame_arrived(self, frame: Buffer, *, is_shared: bool = False) -> bool:
+        """Handle one frame of any bytes. With `is_shared` the feeder may change the bytes, not their number.
+
+        False for a frame that no correct feeder sends: unreadable, or without permission although no permission has
+        ended for `IN_FLIGHT_NS`.
+        """
         counters = self._counters
         n_bytes = len(frame)
         counters.fragments_received += 1
         counters.fragment_bytes_received += n_bytes
         now_ns = self._clock.now_ns
-        is_readable, refusal, run, source_id, mep, size, first_event, n_events = inspect_frame(frame)
+        is_readable, refusal, run, source_id, mep, size, first_event, n_events, token = inspect_frame(frame)
         if not is_readable:
             # The header is unreadable, so no source can be charged.
             counters.fragments_rejected[RejectReason(refusal)] += 1
-            return
+            if (left_out := self._limit.due(refusal)) is not None:
+                log.warning("frame_unreadable", reason=refusal, text=_fault_of(frame), left_out=left_out)
+            return False
+        forbidden = self._refusal(token, run, source_id)
+        if forbidden is not None:
+            counters.fragments_rejected[forbidden] += 1
+            self._carry_out((Reject(run, forbidden, source_id, mep, False),))
+            return self._may_be_late(now_ns)
+        self._builder.pool.meps.admit_sender(source_id, token)
         counters.sources.count(source_id, n_bytes, self._clock.true_ns)
         if size > self._max_mfp_bytes:
             self._refuse_damaged(now_ns, RejectReason.OVERSIZED, source_id, mep)
-            return
+            return True
         if refusal:
             self._refuse_damaged(
                 now_ns, RejectReason(refusal) if has_right_crc(frame) else RejectReason.BAD_CRC, source_id, mep
             )
-            return
+            return True
         builder = self._builder
         place = builder.place_for(now_ns, run, source_id, mep, size, first_event, n_events)
         if isinstance(place, Place):
@@ -118,10 +146,11 @@ class FrameHandler:
                     refusal = refusal_of_placed(slot, place.offset, size, source_id, first_event, n_events)
                     if refusal:
                         self._refuse_damaged(now_ns, RejectReason(refusal), source_id, mep)
-                        return
-                if self._tap is not None:
-                    placed = slot[place.offset : place.offset + size]
-                    self._tap.fragment_taken(b"".join((frame[:HEADER_SIZE], placed)) if is_shared else frame, run, mep)
+                        return True
+                if self._tap is not None and self._tap.has_recorder:
+                    # A reader of the tap could send with the token.
+                    head = (frame[:TOKEN_AT], bytes(HEADER_SIZE - TOKEN_AT))
+                    self._tap.fragment_taken(b"".join((*head, slot[place.offset : place.offset + size])), run, mep)
                 counters.sources.count_error_banks(source_id, slot[place.offset : place.offset + size])
                 effects = builder.fragment_copied(now_ns, place)
                 if effects:
@@ -132,7 +161,29 @@ class FrameHandler:
             self._carry_out(builder.reject(now_ns, place, run, source_id, mep))
         else:
             self._refuse_damaged(now_ns, RejectReason.BAD_CRC, source_id, mep)
+        return True
+
+    def _may_be_late(self, now_ns: int) -> bool:
+        """Whether a frame without permission may have been sent with one that has ended since.
+
+        A feeder learns from the next welcome that its token has ended, for example when the node has restarted. The
+        time counts from the first such frame after each change of permissions.
+        """
+        n_changes = self._builder.pool.meps.times_forgotten
+        if n_changes != self._n_changes:
+            self._n_changes, self._late_until_ns = n_changes, now_ns + IN_FLIGHT_NS
+        return now_ns < self._late_until_ns
 
     def _refuse_damaged(self, now_ns: int, reason: RejectReason, source: int, mep: int) -> None:
         damaged = FrameDamaged(reason, source, mep, reason in _WORTH_SENDING_AGAIN)
         self._carry_out(self._builder.handle(now_ns, damaged))
+
+
+def _fault_of(frame: Buffer) -> str:
+    """The fault of an unreadable header, with expected and found values."""
+    try:
+        decode_header(frame, max_bytes=len(frame))
+    except FrameError as error:
+        return str(error)
+    # A frame in shared memory may have changed meanwhile.
+    return f"frame of {len(frame)} bytes: no readable header"

@@ -65,7 +65,9 @@ class Receiver:
             outcome = intake.receive(self._socket.underlying, clock.now_ns, clock.true_ns, end_ns)
             handler.taken(outcome)
             if outcome is Outcome.LEFT:
-                handler.frame_arrived(intake.left_frame())
+                frame, descriptor, number = intake.left_frame()
+                if not handler.frame_arrived(frame):
+                    self._received.unpermitted(descriptor, number, clock.now_ns)
             elif outcome is Outcome.FAILED:
                 raise zmq.ZMQError(intake.error)
             elif outcome is not Outcome.COMPLETE:

@@ -34,6 +34,8 @@ class Feeder:
     identity: bytes
     hello: Hello
     last_message_ns: int
+    token: int = 0
+    """Its permission to send: frames with this token, of its sources, are accepted."""
     done_before: MepRanges = field(default_factory=MepRanges)
     """MEPs acknowledged to an earlier session of the same name. This session may not revoke them."""
     present: bool = True
@@ -311,10 +313,18 @@ class RunFeeders:
         """All feeders that have taken part."""
         return list(self._feeders.values())
 
+    def find(self, name: str) -> Feeder | None:
+        """The feeder of this name."""
+        return self._feeders.get(name)
+
     def knows(self, name: str, session: str) -> bool:
         """True if a feeder of this name and session has taken part."""
         feeder = self._feeders.get(name)
         return feeder is not None and feeder.hello.session == session
+
+    def may_send(self, feeder: Feeder, source: int) -> bool:
+        """True if this feeder is the present sender of a source."""
+        return self._owner.get(source) is feeder
 
     def owner_of(self, source: int) -> bytes | None:
         """Identity of the feeder that sends a source; None if there is none."""

@@ -24,7 +24,10 @@ struct KeptMessage {
 
 SocketIntake::SocketIntake(const std::string& library, std::shared_ptr<FragmentIntake> intake,
                            std::shared_ptr<ConnectionTally> tally)
-    : intake_(std::move(intake)), tally_(std::move(tally)), messages_(intake_->max_frames() + 1)
+    : intake_(std::move(intake)),
+      tally_(std::move(tally)),
+      messages_(intake_->max_frames() + 1),
+      origins_(messages_.size())
 {
     const LibZmq zmq(library);
     zmq.find(init_, "zmq_msg_init");
@@ -89,8 +92,9 @@ std::optional<Outcome> SocketIntake::receive_one(void* socket, const ReadingTime
             tally_->empty();
             return Outcome::empty;
         }
-        if (tally_->take(property_(&message, source_descriptor), size_(&message), 1)) {
-            ++end_;
+        const int descriptor = property_(&message, source_descriptor);
+        if (const std::optional<uint64_t> number = tally_->take(descriptor, size_(&message), 1)) {
+            origins_[end_++] = {descriptor, *number};
             return std::nullopt;
         }
         if (times.is_over()) return Outcome::paused;
@@ -104,10 +108,11 @@ nb::object SocketIntake::left_frame()
     kept->close = close_;
     init_(&kept->message);
     const nb::capsule owner(kept, [](void* message) noexcept { delete static_cast<KeptMessage*>(message); });
+    const Origin origin = origins_[first_];
     move_(&kept->message, &messages_[first_++]);
     using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
     const nb::object bytes = nb::cast(Bytes(data_(&kept->message), {size_(&kept->message)}, owner));
-    return nb::steal(PyMemoryView_FromObject(bytes.ptr()));
+    return nb::make_tuple(nb::steal(PyMemoryView_FromObject(bytes.ptr())), origin.descriptor, origin.number);
 }
 
 void add_socket_intake(nb::module_& module)

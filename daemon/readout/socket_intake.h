@@ -25,13 +25,20 @@ class SocketIntake {
     // Receives until Python must handle a frame, a MEP is complete, the socket is empty, or the time is over.
     Outcome receive(std::uintptr_t socket, const ReadingTimes& times);
 
-    // The frame that Python must handle, as a view of bytes that keeps the message alive.
+    // The frame that Python must handle: a view of bytes that keeps the message alive, the descriptor of its connection
+    // and its number there.
     nanobind::object left_frame();
 
     // The errno of the failed read.
     int error() const { return failure_; }
 
   private:
+    // The descriptor of a message's connection, and its number there.
+    struct Origin {
+        int descriptor = -1;
+        uint64_t number = 0;
+    };
+
     // Receives the next message. Returns no value on success, otherwise the reason why there is none.
     std::optional<Outcome> receive_one(void* socket, const ReadingTimes& times);
 
@@ -50,6 +57,7 @@ class SocketIntake {
     std::shared_ptr<ConnectionTally> tally_;
     // Messages of a group and the next one. Those in [first_, end_) are received and not handled yet.
     std::vector<ZmqMessage> messages_;
+    std::vector<Origin> origins_;  // of the messages
     std::size_t first_ = 0, end_ = 0;
     int failure_ = 0;
 };

@@ -20,6 +20,7 @@ _OFFENCES = frozenset(
         ConnectionRefusal.UNFINISHED,
         ConnectionRefusal.STALLED,
         ConnectionRefusal.MALFORMED,
+        ConnectionRefusal.UNPERMITTED,
         ConnectionRefusal.UNEXPECTED_INPUT,
         ConnectionRefusal.TOO_OFTEN,
     }

@@ -18,16 +18,30 @@ ConnectionTally::Connection& ConnectionTally::at(int descriptor)
     return connections_[index];
 }
 
-bool ConnectionTally::take(int descriptor, std::size_t nbytes, std::size_t parts)
+std::optional<uint64_t> ConnectionTally::take(int descriptor, std::size_t nbytes, std::size_t parts)
 {
-    if (descriptor < 0 || !parts) return true;
+    if (descriptor < 0 || !parts) return 0;
     const std::size_t header = nbytes / parts + overhead_ <= short_frame ? short_header : long_header;
     const std::lock_guard<std::mutex> lock(mutex_);
     Connection& connection = at(descriptor);
     connection.wire_bytes += nbytes + parts * (overhead_ + header);
     ++connection.messages;
     ++total_;
-    return !connection.is_refused;
+    if (connection.is_refused) return std::nullopt;
+    return connection.messages;
+}
+
+std::pair<uint64_t, int64_t> ConnectionTally::unpermitted(int descriptor, uint64_t number, int64_t now_ns)
+{
+    if (descriptor < 0) return {0, now_ns};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Connection& connection = at(descriptor);
+    if (!connection.unpermitted || number != connection.last_unpermitted + 1) {
+        connection.unpermitted = 0;
+        connection.unpermitted_since_ns = now_ns;
+    }
+    connection.last_unpermitted = number;
+    return {++connection.unpermitted, connection.unpermitted_since_ns};
 }
 
 void ConnectionTally::empty()
@@ -59,7 +73,10 @@ uint64_t ConnectionTally::times_empty() const
 void ConnectionTally::refuse(int descriptor, bool is_refused)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (descriptor >= 0) at(descriptor).is_refused = is_refused;
+    if (descriptor < 0) return;
+    Connection& connection = at(descriptor);
+    connection.is_refused = is_refused;
+    connection.unpermitted = 0;
 }
 
 void add_connection_tally(nb::module_& module)
@@ -67,7 +84,13 @@ void add_connection_tally(nb::module_& module)
     nb::class_<ConnectionTally>(module, "ConnectionTally",
                                 "Messages and bytes received on each connection of one socket")
         .def(nb::init<std::size_t>(), nb::arg("overhead"))
-        .def("take", &ConnectionTally::take, nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("parts"))
+        .def(
+            "take",
+            [](ConnectionTally& self, int descriptor, std::size_t nbytes, std::size_t parts) {
+                return self.take(descriptor, nbytes, parts).has_value();
+            },
+            nb::arg("descriptor"), nb::arg("nbytes"), nb::arg("parts"))
+        .def("unpermitted", &ConnectionTally::unpermitted, nb::arg("descriptor"), nb::arg("number"), nb::arg("now_ns"))
         .def("empty", &ConnectionTally::empty)
         .def("of", &ConnectionTally::of, nb::arg("descriptor"))
         .def_prop_ro("total", &ConnectionTally::total)

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,14 @@ class ConnectionTally {
     // `overhead`: bytes that encryption adds to each part of a message.
     explicit ConnectionTally(std::size_t overhead) : overhead_(overhead) {}
 
-    // Counts a message of `parts` parts with `nbytes` bytes in total. False if its connection is refused: the caller
-    // must then drop the message. A negative descriptor (a peer with ZMTP 1 or 2) is not counted, so the limiter ends
-    // that connection as idle.
-    bool take(int descriptor, std::size_t nbytes, std::size_t parts);
+    // Counts a message of `parts` parts with `nbytes` bytes in total, and returns its number on its connection, from 1.
+    // No value if the connection is refused: the caller must then drop the message. A negative descriptor (a peer with
+    // ZMTP 1 or 2) is not counted, so the limiter ends that connection as idle.
+    std::optional<uint64_t> take(int descriptor, std::size_t nbytes, std::size_t parts);
+
+    // Counts a message without permission, by its number. Returns how many have come in a row, without a permitted one
+    // between them, and the time of the first.
+    std::pair<uint64_t, int64_t> unpermitted(int descriptor, uint64_t number, int64_t now_ns);
 
     // Notes that the socket had no message to receive.
     void empty();
@@ -29,13 +34,16 @@ class ConnectionTally {
     uint64_t total() const;
     uint64_t times_empty() const;
 
-    // Sets whether queued messages of a connection are dropped.
+    // Sets whether queued messages of a connection are dropped. A new connection is admitted first.
     void refuse(int descriptor, bool is_refused);
 
   private:
     struct Connection {
         uint64_t messages = 0, wire_bytes = 0;
         bool is_refused = false;
+        // The last messages without permission: how many in a row, the number of the last, the time of the first.
+        uint64_t unpermitted = 0, last_unpermitted = 0;
+        int64_t unpermitted_since_ns = 0;
     };
 
     Connection& at(int descriptor);

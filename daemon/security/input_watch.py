@@ -133,9 +133,7 @@ class InputWatch:
             if (account := self._accounts.get(descriptor)) is not None:
                 self._update(descriptor, account, nbytes, passed_ns, was_empty)
         refused = [
-            (descriptor, ConnectionRefusal.MALFORMED)
-            for descriptor in received.reported()
-            if descriptor in self._accounts
+            (descriptor, reason) for descriptor, reason in received.reported().items() if descriptor in self._accounts
         ]
         reported = {descriptor for descriptor, _ in refused}
         refused += [

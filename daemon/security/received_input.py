@@ -6,7 +6,12 @@ from collections.abc import Callable
 import zmq
 
 from hltnode.daemon._native import ConnectionTally
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 
+# A connection ends after this number of frames without permission in a row, over at least this time. A correct feeder
+# sends at most a few before it knows that its token has ended.
+UNPERMITTED_FRAMES = 64
+UNPERMITTED_NS = 5_000_000_000
 # Bytes that CURVE adds to a message: name of the command, nonce, MAC and flags.
 _CURVE_OVERHEAD = 33
 
@@ -19,7 +24,7 @@ class ReceivedInput:
 
     def __init__(self, *, encrypted: bool = False) -> None:
         self.tally = ConnectionTally(_CURVE_OVERHEAD if encrypted else 0)
-        self._reported: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._reported: queue.SimpleQueue[tuple[int, ConnectionRefusal]] = queue.SimpleQueue()
         self.ask: Callable[[], None] | None = None
         """Has the receiving thread check for input. It may be called from any thread."""
 
@@ -35,14 +40,25 @@ class ReceivedInput:
     def report(self, frame: zmq.Frame) -> None:
         """Report a frame that no feeder and no operator sends; the limiter ends its connection."""
         if (descriptor := _descriptor(frame)) is not None:
-            self._reported.put(descriptor)
+            self._reported.put((descriptor, ConnectionRefusal.MALFORMED))
 
-    def reported(self) -> set[int]:
-        """Descriptors reported since the last call. The thread of the limiter calls it."""
-        descriptors = set()
+    def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
+        """Note a frame without permission, by its number on its connection.
+
+        After many in a row the connection is reported, and the limiter ends it.
+        """
+        frames, since_ns = self.tally.unpermitted(descriptor, number, now_ns)
+        # Not each further frame: the limiter may take a while to end a fast connection.
+        if frames and frames % UNPERMITTED_FRAMES == 0 and now_ns - since_ns >= UNPERMITTED_NS:
+            self._reported.put((descriptor, ConnectionRefusal.UNPERMITTED))
+
+    def reported(self) -> dict[int, ConnectionRefusal]:
+        """Descriptors reported since the last call, with the reasons. The thread of the limiter calls it."""
+        found: dict[int, ConnectionRefusal] = {}
         while not self._reported.empty():
-            descriptors.add(self._reported.get())
-        return descriptors
+            descriptor, reason = self._reported.get()
+            found.setdefault(descriptor, reason)
+        return found
 
 
 def _descriptor(frame: zmq.Frame) -> int | None:

@@ -23,7 +23,7 @@ from hltnode.protocol.transport.feeder_messages import (
 from hltnode.protocol.transport.messages import MAX_RANGES, MessageCodec
 from hltnode.protocol.transport.run_control_messages import Command, Reply
 
-CONTROL_VERSION = 2
+CONTROL_VERSION = 3
 # The largest message is an `Ack` of MAX_RANGES ranges, 19 kB, then a `Hello` of 4096 sources, 12 kB.
 MAX_CONTROL_SIZE = 32 << 10
 
@@ -49,7 +49,7 @@ _CODEC: MessageCodec[ControlMessage] = MessageCodec(
     *get_args(ControlMessage),
     what="control message",
     version=CONTROL_VERSION,
-    change="since version 2 a hello says whether the feeder supervises, and first_mep confirms what is acknowledged",
+    change="since version 3 a welcome has a token, which every frame must carry",
     max_size=MAX_CONTROL_SIZE,
     # Containers: the message, the list of ranges, and each range.
     max_containers=MAX_RANGES + 2,
@@ -59,6 +59,14 @@ _CODEC: MessageCodec[ControlMessage] = MessageCodec(
 def encode_message(message: ControlMessage) -> bytes:
     """The message as msgpack.  Raises MessageError for a message that decode_message would refuse."""
     return _CODEC.encode(message)
+
+
+def encode_error(error: Error, version: int) -> bytes:
+    """An error for a peer of another version, which would refuse one of this version unread.
+
+    An error has the same fields in all versions.
+    """
+    return _CODEC.encode_for(version, error)
 
 
 def decode_message(raw: Buffer) -> ControlMessage:

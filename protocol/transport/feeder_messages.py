@@ -50,12 +50,16 @@ class Hello(Message, frozen=True, omit_defaults=True):
 
 
 class Welcome(Message, frozen=True):
-    """Node to feeder: hello accepted. `session` is new for each start of the node; no MFP may exceed the given size."""
+    """Node to feeder: hello accepted. `session` is new for each start of the node; no MFP may exceed the given size.
+
+    `token` is the permission to send: the node accepts only frames with it, of the sources in the hello.
+    """
 
     node: Name
     session: Name
     run: U32
     max_fragment_bytes: U32
+    token: U64
 
 
 class Credit(Message, frozen=True):

@@ -11,7 +11,7 @@ import msgpack
 import msgspec
 
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.errors import MessageError, RejectReason
+from hltnode.protocol.errors import MessageError, MessageVersionError, RejectReason
 
 # Size limit of received messages, except decisions (decisions.py).
 MAX_MESSAGE_SIZE = 1 << 20
@@ -141,6 +141,12 @@ class MessageCodec(Generic[AnyMessage]):
         self.decode(packed)
         return packed
 
+    def encode_for(self, version: int, message: AnyMessage) -> bytes:
+        """The message for a peer of another version; its fields must be the same there.  Raises MessageError."""
+        fields = msgpack.unpackb(self.encode(message))
+        packed: bytes = msgpack.packb({**fields, _VERSION_KEY: version}, use_bin_type=True)
+        return packed
+
     def decode(self, raw: Buffer) -> AnyMessage:
         """The message in `raw`.
 
@@ -151,7 +157,8 @@ class MessageCodec(Generic[AnyMessage]):
         version = fields.pop(_VERSION_KEY, None)
         if type(version) is not int or version != self._version:
             text = f"{self._what}: version {self._version} expected, {_shown(version)} found"
-            raise MessageError(RejectReason.BAD_VERSION, f"{text}; {self._change}" if self._change else text)
+            text = f"{text}; {self._change}" if self._change else text
+            raise MessageVersionError(text, version if type(version) is int else None)
         name = fields.get(_TYPE_KEY)
         message_type = self._types.get(name) if type(name) is str else None
         if message_type is None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.attacks.attacked_node import FAKE, MIB, PROMISED, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
+from tests.attacks.frames_without_permission import RATE, judge_frames_without_permission
 from tests.attacks.raw_peer import move_to_another_address
 from tests.attacks.returning_peers import CONTENTS, judge, ports
 
@@ -15,6 +16,7 @@ SERVE = ("hltnode.daemon", "serve", "--config")
 SETTLE_SECONDS = 90.0
 SECONDS = 20.0
 """Length of an attack by peers that connect again, at full size."""
+UNPERMITTED = "frames without permission"
 ONE, MANY = 1, 5000
 """Addresses of these peers."""
 KEYS = {"none": (False, False), "data plain": (True, False), "all": (True, True)}
@@ -23,7 +25,9 @@ KEYS = {"none": (False, False), "data plain": (True, False), "all": (True, True)
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Attack a node, and print what it costs.")
-    parser.add_argument("names", nargs="*", choices=[*ATTACKS, *CONTENTS, []], help="attacks; all if none is given")
+    parser.add_argument(
+        "names", nargs="*", choices=[*ATTACKS, *CONTENTS, UNPERMITTED, []], help="attacks; all if none is given"
+    )
     parser.add_argument("--size", type=float, default=1.0, help="1.0 is the full size")
     parser.add_argument("--fake", action="store_true", help="a node with a fake engine instead of hltnode serve")
     options = parser.parse_args()
@@ -33,6 +37,8 @@ def main() -> int:
         failed = _attack_once([each for each in ATTACKS if _chosen(options, each)], options.size, command, folders)
         returning = [each for each in CONTENTS if _chosen(options, each)]
         failed += _attack_again(returning, SECONDS * options.size, command, folders)
+        if _chosen(options, UNPERMITTED):
+            failed += _displace(SECONDS * options.size, command, next(folders))
     return 1 if failed else 0
 
 
@@ -102,6 +108,23 @@ def _attack_again(names: list[str], seconds: float, command: tuple[str, ...], fo
             flush=True,
         )
     return failed
+
+
+def _displace(seconds: float, command: tuple[str, ...], folder: Path) -> int:
+    """Fragments of MEPs to come, from a peer that is no feeder; returns the number of broken rows."""
+    attacked = AttackedNode(folder, command)
+    try:
+        found = judge_frames_without_permission(attacked, seconds)
+    finally:
+        attacked.kill()
+    print(
+        f"\n{seconds:g} s of {RATE:g} fragments a second without a token, of MEPs to come; "
+        "promised: honest rate 50 %, nothing displaced\n"
+        f"{UNPERMITTED}: {found.sent} sent, {found.received:g} refused, {found.displaced:g} displaced, "
+        f"honest rate {found.honest:.0%}  {', '.join(found.broken())}",
+        flush=True,
+    )
+    return bool(found.broken())
 
 
 if __name__ == "__main__":

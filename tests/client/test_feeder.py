@@ -86,7 +86,7 @@ class Bench:
 
     async def welcome(self, credits: int, session: str = "s") -> None:
         """The node accepts the feeder, and answers its hellos from now on."""
-        self.connection.answer = Welcome("n", session, RUN, 60_000)
+        self.connection.answer = Welcome("n", session, RUN, 60_000, 1)
         await self.node_sends(self.connection.answer, Credit(RUN, credits))
 
     async def node_leaves(self) -> None:
@@ -269,7 +269,7 @@ async def test_the_last_hello_confirms_everything_and_the_goodbye_comes_after_it
     assert last.first_mep == 3
     await bench.clock.advance(0.5)
     assert not feeding.done()
-    await bench.node_sends(Welcome("n", "s", RUN, 60_000))
+    await bench.node_sends(Welcome("n", "s", RUN, 60_000, 1))
     assert (await feeding).complete
 
 
@@ -286,7 +286,7 @@ async def test_a_confirmation_that_no_node_answers_is_not_waited_for_long(bench:
 
 async def test_a_feeder_whose_run_is_known_and_acknowledged_ends_without_any_credit(bench: Bench) -> None:
     feeding = asyncio.create_task(feed_meps(meps(5), [bench.feeder], clock=bench.clock))
-    bench.connection.answer = Welcome("n", "s", RUN, 60_000)
+    bench.connection.answer = Welcome("n", "s", RUN, 60_000, 1)
     await bench.node_sends(bench.connection.answer, Ack(RUN, ((0, 4),)))
     report = await feeding
     assert report.complete

@@ -51,7 +51,7 @@ class SimulatedNode:
         whole = [mep for mep, sources in self.open.items() if len(sources) == len(SOURCES)]
         held = tuple(as_ranges([*whole, *self.closed]))
         acks: list[Message] = [Ack(1, done)] if done else []
-        return [*acks, *([Held("s", 1, held)] if held else []), Welcome("n", "s", 1, 1), self.credits]
+        return [*acks, *([Held("s", 1, held)] if held else []), Welcome("n", "s", 1, 1, 1), self.credits]
 
     def frame(self, now_ns: int, mep: int, source: int, damaged: bool) -> Nack | None:
         """Take a fragment; returns the refusal, if any."""

@@ -15,6 +15,8 @@ import zmq
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.transport.control_messages import CONTROL_VERSION
+from hltnode.protocol.transport.frame_header import VERSION
 from tests.daemon.processes.test_processes import Site
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -35,20 +37,33 @@ def loaded_libzmq() -> Path:
     return Path(found.pop())
 
 
-@pytest.fixture(scope="module")
-def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """examples/feeder.c, compiled; it contains the required declarations in case <zmq.h> is missing."""
+def compiled(source: Path, program: Path) -> Path:
+    """A feeder in C, compiled; it contains the required declarations in case <zmq.h> is missing."""
     compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     assert compiler, "no C compiler; hltnode itself needs a C++ compiler to be built"
-    program = tmp_path_factory.mktemp("examples") / "feeder"
     library = loaded_libzmq()
     warnings = ("-std=c11", "-Wall", "-Wextra", "-Werror")
     subprocess.run(
-        [*compiler.split(), *warnings, "-O2", "-o", str(program), str(EXAMPLES / "feeder.c"), str(library),
+        [*compiler.split(), *warnings, "-O2", "-o", str(program), str(source), str(library),
          f"-Wl,-rpath,{library.parent}"],
         check=True, timeout=60,
     )  # fmt: skip
     return program
+
+
+@pytest.fixture(scope="module")
+def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return compiled(EXAMPLES / "feeder.c", tmp_path_factory.mktemp("examples") / "feeder")
+
+
+def old_feeder_in_c(folder: Path, *versions: str) -> list[str]:
+    """The example with these versions one lower: the command that feeds some MEPs."""
+    source = (EXAMPLES / "feeder.c").read_text()
+    for name in versions:
+        source, n = re.subn(rf"\b{name} = (\d+)", lambda found: f"{found[0].split()[0]} = {int(found[1]) - 1}", source)
+        assert n == 1
+    (folder / "old.c").write_text(source)
+    return [str(compiled(folder / "old.c", folder / "old")), "--meps", "5", "--events-per-mep", str(EVENTS)]
 
 
 @pytest.fixture
@@ -120,3 +135,34 @@ def test_the_feeder_with_pyzmq_only_loses_nothing_when_the_node_is_killed(site: 
     assert f"{MEPS} MEPs acknowledged" in printed
     check_accounts(site)
     assert kept_events(site) == WANTED
+
+
+def test_a_feeder_of_an_older_version_ends_with_an_error_that_names_both_versions(site: Site, tmp_path: Path) -> None:
+    program, *options = old_feeder_in_c(tmp_path, "CONTROL_VERSION")
+    site.start_node()
+    feeder = subprocess.run(
+        [program, site.data, site.control, *options], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert feeder.returncode == 1, feeder.stderr
+    expected = f"version {CONTROL_VERSION} expected, {CONTROL_VERSION - 1} found; since version {CONTROL_VERSION} "
+    assert expected in feeder.stderr
+    assert expected in site.logs()
+    status = site.status()
+    assert status is not None
+    assert status["accounting"]["fragments"]["received"] == 0
+
+
+def test_frames_with_an_older_header_are_counted_and_logged_with_both_versions(site: Site, tmp_path: Path) -> None:
+    program, *options = old_feeder_in_c(tmp_path, "FRAME_VERSION")
+    site.start_node()
+    with subprocess.Popen([program, site.data, site.control, *options]) as feeder:
+        try:
+            site.wait_for(lambda: f"version {VERSION} expected, {VERSION - 1} found" in site.logs())
+        finally:
+            feeder.kill()
+    status = site.status()
+    assert status is not None
+    accounts = status["accounting"]
+    assert closes(accounts), accounts
+    assert accounts["fragments"]["corrupt"] == accounts["fragments"]["received"] > 0
+    assert accounts["meps"]["opened"] == 0

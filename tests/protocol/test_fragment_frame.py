@@ -20,7 +20,7 @@ from hltnode.protocol.transport.messages import MAX_MEP_ID
 from tests.protocol import fuzz
 from tests.protocol.strategies import fragment_lists, mep_ids, u8, u16, u32, u64
 
-HEADER_SIZE = 40
+HEADER_SIZE = 48
 IMPLEMENTATIONS = list(enumerate(crc32c_implementations()))
 each_implementation = pytest.mark.parametrize(
     "implementation", [i for i, _ in IMPLEMENTATIONS], ids=dict(IMPLEMENTATIONS).get
@@ -30,7 +30,7 @@ GUARD = 0xA5
 MFP = encode_mfp(
     source_id=4097, event_id=9, version=3, types=[63, 255, 63, 63], fragments=[b"ab" * 9, b"", b"", b"z" * 41]
 )
-GOOD = encode_frame(MFP, run=1, mep_id=2, source_id=4097)
+GOOD = encode_frame(MFP, run=1, mep_id=2, source_id=4097, token=0x123456789ABCDEF0)
 
 
 def sealed(frame: bytes) -> bytes:
@@ -41,17 +41,17 @@ def sealed(frame: bytes) -> bytes:
     return bytes(header) + frame[HEADER_SIZE:]
 
 
-def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, int, int]:
+def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, int, int, int]:
     """Expected result of `inspect_frame`, by the Python parsers."""
     try:
         header = decode_header(frame, max_bytes=len(frame))
     except ProtocolError as error:
-        return False, error.reason.value, 0, 0, 0, 0, 0, 0
+        return False, error.reason.value, 0, 0, 0, 0, 0, 0, 0
     known = header.run, header.source_id, header.mep_id, header.length
     try:
         mfp = Mfp.parse(frame[HEADER_SIZE:])
     except ProtocolError as error:
-        return True, error.reason.value, *known, 0, 0
+        return True, error.reason.value, *known, 0, 0, header.token
     refusal = ""
     if mfp.source_id != header.source_id:
         refusal = RejectReason.MALFORMED.value
@@ -59,7 +59,7 @@ def inspected_in_python(frame: bytes) -> tuple[bool, str, int, int, int, int, in
         refusal = RejectReason.RESERVED_TYPE.value
     elif max(mfp.sizes.tolist()) > MAX_PAYLOAD_SIZE:
         refusal = RejectReason.BANK_TOO_LARGE.value
-    return True, refusal, *known, mfp.event_id, mfp.n_fragments
+    return True, refusal, *known, mfp.event_id, mfp.n_fragments, header.token
 
 
 def crc_is_right_in_python(frame: bytes) -> bool:
@@ -90,7 +90,7 @@ def damaged_mfps(good: bytes) -> Iterator[bytes]:
 
 def test_a_good_frame_is_accepted() -> None:
     assert agrees(GOOD)
-    assert inspect_frame(GOOD) == (True, "", 1, 4097, 2, len(MFP), 9, 4)
+    assert inspect_frame(GOOD) == (True, "", 1, 4097, 2, len(MFP), 9, 4, 0x123456789ABCDEF0)
 
 
 def test_damaged_frames_are_refused_for_the_reasons_of_the_parsers_in_python() -> None:
@@ -197,8 +197,13 @@ def test_every_length_and_offset_is_copied_whole_with_the_right_crc_and_nothing_
 def test_a_flipped_bit_anywhere_gives_another_crc(implementation: int, data: bytes, bit: int) -> None:
     frame = bytearray(encode_frame(data, run=1, mep_id=2, source_id=3))
     assert has_right_crc(frame, implementation)
-    # Fields whose change makes the header itself invalid are tested above.
-    places = [*range(8 * 6, 8 * 12), *range(8 * 16, 8 * 34), *range(8 * 36, 8 * len(frame))]
+    # Fields whose change makes the header itself invalid are tested above. The CRC does not cover the token.
+    places = [
+        *range(8 * 6, 8 * 12),
+        *range(8 * 16, 8 * 34),
+        *range(8 * 36, 8 * 40),
+        *range(8 * HEADER_SIZE, 8 * len(frame)),
+    ]
     at = places[bit % len(places)]
     frame[at // 8] ^= 1 << at % 8
     assert not has_right_crc(frame, implementation)

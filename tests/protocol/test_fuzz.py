@@ -56,6 +56,7 @@ from hltnode.protocol.transport import feeder_messages as f
 from hltnode.protocol.transport.assignments import Assignments, decode_assignment_message, encode_assignment_message
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
+from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from tests.protocol import fuzz
 from tests.protocol.raw_data.report_encoders import (
     encode_dec_reports,
@@ -85,7 +86,7 @@ def _read_mep(data: bytes) -> None:
 
 def _read_frame(data: bytes) -> None:
     header = decode_header(data, max_bytes=1 << 20)
-    _read_mfp(memoryview(data)[40:])
+    _read_mfp(memoryview(data)[HEADER_SIZE:])
     check_crc(header, data)
 
 

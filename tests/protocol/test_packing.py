@@ -10,7 +10,7 @@ from hltnode.protocol.errors import BankError, MfpError, RejectReason
 from hltnode.protocol.packing import EventBlock, EventPacker, SecondBanks, bank_keys, frames_of_mfps
 from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
-from hltnode.protocol.transport.frame_header import encode_frame
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
 
 RUN, MEP, FIRST_EVENT, TIME_NS = 3, 2**40, 2**33, 2**60
 NOT_READ_OUT = 7
@@ -61,7 +61,7 @@ def test_packed_frames_are_those_of_banks_encoded_one_by_one(events: list[list[R
         assert bytes(frames[source]) == frame
     assert tuple(frames) == packer.sources
     for source in set(frames) - set(expected):
-        assert not Mfp.parse(frames[source][40:]).sizes.any()
+        assert not Mfp.parse(frames[source][HEADER_SIZE:]).sizes.any()
 
 
 @given(event_lists(), st.data())
@@ -82,7 +82,7 @@ def test_damaged_events_are_refused_or_packed_within_their_frames(
         return
     packed.seal(run=RUN, mep=MEP, send_time_ns=0)
     for source, frame in packed.frames().items():
-        mfp = Mfp.parse(frame[40:])
+        mfp = Mfp.parse(frame[HEADER_SIZE:])
         assert (mfp.source_id, mfp.n_fragments) == (source, len(events))
 
 
@@ -99,7 +99,7 @@ def test_two_banks_of_a_source_in_one_event_become_an_error_bank_where_the_reado
     events = [[bank], [bank, bank._replace(version=2), bank], [bank]]
     packer = EventPacker({5: 1}, source_of, error_type=95)
     packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
-    mfp = Mfp.parse(packed.frames()[5][40:])
+    mfp = Mfp.parse(packed.frames()[5][HEADER_SIZE:])
     assert [(bank.type, bytes(bank.payload)) for bank in mfp.banks() if bank is not None] == [
         (1, b"abcd"), (95, b"abcd"), (1, b"abcd"),
     ]  # fmt: skip
@@ -113,7 +113,7 @@ def test_an_error_bank_has_any_version_and_gets_the_one_of_its_source() -> None:
     for events in ([[data], [error], [data]], [[error], [data]]):
         packer = EventPacker({5: 3}, source_of, error_types=(92,))
         packed = packer.pack(block_of([encode_banks(banks) for banks in events]), 0)
-        mfp = Mfp.parse(packed.frames()[5][40:])
+        mfp = Mfp.parse(packed.frames()[5][HEADER_SIZE:])
         assert mfp.version == 3
         assert [bank.type for bank in mfp.banks() if bank is not None] == [banks[0].type for banks in events]
         (grouped,) = group_into_mfps(events, 0, source_of, error_types=(92,)).values()
@@ -123,7 +123,7 @@ def test_an_error_bank_has_any_version_and_gets_the_one_of_its_source() -> None:
 def test_error_banks_alone_keep_the_version_of_their_source() -> None:
     error = RawBank(92, 0, 5, memoryview(b""))
     packer = EventPacker({5: 3}, source_of, error_types=(92,))
-    assert Mfp.parse(packer.pack(block_of([encode_banks([error])]), 0).frames()[5][40:]).version == 3
+    assert Mfp.parse(packer.pack(block_of([encode_banks([error])]), 0).frames()[5][HEADER_SIZE:]).version == 3
     (grouped,) = group_into_mfps([[error]], 0, source_of, error_types=(92,)).values()
     assert Mfp.parse(grouped).version == 0
 

@@ -1,7 +1,7 @@
 """A peer without keys that sends forged messages to every port of a node: python -m tests.soak.forger --help
 
-It sends no fragment of a MEP that the node may still build, because without CURVE on the data socket such a forgery is
-accepted by design (SECURITY.md). Prints the number of messages of each kind.
+Without the token of a feeder it may send whole fragments of any MEP, also of those to come: the node must refuse all.
+Prints the number of messages of each kind.
 """
 
 import argparse
@@ -61,16 +61,18 @@ class Forger:
         self._data, self._control, self._decisions = options.data, options.control, options.decisions
         self._http = options.http
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._frames = self._socket(zmq.PUSH, self._data)
+        # After many frames without permission the node refuses their address, which must not be that of the feeders.
+        self._frames = self._socket(zmq.PUSH, f"tcp://127.3.0.1:0;{self._data.removeprefix('tcp://')}")
         self._messages = self._socket(zmq.DEALER, self._control)
         self._sample = self._socket(zmq.SUB, options.monitor)
         self._sample.subscribe(b"")
         self._decided: list[tuple[int, int]] = []
         self._lies: list[Callable[[], None]] = [
-            self.frames_of_another_run, self.frames_of_an_unknown_source, self.frames_sent_again, self.damaged_frames,
-            self.hellos_under_new_names, self.hellos_under_names_in_use, self.revocations, self.ends_of_run,
-            self.goodbyes, self.messages_of_a_node, self.garbage, self.subscriptions, self.half_connections,
-            self.resets, self.http_requests,
+            self.frames_of_another_run, self.frames_of_an_unknown_source, self.frames_sent_again,
+            self.frames_of_meps_to_come, self.damaged_frames, self.hellos_under_new_names,
+            self.hellos_under_names_in_use, self.revocations, self.ends_of_run, self.goodbyes,
+            self.messages_of_a_node, self.garbage, self.subscriptions, self.half_connections, self.resets,
+            self.http_requests,
         ]  # fmt: skip
 
     def run(self, seconds: float) -> None:
@@ -118,6 +120,11 @@ class Forger:
         if self._decided:
             run, mep = self._random.choice(self._decided)
             self._send_frame(run, mep, self._random.choice(SOURCES))
+
+    def frames_of_meps_to_come(self) -> None:
+        """Whole fragments of MEPs that the feeders have not sent yet."""
+        newest = max((mep for run, mep in self._decided if run == self._run), default=0)
+        self._send_frame(self._run, newest + self._random.randrange(1, 200), self._random.choice(SOURCES))
 
     def damaged_frames(self) -> None:
         """Fragments with a flipped bit, with a wrong length, or of random bytes."""
@@ -168,7 +175,7 @@ class Forger:
     def messages_of_a_node(self) -> None:
         """Messages that only a node sends."""
         messages: list[ControlMessage] = [
-            Welcome("a", "s", self._run, 100),
+            Welcome("a", "s", self._run, 100, 1),
             Credit(self._run, 2**31),
             Ack(self._run, ((0, 2**62),)),
             Held("s", self._run, ((0, 2**62),)),

@@ -217,7 +217,7 @@ async def test_a_closed_run_has_its_files_and_the_received_part_of_open_meps(
         await eventually(lambda: feeder.window.unacknowledged == 0)
         data = data_socket(context, node)
         source = SOURCES[0]
-        await data.send(encode_frame(meps[2].mfps[source], run=RUN, mep_id=2, source_id=source))
+        await data.send(encode_frame(meps[2].mfps[source], run=RUN, mep_id=2, source_id=source, token=feeder.token))
         await eventually(lambda: node.builder.open)
         operator = Peer(context, node)
         assert "1 MEPs that were open" in (await operator.command(CommandName.CLOSE)).text
@@ -247,8 +247,14 @@ async def test_a_mep_revoked_between_its_write_and_its_free_slot_can_be_sent_aga
         await supervisor.say(hello(supervises=True))
         data = data_socket(context, node)
         [mep] = synthetic_meps(1)
-        frames = [encode_frame(mfp, run=RUN, mep_id=0, source_id=source) for source, mfp in mep.mfps.items()]
         await eventually(lambda: node.builder.run == RUN)
+        run = node.builder_control.registry.current
+        assert run is not None
+        [of_supervisor] = run.feeders()
+        frames = [
+            encode_frame(mfp, run=RUN, mep_id=0, source_id=source, token=of_supervisor.token)
+            for source, mfp in mep.mfps.items()
+        ]
         for frame in frames:
             await data.send(frame)
         await written.wait()

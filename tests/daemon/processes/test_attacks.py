@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.daemon.readout.frame_handler import IN_FLIGHT_NS
 from hltnode.protocol.raw_data.mep import encode_mep
 from tests.attacks.attacked_node import MIB, ROOT, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
+from tests.attacks.frames_without_permission import ADDRESS, RATE, judge_frames_without_permission
 from tests.attacks.raw_peer import move_to_another_address
 from tests.attacks.returning_peers import judge
 from tests.daemon.fakes import RUN, synthetic_meps
@@ -103,6 +105,33 @@ def test_peers_that_connect_again_cost_no_more_than_is_promised(tmp_path: Path, 
     assert {"memory", "alive"}.isdisjoint(found.broken()), found
     assert found.honest > 0
     assert found.connections > 20
+
+
+def test_fragments_without_permission_displace_none_of_a_feeder(tmp_path: Path) -> None:
+    attacked = AttackedNode(tmp_path)
+    try:
+        found = judge_frames_without_permission(attacked, 4.0)
+    finally:
+        attacked.kill()
+    assert {"no displaced fragment", "alive"}.isdisjoint(found.broken()), found
+    assert found.honest > 0
+    assert found.received > 2 * RATE
+
+
+@pytest.mark.slow
+def test_a_peer_that_sends_only_such_fragments_loses_its_connection_and_an_honest_feeder_does_not(
+    tmp_path: Path,
+) -> None:
+    attacked = AttackedNode(tmp_path)
+    try:
+        found = judge_frames_without_permission(attacked, IN_FLIGHT_NS / 1e9 + 10.0)
+        assert found.displaced == 0, found
+        assert found.honest > 0
+        assert attacked.refused("data", "unpermitted") == 1
+        assert attacked.metric("hltnode_address_refusals_total") == 1
+        assert f'"address": "{ADDRESS}"' in attacked.log.read_text()
+    finally:
+        attacked.kill()
 
 
 @pytest.mark.slow

@@ -73,6 +73,7 @@ class Bench:
             max_feeders=feeders,
             sources=None,
             max_events_per_mep=EVENTS,
+            permissions_changed=self.builder.pool.meps.forget_senders,
         )
         self.acknowledgements = Acknowledgements()
         executor = EffectExecutor(
@@ -111,6 +112,12 @@ class Bench:
     def ends(self) -> list[tuple[int, str, bool]]:
         """Run, how it ended, and whether it is over, of each summary."""
         return [(summary["run"], str(summary["ended"]), over) for summary, over in self.summaries]
+
+    def token(self, name: str = "a", run: int = RUN) -> int:
+        """The token of a feeder."""
+        feeders = self.registry.find(run)
+        feeder = None if feeders is None else feeders.find(name)
+        return 0 if feeder is None else feeder.token
 
     def arrive(self, identity: bytes, message: ControlMessage) -> list[ControlMessage]:
         """Have a message arrive; returns the answers to its sender."""

@@ -23,14 +23,14 @@ from hltnode.daemon.event_building.stimuli_and_effects import Place
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
-from hltnode.protocol.errors import MessageError, ProtocolError
+from hltnode.protocol.errors import MessageError, ProtocolError, RejectReason
 from hltnode.protocol.fragment_frame import has_right_crc, inspect_frame
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Error
-from hltnode.protocol.transport.frame_header import HEADER_SIZE, check_crc, decode_header
+from hltnode.protocol.transport.frame_header import HEADER_SIZE, check_crc, decode_header, set_frame_tokens
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.run_control_messages import Command, RunState
 from tests.daemon.readout.bench import EVENTS, MS, RUN, SECOND, Bench
@@ -41,6 +41,9 @@ SOURCES = (1, 2, 3, 4)
 STRANGERS = (b"x", b"y")
 MAX_FRAME_BYTES = 800
 MAX_FRAGMENT = 12
+FORBIDDEN = {1: RejectReason.UNKNOWN_TOKEN, 2: RejectReason.FOREIGN_SOURCE}
+"""Tokens without permission; all others have it. One of `WRONG_TOKENS` frames has one of them."""
+WRONG_TOKENS = 16
 GUARD = 0xA5
 # One of this number of mutations is a control message, the others are frames.
 CONTROL_SHARE = 8
@@ -72,6 +75,7 @@ class HostileInput:
 
     def __init__(self, seed: int) -> None:
         self._rng = Random(seed)
+        self._token_rng = Random(seed + 1)
         self._bench = Bench(feeders=len(FEEDERS))
         limits = self._bench.builder.pool.limits
         # A guard on each side of each slot.
@@ -83,6 +87,7 @@ class HostileInput:
             self._slots,
             self._bench.counters,
             self._bench.carry_out,
+            lambda token, _run, _source: FORBIDDEN.get(token),
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=ReadingClock(lambda: self._bench.now),
         )
@@ -146,6 +151,8 @@ class HostileInput:
             frame = self._source.frame(rng, run, max(0, near), source, events=events)
         if rng.randrange(8):
             mutate_frame(rng, frame)
+        if len(frame) >= HEADER_SIZE and self._token_rng.randrange(WRONG_TOKENS) == 0:
+            set_frame_tokens([frame], self._token_rng.choice(list(FORBIDDEN)))
         self._arrive(bytes(frame), i)
 
     def _send_orderly_frame(self) -> None:
@@ -166,9 +173,11 @@ class HostileInput:
         bench = self._bench
         counters, builder = bench.counters, bench.builder
         received, rejected = counters.fragments_received, sum(counters.fragments_rejected.values())
-        is_readable, refusal, run, source, mep, size, first_event, n_events = inspect_frame(frame)
+        is_readable, refusal, run, source, mep, size, first_event, n_events, token = inspect_frame(frame)
+        forbidden = FORBIDDEN.get(token) if is_readable else None
+        before = counters.fragments_rejected.copy()
         place: object = None
-        if is_readable and not refusal and len(frame) <= MAX_FRAME_BYTES:
+        if is_readable and not refusal and forbidden is None and len(frame) <= MAX_FRAME_BYTES:
             place = builder.place_for(bench.now, run, source, mep, size, first_event, n_events)
         try:
             self._handler.frame_arrived(frame)
@@ -177,6 +186,9 @@ class HostileInput:
         refused = sum(counters.fragments_rejected.values()) - rejected
         assert counters.fragments_received == received + 1, frame.hex()
         assert refused in (0, 1), frame.hex()
+        if forbidden is not None:
+            # Whatever else is wrong with it.
+            assert counters.fragments_rejected[forbidden] == before[forbidden] + 1, f"mutation {i}: {frame.hex()}"
         if isinstance(place, Place):
             memory = self._memory[place.slot]
             begin = 64 + place.offset

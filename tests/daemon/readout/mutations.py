@@ -42,8 +42,8 @@ _HEADER_FIELDS = (
     (34, "H"),
     (36, "I"),
 )
-_MFP_FIELDS = ((40, "H"), (42, "H"), (44, "I"), (48, "Q"), (56, "H"), (58, "B"), (59, "B"))
-_TYPES_AT = 60
+_MFP_FIELDS = ((48, "H"), (50, "H"), (52, "I"), (56, "Q"), (64, "H"), (66, "B"), (67, "B"))
+_TYPES_AT = 68
 _MASKS = {layout: (1 << 8 * struct.calcsize(layout)) - 1 for layout in "BHIQ"}
 
 
@@ -65,7 +65,7 @@ class FrameSource:
         frame = bytearray(template)
         struct.pack_into("<I", frame, 8, run)
         struct.pack_into("<Q", frame, 16, mep)
-        struct.pack_into("<Q", frame, 48, mep * self._events & _MASKS["Q"])
+        struct.pack_into("<Q", frame, HEADER_SIZE + 8, mep * self._events & _MASKS["Q"])
         seal(frame)
         return frame
 
@@ -140,7 +140,7 @@ def cut_or_extend(rng: Random, frame: bytearray) -> None:
     if rng.randrange(3) == 0:
         frame += rng.randbytes(rng.choice((1, 3, 4, 8, 64)))
     else:
-        bounds = (0, 1, 35, 36, 39, 40, 41, 59, 60, 61, len(frame) - 8, len(frame) - 4, len(frame) - 1)
+        bounds = (0, 1, 35, 36, 39, 40, 41, 47, 48, 49, 67, 68, 69, len(frame) - 8, len(frame) - 4, len(frame) - 1)
         length = rng.choice(bounds) if rng.randrange(2) else rng.randrange(len(frame) + 1)
         del frame[max(0, length) :]
 
@@ -150,7 +150,7 @@ def true_length(rng: Random, frame: bytearray) -> None:
     if len(frame) >= HEADER_SIZE:
         struct.pack_into("<I", frame, 12, len(frame) - HEADER_SIZE)
         if len(frame) >= _TYPES_AT and rng.randrange(2):
-            struct.pack_into("<I", frame, 44, len(frame) - HEADER_SIZE)
+            struct.pack_into("<I", frame, HEADER_SIZE + 4, len(frame) - HEADER_SIZE)
 
 
 def cut_and_announce(rng: Random, frame: bytearray) -> None:

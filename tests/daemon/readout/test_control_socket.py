@@ -5,13 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import msgpack
 import pytest
 import zmq
 
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.control_socket import MAX_PARTS, ControlSocket
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.protocol.transport.control_messages import CONTROL_VERSION
 from tests.attacks.raw_peer import MORE, RawPeer, frame
 from tests.daemon.fakes import eventually
 
@@ -73,7 +76,26 @@ async def test_the_account_equals_the_bytes_on_the_wire_for_any_number_of_parts(
         await eventually(lambda: found.received.tally.total == 3)
         assert found.account == (3, 3 * len(message))
         assert found.counters.control_messages_rejected == 3
-        assert found.received.reported() == ({found.descriptor} if parts + 1 > MAX_PARTS else set())
+        assert found.received.reported() == (
+            {found.descriptor: ConnectionRefusal.MALFORMED} if parts + 1 > MAX_PARTS else {}
+        )
+
+
+@pytest.mark.parametrize("version", [0, CONTROL_VERSION - 1, CONTROL_VERSION + 1, -1, (1 << 64) - 1])
+async def test_a_peer_of_another_version_gets_an_answer_that_it_reads_and_that_names_both_versions(
+    version: int,
+) -> None:
+    hello = msgpack.packb({"v": version, "type": "hello", "anything": 1})
+    async with site() as found:
+        await asyncio.to_thread(found.peer.send, frame(hello))
+        flags, size = await asyncio.to_thread(found.peer.receive, 2)
+        assert flags == 0
+        answer = msgpack.unpackb(await asyncio.to_thread(found.peer.receive, size))
+        assert set(answer) == {"v", "type", "reason", "text"}
+        assert (answer["v"], answer["type"], answer["reason"]) == (version, "error", "bad_version")
+        assert (
+            f"version {CONTROL_VERSION} expected, {version} found; since version {CONTROL_VERSION} " in answer["text"]
+        )
 
 
 async def test_messages_of_a_refused_connection_are_counted_and_dropped_unread() -> None:

@@ -66,6 +66,7 @@ def test_a_large_fragment_is_copied_in_pieces_and_its_crc_is_that_of_all(threads
     n_events = -(-size // EVENT_BYTES)
     meps, sources = OpenMeps(1, 8 * MIB), SourceTable()
     meps.start_run(RUN, [1, 2])
+    meps.admit_sender(1, 0)
     slot = bytearray(8 * MIB)
     intake = FragmentIntake(meps, sources, [memoryview(slot)], 4 * MIB, threads)
     builder = Readout().builder

@@ -28,7 +28,14 @@ class Bench:
 
     def __init__(self) -> None:
         self.registry = FeederRegistry(
-            node="n", chain="toy", run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100
+            node="n",
+            chain="toy",
+            run=0,
+            min_feeders=2,
+            max_feeders=2,
+            sources=None,
+            max_events_per_mep=100,
+            permissions_changed=lambda: None,
         )
         run = self.registry.begin(RUN)
         for name, source in (("a", 1), ("b", 2)):

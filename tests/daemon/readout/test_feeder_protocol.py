@@ -30,7 +30,7 @@ def bench() -> Bench:
 
 def test_the_first_hello_starts_the_run_and_is_answered_with_welcome_and_credit(bench: Bench) -> None:
     sent = bench.hello()
-    assert Welcome("n", "s", RUN, 1000) in sent
+    assert Welcome("n", "s", RUN, 1000, bench.token()) in sent
     assert sent[-1] == Credit(RUN, bench.builder.window.limit)
     assert bench.builder.run == RUN
 

@@ -18,7 +18,14 @@ def hello(
 @pytest.fixture
 def registry() -> FeederRegistry:
     return FeederRegistry(
-        node="n", chain="toy", run=0, min_feeders=2, max_feeders=2, sources=None, max_events_per_mep=100
+        node="n",
+        chain="toy",
+        run=0,
+        min_feeders=2,
+        max_feeders=2,
+        sources=None,
+        max_events_per_mep=100,
+        permissions_changed=lambda: None,
     )
 
 

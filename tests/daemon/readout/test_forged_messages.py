@@ -61,7 +61,7 @@ def is_unchanged(bench: Bench) -> bool:
         Credit(RUN, 1000),
         Nack(RUN, 1, 2, RejectReason.MALFORMED, False),
         Missed(RUN, 1, ((0, 100),)),
-        Welcome("n", "s", RUN, 1000),
+        Welcome("n", "s", RUN, 1000, 1),
         RunClosed(RUN),
     ],
     ids=lambda message: type(message).__name__,
@@ -80,7 +80,7 @@ def test_a_stranger_that_says_no_hello_changes_nothing(bench: Bench, message: Co
         Credit(RUN, 1000),
         Nack(RUN, 1, 2, RejectReason.MALFORMED, False),
         Missed(RUN, 1, ((0, 100),)),
-        Welcome("n", "s", RUN, 1000),
+        Welcome("n", "s", RUN, 1000, 1),
         RunClosed(RUN),
         EndOfRun(RUN + 1, 0),
     ],
@@ -146,12 +146,14 @@ def test_a_revocation_that_was_recorded_changes_nothing_when_another_connection_
 
 
 def test_the_session_of_a_feeder_is_sent_to_no_other_peer_and_shown_on_no_page(bench: Bench) -> None:
+    token = str(bench.token("a"))
     bench.connections.sent.clear()
     bench.hello("a", session="other", identity=b"x")
     bench.hello("b", session="secret-of-b")
     bench.arrive(b"x", Goodbye(""))
-    assert "f1" not in repr(bench.connections.sent)
-    assert "f1" not in repr(bench.control.feeders(bench.now))
+    for secret in ("f1", token):
+        assert secret not in repr(bench.connections.sent)
+        assert secret not in repr(bench.control.feeders(bench.now))
 
 
 def test_a_hello_with_the_name_of_a_connected_feeder_is_refused_without_disturbing_it(bench: Bench) -> None:

@@ -71,6 +71,7 @@ class Bench:
             [memoryview(slot) for slot in self.slots],
             self.counters,
             self.carry_out,
+            lambda _token, _run, _source: None,
             max_frame_bytes=MAX_FRAME_BYTES,
             clock=ReadingClock(lambda: 0),
         )

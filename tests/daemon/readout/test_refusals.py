@@ -43,6 +43,7 @@ FIRST_EVENT = 100
 CRC_AT = 36
 """The CRC of a frame covers the header up to here, and the MFP."""
 LAST_U64 = (1 << 64) - 1
+TOKEN, TOKEN_OF_THIRD = 1 << 63 | 5, 6
 TAE_HEADER = 48
 MAX_PAYLOAD = 0xFFF7
 TYPES_AT, SIZES_AT = 20, 20 + EVENTS
@@ -78,9 +79,18 @@ def changed(before: bytes, *fields: tuple[int, str, int]) -> bytes:
     return bytes(after)
 
 
-def framed(content: bytes | None = None, *, mep: int = OPEN, source: int = SECOND, run: int = RUN) -> bytes:
+def framed(
+    content: bytes | None = None, *, mep: int = OPEN, source: int = SECOND, run: int = RUN, token: int = TOKEN
+) -> bytes:
     """A frame with the right CRC, whatever its content."""
-    return encode_frame(mfp(source) if content is None else content, run=run, mep_id=mep, source_id=source)
+    return encode_frame(mfp(source) if content is None else content, run=run, mep_id=mep, source_id=source, token=token)
+
+
+def refusal(token: int, _run: int, source: int) -> RejectReason | None:
+    """Two feeders: one may send any source, of any run; the other one only the third source."""
+    if token == TOKEN or (token == TOKEN_OF_THIRD and source == THIRD):
+        return None
+    return RejectReason.FOREIGN_SOURCE if token == TOKEN_OF_THIRD else RejectReason.UNKNOWN_TOKEN
 
 
 def with_header(offset: int, layout: str, value: int) -> bytes:
@@ -160,6 +170,19 @@ CASES = {
     "largest MFP +4": Case(framed(of_size(MAX_MFP_BYTES + 4)), R.OVERSIZED),
     "CRC of the MFP": Case(changed(framed(), (FRAME_BYTES - 1, "<B", 0xFF)), R.BAD_CRC),
     "CRC of the header": Case(changed(framed(), (24, "<Q", 1)), R.BAD_CRC),
+    # Token
+    **{
+        f"{name}{where}": Case(framed(mep=mep, token=token), reason)
+        for where, mep in (("", OPEN), (", new MEP", OPEN + 1))
+        for name, token, reason in (
+            ("token -1", TOKEN - 1, R.UNKNOWN_TOKEN),
+            ("token +1", TOKEN + 1, R.UNKNOWN_TOKEN),
+            ("lower half of the token", TOKEN & 0xFFFFFFFF, R.UNKNOWN_TOKEN),
+            ("no token", 0, R.UNKNOWN_TOKEN),
+            ("token of another source", TOKEN_OF_THIRD, R.FOREIGN_SOURCE),
+        )
+    },
+    "token of this source": Case(framed(source=THIRD, token=TOKEN_OF_THIRD)),
     # Header of the MFP
     "MFP header -1": Case(framed(mfp()[:19]), R.TRUNCATED),
     "MFP magic": Case(framed(changed(mfp(), (0, "<H", 0x40CF))), R.BAD_MAGIC),
@@ -233,7 +256,10 @@ def prepared(case: Case, patch: pytest.MonkeyPatch, threads: int = 1) -> Readout
     if case.large:
         for name, value in (("MAX_FRAME_BYTES", 1 << 17), ("MEP_BYTES", 1 << 18), ("SLOT_BYTES", 1 << 20)):
             patch.setattr(intake, name, value)
-    readout = Readout(threads)
+    readout = Readout(threads, refusal)
+    # As after an earlier frame of each source: compiled code takes the next one.
+    for source in (*SOURCES, UNKNOWN):
+        readout.builder.pool.meps.admit_sender(source, TOKEN_OF_THIRD if source == THIRD else TOKEN)
     if case.runs:
         readout.stimulate(StartRun(RUN, SOURCES, FLOOR, EVENTS, done=((20, 21),), revoked=((30, 31),)))
         in_python(readout, [framed(mfp(FIRST), source=FIRST)])
@@ -249,9 +275,9 @@ def left_to_python(readout: Readout, patch: pytest.MonkeyPatch) -> list[bytes]:
     left: list[bytes] = []
     taken = readout.handler.frame_arrived
 
-    def noted(frame: bytes, *, is_shared: bool = False) -> None:
+    def noted(frame: bytes, *, is_shared: bool = False) -> bool:
         left.append(bytes(frame))
-        taken(frame, is_shared=is_shared)
+        return taken(frame, is_shared=is_shared)
 
     patch.setattr(readout.handler, "frame_arrived", noted)
     return left

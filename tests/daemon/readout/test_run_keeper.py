@@ -312,7 +312,7 @@ def test_a_feeder_of_an_incomplete_run_is_told_that_the_run_is_closed() -> None:
     assert bench.control.close(RUN) == "run 7 is closed"
     assert bench.connections.take(b"a") == [RunClosed(RUN)]
     assert bench.ends == [(RUN, "closed", True)]
-    assert bench.hello("b", run=OTHER)[0] == Welcome("n", "s.1", OTHER, 1000)
+    assert bench.hello("b", run=OTHER)[0] == Welcome("n", "s.1", OTHER, 1000, bench.token("b", OTHER))
 
 
 def test_a_kept_run_can_be_closed_while_another_one_is_active() -> None:

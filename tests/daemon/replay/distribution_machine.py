@@ -286,7 +286,7 @@ class DistributionMachine(RuleBasedStateMachine):
         held = model.builder.held(hello.sources, self.clock.now_ns - HELD_AFTER_NS)
         for message in split_held(str(model.session), RUN, held):
             feeder.take(message)
-        feeder.take(Welcome("n", str(model.session), RUN, 60_000))
+        feeder.take(Welcome("n", str(model.session), RUN, 60_000, 1))
         feeder.take(Credit(RUN, model.builder.window.limit))
 
     @rule(node=st.sampled_from(NODES))

@@ -35,7 +35,7 @@ class Process:
         feeder = self.feeders[node]
         feeder.hello()
         feeder.take(Ack(RUN, tuple((mep, mep) for mep in acknowledged)))
-        feeder.take(Welcome("n", "session", RUN, 60_000))
+        feeder.take(Welcome("n", "session", RUN, 60_000, 1))
         feeder.take(Credit(RUN, CREDITS))
 
     def pass_seconds(self, seconds: float) -> None:

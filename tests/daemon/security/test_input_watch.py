@@ -4,7 +4,7 @@ import pytest
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.security.input_watch import MEMORY_PER_PART, InputRules, InputWatch
-from hltnode.daemon.security.received_input import ReceivedInput
+from hltnode.daemon.security.received_input import UNPERMITTED_FRAMES, UNPERMITTED_NS, ReceivedInput
 
 MIB = 1 << 20
 LOOK_NS = 100_000_000
@@ -50,6 +50,55 @@ class Wire:
 
     def looks(self, n: int) -> list[tuple[int, ConnectionRefusal]]:
         return [refusal for _ in range(n) for refusal in self.look()]
+
+
+class Frames:
+    """Frames of one connection, a tenth of a second apart."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.n = 0
+        wire.opened(7)
+
+    def come(self, n: int, *, permitted: bool = False, step_ns: int = LOOK_NS) -> list[tuple[int, ConnectionRefusal]]:
+        """The connections that must end after these frames."""
+        for _ in range(n):
+            self.wire.delivered(7, 100)
+            self.n += 1
+            self.wire.now_ns += step_ns
+            if not permitted:
+                self.wire.received.unpermitted(7, self.n, self.wire.now_ns)
+        return self.wire.look(after_ns=0)
+
+
+def test_frames_without_permission_in_a_row_end_their_connection() -> None:
+    frames = Frames(Wire())
+    assert frames.come(UNPERMITTED_FRAMES - 1) == []
+    assert frames.come(1) == [(7, ConnectionRefusal.UNPERMITTED)]
+
+
+def test_a_permitted_frame_between_them_keeps_the_connection() -> None:
+    frames = Frames(Wire())
+    for _ in range(10):
+        assert frames.come(UNPERMITTED_FRAMES - 1) == []
+        assert frames.come(1, permitted=True) == []
+    assert frames.come(UNPERMITTED_FRAMES) != []
+
+
+def test_a_burst_without_permission_is_no_offence_before_its_time_is_over() -> None:
+    frames = Frames(Wire())
+    step_ns = UNPERMITTED_NS // (10 * UNPERMITTED_FRAMES)
+    assert frames.come(10 * UNPERMITTED_FRAMES, step_ns=step_ns) == []
+    assert frames.come(UNPERMITTED_FRAMES, step_ns=step_ns) == [(7, ConnectionRefusal.UNPERMITTED)]
+
+
+def test_a_new_connection_with_the_same_descriptor_starts_a_new_row() -> None:
+    frames = Frames(Wire())
+    assert frames.come(UNPERMITTED_FRAMES - 1) == []
+    frames.wire.watch.closed(7)
+    frames.wire.opened(7)
+    assert frames.come(UNPERMITTED_FRAMES - 1) == []
+    assert frames.come(1) != []
 
 
 def test_a_feeder_whose_frames_are_received_in_time_is_never_refused() -> None:

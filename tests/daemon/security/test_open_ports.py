@@ -26,38 +26,33 @@ async def context() -> AsyncIterator[zmq.asyncio.Context]:
     context.destroy(linger=0)
 
 
-async def test_a_forged_fragment_that_comes_first_is_built_and_the_true_one_is_counted_as_refused(
-    tmp_path: Path, context: zmq.asyncio.Context
+@pytest.mark.parametrize("recorded", [False, True])
+async def test_frames_of_a_stranger_at_the_data_port_take_no_place_and_delay_no_feeder(
+    tmp_path: Path, context: zmq.asyncio.Context, recorded: bool
 ) -> None:
-    forged = next(synthetic_meps(1, seed=666)).mfps[SOURCES[0]]
-    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        await eventually(lambda: node.builder.run == RUN)
-        with context.socket(zmq.PUSH) as stranger:
+    # With a recorder no frame is handled by compiled code.
+    tap = f"ipc://{tmp_path}/tap"
+    config = make_config(tmp_path, tap={"endpoint": tap})
+    forged = list(synthetic_meps(40, seed=666))
+    async with running_node(config) as (node, _), make_feeder(context, node) as feeder:
+        with context.socket(zmq.PUSH) as stranger, context.socket(zmq.SUB) as recorder:
+            recorder.connect(tap)
+            if recorded:
+                recorder.subscribe(b"")
+                await eventually(lambda: node.counters.tap.subscribers)
+            await eventually(lambda: node.builder.run == RUN)
             stranger.connect(node.receiver.endpoint)
-            await stranger.send(encode_frame(forged, run=RUN, mep_id=0, source_id=SOURCES[0]))
-            await eventually(lambda: node.counters.fragments_received == 1)
-        report = await feed_meps(synthetic_meps(5), [feeder])
-        assert (report.meps, report.unacknowledged) == (5, 0)
-        # A second fragment of a source is always refused, so the forgery is visible here.
-        assert node.counters.fragments_rejected[RejectReason.DUPLICATE] == 1
-        assert node.counters.fragments_built == 5 * len(SOURCES)
-
-
-async def test_a_forged_fragment_cannot_change_what_is_acknowledged(
-    tmp_path: Path, context: zmq.asyncio.Context
-) -> None:
-    forged = next(synthetic_meps(1, seed=666)).mfps
-    async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-        assert (await feed_meps(synthetic_meps(5), [feeder])).complete
-        acknowledged = node.counters.events_processed
-        before = node.counters.fragments_received
-        with context.socket(zmq.PUSH) as stranger:
-            stranger.connect(node.receiver.endpoint)
-            for source, mfp in forged.items():
-                await stranger.send(encode_frame(mfp, run=RUN, mep_id=0, source_id=source))
-            await eventually(lambda: node.counters.fragments_received == before + len(SOURCES))
-        assert node.counters.events_processed == acknowledged
-        assert node.counters.fragments_rejected[RejectReason.DUPLICATE] == len(SOURCES)
+            # Ids to come: each of them would take a place that a MEP of the feeder needs.
+            for mep in forged:
+                mfp = mep.mfps[SOURCES[0]]
+                await stranger.send(encode_frame(mfp, run=RUN, mep_id=mep.mep, source_id=SOURCES[0]))
+            report = await feed_meps(synthetic_meps(40), [feeder])
+            await eventually(lambda: node.counters.fragments_rejected[RejectReason.UNKNOWN_TOKEN] == 40)
+        assert (report.meps, report.unacknowledged, report.resent) == (40, 0, 0)
+        assert node.counters.meps_opened == 40
+        assert node.counters.fragments_built == 40 * len(SOURCES)
+        assert node.counters.nacks_sent == 0
+        assert sum(node.counters.fragments_rejected.values()) == 40
 
 
 async def test_a_stranger_that_says_hello_first_keeps_a_feeder_out_until_it_leaves(

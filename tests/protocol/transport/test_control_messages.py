@@ -52,7 +52,7 @@ ranges = st.lists(st.tuples(u64, u64).map(lambda pair: (min(pair), max(pair))), 
 
 messages = st.one_of(
     st.builds(Hello, name, name, u32, st.lists(u16, max_size=9).map(tuple), u64, u16, u32, st.booleans()),
-    st.builds(Welcome, name, name, u32, u32),
+    st.builds(Welcome, name, name, u32, u32, u64),
     st.builds(Credit, u32, u32),
     st.builds(Ack, u32, ranges),
     st.builds(Held, name, u32, ranges),
@@ -67,7 +67,7 @@ messages = st.one_of(
 )
 
 HELLO = {
-    "v": 2,
+    "v": 3,
     "type": "hello",
     "feeder": "f",
     "session": "s",
@@ -78,7 +78,7 @@ HELLO = {
     "max_fragment_bytes": 1,
     "supervises": False,
 }
-CREDIT = {"v": 2, "type": "credit", "run": 7, "meps": 100}
+CREDIT = {"v": 3, "type": "credit", "run": 7, "meps": 100}
 
 
 @given(messages)
@@ -96,7 +96,7 @@ def refusal(content: object) -> MessageError:
     return error.value
 
 
-@pytest.mark.parametrize("version", [None, 0, 1, 3, "2", 2.0, True])
+@pytest.mark.parametrize("version", [None, 0, 2, 4, "3", 3.0, True])
 def test_another_version_is_refused(version: object) -> None:
     assert refusal(CREDIT | {"v": version}).reason is RejectReason.BAD_VERSION
 
@@ -127,15 +127,15 @@ def test_a_missing_field_is_named() -> None:
 
 @pytest.mark.parametrize("meps", [None, 5, [5], [[1]], [[1, 2, 3]], [[2, 1]], [[1, "2"]], [[-1, 2]], {"a": 1}])
 def test_an_ack_of_anything_but_ranges_is_refused(meps: object) -> None:
-    assert refusal({"v": 2, "type": "ack", "run": 1, "meps": meps}).reason is RejectReason.MALFORMED
+    assert refusal({"v": 3, "type": "ack", "run": 1, "meps": meps}).reason is RejectReason.MALFORMED
 
 
 def test_a_nack_with_an_unknown_reason_is_refused() -> None:
-    nack = {"v": 2, "type": "nack", "run": 1, "source": 2, "mep": 3, "reason": "mood", "resend": True}
+    nack = {"v": 3, "type": "nack", "run": 1, "source": 2, "mep": 3, "reason": "mood", "resend": True}
     assert "mood" in str(refusal(nack))
 
 
-@pytest.mark.parametrize("content", [[1, 2], 5, None, "credit", {1: 2}, {b"v": 2}])
+@pytest.mark.parametrize("content", [[1, 2], 5, None, "credit", {1: 2}, {b"v": 3}])
 def test_anything_but_a_map_of_texts_is_refused(content: object) -> None:
     assert refusal(content).reason is RejectReason.MALFORMED
 
@@ -150,14 +150,14 @@ def test_a_message_over_the_size_limit_is_refused_unread() -> None:
 @pytest.mark.parametrize(
     ("content", "field", "limit", "item"),
     [
-        ({"v": 2, "type": "goodbye"}, "reason", MAX_REMARK_LENGTH, "€"),
-        ({"v": 2, "type": "reply", "request": 1, "ok": True, "state": "idle"}, "text", MAX_TEXT_LENGTH, "x"),
-        ({"v": 2, "type": "ack", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
-        ({"v": 2, "type": "revoked", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
+        ({"v": 3, "type": "goodbye"}, "reason", MAX_REMARK_LENGTH, "€"),
+        ({"v": 3, "type": "reply", "request": 1, "ok": True, "state": "idle"}, "text", MAX_TEXT_LENGTH, "x"),
+        ({"v": 3, "type": "ack", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
+        ({"v": 3, "type": "revoked", "run": 1}, "meps", MAX_RANGES, [[1, 1]]),
         (HELLO, "sources", MAX_ITEMS, [7]),
         (HELLO, "feeder", MAX_NAME_LENGTH, "x"),
         (HELLO, "session", MAX_NAME_LENGTH, "x"),
-        ({"v": 2, "type": "error", "text": ""}, "reason", MAX_NAME_LENGTH, "x"),
+        ({"v": 3, "type": "error", "text": ""}, "reason", MAX_NAME_LENGTH, "x"),
     ],
     ids=["remark", "text", "ack", "revoked", "sources", "feeder", "session", "word"],
 )
@@ -181,14 +181,14 @@ def test_a_name_has_letters_digits_and_a_few_marks_only(field: str, name: str) -
 
 
 def test_a_revocation_of_more_meps_than_a_node_reads_is_refused() -> None:
-    one = {"v": 2, "type": "revoked", "run": 1}
+    one = {"v": 3, "type": "revoked", "run": 1}
     decode_message(msgpack.packb(one | {"meps": [[1, MAX_REVOKED]]}))
     for meps in ([[0, MAX_REVOKED]], [[1, MAX_REVOKED], [7, 7]], [[0, (1 << 64) - 1]] * 60):
         assert "at most 65536 expected" in str(refusal(one | {"meps": meps}))
 
 
 def test_an_end_of_run_whose_last_mep_no_id_confirms_is_refused() -> None:
-    one = {"v": 2, "type": "end_of_run", "run": 1}
+    one = {"v": 3, "type": "end_of_run", "run": 1}
     decode_message(msgpack.packb(one | {"last_mep": (1 << 64) - 2}))
     assert f"at most {(1 << 64) - 2}" in str(refusal(one | {"last_mep": (1 << 64) - 1}))
 

@@ -11,26 +11,29 @@ from hypothesis import strategies as st
 
 from hltnode.protocol import RejectReason, check_crc, decode_header, encode_frame
 from hltnode.protocol.errors import FrameError
+from hltnode.protocol.transport.frame_header import set_frame_tokens
 from tests.protocol.strategies import mep_ids, u16, u32, u64
 
-GOOD = encode_frame(b"payload!", run=1, mep_id=2, source_id=3, send_time_ns=4, flags=5)
+GOOD = encode_frame(b"payload!", run=1, mep_id=2, source_id=3, send_time_ns=4, flags=5, token=6)
 
 
 def test_the_layout_is_that_of_the_format() -> None:
-    header = struct.pack("<IHHIIQQHH", 0x464E4C48, 1, 5, 1, 8, 2, 4, 3, 0)
-    assert header + struct.pack("<I", crc32c(header + b"payload!")) + b"payload!" == GOOD
+    header = struct.pack("<IHHIIQQHH", 0x464E4C48, 2, 5, 1, 8, 2, 4, 3, 0)
+    assert header + struct.pack("<IQ", crc32c(header + b"payload!"), 6) + b"payload!" == GOOD
 
 
-@given(mfp=st.binary(max_size=300), run=u32, mep_id=mep_ids, source_id=u16, send_time_ns=u64, flags=u16)
+@given(mfp=st.binary(max_size=300), run=u32, mep_id=mep_ids, source_id=u16, send_time_ns=u64, flags=u16, token=u64)
 def test_a_frame_comes_back_as_written(
-    mfp: bytes, run: int, mep_id: int, source_id: int, send_time_ns: int, flags: int
+    mfp: bytes, run: int, mep_id: int, source_id: int, send_time_ns: int, flags: int, token: int
 ) -> None:
-    frame = encode_frame(mfp, run=run, mep_id=mep_id, source_id=source_id, send_time_ns=send_time_ns, flags=flags)
+    frame = encode_frame(
+        mfp, run=run, mep_id=mep_id, source_id=source_id, send_time_ns=send_time_ns, flags=flags, token=token
+    )
     header = decode_header(frame, max_bytes=300)
     check_crc(header, memoryview(frame))
-    assert frame[40:] == mfp
+    assert frame[48:] == mfp
     assert (header.run, header.mep_id, header.source_id) == (run, mep_id, source_id)
-    assert (header.send_time_ns, header.flags, header.length) == (send_time_ns, flags, len(mfp))
+    assert (header.send_time_ns, header.flags, header.length, header.token) == (send_time_ns, flags, len(mfp), token)
 
 
 def changed(at: int, layout: str, value: int) -> bytes:
@@ -43,11 +46,11 @@ def changed(at: int, layout: str, value: int) -> bytes:
     ("data", "reason"),
     [
         (b"", RejectReason.TRUNCATED),
-        (GOOD[:39], RejectReason.TRUNCATED),
+        (GOOD[:47], RejectReason.TRUNCATED),
         (GOOD[:-1], RejectReason.TRUNCATED),
         (GOOD + b"\0", RejectReason.BAD_SIZE),
         (changed(0, "<I", 0x464E4C49), RejectReason.BAD_MAGIC),
-        (changed(4, "<H", 2), RejectReason.BAD_VERSION),
+        (changed(4, "<H", 1), RejectReason.BAD_VERSION),
         (changed(12, "<I", 9), RejectReason.TRUNCATED),
         (changed(12, "<I", 7), RejectReason.BAD_SIZE),
         (changed(12, "<I", 0xFFFFFFFF), RejectReason.OVERSIZED),
@@ -67,8 +70,8 @@ def test_an_mfp_over_the_limit_is_refused() -> None:
     assert error.value.reason is RejectReason.OVERSIZED
 
 
-def test_every_single_bit_flip_is_found() -> None:
-    for bit in range(8 * len(GOOD)):
+def test_every_single_bit_flip_outside_the_token_is_found() -> None:
+    for bit in (*range(8 * 40), *range(8 * 48, 8 * len(GOOD))):
         damaged = bytearray(GOOD)
         damaged[bit // 8] ^= 1 << bit % 8
         with pytest.raises(FrameError):
@@ -82,8 +85,20 @@ def test_a_wrong_crc_names_the_fragment() -> None:
     assert error.value.reason is RejectReason.BAD_CRC
 
 
-@pytest.mark.parametrize("field", ["run", "mep_id", "source_id", "send_time_ns", "flags"])
+@pytest.mark.parametrize("field", ["run", "mep_id", "source_id", "send_time_ns", "flags", "token"])
 def test_a_field_that_does_not_fit_is_refused(field: str) -> None:
     fields = {"run": 1, "mep_id": 2, "source_id": 3, field: 1 << 64}
     with pytest.raises(FrameError):
         encode_frame(b"", **fields)
+
+
+def test_another_token_in_a_kept_frame_leaves_all_else_and_the_crc() -> None:
+    frames = [bytearray(GOOD), bytearray(encode_frame(b"other", run=1, mep_id=2, source_id=4))]
+    set_frame_tokens([memoryview(frame) for frame in frames], (1 << 64) - 2)
+    header = decode_header(frames[0], max_bytes=1000)
+    check_crc(header, frames[0])
+    assert header.token == (1 << 64) - 2
+    assert frames[0][:40] + frames[0][48:] == GOOD[:40] + GOOD[48:]
+    assert decode_header(frames[1], max_bytes=1000).token == header.token
+    with pytest.raises(ValueError, match="fewer bytes than its header"):
+        set_frame_tokens([bytearray(47)], 1)

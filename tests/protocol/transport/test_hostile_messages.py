@@ -40,7 +40,7 @@ Decode = Callable[[bytes], object]
 
 CONTROL_MESSAGES: tuple[ControlMessage, ...] = (
     Hello("feeder", "s", 1, (1, 2), 0, 100, 1 << 20, False),
-    Welcome("node", "s", 1, 1 << 20),
+    Welcome("node", "s", 1, 1 << 20, 1),
     Credit(1, 2),
     Ack(1, ((0, 4), (7, 7))),
     Held("s", 1, ((0, 4), (7, 7))),
@@ -87,7 +87,7 @@ def wrong_values(name: str, field: str, value: object) -> Iterator[object]:
         yield from (0, 1, "true", b"\1", [True])
     elif isinstance(value, int):
         yield from (-1, -(1 << 63), True, False, "1", b"1", [1])
-        if field not in ("mep", "seq", "first_event", "position", "next_mep", "first_mep", "last_mep"):
+        if field not in ("mep", "seq", "first_event", "position", "next_mep", "first_mep", "last_mep", "token"):
             yield (1 << 64) - 1
     elif isinstance(value, str):
         yield from (1, True, b"text", ["text"], "x" * (MAX_TEXT_LENGTH + 1))

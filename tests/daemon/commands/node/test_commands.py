@@ -211,10 +211,14 @@ async def test_a_start_with_a_run_number_refuses_and_counts_the_fragments_of_ano
         with context.socket(zmq.PUSH) as data:
             data.connect(node.receiver.endpoint)
             frame = encode_frame(
-                next(iter(synthetic_meps(1))).mfps[SOURCES[0]], run=RUN, mep_id=0, source_id=SOURCES[0]
+                next(iter(synthetic_meps(1))).mfps[SOURCES[0]],
+                run=RUN,
+                mep_id=0,
+                source_id=SOURCES[0],
+                token=feeder.token,
             )
             await data.send(frame)
-            await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_RUN] == 1)
+            await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_SOURCE] == 1)
         assert (await feed_meps(synthetic_meps(5), [feeder])).complete
 
 
@@ -238,13 +242,13 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
 
 
 HOSTILE_COMMANDS: list[object] = [
-    {"v": 2, "type": "command", "request": 1, "command": "reboot", "run": None},
-    {"v": 2, "type": "command", "request": -1, "command": "stop", "run": None},
-    {"v": 2, "type": "command", "request": 1, "command": "stop"},
-    {"v": 2, "type": "command", "request": 1, "command": "stop", "run": "7"},
-    {"v": 2, "type": "command", "request": 1, "command": ["stop"], "run": None},
-    {"v": 2, "type": "command", "request": 1, "command": "stop", "run": None, "sudo": True},
-    {"v": 2, "type": "command", "request": 1, "command": "x" * 4096, "run": None},
+    {"v": 3, "type": "command", "request": 1, "command": "reboot", "run": None},
+    {"v": 3, "type": "command", "request": -1, "command": "stop", "run": None},
+    {"v": 3, "type": "command", "request": 1, "command": "stop"},
+    {"v": 3, "type": "command", "request": 1, "command": "stop", "run": "7"},
+    {"v": 3, "type": "command", "request": 1, "command": ["stop"], "run": None},
+    {"v": 3, "type": "command", "request": 1, "command": "stop", "run": None, "sudo": True},
+    {"v": 3, "type": "command", "request": 1, "command": "x" * 4096, "run": None},
     {"v": 1, "type": "command", "request": 1, "command": "stop", "run": None},
 ]
 
