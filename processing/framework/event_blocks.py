@@ -98,7 +98,8 @@ def runs_in_headers(block: EventBlock) -> NDArray[np.uint32]:
     """The run in the MDF header of each event of a block of files, u32[events]; 0 for a record without a run."""
     data = np.frombuffer(block.data, np.uint8)
     at = block.begins.astype(np.int64)[:, None] + (RUN_OFFSET - HEADER_SIZE + np.arange(4))
-    return data[at].copy().view("<u4")[:, 0]
+    runs: NDArray[np.uint32] = data[at].copy().view("<u4")[:, 0]
+    return runs
 
 
 def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:
