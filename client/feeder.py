@@ -172,8 +172,16 @@ class Feeder(FeederConversation):
     async def finish(self, last_mep: int | None) -> None:
         """End the run: wait until every MEP is acknowledged, and confirm it. Raises FeederRefusedError."""
         await self.end_run(last_mep)
-        await self._until(lambda: self.window.unacknowledged == 0)
+        await self.acknowledged()
         await self.confirm()
+
+    async def acknowledged(self) -> None:
+        """Wait until every MEP is acknowledged. Raises FeederRefusedError."""
+        await self._until(lambda: self.window.unacknowledged == 0)
+
+    async def welcomed(self) -> None:
+        """Wait until the node has welcomed this feeder. Raises FeederRefusedError."""
+        await self._until(lambda: self.is_connected)
 
     async def confirm(self) -> None:
         """Confirm with a last hello that every MEP is acknowledged; returns after the answer or a short time-out.

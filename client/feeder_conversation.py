@@ -61,6 +61,8 @@ class FeederIdentity:
     """The chain of the data: a node of another chain refuses them. Empty: a node of any chain accepts them."""
     input: str = ""
     """Identifies an input that can be sent again: a node refuses another one for an unfinished run. Empty: unknown."""
+    follows_run: bool = False
+    """True if this process has fed another run before: it waits as long as the node has another active run."""
 
 
 class FeederConversation:
@@ -86,7 +88,7 @@ class FeederConversation:
         self.may_revoke = True
         self.floor: Callable[[], int] = lambda: self.window.first_unacknowledged
         self._restart_on_welcome = True
-        self._refusals = HelloRefusals()
+        self._refusals = HelloRefusals(follows_run=identity.follows_run)
         self._silent_hellos = 0
         self._hellos_without_welcome = 0
         self._welcomes = 0

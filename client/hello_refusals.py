@@ -37,9 +37,15 @@ _HOPELESS: dict[str, str] = {
 
 
 class HelloRefusals:
-    """Refusals of one connection since its last welcome."""
+    """Refusals of one connection since its last welcome.
 
-    def __init__(self) -> None:
+    Args:
+        follows_run: the process has fed another run before: it waits as long as another run is active, whose other
+            feeders may still feed.
+    """
+
+    def __init__(self, *, follows_run: bool = False) -> None:
+        self._follows_run = follows_run
         self._reason = ""
         self._text = ""
         self._since_ns: int | None = None
@@ -67,6 +73,8 @@ class HelloRefusals:
         waited_ns = now_ns - self._since_ns
         if takes_others and self._reason in _NO_PLACE and waited_ns > PLACE_PATIENCE_NS:
             return f"{self._text}: {_NO_PLACE_ADVICE}"
+        if self._follows_run and self._reason == HelloRefusal.RUN_ACTIVE:
+            return None
         if waited_ns > PATIENCE_NS:
             return f"{self._text}: refused for {PATIENCE_NS * 1e-9:.0f} s"
         return None

@@ -3,7 +3,7 @@
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +54,10 @@ class InputFiles:
     def n_bytes(self) -> int:
         """Total size in bytes."""
         return sum(file.identity[2] for file in self.files)
+
+    def only(self, paths: Collection[Path]) -> "InputFiles":
+        """The files with these paths."""
+        return InputFiles(tuple(file for file in self.files if file.path in paths), self.left_out)
 
     def paths(self) -> Iterator[Path]:
         """Yield each path for one pass; checks a file before it is read and before the next one.

@@ -17,12 +17,15 @@ _PIECES = 1024
 _DIGEST_BYTES = 16
 
 
-def input_name(files: InputFiles, packing: "Packing") -> str:
-    """The name of these files with this packing. Raises FeedError for a file that cannot be read.
+def input_name(files: InputFiles, packing: "Packing", run: int | None = None) -> str:
+    """The name of these files with this packing, or of one run in them. Raises FeedError for a file that cannot be
+    read.
 
     The number of passes does not count: a replay may continue with more of them. Paths do not count either.
     """
     digest = _digest_of(packing)
+    if run is not None:
+        digest.update(f"run {run} ".encode())
     for file in files.files:
         size = file.identity[2]
         digest.update(size.to_bytes(8, "little"))

@@ -7,10 +7,10 @@ from typing import NoReturn, TypeAlias
 
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.processing.framework.readout import AUTO, Readout
+from hltnode.protocol.errors import OdinError
 from hltnode.protocol.packing import EventBlock, bank_keys, bank_types
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.mep import Mep
-from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import ODIN_SOURCE
@@ -40,8 +40,8 @@ class Inventory:
     unsent_types: list[int] = field(default_factory=list)
     """Types of banks of unknown sources, which are not sent. Banks that no readout sends do not count: trigger banks,
     truth, other encodings of the same hits."""
-    runs: set[int] = field(default_factory=set)
-    """Runs in the headers of the records of files."""
+    files: set[Path] = field(default_factory=set)
+    """The files that hold these events."""
 
 
 def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth: bool) -> int | None:
@@ -51,63 +51,82 @@ def source_of_bank(readout: Readout, encoding: str, bank: RawBank, *, with_truth
     return None if bank.type in readout.truth_types and not with_truth else readout.source_of(bank)
 
 
-def inventory_of_events(
-    blocks: Iterable[tuple[Origin, EventBlock]],
-    readout: Readout,
-    *,
-    events_per_mep: int,
-    run: int | None,
-    with_truth: bool,
-) -> Inventory:
-    """The inventory of events; each block holds events of one file.
+class EventInventory:
+    """Collects the inventory of events. Raises FeedError for encodings that cannot be sent together."""
 
-    Raises FeedError without events, and for mixed encodings or bank versions, which cannot be sent together.
-    """
-    first_event_of: dict[BankKey, int] = {}
-    late: set[BankKey] = set()
-    keys_of: dict[Origin, set[BankKey]] = {}
-    encodings = _Encodings(readout)
-    n_events = 0
-    for origin, block in blocks:
+    def __init__(self, readout: Readout, *, events_per_mep: int, run: int | None, with_truth: bool) -> None:
+        self._readout = readout
+        self._events_per_mep = events_per_mep
+        self._run = run
+        self._with_truth = with_truth
+        self._n_events = 0
+        self._first_event_of: dict[BankKey, int] = {}
+        self._late: set[BankKey] = set()
+        self._keys_of: dict[Origin, set[BankKey]] = {}
+        self._encodings = _Encodings(readout)
+
+    def add(self, origin: Origin, block: EventBlock) -> None:
+        """Add the next events, all of one file."""
         keys = bank_keys(block)
-        begins_file = origin not in keys_of
-        for key in keys - first_event_of.keys():
-            first_event_of[key] = n_events + (0 if begins_file else _first_with(key, block))
+        begins_file = origin not in self._keys_of
+        for key in keys - self._first_event_of.keys():
+            self._first_event_of[key] = self._n_events + (0 if begins_file else _first_with(key, block))
             if not begins_file:
-                late.add(key)
-        keys_of.setdefault(origin, set()).update(keys)
-        encodings.look(origin, n_events, block)
-        if run is None:
-            run = next((decode_odin(bank).run for bank in block.banks(0) if bank.type == BankType.ODIN), None)
-        n_events += len(block)
-    # One encoding for the whole input: the bank type of a source must not change between MEPs.
-    encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
-    never_sent = TYPES_OF_NODE | readout.truth_types | readout.types_not_read_out
-    source_of: dict[BankKey, int] = {}
-    unsent: set[int] = set()
-    for key in sorted(first_event_of):
-        source = source_of_bank(readout, encoding, RawBank(*key, memoryview(b"")), with_truth=with_truth)
-        bank_type = key[0]
-        if source is not None:
-            source_of[key] = source
-        elif bank_type not in never_sent and readout.reads(bank_type, encoding):
-            unsent.add(bank_type)
-    if not source_of:
-        raise FeedError("the input holds no event with banks of the readout sources")
-    # Error banks have versions of their own; theirs counts only for a source that sends nothing else.
-    of_data = {key: source for key, source in source_of.items() if key[0] not in readout.error_types}
-    _require_same_versions(
-        {origin: {of_data[key]: key[1] for key in keys if key in of_data} for origin, keys in keys_of.items()}
-    )
-    versions = {source: version for of in (source_of, of_data) for (_, version, _), source in of.items()}
-    sources_of = {origin: {source_of[key] for key in keys if key in source_of} for origin, keys in keys_of.items()}
-    in_time = {source for key, source in source_of.items() if key not in late}
-    late_sources: dict[int, int] = {}
-    for key in late & source_of.keys():
-        if (source := source_of[key]) not in in_time:
-            late_sources[source] = min(first_event_of[key], late_sources.get(source, n_events))
-    lacking = _lacking(sources_of, versions)
-    return Inventory(versions, run or 0, encoding, events_per_mep, n_events, late_sources, lacking, sorted(unsent))
+                self._late.add(key)
+        self._keys_of.setdefault(origin, set()).update(keys)
+        self._encodings.look(origin, self._n_events, block)
+        if self._run is None:
+            self._run = next(filter(None, map(run_of_bank, block.banks(0))), None)
+        self._n_events += len(block)
+
+    def result(self, run: int = 0) -> Inventory:
+        """The inventory; `run` is that of events without ODIN.
+
+        Raises FeedError without events, and for mixed bank versions, which cannot be sent together.
+        """
+        readout, first_event_of = self._readout, self._first_event_of
+        # One encoding for the whole input: the bank type of a source must not change between MEPs.
+        encoding = readout.encoding_of({bank_type for bank_type, _, _ in first_event_of})
+        never_sent = TYPES_OF_NODE | readout.truth_types | readout.types_not_read_out
+        source_of: dict[BankKey, int] = {}
+        unsent: set[int] = set()
+        for key in sorted(first_event_of):
+            source = source_of_bank(readout, encoding, RawBank(*key, memoryview(b"")), with_truth=self._with_truth)
+            bank_type = key[0]
+            if source is not None:
+                source_of[key] = source
+            elif bank_type not in never_sent and readout.reads(bank_type, encoding):
+                unsent.add(bank_type)
+        if not source_of:
+            raise FeedError("the input holds no event with banks of the readout sources")
+        # Error banks have versions of their own; theirs counts only for a source that sends nothing else.
+        of_data = {key: source for key, source in source_of.items() if key[0] not in readout.error_types}
+        _require_same_versions(
+            {origin: {of_data[key]: key[1] for key in keys if key in of_data} for origin, keys in self._keys_of.items()}
+        )
+        versions = {source: version for of in (source_of, of_data) for (_, version, _), source in of.items()}
+        in_time = {source for key, source in source_of.items() if key not in self._late}
+        late_sources: dict[int, int] = {}
+        for key in self._late & source_of.keys():
+            if (source := source_of[key]) not in in_time:
+                late_sources[source] = min(first_event_of[key], late_sources.get(source, self._n_events))
+        return Inventory(
+            versions,
+            self._run or run,
+            encoding,
+            self._events_per_mep,
+            self._n_events,
+            late_sources,
+            _lacking(
+                {
+                    origin: {source_of[key] for key in keys if key in source_of}
+                    for origin, keys in self._keys_of.items()
+                },
+                versions,
+            ),
+            sorted(unsent),
+            {origin for origin in self._keys_of if origin is not None},
+        )
 
 
 class _Encodings:
@@ -176,29 +195,59 @@ def _first_with(key: BankKey, block: EventBlock) -> int:
     return next(event for event in range(len(block)) if key in bank_keys(block.part(event, event + 1)))
 
 
-def inventory_of_meps(meps: Iterable[tuple[Origin, Mep]], run: int | None) -> Inventory:
-    """The inventory of Run-3 MEP files, which keep their sources and packing. Raises FeedError without a MEP."""
-    versions: dict[int, int] = {}
-    late: dict[int, int] = {}
-    sources_of: dict[Origin, set[int]] = {}
-    n_events = most_events = 0
-    for origin, mep in meps:
-        begins_file = origin not in sources_of
-        mine = sources_of.setdefault(origin, set())
+class MepInventory:
+    """Collects the inventory of Run-3 MEP files, which keep their sources and packing."""
+
+    def __init__(self, run: int | None) -> None:
+        self._run = run
+        self._versions: dict[int, int] = {}
+        self._late: dict[int, int] = {}
+        self._sources_of: dict[Origin, set[int]] = {}
+        self._n_events = self._most_events = 0
+
+    def add(self, origin: Origin, mep: Mep) -> None:
+        """Add the next MEP."""
+        begins_file = origin not in self._sources_of
+        mine = self._sources_of.setdefault(origin, set())
         for mfp in mep.mfps:
-            if not begins_file and mfp.source_id not in versions:
-                late[mfp.source_id] = n_events
-            versions[mfp.source_id] = mfp.version
+            if not begins_file and mfp.source_id not in self._versions:
+                self._late[mfp.source_id] = self._n_events
+            self._versions[mfp.source_id] = mfp.version
             mine.add(mfp.source_id)
-            if run is None and mfp.source_id == ODIN_SOURCE:
-                run = _run_of(mfp)
-        n_events += mep.n_events
-        most_events = max(most_events, mep.n_events)
-    if not versions:
-        raise FeedError("the input files hold no MEP")
-    return Inventory(versions, run or 0, AUTO, most_events, n_events, late, _lacking(sources_of, versions))
+        if self._run is None:
+            self._run = run_of_mep(mep)
+        self._n_events += mep.n_events
+        self._most_events = max(self._most_events, mep.n_events)
+
+    def result(self, run: int = 0) -> Inventory:
+        """The inventory; `run` is that of MEPs without ODIN. Raises FeedError without a MEP."""
+        if not self._versions:
+            raise FeedError("the input files hold no MEP")
+        return Inventory(
+            self._versions,
+            self._run or run,
+            AUTO,
+            self._most_events,
+            self._n_events,
+            self._late,
+            _lacking(self._sources_of, self._versions),
+            files={origin for origin in self._sources_of if origin is not None},
+        )
 
 
-def _run_of(odin: Mfp) -> int | None:
-    bank = odin.banks()[0]
-    return None if bank is None else decode_odin(bank).run
+def run_of_mep(mep: Mep) -> int | None:
+    """The run in the first readable ODIN bank of a MEP; None without one."""
+    for mfp in mep.mfps:
+        if mfp.source_id == ODIN_SOURCE:
+            return next(filter(None, map(run_of_bank, mfp.banks())), None)
+    return None
+
+
+def run_of_bank(bank: RawBank | None) -> int | None:
+    """The run of an ODIN bank; None for another bank, or one that cannot be read."""
+    if bank is None or bank.type != BankType.ODIN:
+        return None
+    try:
+        return decode_odin(bank).run
+    except OdinError:
+        return None

@@ -2,8 +2,9 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, count, islice
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, count, islice, pairwise
 from pathlib import Path
 
 from hltnode.client._native import allocate_frames
@@ -12,15 +13,15 @@ from hltnode.client.shared_memory import SharedMemory
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.replay.input_files import FeedError, InputFiles, find_inputs
 from hltnode.daemon.replay.input_name import input_name
-from hltnode.daemon.replay.inventory import Inventory, inventory_of_events, inventory_of_meps, source_of_bank
+from hltnode.daemon.replay.inventory import EventInventory, Inventory, source_of_bank
+from hltnode.daemon.replay.run_split import EventRuns, MepRuns, Refilled, RunOfInput, whole_run
 from hltnode.processing.framework.event_blocks import (
+    MAX_BLOCK_BYTES,
     TooLargeError,
     blocks_of,
     event_blocks,
-    join_blocks,
     read_event_blocks,
     read_whole,
-    runs_of_records,
 )
 from hltnode.processing.framework.event_files import Damaged, DamageLog, EventFileError, read_meps
 from hltnode.processing.framework.readout import Readout
@@ -74,6 +75,10 @@ class Packing:
         """Allocates memory for the fragments of a MEP."""
         return allocate_frames if self.memory is None else self.memory.allocate
 
+    def with_own_memory(self) -> "Packing":
+        """The same options with another shared memory, for another run."""
+        return self if self.memory is None else replace(self, memory=SharedMemory(self.memory.nbytes))
+
     def passes(self) -> Iterator[int]:
         """The numbers of the passes."""
         return count() if self.repeat is None else iter(range(self.repeat))
@@ -103,8 +108,6 @@ class MepStream:
         """Number of events of all passes; None if endless."""
         self.late_sources = inventory.late_sources
         self.lacking = inventory.lacking
-        self.mixed_runs = sorted(inventory.runs) if packing.run is None and len(inventory.runs) > 1 else []
-        """The runs of an input with several ones, unless the caller chose the number."""
         self.unsent_types = inventory.unsent_types
         self.damage = damage or DamageLog()
         """Faults of the events of the input that cannot be read; the others are sent."""
@@ -139,54 +142,121 @@ class MepStream:
 
 
 def meps_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> MepStream:
-    """The MEPs of MDF, Run-3 MEP or 2019 MEP files, also of all files in given folders.
+    """The MEPs of an input of one run. Raises FeedError for several runs, and the errors of `runs_of_files`."""
+    streams = runs_of_files(given, readout, packing)
+    if len(streams) > 1:
+        raise FeedError(f"the input has events of {len(streams)} runs, one is expected")
+    return streams[0]
+
+
+def runs_of_files(given: Sequence[Path], readout: Readout, packing: Packing) -> list[MepStream]:
+    """The MEPs of each run of MDF, Run-3 MEP or 2019 MEP files, also of all files in given folders.
+
+    The runs are in the order of their first events. With a chosen run number, all events are of one run.
 
     Run-3 MEPs keep their packing, encoding and sources. A MEP packed from other files may span two files. All files are
-    read once to find their sources. Events that cannot be read are left out and named (`damage`). Raises FeedError, and
-    EventFileError for a file that cannot be opened.
+    read once to find their runs and sources. Events that cannot be read are left out and named (`damage`, common to all
+    runs). Raises FeedError, and EventFileError for a file that cannot be opened.
     """
     files = find_inputs(given)
     damage = DamageLog()
     if files.kind is FileFormat.MEP:
-        of_files = ((path, mep) for path in files.paths() for mep in read_meps(path, damage))
-        inventory = _with_damage(lambda: inventory_of_meps(of_files, packing.run), damage)
-        stream = MepStream(
-            lambda only: _frames_of_meps(files, inventory, packing, only), inventory, packing, files, damage
-        )
-        stream.input_name = input_name(files, packing)
-        return stream
+        return _runs_of_meps(files, packing, damage)
     # The first pass checks the checksums.
-    whole: EventBlock | None = None
     first_pass: Iterator[tuple[Path, EventBlock]]
     whole_files = _in_memory(files, damage)
     if whole_files is not None:
         first_pass = (
             (path, block) for path, events in whole_files for block in blocks_of(events, range(1), _INVENTORY_EVENTS)
         )
-        if whole_files:
-            whole = join_blocks([events for _, events in whole_files])
     else:
         first_pass = (
             (path, block)
             for path in files.paths()
             for block in read_event_blocks([path], _INVENTORY_EVENTS, verify_checksum=True, damaged=damage)
         )
-    if whole_files is None:
         # Reading them into memory may have found some of the damage already.
         damage.clear()
-    inventory = _with_damage(lambda: _inventory(first_pass, readout, packing), damage)
+    runs = EventRuns(
+        lambda: EventInventory(
+            readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
+        ),
+        one_run=packing.run is not None,
+    )
 
-    def blocks() -> Iterator[EventBlock]:
-        if whole is not None:
-            # The events are in memory, but a changed file is still reported.
-            return blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
-        paths = chain.from_iterable(files.paths() for _ in packing.passes())
-        # Every pass must leave out the same events.
-        return read_event_blocks(paths, packing.events_per_mep, verify_checksum=damage.n > 0, damaged=_known)
+    def find() -> list[tuple[RunOfInput, Inventory]]:
+        for path, block in first_pass:
+            runs.add(path, block)
+        return runs.results()
 
-    stream = _stream(blocks, readout, inventory, packing, files, damage)
-    stream.input_name = input_name(files, packing)
-    return stream
+    def stream(files: InputFiles, run: RunOfInput, inventory: Inventory) -> MepStream:
+        whole = None
+        if whole_files is not None:
+            whole = whole_run(run, whole_files)
+        own = packing.with_own_memory()
+        blocks = partial(_blocks_of_run, files, run, whole, own, is_damaged=damage.n > 0)
+        return _stream(blocks, readout, inventory, own, files, damage)
+
+    return _streams(files, packing, _with_damage(find, damage), stream)
+
+
+def _blocks_of_run(
+    files: InputFiles, run: RunOfInput, whole: EventBlock | None, packing: Packing, *, is_damaged: bool
+) -> Iterator[EventBlock]:
+    """The events of one run, for all passes; `whole` has them if they are in memory."""
+    if whole is not None:
+        # The events are in memory, but a changed file is still reported.
+        yield from blocks_of(whole, (list(files.paths()) for _ in packing.passes()), packing.events_per_mep)
+        return
+    # Every pass must leave out the same events.
+    read = partial(read_event_blocks, n_events=packing.events_per_mep, verify_checksum=is_damaged, damaged=_known)
+    if run.number is None:
+        yield from read(chain.from_iterable(files.paths() for _ in packing.passes()))
+        return
+    refilled = Refilled(packing.events_per_mep, MAX_BLOCK_BYTES)
+    for path in chain.from_iterable(files.paths() for _ in packing.passes()):
+        selected = run.events(path)
+        for block in read([path]):
+            yield from refilled.add(selected.of(block))
+    yield from refilled.rest()
+
+
+def _runs_of_meps(files: InputFiles, packing: Packing, damage: DamageLog) -> list[MepStream]:
+    runs = MepRuns(packing.run)
+
+    def find() -> list[tuple[RunOfInput, Inventory]]:
+        for path in files.paths():
+            for mep in read_meps(path, damage):
+                runs.add(path, mep)
+        return runs.results()
+
+    def stream(files: InputFiles, run: RunOfInput, inventory: Inventory) -> MepStream:
+        own = packing.with_own_memory()
+        return MepStream(partial(_frames_of_meps, files, run, inventory, own), inventory, own, files, damage)
+
+    return _streams(files, packing, _with_damage(find, damage), stream)
+
+
+def _streams(
+    files: InputFiles,
+    packing: Packing,
+    found: list[tuple[RunOfInput, Inventory]],
+    make: Callable[[InputFiles, RunOfInput, Inventory], MepStream],
+) -> list[MepStream]:
+    """A stream of each run. Raises FeedError if the ODIN banks of two runs have the same number."""
+    for one, two in pairwise(sorted(found, key=lambda each: each[1].run)):
+        if one[1].run == two[1].run:
+            raise FeedError(
+                f"events with the runs {one[0].number} and {two[0].number} in their MDF headers have run {one[1].run} "
+                "in their ODIN banks: choose the number with --run"
+            )
+    streams = []
+    for run, inventory in found:
+        mine = files if run.number is None else files.only(inventory.files)
+        stream = make(mine, run, inventory)
+        stream.input_name = input_name(mine, packing, run.number)
+        streams.append(stream)
+    return streams
 
 
 def meps_of_simulation(
@@ -196,8 +266,12 @@ def meps_of_simulation(
 
     The first MEP defines the sources. Sources that only large events have are announced in advance.
     """
-    first = event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep)
-    inventory = _inventory(((None, block) for block in first), readout, packing)
+    found = EventInventory(
+        readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
+    )
+    for block in event_blocks(islice(make_events(), packing.events_per_mep), packing.events_per_mep):
+        found.add(None, block)
+    inventory = found.result()
     inventory.n_events = n_events
     for source, known in readout.later_sources(inventory.versions).items():
         inventory.versions.setdefault(source, inventory.versions[known])
@@ -206,21 +280,6 @@ def meps_of_simulation(
         return event_blocks(chain.from_iterable(make_events() for _ in packing.passes()), packing.events_per_mep)
 
     return _stream(blocks, readout, inventory, packing, None)
-
-
-def _inventory(blocks: Iterator[tuple[Path | None, EventBlock]], readout: Readout, packing: Packing) -> Inventory:
-    runs: set[int] = set()
-
-    def noted() -> Iterator[tuple[Path | None, EventBlock]]:
-        for origin, block in blocks:
-            runs.update(runs_of_records(block))
-            yield origin, block
-
-    inventory = inventory_of_events(
-        noted(), readout, events_per_mep=packing.events_per_mep, run=packing.run, with_truth=packing.with_truth
-    )
-    inventory.runs = runs
-    return inventory
 
 
 def _stream(
@@ -279,8 +338,10 @@ def _known(_error: EventFileError) -> None:
     """The first pass has reported the damage."""
 
 
-def _with_damage(find: Callable[[], Inventory], damage: DamageLog) -> Inventory:
-    """An inventory; the error of an input without any event also names its damage."""
+def _with_damage(
+    find: Callable[[], list[tuple[RunOfInput, Inventory]]], damage: DamageLog
+) -> list[tuple[RunOfInput, Inventory]]:
+    """The runs of an input; the error of an input without any event also names its damage."""
     try:
         return find()
     except FeedError as error:
@@ -304,15 +365,18 @@ def _in_memory(files: InputFiles, damaged: Damaged) -> list[tuple[Path, EventBlo
     return found
 
 
-def _meps_of(files: InputFiles) -> Iterator[Mep]:
-    return chain.from_iterable(read_meps(path, _known) for path in files.paths())
+def _meps_of(files: InputFiles, run: RunOfInput) -> Iterator[Mep]:
+    for path in files.paths():
+        yield from filter(run.meps(path).has, read_meps(path, _known))
 
 
-def _frames_of_meps(files: InputFiles, inventory: Inventory, packing: Packing, only: Sources) -> Iterator[PackedFrames]:
+def _frames_of_meps(
+    files: InputFiles, run: RunOfInput, inventory: Inventory, packing: Packing, only: Sources
+) -> Iterator[PackedFrames]:
     """Number the events continuously; a source without an MFP gets a fragment without a bank."""
     sources = sorted(inventory.versions if only is None else only)
     first_event = 0
-    for mep in chain.from_iterable(_meps_of(files) for _ in packing.passes()):
+    for mep in chain.from_iterable(_meps_of(files, run) for _ in packing.passes()):
         mfps = {mfp.source_id: mfp.view for mfp in mep.mfps}
         complete: dict[int, Buffer] = {}
         for source in sources:

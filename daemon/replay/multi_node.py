@@ -12,7 +12,7 @@ from hltnode.daemon.replay.assignment import DONE
 from hltnode.daemon.replay.made_ahead import in_order
 from hltnode.daemon.replay.nodes import Nodes
 from hltnode.daemon.replay.pacing import Pacer
-from hltnode.daemon.replay.single_node import FeedReport, make_report
+from hltnode.daemon.replay.single_node import FeedReport, Stored, make_report, not_noted
 
 
 class Assigner(Protocol):
@@ -32,11 +32,17 @@ class Assigner(Protocol):
 
 
 async def distribute_meps(
-    meps: Iterable[FeedMep] | AsyncIterable[FeedMep], nodes: Nodes, assigner: Assigner, *, pacer: Pacer | None = None
+    meps: Iterable[FeedMep] | AsyncIterable[FeedMep],
+    nodes: Nodes,
+    assigner: Assigner,
+    *,
+    pacer: Pacer | None = None,
+    stored: Stored = not_noted,
 ) -> FeedReport:
     """Send each MEP to the node chosen by the assigner, and wait for all acknowledgements.
 
-    `pacer` limits the rate. Raises FeederRefusedError.
+    `pacer` limits the rate. `stored` is called when all MEPs are acknowledged, before the nodes are told that they may
+    forget the run. Raises FeederRefusedError.
     """
     clock = nodes.clock
     start_ns = clock.monotonic_ns()
@@ -66,6 +72,7 @@ async def distribute_meps(
         while nodes.unacknowledged or nodes.unconfirmed(reachable=True):
             await wait()
         await assigner.finish()
+        stored(nodes.next_mep - 1 if n_meps else None, not any(feeder.window.refused for feeder in nodes.feeders))
         await asyncio.gather(*(feeder.confirm() for feeder in nodes.feeders if feeder.is_connected))
     finally:
         working.cancel()

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 from hltnode.client.clock import SYSTEM_CLOCK, Clock
 from hltnode.client.feeder import Feeder
@@ -13,6 +14,33 @@ from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
 from hltnode.daemon.replay.made_ahead import in_order
 from hltnode.daemon.replay.pacing import Pacer
 from hltnode.protocol.transport.mep_ranges import MepRanges
+
+
+class Stored(Protocol):
+    """Called when the nodes have acknowledged all MEPs of a run; its errors end the feed."""
+
+    def __call__(self, last_mep: int | None, complete: bool, /) -> None: ...
+
+
+def not_noted(_last_mep: int | None, _complete: bool, /) -> None:
+    """For a run that nothing follows."""
+
+
+async def confirm_stored(feeders: Sequence[Feeder], last_mep: int | None) -> None:
+    """Confirm a run that an earlier process has fed to its end; its node may not know that yet.
+
+    Call `begin_after` before the feeders start. Raises FeederRefusedError, for example by a node that has another run.
+    """
+    await asyncio.gather(*(feeder.welcomed() for feeder in feeders))
+    for feeder in feeders:
+        await feeder.end_run(last_mep)
+    await asyncio.gather(*(feeder.confirm() for feeder in feeders))
+
+
+def begin_after(feeders: Iterable[Feeder], last_mep: int | None) -> None:
+    """Have the first hello of feeders say that all MEPs up to this one are acknowledged."""
+    for feeder in feeders:
+        feeder.window.next_mep = 0 if last_mep is None else last_mep + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +80,13 @@ async def feed_meps(
     feeders: Sequence[Feeder],
     *,
     pacer: Pacer | None = None,
+    stored: Stored = not_noted,
     clock: Clock = SYSTEM_CLOCK,
 ) -> FeedReport:
     """Send MEPs through all feeders, each with its sources, and wait for the acknowledgements.
 
-    `pacer` limits the rate. Raises FeederRefusedError.
+    `pacer` limits the rate. `stored` is called when all MEPs are acknowledged, before the node is told that it may
+    forget the run. Raises FeederRefusedError.
     """
     start_ns = clock.monotonic_ns()
     pacer = pacer or Pacer()
@@ -71,7 +101,11 @@ async def feed_meps(
         n_meps += 1
         n_events += mep.n_events
         last = mep.mep
-    await asyncio.gather(*(feeder.finish(last) for feeder in feeders))
+    for feeder in feeders:
+        await feeder.end_run(last)
+    await asyncio.gather(*(feeder.acknowledged() for feeder in feeders))
+    stored(last, not any(feeder.window.refused for feeder in feeders))
+    await asyncio.gather(*(feeder.confirm() for feeder in feeders))
     return make_report(feeders, n_meps, n_events, (clock.monotonic_ns() - start_ns) * 1e-9)
 
 

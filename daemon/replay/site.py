@@ -17,6 +17,7 @@ from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import FeederKeys, connect_to_node, control_endpoint
 from hltnode.daemon.replay.assignment_memory import AssignmentMemory, AssignmentMemoryError
 from hltnode.daemon.replay.feeder_log import FeederLog
+from hltnode.daemon.replay.finished_runs import FinishedRuns
 from hltnode.daemon.replay.input_files import FeedError
 from hltnode.daemon.replay.mep_source import MepStream
 from hltnode.daemon.replay.nodes import NodeGroup, Nodes
@@ -29,10 +30,12 @@ MAX_FRAGMENT_BYTES = 16 * 1024 * 1024 - 40
 
 
 def make_identities(
-    stream: MepStream, name: str, connections: int, part: str | None, chain: str
+    stream: MepStream, name: str, connections: int, part: str | None, chain: str, *, follows_run: bool = False
 ) -> list[FeederIdentity]:
-    """The identities of the connections of this process, whose data are for `chain`. Raises FeedError for an invalid
-    part."""
+    """The identities of the connections of this process, whose data are for `chain`.
+
+    follows_run: the process feeds another run before. Raises FeedError for an invalid part.
+    """
     shares = share(stream.sources, connections)
     mine = range(len(shares))
     if part is not None:
@@ -57,6 +60,7 @@ def make_identities(
             feeders=len(shares),
             chain=chain,
             input=stream.input_name,
+            follows_run=follows_run,
         )
         for i in mine
     ]
@@ -74,6 +78,8 @@ class Site:
     memory: Path | None
     """File for the assignments of the supervisor; None: the default."""
     keys: FeederKeys
+    runs: tuple[int, ...] = ()
+    """The runs of the input, in the order in which they are sent."""
 
     @classmethod
     def of(
@@ -84,8 +90,9 @@ class Site:
         part: str | None,
         memory: Path | None,
         keys: FeederKeys,
+        runs: Sequence[int] = (),
     ) -> "Site":
-        """Build from the command line. Raises FeedError for inconsistent options."""
+        """Build from the command line; `runs` are those of the input. Raises FeedError for inconsistent options."""
         try:
             control = control or [control_endpoint(endpoint) for endpoint in data]
         except ValueError as error:
@@ -97,9 +104,12 @@ class Site:
         if len(data) > 1 and part is not None and supervisor is None:
             raise FeedError("--supervisor is needed: several processes must share one assignment of MEPs to nodes")
         follows = supervisor is not None and part is not None and not part.startswith("1/")
-        if memory is not None and (follows or len(data) == 1):
-            raise FeedError("--memory: expected only for the process that assigns MEPs to several nodes")
-        return cls(tuple(zip(data, control, strict=True)), supervisor, follows, memory, keys)
+        if memory is not None and (follows or len(data) == 1) and len(runs) < 2:
+            raise FeedError(
+                "--memory: expected only for an input of several runs, or for the process that assigns MEPs to several "
+                "nodes"
+            )
+        return cls(tuple(zip(data, control, strict=True)), supervisor, follows, memory, keys, tuple(runs))
 
     def connect(
         self,
@@ -138,8 +148,11 @@ class Site:
 
     def supervise(self, nodes: Nodes, memory: AssignmentMemory, context: zmq.asyncio.Context) -> Supervisor:
         """The supervisor of these nodes. Raises FeedError if its endpoint cannot be bound."""
+        run = nodes.feeders[0].identity.run
+        at = self.runs.index(run) if run in self.runs else 0
+        earlier, later = self.runs[:at], self.runs[at + 1 :]
         try:
-            return Supervisor(nodes, memory, context, self.supervisor)
+            return Supervisor(nodes, memory, context, self.supervisor, earlier=earlier, later=later)
         except zmq.ZMQError as error:
             raise FeedError(f"--supervisor {self.supervisor}: {error.strerror}") from error
 
@@ -152,13 +165,30 @@ class Site:
             return None
         endpoints = [data for data, _ in self.nodes]
         path = self.memory
-        if path is None and len(endpoints) > 1:
+        if path is not None and len(self.runs) > 1:
+            path = path.with_name(f"{path.name}-{identity.run}")
+        elif path is None and len(endpoints) > 1:
             path = default_memory(identity, endpoints)
         return AssignmentMemory(path, run=identity.run, nodes=endpoints, input_name=identity.input)
+
+    def open_finished_runs(self, identity: FeederIdentity) -> FinishedRuns:
+        """The record of the runs of an interrupted replay of this feeder. Raises AssignmentMemoryError, FeedError."""
+        if self.memory is not None:
+            return FinishedRuns(self.memory.with_name(f"{self.memory.name}-runs"))
+        digest = _digest_of(identity, [data for data, _ in self.nodes])
+        return FinishedRuns(_state_folder() / f"replay-runs-{digest}.json")
 
 
 def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:
     """The default file for the assignments of this run, name and nodes. Raises AssignmentMemoryError."""
+    return _state_folder() / f"replay-{identity.run}-{_digest_of(identity, endpoints)}.sqlite"
+
+
+def _digest_of(identity: FeederIdentity, endpoints: Sequence[str]) -> str:
+    return sha256(" ".join([identity.name, *endpoints]).encode()).hexdigest()[:12]
+
+
+def _state_folder() -> Path:
     try:
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "hltnode"
     except RuntimeError as error:
@@ -167,8 +197,7 @@ def default_memory(identity: FeederIdentity, endpoints: Sequence[str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise AssignmentMemoryError(f"{folder}: {error.strerror}; give --memory FILE") from error
-    digest = sha256(" ".join([identity.name, *endpoints]).encode()).hexdigest()[:12]
-    return folder / f"replay-{identity.run}-{digest}.sqlite"
+    return folder
 
 
 def _takes_one(feeders: Sequence[Feeder]) -> bool:

@@ -8,7 +8,7 @@ process can be killed and restarted.
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import zmq
 import zmq.asyncio
@@ -29,6 +29,7 @@ from hltnode.protocol.transport.assignments import (
     decode_assignment_message,
     encode_assignment_message,
 )
+from hltnode.protocol.transport.messages import MAX_MEP_ID
 
 # A node that reconnects within this time keeps its MEPs: a short loss of the connection moves no MEP.
 REASSIGN_SECONDS = 3.0
@@ -51,6 +52,9 @@ log = get_logger("supervisor")
 class Supervisor:
     """Assigns MEPs, and answers the feeders of other processes if it has an endpoint.
 
+    Feeders of an `earlier` run of the same replay are told that all its MEPs are acknowledged. Those of a `later` run
+    wait: they get answers without assignments.
+
     Created before the connections start. Raises zmq.ZMQError if the endpoint cannot be bound.
     """
 
@@ -60,8 +64,12 @@ class Supervisor:
         memory: AssignmentMemory,
         context: zmq.asyncio.Context | None = None,
         endpoint: str | None = None,
+        *,
+        earlier: Collection[int] = (),
+        later: Collection[int] = (),
     ) -> None:
         self._nodes = nodes
+        self._earlier, self._later = earlier, later
         self._memory = memory
         self._list = AssignmentList(memory.next_mep, memory.assigned())
         self._begun_ns = nodes.clock.monotonic_ns()
@@ -239,7 +247,8 @@ class Supervisor:
     @property
     def _followers(self) -> list[Follow]:
         """The last request of each follower of this run."""
-        return [follow for _, follow in self._requests.values() if not self._why_not_served(follow)]
+        run = self._nodes.feeders[0].identity.run
+        return [f for _, f in self._requests.values() if f.run == run and not self._why_not_served(f)]
 
     async def _receive(self, socket: zmq.asyncio.Socket) -> None:
         while True:
@@ -280,8 +289,10 @@ class Supervisor:
     def answer_to(self, follow: Follow) -> Assignments:
         """The assignments that a follower does not know yet."""
         error = self._why_not_served(follow)
-        if error:
+        if error or follow.run in self._later:
             return Assignments(self._session, 0, 0, (), (), False, error)
+        if follow.run in self._earlier:
+            return Assignments(self._session, 0, MAX_MEP_ID, (), (), True, "")
         known = follow.session == self._session
         entries, position, everything = self._list.since(follow.position if known else None, MAX_ENTRIES)
         meps, nodes = zip(*entries, strict=True) if entries else ((), ())
@@ -293,7 +304,9 @@ class Supervisor:
         if follow.nodes != mine:
             return f"supervisor has nodes {mine}, not {follow.nodes[:SHOWN_LETTERS]}"
         run = self._nodes.feeders[0].identity.run
-        return "" if follow.run == run else f"supervisor feeds run {run}, not {follow.run}"
+        if follow.run == run or follow.run in self._earlier or follow.run in self._later:
+            return ""
+        return f"supervisor feeds run {run}, not {follow.run}"
 
     async def finish(self) -> None:
         """Wait until the present followers know that all MEPs are acknowledged, for a limited time."""

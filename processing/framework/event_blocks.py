@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.framework.event_files import (
     Damaged,
@@ -93,11 +94,12 @@ def read_whole(
     return whole
 
 
-def runs_of_records(block: EventBlock) -> set[int]:
-    """The runs in the MDF headers of the events of a block of files; 0, of records without a run, is left out."""
+def runs_in_headers(block: EventBlock) -> NDArray[np.uint32]:
+    """The run in the MDF header of each event of a block of files, u32[events]; 0 for a record without a run."""
     data = np.frombuffer(block.data, np.uint8)
     at = block.begins.astype(np.int64)[:, None] + (RUN_OFFSET - HEADER_SIZE + np.arange(4))
-    return set(np.unique(data[at].copy().view("<u4")).tolist()) - {0}
+    runs: NDArray[np.uint32] = data[at].copy().view("<u4")[:, 0]
+    return runs
 
 
 def join_blocks(blocks: Sequence[EventBlock]) -> EventBlock:

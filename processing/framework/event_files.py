@@ -18,7 +18,7 @@ from hltnode.protocol.raw_data.mdf import (
     parse_record,
 )
 from hltnode.protocol.raw_data.mep import HEADER_SIZE as MEP_HEADER_SIZE
-from hltnode.protocol.raw_data.mep import Mep, announced_size, iter_meps
+from hltnode.protocol.raw_data.mep import Mep, announced_size
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -49,6 +49,11 @@ class DamageLog:
         if len(self.first) < MAX_DAMAGE_TEXTS:
             self.first.append(str(error))
 
+    def extend(self, later: "DamageLog") -> None:
+        """Add the damage of the following part of the input."""
+        self.n += later.n
+        self.first += later.first[: MAX_DAMAGE_TEXTS - len(self.first)]
+
     def clear(self) -> None:
         """Forget all faults."""
         self.n = 0
@@ -60,10 +65,13 @@ def raise_damage(error: EventFileError) -> None:
     raise error
 
 
-def read_events(path: Path, begin: int = 0, damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
+def read_events(
+    path: Path, begin: int = 0, damaged: Damaged = raise_damage, *, number: int = 0, n_records: int | None = None
+) -> Iterator[list[RawBank]]:
     """The raw banks of each event of one file; payloads are views of the mapped file.
 
-    begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files. damaged: called with each damage; reading
+    begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files; number: number of that record in the file;
+    n_records: most MDF records to read, damaged ones included; None: all. damaged: called with each damage; reading
     then goes on behind it, or ends if the place of the next event is unknown.
 
     Raises EventFileError if the file cannot be opened.
@@ -83,31 +91,44 @@ def read_events(path: Path, begin: int = 0, damaged: Damaged = raise_damage) -> 
             except ProtocolError as error:
                 damaged(EventFileError(f"{path}: {error}"))
         case _:
-            yield from _events_of_mdf(path, content, begin, damaged)
+            yield from _events_of_mdf(path, content, begin, damaged, number, n_records)
 
 
-def event_counts(path: Path) -> Iterator[tuple[int, int]]:
-    """The start in bytes and the number of events of each part of a file.
+@dataclass(frozen=True, slots=True)
+class CountedPart:
+    """A part of a file: an MDF record, of which only the size is known, a Run-3 MEP, or a whole other file."""
 
-    Parts are MDF records (only sizes are read) and Run-3 MEPs; any other file is one part. Raises EventFileError.
+    begin: int
+    """Its start in bytes."""
+    n_events: int
+    is_read: bool
+    """True if its damage is known. The damage of an MDF record is found when its banks are read."""
+
+
+def event_counts(path: Path, damaged: Damaged = raise_damage) -> Iterator[CountedPart]:
+    """The parts of a file with the number of their events.
+
+    damaged: called with each damage that is found, see `read_events`. Raises EventFileError if the file cannot be
+    opened.
     """
     content = _mapped(path)
-    try:
-        match format_of(content[:GENERIC_HEADER_SIZE]):
-            case FileFormat.MEP:
-                at = 0
-                for mep in iter_meps(content):
-                    yield at, mep.n_events
-                    at += announced_size(content[at:], "MEP")
-            case FileFormat.MDF:
-                at = 0
-                while at < len(content):
-                    yield at, 1
-                    at += check_record_size(content[at:], f"MDF record at byte {at}")
-            case _:
-                yield 0, sum(1 for _ in read_events(path))
-    except ProtocolError as error:
-        raise EventFileError(f"{path}: {error}") from error
+    at = number = 0
+    match format_of(content[:GENERIC_HEADER_SIZE]):
+        case FileFormat.MEP:
+            for at, mep in _meps_in(path, content, 0, damaged):
+                yield CountedPart(at, mep.n_events, is_read=True)
+        case FileFormat.MDF:
+            while at < len(content):
+                try:
+                    size = check_record_size(content[at:], f"MDF record at byte {at}")
+                except MdfError as error:
+                    damaged(damaged_rest(path, error, number))
+                    return
+                yield CountedPart(at, 1, is_read=False)
+                at += size
+                number += 1
+        case _:
+            yield CountedPart(0, sum(1 for _ in read_events(path, damaged=damaged)), is_read=True)
 
 
 def refuse_pipe(path: Path) -> None:
@@ -169,9 +190,12 @@ def read_all_events(paths: Iterable[Path], damaged: Damaged = raise_damage) -> I
         yield from read_events(path, damaged=damaged)
 
 
-def _events_of_mdf(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[list[RawBank]]:
-    at, number = begin, 0
-    while at < len(content):
+def _events_of_mdf(
+    path: Path, content: memoryview, begin: int, damaged: Damaged, number: int, n_records: int | None
+) -> Iterator[list[RawBank]]:
+    at = begin
+    end = None if n_records is None else number + n_records
+    while at < len(content) and number != end:
         where = f"MDF record at byte {at}"
         try:
             size = check_record_size(content[at:], where)
@@ -207,6 +231,12 @@ def _banks_of(record: memoryview, where: str) -> list[RawBank]:
 
 
 def _events_of_meps(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[list[RawBank]]:
+    for _, mep in _meps_in(path, content, begin, damaged):
+        yield from mep.events()
+
+
+def _meps_in(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[tuple[int, Mep]]:
+    """The MEPs from a place in bytes, each with its place."""
     at = begin
     while at < len(content):
         where = f"MEP at byte {at}"
@@ -218,11 +248,11 @@ def _events_of_meps(path: Path, content: memoryview, begin: int, damaged: Damage
             damaged(EventFileError(f"{path}: {error}"))
             return
         try:
-            events = Mep.parse(content[at : at + size]).events()
+            mep = Mep.parse(content[at : at + size])
         except ProtocolError as error:
             damaged(EventFileError(f"{path}: {where}: {error}"))
         else:
-            yield from events
+            yield at, mep
         at += size
 
 

@@ -1,11 +1,18 @@
 """Ranges of events in files, readable in any order and on any machine that has the files."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
+from hltnode.processing.framework.event_files import (
+    Damaged,
+    DamageLog,
+    EventFileError,
+    event_counts,
+    raise_damage,
+    read_events,
+)
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -19,9 +26,17 @@ class FilePart:
     begin: int
     skip: int
     n_events: int
+    number: int = 0
+    """Number of the MDF record at `begin`."""
+    is_read: bool = False
+    """True if the division has found the damage of the file. Otherwise each event is an MDF record, which may be
+    damaged."""
 
-    def read(self) -> Iterator[list[RawBank]]:
-        """The raw banks of each event. Raises EventFileError, also if the file has changed."""
+    def read(self, damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
+        """The raw banks of each event. `damaged` is called with each damage that the division has not found.
+
+        Raises EventFileError if the file has changed.
+        """
         try:
             size = self.path.stat().st_size
         except OSError as error:
@@ -30,60 +45,98 @@ class FilePart:
             raise EventFileError(
                 f"{self.path}: the file has {size} bytes, but had {self.file_bytes} when it was divided"
             )
-        yield from islice(read_events(self.path, self.begin), self.skip, self.skip + self.n_events)
+        if self.is_read:
+            yield from islice(read_events(self.path, self.begin, _known), self.skip, self.skip + self.n_events)
+        else:
+            yield from read_events(self.path, self.begin, damaged, number=self.number, n_records=self.n_events)
+
+
+def _known(_error: EventFileError) -> None:
+    """The division has found this damage."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """Consecutive events of a sample from number `first` on; they may be in several files."""
+    """Consecutive events of a sample from number `first` on; they may be in several files.
+
+    A part that is a DamageLog holds the damage that the division has found in the file before it.
+    """
 
     first: int
-    parts: tuple[FilePart, ...]
+    parts: tuple[FilePart | DamageLog, ...]
 
     @property
     def n_events(self) -> int:
-        """Number of events."""
-        return sum(part.n_events for part in self.parts)
+        """Number of events, with the damaged ones among MDF records."""
+        return sum(part.n_events for part in self.parts if isinstance(part, FilePart))
 
-    def read(self) -> Iterator[list[RawBank]]:
-        """The raw banks of each event. Raises EventFileError."""
+    def read(self, damage: DamageLog) -> Iterator[list[RawBank]]:
+        """The raw banks of each event that can be read; adds the faults of the others. Raises EventFileError."""
         for part in self.parts:
-            yield from part.read()
+            if isinstance(part, DamageLog):
+                damage.extend(part)
+            else:
+                yield from part.read(damage)
 
 
 def event_ranges(paths: Sequence[Path], events_per_range: int) -> Iterator[EventRange]:
     """The events of some files, in order, in ranges of `events_per_range`; the last range may have fewer.
 
-    Raises EventFileError.
+    Raises EventFileError for a file that cannot be opened.
     """
-    first = 0
-    parts: list[FilePart] = []
-    for part in _parts(paths, events_per_range):
-        parts.append(part)
-        if (first + sum(part.n_events for part in parts)) % events_per_range == 0:
-            yield EventRange(first, tuple(parts))
-            first += sum(part.n_events for part in parts)
-            parts = []
-    if parts:
-        yield EventRange(first, tuple(parts))
-
-
-def _parts(paths: Sequence[Path], events_per_range: int) -> Iterator[FilePart]:
-    """Parts of the files; each ends at the end of a file or of a range."""
-    free = events_per_range
+    filling = _Filling(events_per_range)
     for path in paths:
-        file_bytes = path.stat().st_size if path.exists() else 0
-        begin = skip = taken = 0
-        for at, n_events in event_counts(path):
-            if not taken:
-                begin, skip = at, 0
-            used = 0
-            while n_events - used >= free - taken:
-                n = free - taken
-                yield FilePart(path, file_bytes, begin, skip, taken + n)
-                used += n
-                begin, skip, taken, free = at, used, 0, events_per_range
-            taken += n_events - used
-        if taken:
-            yield FilePart(path, file_bytes, begin, skip, taken)
-            free -= taken
+        yield from _ranges_of(path, filling)
+    if filling.parts:
+        yield filling.take()
+
+
+@dataclass(slots=True)
+class _Filling:
+    """The range that is being filled."""
+
+    events_per_range: int
+    first: int = 0
+    n_events: int = 0
+    parts: list[FilePart | DamageLog] = field(default_factory=list)
+
+    @property
+    def free(self) -> int:
+        return self.events_per_range - self.n_events
+
+    def add(self, part: FilePart) -> None:
+        self.parts.append(part)
+        self.n_events += part.n_events
+
+    def take(self) -> EventRange:
+        found = EventRange(self.first, tuple(self.parts))
+        self.first += self.n_events
+        self.n_events, self.parts = 0, []
+        return found
+
+
+def _ranges_of(path: Path, filling: _Filling) -> Iterator[EventRange]:
+    """Add the parts of a file, and yield the ranges that are full; a part ends with the file or with its range."""
+    file_bytes = path.stat().st_size if path.exists() else 0
+    damage = DamageLog()
+    begin = skip = taken = first_number = 0
+    is_read = False
+
+    def part(n_events: int) -> FilePart:
+        return FilePart(path, file_bytes, begin, skip, n_events, first_number, is_read)
+
+    for number, counted in enumerate(event_counts(path, damage)):
+        is_read = counted.is_read
+        if not taken:
+            begin, skip, first_number = counted.begin, 0, number
+        used = 0
+        while counted.n_events - used >= filling.free - taken:
+            used += filling.free - taken
+            filling.add(part(filling.free))
+            yield filling.take()
+            begin, skip, taken, first_number = counted.begin, used, 0, number
+        taken += counted.n_events - used
+    if taken:
+        filling.add(part(taken))
+    if damage.n:
+        filling.parts.append(damage)

@@ -23,6 +23,7 @@ from uuid import uuid4
 from hltnode.daemon.commands.common import thread_count
 from hltnode.daemon.commands.events.event_processor import EVENTS_PER_MEP, EventProcessor, Setup, hash_of
 from hltnode.daemon.commands.events.sample_results import PartResult
+from hltnode.processing.framework.event_files import DamageLog
 from hltnode.processing.framework.event_ranges import EventRange, event_ranges
 from hltnode.processing.framework.histograms import HistogramShape
 
@@ -106,8 +107,11 @@ def _no_longer_than_needed(scheduler: str, cluster_type: Any) -> Iterator[tuple[
         yield local.scheduler_address, int(number)
 
 
-def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, accepted: bool) -> Iterator[PartResult]:
-    """The results of all events of some files, in the order of the files.
+def processed_ranges(
+    client: "Client", files: Sequence[Path], setup: Setup, damage: DamageLog, *, accepted: bool
+) -> Iterator[PartResult]:
+    """The results of all events of some files that can be read, in the order of the files; the faults of the others
+    are added to `damage`, in the same order.
 
     Raises EventFileError for a file, ValueError for a worker that differs from this machine, or for a range that killed
     several workers.
@@ -129,7 +133,7 @@ def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, a
         while pending:
             part, future = pending[0]
             try:
-                results = future.result()
+                results, damage_of_range = future.result()
             except KilledWorker as error:
                 last = part.first + part.n_events - 1
                 raise ValueError(
@@ -138,6 +142,7 @@ def processed_ranges(client: "Client", files: Sequence[Path], setup: Setup, *, a
             pending.popleft()
             future.release()
             submit(1)
+            damage.extend(damage_of_range)
             yield from results
     finally:
         # After Ctrl-C or an error, workers must stop the remaining tasks.
@@ -174,8 +179,11 @@ _processors: dict[tuple[Expected, Setup], EventProcessor] = {}
 _one_range_at_a_time = threading.Lock()
 
 
-def process_range(expected: Expected, setup: Setup, part: EventRange, accepted: bool) -> list[PartResult]:
-    """Process a range in a worker. Raises ValueError, which names the worker, if its properties differ."""
+def process_range(
+    expected: Expected, setup: Setup, part: EventRange, accepted: bool
+) -> tuple[list[PartResult], DamageLog]:
+    """The results and the damage of a range, in a worker. Raises ValueError, which names the worker, if its properties
+    differ."""
     from distributed import get_worker
 
     worker = get_worker().address
@@ -187,8 +195,9 @@ def process_range(expected: Expected, setup: Setup, part: EventRange, accepted: 
                 former.close()
             _processors.clear()
             _processors[expected, setup] = processor
-        results = processor.process(part.read(), first_event_id=part.first, accepted=accepted)
-        return [replace(result, worker=worker) for result in results]
+        damage = DamageLog()
+        results = processor.process(part.read(damage), first_event_id=part.first, accepted=accepted)
+        return [replace(result, worker=worker) for result in results], damage
 
 
 def checked_processor(expected: Expected, setup: Setup, worker: str) -> EventProcessor:

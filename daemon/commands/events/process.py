@@ -100,8 +100,7 @@ def process(
     """Reconstruct and select the events of FILES.
 
     The output ends with the rate of each line, if every event is one bunch crossing (`hltnode rates` shows more).
-    Damaged events are left out and named at the end, and the exit code is then 1; with --dask, the first one ends the
-    command.
+    Damaged events are left out and named at the end, and the exit code is then 1.
 
     Examples: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json;
     hltnode process jpsi.mdf --tuple jpsi.parquet --fields 'event.run,dimuons.mass,dimuons.pt' --rows dimuons
@@ -215,7 +214,7 @@ def process_files(
                 require_sources(path, chain.with_sequence(configuration.sequence))
             with dask_client(dask) as client:
                 begin = time.perf_counter()
-                for part in processed_ranges(client, files, setup, accepted=accepted is not None):
+                for part in processed_ranges(client, files, setup, damage, accepted=accepted is not None):
                     result.add(part)
                     progress.update(task, completed=result.events)
                 result.seconds = time.perf_counter() - begin

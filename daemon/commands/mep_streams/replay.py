@@ -7,14 +7,12 @@ import socket
 import sys
 import termios
 import tty
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 import zmq
-from rich.markup import escape
 
 from hltnode.client.fault_injection import FaultPlan
 from hltnode.client.keys import load_client_keys
@@ -27,28 +25,27 @@ from hltnode.daemon.commands.common import (
     KeyFileOption,
     ServerKeyOption,
     console,
-    counted,
     end_with_damage,
     require_writable,
-    unknown_source_text,
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream, replay_here, replay_in_jobs
+from hltnode.daemon.commands.mep_streams.replay_jobs import replay_here, replay_in_jobs
+from hltnode.daemon.commands.mep_streams.replay_report import (
+    describe_input,
+    describe_outcomes,
+    print_outcomes,
+    say_what_is_special,
+)
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
-from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.commands.mep_streams.replay_setup import ReplayOptions, make_site, make_streams
 from hltnode.daemon.common import log
 from hltnode.daemon.common.endpoints import check_option
 from hltnode.daemon.common.reachability import require_node
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
-from hltnode.daemon.replay.mep_source import MepStream
 from hltnode.daemon.replay.pacing import MAX_PAUSE_S, parse_rate
-from hltnode.daemon.replay.single_node import FeedReport
-from hltnode.daemon.replay.site import Site, make_identities
-
-# Most ranges of MEP ids, files or sources in a message.
-SHOWN_RANGES = 20
+from hltnode.daemon.replay.site import make_identities
 
 
 def replay(
@@ -95,13 +92,19 @@ def replay(
     ] = MAX_PAUSE_S,
     loop: Annotated[
         bool,
-        typer.Option("--loop", help="Start again at the end of the input, until Ctrl-C or SIGTERM; not with --part."),
+        typer.Option(
+            "--loop",
+            help="Start again at the end of the input, until Ctrl-C or SIGTERM; not with --part or several runs.",
+        ),
     ] = False,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Number of replays of the input.")] = 1,
     run: Annotated[
         int | None,
         typer.Option(
-            "--run", min=1, max=0xFFFFFFFF, help="Run number, also in the ODIN banks; default: that of the input."
+            "--run",
+            min=1,
+            max=0xFFFFFFFF,
+            help="Run number of all events, also in the ODIN banks; default: the runs of the input.",
         ),
     ] = None,
     events_per_mep: Annotated[
@@ -132,7 +135,8 @@ def replay(
             "--memory",
             metavar="FILE",
             help="File in which the process that assigns MEPs to several nodes stores its assignments, so that it "
-            "can be killed and restarted; default: a file for this run, name and nodes in ~/.local/state/hltnode.",
+            "can be killed and restarted; default: a file for this run, name and nodes in ~/.local/state/hltnode. With "
+            "several runs: FILE-RUN for each, and FILE-runs for the runs that are finished.",
         ),
     ] = None,
     simulate: Annotated[bool, typer.Option("--simulate", help="Simulated events instead of files.")] = False,
@@ -182,7 +186,8 @@ def replay(
     every five seconds, and sends unacknowledged MEPs again. The space bar or SIGUSR1 pauses; the space bar or SIGCONT
     resumes. Replay first reads the files once to learn their sources; it skips and names a foreign file in a folder.
 
-    Replay sends the events that it can read, and names the others at its end.
+    Replay sends the events that it can read, and names the others at its end. Several runs in the input are sent one
+    after the other; started again after an interruption, replay does not send finished runs a second time.
 
     The exit code is 0 only if every event was read, every fragment accepted and every MEP acknowledged, otherwise 1; 2
     without input or node; 130 after Ctrl-C; 143 after SIGTERM. With --loop, the first Ctrl-C or SIGTERM only ends the
@@ -238,109 +243,28 @@ def replay(
             faults=None if fault is None else FaultPlan.parse(fault),
             segment_bytes=segment_mib * MIB,
         )
-        stream = make_stream(options)
-        say_what_is_special(stream)
+        streams = make_streams(options)
+        say_what_is_special(streams)
         # Report errors of options before errors of the node.
-        make_identities(stream, options.name, options.connections, options.part, options.chain)
-        site = Site.of(to, control, supervisor, part, memory, options.keys)
+        for stream in streams:
+            make_identities(stream, options.name, options.connections, options.part, options.chain)
+        site = make_site(options, [stream.run for stream in streams])
         if not wait:
             require_node(zmq.DEALER, [control for _, control in site.nodes], keys)
             if in_memory := [data for data, _ in site.nodes if data.startswith("shm://")]:
                 require_node(zmq.DEALER, in_memory, keys)
-        with ReplayScreen(console, stream.n_events) as screen:
+        n_events = None if loop else sum(stream.n_events or 0 for stream in streams)
+        with ReplayScreen(console, n_events) as screen:
             if jobs > 1:
-                report, ended_by = replay_in_jobs(options, stream, jobs, screen, _keyboard)
+                outcomes, ended_by = replay_in_jobs(options, streams, jobs, screen, _keyboard)
             else:
-                report, ended_by = replay_here(options, stream, screen, _keyboard)
-        write_json(json, {**asdict(report), "input": describe_input(stream)})
-    print_report(report)
+                outcomes, ended_by = replay_here(options, streams, screen, _keyboard)
+        write_json(json, {**describe_outcomes(outcomes), "input": describe_input(streams)})
+    print_outcomes(outcomes)
     if ended_by is not None:
         raise typer.Exit(128 + ended_by)
-    end_with_damage(stream.damage)
-    raise typer.Exit(0 if report.complete and not report.unconfirmed else 1)
-
-
-def describe_input(stream: MepStream) -> dict[str, Any]:
-    """Description of the input, for the JSON report."""
-    files = stream.files
-    return {
-        "files": [] if files is None else [str(file.path) for file in files.files],
-        "left_out": {} if files is None else {str(path): why for path, why in files.left_out.items()},
-        "sources": len(stream.sources),
-        "late_sources": {str(source): event for source, event in stream.late_sources.items()},
-        "lacking": {str(path): len(sources) for path, sources in stream.lacking.items()},
-        "unsent_types": stream.unsent_types,
-        "mixed_runs": stream.mixed_runs,
-        "damage": asdict(stream.damage),
-    }
-
-
-def say_what_is_special(stream: MepStream) -> None:
-    """Report skipped files, several runs, late sources, files without some sources, and unsent types of banks."""
-    lines = []
-    if stream.files is not None and (left_out := stream.files.left_out):
-        lines.append(f"skipped: {counted(len(left_out), 'file')}")
-        lines += [f"  {path}: {why}" for path, why in list(left_out.items())[:SHOWN_RANGES]]
-        if len(left_out) > SHOWN_RANGES:
-            lines.append(f"  and {len(left_out) - SHOWN_RANGES} more")
-    if runs := stream.mixed_runs:
-        shown_runs = ", ".join(map(str, runs[:SHOWN_RANGES])) + (" ..." if len(runs) > SHOWN_RANGES else "")
-        lines.append(
-            f"the input has events of {len(runs)} runs ({shown_runs}): all are sent as run {stream.run}; replay the "
-            "runs separately, or choose the number with --run"
-        )
-    if late := stream.late_sources:
-        source, event = min(late.items(), key=lambda item: item[1])
-        lines.append(
-            f"{len(late)} of {len(stream.sources)} sources appear late, the first one, {source}, in event {event}: "
-            "until then they send empty fragments"
-        )
-    for path, lacking in list(stream.lacking.items())[:SHOWN_RANGES]:
-        lines.append(
-            f"{path} has no bank of {len(lacking)} of {counted(len(stream.sources), 'source')}, the first is "
-            f"{lacking[0]}: they send empty fragments"
-        )
-    if len(stream.lacking) > SHOWN_RANGES:
-        lines.append(f"and {counted(len(stream.lacking) - SHOWN_RANGES, 'more file')} without some of the sources")
-    if unsent := stream.unsent_types:
-        lines.append(unknown_source_text("not sent", unsent))
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def print_report(report: FeedReport) -> None:
-    """Print the result: sent, resent, unacknowledged and refused data."""
-    echo(
-        f"{counted(report.meps, 'MEP')}, {counted(report.events, 'event')} in {report.seconds:.2f} s: "
-        f"{report.events / report.seconds:.0f} events/s"
-    )
-    echo(
-        f"{counted(report.fragments, 'fragment')}, {report.resent} sent again; "
-        f"{counted(report.unacknowledged, 'MEP')} not acknowledged"
-    )
-    if report.earlier:
-        echo(
-            f"{counted(report.earlier, 'MEP')} not sent: the node acknowledged them to an earlier replay of this run; "
-            "to send them again, give another run number (--run)"
-        )
-    if report.reassigned:
-        echo(f"{counted(report.reassigned, 'MEP')} assigned to another node")
-    if report.injected:
-        echo("injected: " + ", ".join(f"{count} {name}" for name, count in report.injected.items()))
-    for node, ranges in report.unconfirmed.items():
-        echo(f"revoked from {node}, which did not return: MEPs {shown(ranges)}; its files may hold them a second time")
-    for reason, count in report.refused.items():
-        echo(f"not accepted: {counted(count.fragments, 'fragment')} of {counted(count.meps, 'MEP')}, {reason}")
-    if report.unacknowledged:
-        echo(f"not acknowledged: MEPs {shown(report.unacknowledged_meps)}")
-    if report.error:
-        console.print(f"[red]error:[/red] {escape(report.error)}", highlight=False, soft_wrap=True)
-
-
-def shown(ranges: Sequence[tuple[int, int]]) -> str:
-    """Text of the first ranges of MEP ids."""
-    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges[:SHOWN_RANGES])
-    return text if len(ranges) <= SHOWN_RANGES else f"{text} and {len(ranges) - SHOWN_RANGES} more ranges"
+    end_with_damage(streams[0].damage)
+    raise typer.Exit(0 if all(outcome.complete for outcome in outcomes) else 1)
 
 
 @contextlib.contextmanager

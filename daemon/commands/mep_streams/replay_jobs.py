@@ -7,36 +7,29 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvloop
 
-from hltnode.client.fault_injection import FaultPlan
-from hltnode.client.memory_socket import memory_path
-from hltnode.client.shared_memory import SharedMemory
-from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen, join_states
-from hltnode.daemon.commands.tool_command import tool_of
+from hltnode.daemon.commands.mep_streams.replay_setup import ReplayOptions, make_replays, make_streams
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.replay.input_files import FeedError
-from hltnode.daemon.replay.input_name import name_of_sample
-from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files, meps_of_simulation
-from hltnode.daemon.replay.pacing import Rate
-from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, Replay, Replaying, ReplayState
-from hltnode.daemon.replay.single_node import FeedReport, join_reports
-from hltnode.daemon.replay.site import MAX_FRAGMENT_BYTES, Site, make_identities
+from hltnode.daemon.replay.mep_source import MepStream
+from hltnode.daemon.replay.replaying import SAME_SIGNAL_SECONDS, SHOW_SECONDS, ReplayState
+from hltnode.daemon.replay.run_sequence import ReplayRuns, RunOutcome, RunResult, join_outcomes
+from hltnode.daemon.replay.single_node import FeedReport
 from hltnode.processing.framework.event_files import EventFileError
-from hltnode.processing.selection.trigger_chain import installed_chain
 
 if TYPE_CHECKING:
-    from hltnode.processing.offline.chain_tools import SimulatedSample, Simulation
+    pass
 
 # After a failure, processes get this time to close their connections.
 END_SECONDS = 10.0
@@ -45,110 +38,19 @@ Keyboard = Callable[[], AbstractContextManager[int | None]]
 """Opens the keyboard; gives a descriptor for reading single keys, or None."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayOptions:
-    """Options of the command line; `repeat` is None for an endless replay, `inputs` is empty for simulated events."""
-
-    inputs: tuple[Path, ...]
-    n_simulated: int
-    seed: int
-    geometry: Path | None
-    chain: str
-    events_per_mep: int
-    repeat: int | None
-    run: int | None
-    with_truth: bool
-    to: tuple[str, ...]
-    control: tuple[str, ...] | None
-    keys: FeederKeys
-    supervisor: str | None
-    memory: Path | None
-    name: str
-    connections: int
-    part: str | None
-    rate: Rate
-    max_pause_s: float
-    faults: FaultPlan | None
-    segment_bytes: int
-
-
-def make_stream(options: ReplayOptions) -> MepStream:
-    """The MEPs of the input. Raises FeedError, EventFileError, and errors of the geometry or the chain."""
-    packing = Packing(
-        events_per_mep=options.events_per_mep,
-        max_fragment_bytes=MAX_FRAGMENT_BYTES,
-        repeat=options.repeat,
-        run=options.run,
-        with_truth=options.with_truth,
-        memory=_memory(options),
-    )
-    readout = installed_chain(options.chain).readout
-    if options.inputs:
-        return meps_of_files(options.inputs, readout, packing)
-    sample = _simulated_sample(options)
-    stream = meps_of_simulation(lambda: sample.events(options.n_simulated), readout, packing, options.n_simulated)
-    stream.input_name = name_of_sample(options.chain, options.seed, options.n_simulated, packing)
-    return stream
-
-
-def _simulated_sample(options: ReplayOptions) -> "SimulatedSample":
-    # Local import: a replay of files needs no simulation.
-    from hltnode.processing.offline.chain_tools import DEFAULT_RUN, SampleRequest, installed_tools
-
-    simulation: Simulation[Any] = tool_of(installed_tools(options.chain), options.chain, "simulation")
-    request = SampleRequest(seed=options.seed, run=options.run or DEFAULT_RUN, geometry=options.geometry)
-    return simulation.sample(request, simulation.options())
-
-
-def _memory(options: ReplayOptions) -> SharedMemory | None:
-    """Shared memory for the fragments, if a node on this machine uses it."""
-    is_shared = any(memory_path(endpoint) is not None for endpoint in options.to)
-    return SharedMemory(options.segment_bytes) if is_shared else None
-
-
-def _make_replay(options: ReplayOptions, stream: MepStream) -> Replay:
-    site = Site.of(
-        list(options.to),
-        None if options.control is None else list(options.control),
-        options.supervisor,
-        options.part,
-        options.memory,
-        options.keys,
-    )
-    identities = make_identities(stream, options.name, options.connections, options.part, options.chain)
-    mine = [source for identity in identities for source in identity.sources]
-    return Replay(
-        stream if options.part is None else stream.of(mine),
-        identities,
-        site,
-        options.rate,
-        options.max_pause_s,
-        options.faults,
-        options.seed,
-        ends_by_signal=options.repeat is None,
-    )
-
-
 def replay_here(
-    options: ReplayOptions, stream: MepStream, screen: ReplayScreen, keyboard: Keyboard
-) -> tuple[FeedReport, int | None]:
-    """Replay in this process; returns the report, and the signal that ended the replay, or None."""
-    replay = _make_replay(options, stream)
-    replaying = Replaying(
-        replay,
-        screen.show,
-        lambda memory: screen.say(
-            f"continues run {stream.run} after MEP {memory.next_mep - 1}, according to {memory.path}"
-        ),
-    )
+    options: ReplayOptions, streams: Sequence[MepStream], screen: ReplayScreen, keyboard: Keyboard
+) -> tuple[list[RunOutcome], int | None]:
+    """Replay in this process; returns the outcome of each run, and the signal that ended the replay, or None."""
+    replays = make_replays(options, streams, screen.show, screen.say)
 
-    async def run() -> tuple[FeedReport, int | None]:
+    async def run() -> tuple[list[RunOutcome], int | None]:
         loop = asyncio.get_running_loop()
         with keyboard() as keys:
             if keys is not None:
-                loop.add_reader(keys, _on_key, keys, replaying.pause_or_resume)
+                loop.add_reader(keys, _on_key, keys, replays.pause_or_resume)
             try:
-                return await replaying.run()
+                return await replays.run()
             finally:
                 if keys is not None:
                     loop.remove_reader(keys)
@@ -164,20 +66,46 @@ def _on_key(keys: int, pause_or_resume: Callable[[], None]) -> None:
 
 
 def replay_in_jobs(
-    options: ReplayOptions, stream: MepStream, jobs: int, screen: ReplayScreen, keyboard: Keyboard
-) -> tuple[FeedReport, int | None]:
+    options: ReplayOptions, streams: Sequence[MepStream], jobs: int, screen: ReplayScreen, keyboard: Keyboard
+) -> tuple[list[RunOutcome], int | None]:
     """Replay in several processes, each with a part of the sources. Raises FeedError for more parts than sources."""
-    if jobs > len(stream.sources):
-        raise FeedError(f"--jobs {jobs}: there are {len(stream.sources)} sources")
+    for stream in streams:
+        if jobs > len(stream.sources):
+            of_run = f" in run {stream.run}" if len(streams) > 1 else ""
+            raise FeedError(f"--jobs {jobs}: there are {len(stream.sources)} sources{of_run}")
     with tempfile.TemporaryDirectory(prefix="hltnode-") as folder, contextlib.ExitStack() as stack:
         endpoint = f"ipc://{folder}/supervisor" if len(options.to) > 1 else None
         parts = [
-            replace(options, part=f"{number}/{jobs}", supervisor=endpoint, memory=None) for number in range(1, jobs + 1)
+            replace(
+                options, part=f"{number}/{jobs}", supervisor=endpoint, memory=_memory_of_job(options, number, streams)
+            )
+            for number in range(1, jobs + 1)
         ]
-        parts[0] = replace(parts[0], memory=options.memory)
         processes = [stack.enter_context(contextlib.closing(_Job(part))) for part in parts]
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_Jobs(processes, screen, ends_by_signal=options.repeat is None).run(keyboard))
+            runs = [stream.run for stream in streams]
+            return runner.run(_Jobs(processes, runs, screen, ends_by_signal=options.repeat is None).run(keyboard))
+
+
+def _memory_of_job(options: ReplayOptions, number: int, streams: Sequence[MepStream]) -> Path | None:
+    if options.memory is None or number == 1:
+        return options.memory
+    # With several runs, each job has a record of the finished ones.
+    return options.memory.with_name(f"{options.memory.name}-job{number}") if len(streams) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line for the screen."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """Why a job could not replay anything."""
+
+    text: str
 
 
 class _Job:
@@ -199,7 +127,9 @@ class _Job:
         theirs.close()
         self.state = ReplayState()
         self.has_begun = False
-        self.report: FeedReport | None = None
+        self.outcomes: list[RunOutcome] | None = None
+        self.error = ""
+        self.lines: list[str] = []
         self.is_over = False
 
     def signal(self, number: int) -> None:
@@ -208,15 +138,19 @@ class _Job:
             os.kill(self.process.pid, number)
 
     def read(self) -> None:
-        """Receive the states and the report that the process has sent."""
+        """Receive the states, lines, and outcomes or error that the process has sent."""
         try:
             while self.states.poll():
                 came = self.states.recv()
                 if isinstance(came, ReplayState):
                     self.state = came
                     self.has_begun = True
+                elif isinstance(came, _Line):
+                    self.lines.append(came.text)
+                elif isinstance(came, _Failure):
+                    self.error = came.text
                 else:
-                    self.report = came
+                    self.outcomes = came
         except (EOFError, OSError):
             self.is_over = True
 
@@ -233,8 +167,9 @@ class _Job:
 class _Jobs:
     """Follows several jobs, and passes signals and keys on to them."""
 
-    def __init__(self, jobs: list[_Job], screen: ReplayScreen, *, ends_by_signal: bool) -> None:
+    def __init__(self, jobs: list[_Job], runs: list[int], screen: ReplayScreen, *, ends_by_signal: bool) -> None:
         self._jobs = jobs
+        self._runs = runs
         self._screen = screen
         self._ends_by_signal = ends_by_signal
         self._ends_at_once_from = math.inf
@@ -243,7 +178,7 @@ class _Jobs:
         self._is_ending = False
         self._ended_by: int | None = None
 
-    async def run(self, keyboard: Keyboard) -> tuple[FeedReport, int | None]:
+    async def run(self, keyboard: Keyboard) -> tuple[list[RunOutcome], int | None]:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, number)
@@ -258,7 +193,7 @@ class _Jobs:
                 if keys is not None:
                     loop.remove_reader(keys)
 
-    async def _follow(self) -> tuple[FeedReport, int | None]:
+    async def _follow(self) -> tuple[list[RunOutcome], int | None]:
         error = ""
         while not all(job.is_over for job in self._jobs):
             await asyncio.sleep(SHOW_SECONDS)
@@ -266,17 +201,32 @@ class _Jobs:
                 job.read()
             state = join_states([job.state for job in self._jobs])
             self._screen.show(replace(state, is_ending=state.is_ending or self._is_ending))
+            # All jobs say the same of a run.
+            for line in self._jobs[0].lines:
+                self._screen.say(line)
+            self._jobs[0].lines.clear()
             self._lead()
-            failed = [job for job in self._jobs if job.is_over and (job.report is None or job.report.error)]
-            if failed:
-                # Without one part of the sources, every MEP of the other parts stays incomplete.
-                report = failed[0].report
-                error = error or (f"{failed[0].process.name} has ended" if report is None else report.error)
-                self._pass_on(signal.SIGTERM)
-        reports = [job.report for job in self._jobs if job.report is not None]
-        if not reports:
+            for job in self._jobs:
+                if job.is_over and (job_error := _error_of(job)):
+                    # Without one part of the sources, every MEP of the other parts stays incomplete.
+                    error = error or job_error
+                    self._pass_on(signal.SIGTERM)
+                    break
+        of_jobs = [outcomes for job in self._jobs if (outcomes := self._outcomes_of(job)) is not None]
+        if not of_jobs:
             raise FeedError(f"{error}: no process has sent anything")
-        return join_reports(reports, error), self._ended_by
+        return join_outcomes(of_jobs, error), self._ended_by
+
+    def _outcomes_of(self, job: _Job) -> list[RunOutcome] | None:
+        """The outcomes of a job; None if it was killed."""
+        if not job.error:
+            return job.outcomes
+        first, *others = self._runs
+        report = FeedReport(0, 0, 0, 0, 0, {}, 0, [], 0.0, {}, error=job.error)
+        return [
+            RunOutcome(first, RunResult.SENT, report),
+            *(RunOutcome(run, RunResult.NOT_SENT) for run in others),
+        ]
 
     def _pass_on(self, number: int) -> None:
         for job in self._jobs:
@@ -314,7 +264,15 @@ class _Jobs:
             self._pass_on(signal.SIGTERM)
 
 
-async def _led(replaying: Replaying, orders: Connection) -> tuple[FeedReport, int | None]:
+def _error_of(job: _Job) -> str:
+    if job.error:
+        return job.error
+    if job.outcomes is None:
+        return f"{job.process.name} has ended"
+    return next((outcome.error for outcome in job.outcomes if outcome.error), "")
+
+
+async def _led(replaying: ReplayRuns, orders: Connection) -> tuple[list[RunOutcome], int | None]:
     """Replay, and end after the MEP given by the first process."""
     loop = asyncio.get_running_loop()
 
@@ -337,11 +295,11 @@ def _replay_part(options: ReplayOptions, states: Connection) -> None:
     """Main function of the process of a job."""
     log.configure("warning", LogFormat.CONSOLE)
     try:
-        stream = make_stream(options)
-        replaying = Replaying(_make_replay(options, stream), states.send)
+        streams = make_streams(options)
+        replaying = make_replays(options, streams, states.send, lambda text: states.send(_Line(text)))
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            report, _ = runner.run(_led(replaying, states))
+            result: list[RunOutcome] | _Failure = runner.run(_led(replaying, states))[0]
     except (EventFileError, ValueError, OSError) as error:
-        report = FeedReport(0, 0, 0, 0, 0, {}, 0, [], 0.0, {}, error=str(error))
+        result = _Failure(str(error))
     with contextlib.suppress(BrokenPipeError):
-        states.send(report)
+        states.send(result)

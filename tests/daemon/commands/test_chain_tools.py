@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from hltnode.client.sockets import FeederKeys
 from hltnode.daemon.cli import app
-from hltnode.daemon.commands.mep_streams.replay_jobs import ReplayOptions, make_stream
+from hltnode.daemon.commands.mep_streams.replay_setup import ReplayOptions, make_streams
 from hltnode.daemon.commands.tool_command import chain_named_in
 from hltnode.daemon.replay.pacing import parse_rate
 from hltnode.processing.offline.chain_tools import ChainTools, installed_tools
@@ -223,5 +223,5 @@ def test_simulated_events_of_a_second_chain_are_replayed(tiny: ModuleType) -> No
         faults=None,
         segment_bytes=1 << 20,
     )
-    stream = make_stream(options)
+    [stream] = make_streams(options)
     assert (stream.sources, stream.n_events, len(list(stream))) == (tuple(sorted(tiny.SOURCES)), 5, 3)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hltnode.daemon.commands.common import console
-from hltnode.daemon.commands.mep_streams.replay import say_what_is_special
+from hltnode.daemon.commands.mep_streams.replay_report import say_what_is_special
 from hltnode.daemon.replay.input_files import FeedError, find_inputs
 from hltnode.daemon.replay.mep_source import MepStream, Packing, meps_of_files
 from hltnode.processing.lhcb.readout import LHCB_READOUT
@@ -211,24 +211,9 @@ def test_banks_of_unknown_sources_are_reported_and_banks_outside_the_readout_are
     stream = stream_of(path)
     assert stream.unsent_types == [200]
     assert stream.sources == (0,)
-    say_what_is_special(stream)
+    say_what_is_special([stream])
     console.file.drain(5.0)  # type: ignore[attr-defined]
     assert "banks of type 200, whose source is not known" in " ".join(capfd.readouterr().err.split())
-
-
-def test_an_input_of_several_runs_is_reported_unless_the_number_is_chosen(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "x.mdf"
-    path.write_bytes(
-        b"".join(encode_record(encode_banks([encode_odin(Odin(run=r, event_id=0))]), run=r) for r in (5, 5, 6))
-    )
-    stream = stream_of(path)
-    assert (stream.run, stream.mixed_runs) == (5, [5, 6])
-    assert stream_of(path, run=9).mixed_runs == []
-    say_what_is_special(stream)
-    console.file.drain(5.0)  # type: ignore[attr-defined]
-    assert "events of 2 runs (5, 6): all are sent as run 5" in " ".join(capfd.readouterr().err.split())
 
 
 def encoded(number: int, *types: int, version: int = 2) -> bytes:

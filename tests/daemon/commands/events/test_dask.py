@@ -139,6 +139,39 @@ def test_the_results_of_several_workers_are_those_of_one_machine(
     assert processed(files, tmp_path / "o", "--dask", "local:2") == of_one_machine
 
 
+def damaged(files: list[Path], folder: Path) -> list[Path]:
+    """The files with a wrong bank in three events of the first one, and a second one that ends within an event."""
+    folder.mkdir()
+    paths = [folder / path.name for path in files]
+    content = bytearray(files[0].read_bytes())
+    at = 0
+    for number, record in enumerate(iter_records(files[0].read_bytes())):
+        if number in (3, EVENTS_PER_RANGE - 1, EVENTS_PER_RANGE):
+            content[at + 48] ^= 1
+        at += record.header.record_size
+    paths[0].write_bytes(content)
+    paths[1].write_bytes(files[1].read_bytes()[:-1])
+    return paths
+
+
+def test_damaged_events_are_named_and_left_out_as_on_one_machine(files: list[Path], tmp_path: Path) -> None:
+    paths = damaged(files, tmp_path / "in")
+    found, printed = [], []
+    for name, options in (("here", ()), ("dask", ("--dask", "local:2"))):
+        result = CliRunner().invoke(app, arguments_of(paths, tmp_path / name, *options))
+        assert result.exit_code == 1, result.output
+        found.append(outputs_in(tmp_path / name))
+        printed.append([line for line in result.output.splitlines() if line.startswith("error:")])
+    here, dask = found
+    assert dask == here
+    assert len(here["per_event"]) == 3 * EVENTS_PER_RANGE + 150 - 4
+    assert here["damage"]["n"] == 4
+    events = [f"(event {number} of the file)" for number in (3, EVENTS_PER_RANGE - 1, EVENTS_PER_RANGE)]
+    assert [text[-len(event) :] for text, event in zip(here["damage"]["first"], events, strict=False)] == events
+    assert "MDF record at byte" in here["damage"]["first"][3]
+    assert printed[0] == printed[1] != []
+
+
 @pytest.mark.slow
 def test_the_ranges_of_a_killed_worker_are_processed_again(
     files: list[Path], of_one_machine: dict[str, Any], tmp_path: Path

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from hltnode.client.refused_fragments import RefusedCount
-from hltnode.daemon.commands.mep_streams.replay import print_report
+from hltnode.daemon.commands.mep_streams.replay_report import print_report
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen, join_states
 from hltnode.daemon.replay.replaying import ReplayState
 from hltnode.daemon.replay.single_node import FeedReport
