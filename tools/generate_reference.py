@@ -27,6 +27,7 @@ from hltnode.daemon.common.vocabulary import CloseReason
 from hltnode.daemon.configuration.description import default, limits, type_name
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.gpu_metrics import GpuReadings, ThrottleReason
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector
@@ -49,12 +50,16 @@ OPEN_LABELS = {
     "line": "passthrough",
     "collection": "tracks",
     "histogram": "pv_z",
+    "quantity": "beam_x",
     "name": "west",
     "uuid": "",
     "driver": "",
 }
 
 
+EXAMPLE_CONDITION = ConditionReading(
+    name=OPEN_LABELS["quantity"], unit="", configured=0.0, tolerance=0.0, measured=None, values=0
+)
 EXAMPLE_GPU = GpuReadings(
     name="",
     uuid="",
@@ -327,7 +332,12 @@ def example_collector() -> NodeCollector:
         counters,
         health,
         BuildInfo(version="", node="", backend="", chain="", tck=""),
-        NodeState(sources=(int(OPEN_LABELS["source"]),), lost_feeders=(OPEN_LABELS["name"],), gpu=EXAMPLE_GPU),
+        NodeState(
+            sources=(int(OPEN_LABELS["source"]),),
+            lost_feeders=(OPEN_LABELS["name"],),
+            gpu=EXAMPLE_GPU,
+            detector_conditions=(EXAMPLE_CONDITION,),
+        ),
         SlotMemory(0, 0, 0, 0),
         health_ns=0,
         monotonic_ns=0,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 
 
@@ -69,8 +70,8 @@ class Workspace(Protocol):
 class Engine(Protocol):
     """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
     of events, the names of sub-detectors (by the top five bits of their source ids) and of error banks (by bank type),
-    the histograms, the number of
-    words per event in `Output.selected`, and the trigger configuration key (TCK)."""
+    the histograms, the numbers of the detector that they measure, the number of words per event in `Output.selected`,
+    and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -86,6 +87,8 @@ class Engine(Protocol):
     def error_types(self) -> Mapping[int, str]: ...
     @property
     def histograms(self) -> tuple[HistogramShape, ...]: ...
+    @property
+    def measured(self) -> tuple[MeasuredQuantity, ...]: ...
     @property
     def selected_words(self) -> int: ...
     @property

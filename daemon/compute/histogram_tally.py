@@ -30,11 +30,17 @@ class HistogramTally:
     """Counts of all workspaces. `begin` and `end` from one thread, the others from any."""
 
     def __init__(
-        self, shapes: Sequence[HistogramShape], workspaces: Sequence[Counting], clock_ns: Callable[[], int]
+        self,
+        shapes: Sequence[HistogramShape],
+        workspaces: Sequence[Counting],
+        clock_ns: Callable[[], int],
+        taken: Callable[[int, NDArray[np.uint32]], None] = lambda _run, _counts: None,
     ) -> None:
+        """taken: called with a run and its new counts, in any thread, one call at a time."""
         self.shapes = tuple(shapes)
         self._workspaces = tuple(workspaces)
         self._clock_ns = clock_ns
+        self._note_taken = taken
         self._lock = threading.Lock()
         self._computing: set[int] = set()
         self._untaken: dict[int, int] = {}
@@ -98,3 +104,4 @@ class HistogramTally:
             for oldest in list(self._runs)[:-MAX_RUNS]:
                 del self._runs[oldest]
         self._runs[run] += counts
+        self._note_taken(run, counts)

@@ -4,6 +4,7 @@ Three kinds of metrics have their own modules, because other rules decide which 
 (`source_metrics`), the GPU (`gpu_metrics`) and monitoring histograms (`histograms`).
 """
 
+import math
 from collections.abc import Callable
 
 from hltnode.daemon.monitoring.counters import OutputCounters, StreamCounters
@@ -271,6 +272,31 @@ TABLE = (
         "Objects found in events, by collection of the chain.",
         "collection",
         lambda r: r.counters.objects.items(),
+    ),
+    # Numbers of the detector
+    gauges(
+        "detector_condition_measured",
+        "Median of the last values of the histogram that measures the number; NaN before 5,000 values.",
+        "quantity",
+        lambda r: [(c.name, math.nan if c.measured is None else c.measured) for c in r.state.detector_conditions],
+    ),
+    gauges(
+        "detector_condition_configured",
+        "The number that the kernels use, in the unit of the measured one.",
+        "quantity",
+        lambda r: [(c.name, c.configured) for c in r.state.detector_conditions],
+    ),
+    gauges(
+        "detector_condition_tolerance",
+        "Largest difference between measured and configured number that costs no events.",
+        "quantity",
+        lambda r: [(c.name, c.tolerance) for c in r.state.detector_conditions],
+    ),
+    counters(
+        "detector_condition_values",
+        "Values of the histogram that measures the number.",
+        "quantity",
+        lambda r: [(c.name, c.values) for c in r.state.detector_conditions],
     ),
     # Outputs over sockets
     counters("output_messages_sent", "Messages sent.", "output", _of_outputs(lambda output: output.sent)),

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.daemon.common.vocabulary import SlotState
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.gpu_metrics import GpuReadings
 from hltnode.protocol.transport.run_control_messages import RunState
 
@@ -44,3 +45,5 @@ class NodeState:
     """Lines of the log that were not written."""
     gpu: GpuReadings | None = None
     """Readings of the GPU that computes; None without a GPU, or if they cannot be read."""
+    detector_conditions: Sequence[ConditionReading] = ()
+    """Numbers of the detector that histograms measure."""

@@ -13,6 +13,7 @@ from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.detector_conditions import DetectorConditions
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
@@ -67,7 +68,8 @@ class NodeCore:
         """Description of the node in histogram pages and files."""
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
-        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns)
+        self.detector_conditions = DetectorConditions(engine.measured, engine.histograms)
+        self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns, self.detector_conditions.add)
         self.notifier = Notifier()
         self.silence = SilentSourceMonitor(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns

@@ -12,6 +12,7 @@ from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.output.output_queue import OutputQueue
@@ -50,6 +51,7 @@ class NodeStatus:
         room: OutputQueue,
         clock: ReadingClock,
         gpu: GpuReader,
+        conditions: DetectorConditions,
     ) -> None:
         self._info = info
         self._session = session
@@ -62,6 +64,7 @@ class NodeStatus:
         self._room = room
         self._clock = clock
         self._gpu = gpu
+        self._conditions = conditions
 
     def state(self) -> NodeState:
         """The current state of the node, for metrics."""
@@ -90,6 +93,7 @@ class NodeStatus:
             sources_of_lost_feeders=silent.intersection(source for feeder in lost for source in feeder.hello.sources),
             log_lines_lost=lines_lost(),
             gpu=self._gpu.readings,
+            detector_conditions=self._conditions.readings(),
         )
 
     def full(self) -> dict[str, Any]:
@@ -126,6 +130,7 @@ class NodeStatus:
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
             },
             "objects": dict(counters.objects),
+            "conditions": {each.name: _condition(each) for each in self._conditions.readings()},
             "error_banks": _error_banks(counters),
             "log_lines_lost": lines_lost(),
             "accounting": accounting(counters, builder),
@@ -144,6 +149,17 @@ class NodeStatus:
         status = self.full()
         runs = list(islice(self._control.registry.kept, SUMMARY_RUNS))
         return {**{key: status[key] for key in _SUMMARY}, "kept_runs": runs}
+
+
+def _condition(reading: ConditionReading) -> dict[str, Any]:
+    return {
+        "unit": reading.unit,
+        "configured": reading.configured,
+        "measured": reading.measured,
+        "tolerance": reading.tolerance,
+        "values": reading.values,
+        "is_off": reading.is_off,
+    }
 
 
 def _error_banks(counters: Counters) -> dict[str, Any]:

@@ -44,6 +44,7 @@ from hltnode.processing.framework.collections import Collection, Column, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
 from hltnode.processing.framework.histograms import HistogramShape, histogram_counts
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_check import require_memory
 from hltnode.processing.framework.memory_plan import (
     MemoryPlan,
@@ -98,6 +99,7 @@ class Engine:
         line_names: Sequence[str] = (),
         line_routing: NDArray[np.uint32] | None = None,
         histograms: Sequence[HistogramShape] = (),
+        measured: Sequence[MeasuredQuantity] = (),
         tck: int = 0,
         retain: Retain = (),
     ) -> None:
@@ -123,6 +125,8 @@ class Engine:
         """Names of the collections whose objects BatchOutput.counts counts."""
         self.histograms = tuple(histograms)
         """The histograms of Workspace.take_histogram_counts, in order."""
+        self.measured = tuple(measured)
+        """The numbers of the constants that histograms measure."""
         self.flags = chain.flag_table
         """Names and kinds of the bits of BatchOutput.flags."""
         self.subdetectors = chain.readout.subdetectors

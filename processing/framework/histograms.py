@@ -4,6 +4,7 @@ Each has `n_counts` consecutive 32-bit counters: below the range, the bins, abov
 to them; counts are modulo 2^32 until they are gathered.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -78,6 +79,26 @@ class HistogramContent:
     def entries(self) -> int:
         """Number of values inside and outside the range, without NaN."""
         return int(self.counts[:-1].sum())
+
+    @property
+    def median(self) -> float:
+        """The median of the values, spread evenly within each bin; NaN without values.
+
+        A median outside the range is given as the end of the range.
+        """
+        shape = self.shape
+        up_to = np.cumsum(self.counts[:-1].astype(np.float64))
+        half = up_to[-1] / 2
+        place = int(np.searchsorted(up_to, half))
+        if not half:
+            return math.nan
+        if place == 0:
+            return shape.low
+        if place > shape.bins:
+            return shape.high
+        width = (shape.high - shape.low) / shape.bins
+        inside = (half - up_to[place - 1]) / float(self.counts[place])
+        return float(shape.low + width * (place - 1 + inside))
 
 
 def n_counts(shapes: Sequence[HistogramShape]) -> int:

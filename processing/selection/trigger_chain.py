@@ -20,7 +20,12 @@ from hltnode.processing.framework.entry_points import entry_point
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
-from hltnode.processing.selection.configuration.conditions import Condition, check_conditions, with_conditions
+from hltnode.processing.selection.configuration.conditions import (
+    Condition,
+    check_conditions,
+    measured_quantities,
+    with_conditions,
+)
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
 from hltnode.processing.selection.configuration.trigger_config import Menu, TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
@@ -246,14 +251,16 @@ class TriggerChain(Chain):
         """
         chain = self.with_sequence(trigger.sequence)
         shapes = [histogram.shape for histogram in self.filled_histograms(trigger)]
+        constants = self.with_conditions(geometry, trigger)
         return Engine(
             backend,
             self.with_lines(trigger),
-            {**self.with_conditions(geometry, trigger), line_table.name: trigger.line_table().view(np.uint8)},
+            {**constants, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines), histogram_counts=n_counts(shapes)),
             line_names=trigger.line_names,
             line_routing=routing_of_lines(self.routing, trigger.line_names),
             histograms=shapes,
+            measured=measured_quantities(constants, self.conditions, {shape.name for shape in shapes}),
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )

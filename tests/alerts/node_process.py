@@ -1,13 +1,15 @@
 """A node with the fake engine; a file controls its back end: python -m tests.alerts.node_process CONFIG.
 
 The file is behaviour.json beside CONFIG: the seconds of a batch (`seconds`), whether it hangs (`hang`), how many
-batches fail (`fail`, counted again when `number` changes) and the flag of all events (`flag`, of LHCb's chain).
+batches fail (`fail`, counted again when `number` changes), the flag of all events (`flag`, of LHCb's chain), the
+position of the beam (`beam_x`) and whether events have primary vertices (`has_pv`).
 """
 
 import asyncio
 import json
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +22,33 @@ from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.processing.framework.histograms import HistogramShape, n_counts
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.lhcb.chain import CHAIN
 from tests.daemon.fakes import Behaviour, FakeEngine, FakeOutput, FakeWorkspace
 
 LOOK_SECONDS = 0.05
 
 
+BEAM_X = HistogramShape(name="beam_x", bins=80, low=-4.0, high=4.0)
+HAS_PV = HistogramShape(name="has_pv", bins=2, low=-0.5, high=1.5)
+VALUES_PER_EVENT = 100
+
+
 class FlaggingWorkspace(FakeWorkspace):
-    """A fake workspace that adds one flag to all events."""
+    """A fake workspace that adds one flag to all events, and fills two histograms."""
 
     flag = 0
+    beam_x = 0.0
+    has_pv = True
+
+    def submit(self, ended: Callable[[], None]) -> None:
+        n = sum(mep.n_events for mep in self._meps)
+        if n:
+            place = int(np.searchsorted(BEAM_X.edges, type(self).beam_x, side="right"))
+            self.counted[place] += np.uint32(VALUES_PER_EVENT * n)
+            self.counted[BEAM_X.n_counts + 1 + type(self).has_pv] += np.uint32(n)
+        super().submit(ended)
 
     @property
     def output(self) -> FakeOutput:
@@ -42,11 +61,18 @@ class FlaggingEngine(FakeEngine):
     """A fake engine with such workspaces and the flags of LHCb, which have alerts."""
 
     flags = CHAIN.flag_table
+    histograms = (BEAM_X, HAS_PV)
+    measured = (
+        MeasuredQuantity(
+            name="beam_x", histogram="beam_x", configured=0.05, tolerance=0.1, low=-3.5, high=3.5, unit="mm"
+        ),
+    )
 
     def create_workspace(self) -> FakeWorkspace:
-        slot = len(self.workspaces)
-        self.workspaces.append(FlaggingWorkspace(slot, self._limits, self.behaviour, self._decisions))
-        return self.workspaces[-1]
+        workspace = FlaggingWorkspace(len(self.workspaces), self._limits, self.behaviour, self._decisions)
+        workspace.counted = np.zeros(n_counts(self.histograms), np.uint32)
+        self.workspaces.append(workspace)
+        return workspace
 
 
 class BehaviourFile:
@@ -75,6 +101,8 @@ class BehaviourFile:
         if wanted.get("number", 0) != self._number:
             self._number = wanted["number"]
             self._behaviour.fail_next = wanted.get("fail", 0)
+        FlaggingWorkspace.beam_x = wanted.get("beam_x", 0.0)
+        FlaggingWorkspace.has_pv = wanted.get("has_pv", True)
         FlaggingWorkspace.flag = FlaggingEngine.flags.masks[wanted["flag"]] if "flag" in wanted else 0
 
 

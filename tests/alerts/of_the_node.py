@@ -133,6 +133,24 @@ flagged("HltnodeDetectorMissing", "missing_detector")
 flagged("HltnodeEventsTooLarge", "too_many_clusters")
 
 
+@scenario("HltnodeDetectorConditionOff", "a beam that is 1 mm off, without vertices", detection=4.0)
+async def beam_moved(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(beam_x=1.0, has_pv=False)
+    yield
+    site.behave()
+
+
+@scenario("HltnodeNoPrimaryVertices", "events with tracks and no vertices", detection=4.0)
+async def no_vertices(site: Site) -> Steps:
+    await running(site)
+    yield
+    site.behave(has_pv=False)
+    yield
+    site.behave()
+
+
 @scenario("HltnodeReloadRefused", "SIGHUP with a file that is not valid")
 async def bad_reload(site: Site) -> Steps:
     await running(site)

@@ -25,6 +25,7 @@ from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.buffers import Buffer
@@ -148,6 +149,7 @@ class FakeEngine:
     subdetectors: Mapping[int, str] = {}
     error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}
     histograms: tuple[HistogramShape, ...] = ()
+    measured: tuple[MeasuredQuantity, ...] = ()
     selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)

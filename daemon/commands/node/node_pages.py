@@ -119,6 +119,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "silent_sources": status["silent_sources"],
         "lagging_sources": [] if oldest is None else oldest["missing"],
         "error_banks": status["error_banks"],
+        "conditions": status.get("conditions", {}),
         "output_free_bytes": status["output_free_bytes"],
         "lines": {line: count for line, count in lines if count},
     }

@@ -32,7 +32,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one screen, with the rates of one second.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Like --once, as JSON on standard output.")] = False,
 ) -> None:
-    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, error banks, lines.
+    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, error banks, conditions, lines.
 
     The exit code is 2 if no node answers at the start, within three seconds.
 
@@ -133,6 +133,7 @@ def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
             shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
             found.append(Text(f"  sources {words}: {shown}", style="yellow"))
     found += [Text(text, style="yellow") for text in _error_banks(node)]
+    found += _conditions(node["conditions"])
     lines = list(node["lines"].items())
     for line, count in lines[:SHOWN_LINES]:
         share = count / max(1, node["events"])
@@ -153,6 +154,16 @@ def _error_banks(node: dict[str, Any]) -> list[str]:
         f"  error banks in place of data: {counts}; now {_rate(node['per_second']['error_banks'])}/s",
         f"  sources with most of them: {shown}" + (" ..." if len(most) > SHOWN_SOURCES else ""),
     ]
+
+
+def _conditions(conditions: dict[str, dict[str, Any]]) -> list[RenderableType]:
+    """The numbers of the detector that the node measures, with those that its kernels use."""
+    found = [Text("  [conditions]")] if conditions else []
+    for name, of in conditions.items():
+        measured = "not measured yet" if of["measured"] is None else f"measured {of['measured']:.3f}"
+        text = f"    {name}  {measured}, configured {of['configured']:.3f}, tolerance {of['tolerance']:g} {of['unit']}"
+        found.append(Text(text, style="yellow" if of["is_off"] else ""))
+    return list(found)
 
 
 def _rate(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """Monitoring histograms of HLT1, for every set of lines: occupancies, tracks, primary vertices, momenta and masses.
 
-Those over single hits and VELO tracks use a sample of the events, so all together cost well below 1 % of the
+Those over single hits and hits of VELO tracks use a sample of the events, so all together cost well below 1 % of the
 sequence (docs/decisions/0017).
 """
 
@@ -17,7 +17,7 @@ from hltnode.processing.lhcb.muon.collections import muon_count, muon_hits, muon
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_hits, scifi_x, scifi_z
 from hltnode.processing.lhcb.ut.collections import ut_count, ut_hits, ut_x, ut_z
 from hltnode.processing.lhcb.velo.collections import cluster_count, hit_z, hits
-from hltnode.processing.selection.expressions.functions import log
+from hltnode.processing.selection.expressions.functions import log, minimum
 from hltnode.processing.selection.expressions.units import LENGTH, GeV, MeV, m, mm, rad
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import ColumnField, Input
@@ -77,6 +77,17 @@ _VELO = (
               description="hits of a VELO track"),
 )  # fmt: skip
 
+# A track at 20 degrees or less to the y axis crosses y = 0 at the x of the beam, whatever the y of the beam: the slopes
+# to both sides of the axis cancel in the median. The range covers all positions that a configuration may set.
+_BEAM = (
+    Histogram("beam_x", lambda t: t.x - t.tx / t.ty * t.y, 800, -4 * mm, 4 * mm, of=velo_tracks,
+              where=lambda t: abs(t.ty) > 3.0 * abs(t.tx), description="steep VELO tracks where they cross y = 0"),
+    Histogram("beam_y", lambda t: t.y - t.ty / t.tx * t.x, 800, -4 * mm, 4 * mm, of=velo_tracks,
+              where=lambda t: abs(t.tx) > 3.0 * abs(t.ty), description="flat VELO tracks where they cross x = 0"),
+    Histogram("has_pv", lambda e: minimum(e.n_pvs, 1), 2, -0.5, 1.5, of=event, where=lambda e: e.n_velo_tracks > 0,
+              description="events with VELO tracks: 1 with a primary vertex, 0 without"),
+)  # fmt: skip
+
 _LONG = (
     Histogram("long_p", lambda t: t.p, 50, 0, 100 * GeV, of=long_tracks, description="momentum of a long track"),
     Histogram("long_pt", lambda t: t.pt, 50, 0, 5 * GeV, of=long_tracks, description="pt of a long track"),
@@ -98,4 +109,4 @@ _MASSES = (
               description="two muons of opposite charge"),
 )  # fmt: skip
 
-HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_LONG, *_MASSES, *_OCCUPANCIES)
+HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_LONG, *_MASSES, *_OCCUPANCIES)

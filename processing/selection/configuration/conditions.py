@@ -4,13 +4,14 @@ They change between runs, while the rest of the geometry stays. A configuration 
 they are.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.selection.configuration.numbers import finite_number
 from hltnode.processing.selection.errors import TriggerConfigError, nearest
 
@@ -23,6 +24,8 @@ class Condition:
     """A float32 in a constant column, which is one record.
 
     name: the key in `[conditions]`. column, member: the number that it replaces. low, high: its range, in `unit`.
+    histogram: the histogram whose median measures it; empty: it is not measured. tolerance: largest difference between
+    the two that costs no events.
     """
 
     name: str
@@ -31,6 +34,8 @@ class Condition:
     low: float
     high: float
     unit: str
+    histogram: str = ""
+    tolerance: float = 0.0
 
 
 def parse_conditions(table: object) -> Values:
@@ -56,6 +61,25 @@ def check_conditions(values: Values, known: Sequence[Condition], columns: Iterab
             )
         if condition.column not in read:
             raise TriggerConfigError(f"conditions.{name}: the sequence does not read {condition.column.name}")
+
+
+def measured_quantities(
+    constants: Mapping[str, NDArray[np.uint8]], known: Sequence[Condition], histograms: Collection[str]
+) -> tuple[MeasuredQuantity, ...]:
+    """The conditions that one of these histograms measures, with their values in the constants."""
+    return tuple(
+        MeasuredQuantity(
+            name=condition.name,
+            histogram=condition.histogram,
+            configured=float(constants[condition.column.name].view(condition.column.dtype)[condition.member].item()),
+            tolerance=condition.tolerance,
+            low=condition.low,
+            high=condition.high,
+            unit=condition.unit,
+        )
+        for condition in known
+        if condition.histogram in histograms and condition.column.name in constants
+    )
 
 
 def with_conditions(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
@@ -61,6 +62,26 @@ def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(tmp_pa
     assert given["efficiency"] >= 0.98 * best["efficiency"]
     assert given["false_rate"] <= 0.01
     assert vertices_found(tmp_path, MOVED)["efficiency"] < 0.05
+
+
+@pytest.mark.parametrize("beam", [NOMINAL, MOVED])
+def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: tuple[float, float]) -> None:
+    trigger = CHAIN.load_trigger(None, "velo")
+    chain = CHAIN.with_sequence("velo")
+    limits = BatchLimits(events=32, input_bytes=4 << 20)
+    engine = chain.create_engine(create_backend("cpu", chain.kernels), chain.load_geometry(None), trigger, limits)
+    runner = OfflineRunner(engine)
+    for _ in runner.run(encode_meps(chain, events(beam), 16)):
+        pass
+    found = {content.shape.name: content for content in contents(engine.histograms, runner.take_histogram_counts())}
+    assert [found[name].median for name in ("beam_x", "beam_y")] == pytest.approx(beam, abs=0.01)
+    with_pv = found["has_pv"].bins[1] / found["has_pv"].entries
+    assert with_pv > 0.98 if beam == NOMINAL else with_pv < 0.4
+    # A node measures often: every few hundred events.
+    assert found["beam_x"].entries > 10 * len(events(beam))
+    names = {each.name: (each.configured, each.tolerance) for each in engine.measured}
+    assert names == {"beam_x": (0.0, 0.05), "beam_y": (0.0, 0.05)}
+    engine.close()
 
 
 def test_the_drawing_of_an_event_uses_the_beam_position_of_the_configuration(tmp_path: Path) -> None:

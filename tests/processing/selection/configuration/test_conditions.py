@@ -13,6 +13,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.velo.collections import VELO_GEOMETRY, velo_geometry
+from hltnode.processing.selection.configuration.conditions import measured_quantities
 from hltnode.processing.selection.configuration.tck import TckDocument, differences
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig, content_hash, content_key
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -55,6 +56,19 @@ def test_an_engine_has_the_conditions_of_its_trigger_configuration(tmp_path: Pat
     assert (record["beamline_x"], record["beamline_y"]) == (1.0, -0.25)
     assert engine.tck == CHAIN.document(trigger).tck
     engine.close()
+
+
+def test_a_measured_condition_has_its_value_from_the_configuration_or_else_from_the_geometry(tmp_path: Path) -> None:
+    trigger = loaded(tmp_path, '[sequence]\nname = "velo"\n[conditions]\nbeam_x = 0.5\n')
+    constants = CHAIN.with_conditions(CHAIN.with_sequence("velo").load_geometry(None), trigger)
+    found = measured_quantities(constants, CHAIN.conditions, {"beam_x", "beam_y", "pv_x"})
+    assert [(each.name, each.histogram, each.configured) for each in found] == [
+        ("beam_x", "beam_x", 0.5),
+        ("beam_y", "beam_y", 0.0),
+    ]
+    assert {(each.tolerance, each.low, each.high, each.unit) for each in found} == {(0.05, -3.5, 3.5, "mm")}
+    assert [each.name for each in measured_quantities(constants, CHAIN.conditions, {"beam_y"})] == ["beam_y"]
+    assert measured_quantities({}, CHAIN.conditions, {"beam_x", "beam_y"}) == ()
 
 
 def test_conditions_are_part_of_the_key_and_their_order_is_not(tmp_path: Path) -> None:

@@ -1,0 +1,20 @@
+"""Numbers of the detector that a histogram measures while events are processed, such as the position of the beam."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredQuantity:
+    """A number of the detector constants, measured by the median of a histogram.
+
+    histogram: name of the histogram. configured: the number that the kernels use. tolerance: largest distance of the
+    median from it that costs no events. low, high: range of numbers that the kernels may use. All in `unit`.
+    """
+
+    name: str
+    histogram: str
+    configured: float
+    tolerance: float
+    low: float
+    high: float
+    unit: str
