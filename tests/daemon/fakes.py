@@ -1,6 +1,8 @@
 """An engine without kernels, synthetic MEPs, and a node in the test's own loop."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -59,6 +61,7 @@ class Behaviour:
     hang: threading.Event = field(default_factory=threading.Event)
     hanging_slots: set[int] = field(default_factory=set)
     crawl: bool = False  # batches that hang still make progress, a step with each poll
+    deadly: bytes = b""  # a fragment with these bytes ends the process
 
 
 def lines_of_event(event: int, n_lines: int) -> list[int]:
@@ -97,6 +100,8 @@ class FakeWorkspace:
 
     def submit(self, ended: Callable[[], None]) -> None:
         self._lose_device("submit")
+        if self._behaviour.deadly and any(self._has(mep, self._behaviour.deadly) for mep in self._meps):
+            os.kill(os.getpid(), signal.SIGKILL)
         self._failed = bool(self._meps) and self._behaviour.fail_next > 0
         self._behaviour.fail_next -= self._failed
         self._done_at = time.monotonic() + (self._behaviour.seconds if self._meps else 0.0)
@@ -107,6 +112,9 @@ class FakeWorkspace:
             timer.start()
         else:
             ended()
+
+    def _has(self, mep: MepInBatch, wanted: bytes) -> bool:
+        return any(wanted in self._input[begin : begin + size].tobytes() for _, begin, size in mep.fragments)
 
     def _lose_device(self, call: str) -> None:
         if self._behaviour.lost_in == call:
