@@ -84,6 +84,7 @@ class FakeWorkspace:
         self.batches: list[int] = []
         self.counted = np.zeros(n_counts(FakeEngine.histograms), np.uint32)
         self.progress = 0
+        self.polls = 0
 
     @property
     def input_data(self) -> NDArray[np.uint8]:
@@ -121,6 +122,7 @@ class FakeWorkspace:
             raise DeviceLostError("the fake device computes nothing any more")
 
     def poll(self) -> bool:
+        self.polls += 1
         self._lose_device("poll")
         if self._failed or self._behaviour.broken:
             raise BackendError("the fake device has fallen off the bus")
