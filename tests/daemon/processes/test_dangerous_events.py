@@ -23,6 +23,7 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
 from tests.conftest import TINY_CHAIN
 from tests.daemon.fakes import RUN
+from tests.daemon.fakes import SOURCES as FAKE_SOURCES
 from tests.daemon.pages import metric
 from tests.daemon.processes.test_processes import RATE, ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
@@ -106,8 +107,9 @@ def test_a_mep_that_ends_the_fake_engine_twice_goes_to_the_error_stream_and_the_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(tmp_path, 1, meps=MEPS)
-    deadly = DANGEROUS_MEP * EVENTS + DANGEROUS_EVENT
-    monkeypatch.setenv("TEST_DEADLY_BYTES", deadly.to_bytes(8, "little").hex())
+    # From the header of an MFP: the number of its first event, then its source.
+    deadly = (DANGEROUS_MEP * EVENTS).to_bytes(8, "little") + FAKE_SOURCES[-1].to_bytes(2, "little")
+    monkeypatch.setenv("TEST_DEADLY_BYTES", deadly.hex())
     try:
         node = site.start_node()
         feeder = site.start_feeder(1)
