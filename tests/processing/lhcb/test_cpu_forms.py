@@ -170,13 +170,13 @@ def test_more_stereo_hits_near_a_track_than_are_tried(target: str) -> None:
         it for it in reference.sequence if it.name in ("forward_prepare_candidates", "forward_search_without_ut")
     ]
     limits = replace(reference.limits, input_bytes=4 * reference.limits.input_bytes)
-    made = [
+    form, common = (
         run_algorithms(
             algorithms, with_copies_of_stereo_hits(given, reference.n_events), reference.n_events, limits, launch
         )
         for launch in (on_cpu(target), on_cpu(target, common=True))
-    ]
-    assert_same_candidates(*made, least=20)
+    )
+    assert_same_candidates(form, common, least=20)
 
 
 def assert_same_candidates(form: dict[str, NDArray[Any]], common: dict[str, NDArray[Any]], least: int) -> None:
