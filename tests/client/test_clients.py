@@ -9,7 +9,7 @@ from hltnode import client
 from hltnode.client import aio
 from hltnode.client.consumers import GapCounter
 from hltnode.daemon.commands.demo import free_ports
-from tests.daemon.fakes import RUN, SOURCES, make_config, running_node, synthetic_meps
+from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, running_node, synthetic_meps
 
 pytestmark = pytest.mark.loopback
 
@@ -52,7 +52,7 @@ async def test_a_program_without_a_loop_feeds_and_receives_decisions_and_events(
 async def test_a_program_with_a_loop_feeds_and_receives_decisions(tmp_path: Path) -> None:
     async with running_node(make_config(tmp_path)) as (node, _):
         with aio.DecisionSubscriber(node.publisher.endpoint) as decisions:
-            await asyncio.sleep(0.3)
+            await eventually(lambda: node.counters.decisions.subscribers > 0)
             async with aio.Feeder.connect(node.receiver.endpoint, node.control.endpoint, identity=IDENTITY) as feeder:
                 for mep in synthetic_meps(MEPS, events=EVENTS):
                     await feeder.offer(mep)

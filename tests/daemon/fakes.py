@@ -1,6 +1,8 @@
 """An engine without kernels, synthetic MEPs, and a node in the test's own loop."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -60,6 +62,7 @@ class Behaviour:
     hang: threading.Event = field(default_factory=threading.Event)
     hanging_slots: set[int] = field(default_factory=set)
     crawl: bool = False  # batches that hang still make progress, a step with each poll
+    deadly: bytes = b""  # a fragment with these bytes ends the process
 
 
 def lines_of_event(event: int, n_lines: int) -> list[int]:
@@ -82,6 +85,7 @@ class FakeWorkspace:
         self.batches: list[int] = []
         self.counted = np.zeros(n_counts(FakeEngine.histograms), np.uint32)
         self.progress = 0
+        self.polls = 0
 
     @property
     def input_data(self) -> NDArray[np.uint8]:
@@ -98,6 +102,8 @@ class FakeWorkspace:
 
     def submit(self, ended: Callable[[], None]) -> None:
         self._lose_device("submit")
+        if self._behaviour.deadly and any(self._has(mep, self._behaviour.deadly) for mep in self._meps):
+            os.kill(os.getpid(), signal.SIGKILL)
         self._failed = bool(self._meps) and self._behaviour.fail_next > 0
         self._behaviour.fail_next -= self._failed
         self._done_at = time.monotonic() + (self._behaviour.seconds if self._meps else 0.0)
@@ -109,11 +115,15 @@ class FakeWorkspace:
         else:
             ended()
 
+    def _has(self, mep: MepInBatch, wanted: bytes) -> bool:
+        return any(wanted in self._input[begin : begin + size].tobytes() for _, begin, size in mep.fragments)
+
     def _lose_device(self, call: str) -> None:
         if self._behaviour.lost_in == call:
             raise DeviceLostError("the fake device computes nothing any more")
 
     def poll(self) -> bool:
+        self.polls += 1
         self._lose_device("poll")
         if self._failed or self._behaviour.broken:
             raise BackendError("the fake device has fallen off the bus")

@@ -25,10 +25,11 @@ async def main(config_file: Path) -> int:
         run_feeders.SILENT_NS = int(float(seconds) * 1e9)
 
     def create_node() -> Node:
-        # For tests of a start that lasts, of long batches, and of a back end that never answers.
+        # For tests of a start that lasts, of long batches, and of a back end that never answers, or that ends the node.
         time.sleep(float(os.environ.get("TEST_START_SECONDS", "0")))
         engine = FakeEngine(batch_limits(config))
         engine.behaviour.seconds = float(os.environ.get("TEST_BATCH_SECONDS", "0.005"))
+        engine.behaviour.deadly = bytes.fromhex(os.environ.get("TEST_DEADLY_BYTES", ""))
         if os.environ.get("TEST_HANG"):
             engine.behaviour.hang.set()
         return Node(config, engine, backend="fake", version="0", config_file=config_file)

@@ -2,7 +2,7 @@
 
 import queue
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
@@ -73,6 +73,17 @@ class Bench:
 
     def take(self) -> ComputedBatch:
         return self.done.get(timeout=5)
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        end = time.monotonic() + 10.0
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.001)
+
+    def wait_for_polls(self, slot: int, n: int = 3) -> None:
+        """Until the pipeline has asked the back end this often whether the batch of a slot has ended."""
+        wanted = self.engine.workspaces[slot].polls + n
+        self.wait_for(lambda: self.engine.workspaces[slot].polls >= wanted)
 
 
 @pytest.fixture
@@ -172,9 +183,9 @@ def test_a_lost_device_gives_no_results_and_the_journal_keeps_its_batches(bench:
 def test_a_back_end_that_hangs_stops_the_clock_of_the_watchdog(bench: Bench) -> None:
     bench.engine.behaviour.hang.set()
     bench.submit(0)
-    time.sleep(0.05)
+    bench.wait_for_polls(0, n=2)
     tick = bench.pipeline.tick_ns
-    time.sleep(0.7)
+    bench.wait_for_polls(0)
     assert bench.pipeline.tick_ns == tick
     assert not bench.pipeline.stop(0.05)
 
@@ -183,14 +194,13 @@ def test_slow_progress_of_a_batch_keeps_the_watchdog_clock_running(bench: Bench)
     bench.engine.behaviour.crawl = True
     bench.engine.behaviour.hang.set()
     bench.submit(0)
-    time.sleep(0.05)
+    bench.wait_for_polls(0, n=2)
     tick = bench.pipeline.tick_ns
-    time.sleep(0.4)
-    assert bench.pipeline.tick_ns > tick
+    bench.wait_for(lambda: bench.pipeline.tick_ns > tick)
     bench.engine.behaviour.crawl = False
-    time.sleep(0.05)
+    bench.wait_for_polls(0, n=2)
     tick = bench.pipeline.tick_ns
-    time.sleep(0.2)
+    bench.wait_for_polls(0)
     assert bench.pipeline.tick_ns == tick
 
 
@@ -199,7 +209,7 @@ def test_batches_that_overtake_a_hung_batch_do_not_hide_it(bench: Bench) -> None
     bench.submit(0)
     bench.submit(1)
     assert bench.take().batch.slot == 1
-    time.sleep(0.05)
+    bench.wait_for_polls(0, n=2)
     tick = bench.pipeline.tick_ns
     for _ in range(3):
         bench.submit(1)
@@ -214,7 +224,7 @@ def test_a_batch_is_noted_before_the_back_end_gets_it_and_when_it_is_done(bench:
     assert bench.notes.noted == [("begin", [5, 6, 7, 9]), ("end", [5, 6, 7, 9])]
     bench.engine.behaviour.hang.set()
     bench.submit(1, 10)
-    time.sleep(0.05)
+    bench.wait_for_polls(1, n=1)
     assert bench.notes.noted[2:] == [("begin", [10])]
 
 
@@ -297,8 +307,7 @@ def test_stopping_finishes_parts_that_wait_to_be_computed_alone(bench: Bench) ->
 
 def test_an_idle_pipeline_ticks(bench: Bench) -> None:
     tick = bench.pipeline.tick_ns
-    time.sleep(0.7)
-    assert bench.pipeline.tick_ns > tick
+    bench.wait_for(lambda: bench.pipeline.tick_ns > tick)
 
 
 def test_stopping_finishes_batches_in_flight(bench: Bench) -> None:

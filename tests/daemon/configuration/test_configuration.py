@@ -233,6 +233,12 @@ def test_min_feeders_is_at_most_max_feeders(tmp_path: Path) -> None:
     assert "builder.max_feeders: expected at least builder.min_feeders" in message
 
 
+def test_as_many_feeders_as_connections_are_allowed_and_one_more_is_refused(tmp_path: Path) -> None:
+    text = "[builder]\nmin_feeders = {}\nmax_feeders = 40\n[limits]\nconnections = 32\n"
+    assert load_config(write(tmp_path, text.format(32))).builder.min_feeders == 32
+    assert "limits.connections: expected at least builder.min_feeders" in refusal(write(tmp_path, text.format(33)))
+
+
 def test_variables_that_resemble_no_key_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HLTNODE_SHARED", "/somewhere")
     # Kubernetes sets this for a service.

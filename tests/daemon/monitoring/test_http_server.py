@@ -470,6 +470,7 @@ async def test_connections_above_the_limit_are_refused_while_all_answers_are_bei
 
 async def test_slow_clients_that_come_again_leave_room_for_health_checks() -> None:
     async with running_node(request_seconds=60) as node:
+        ended = asyncio.Event()
 
         async def slow() -> None:
             while True:
@@ -480,10 +481,12 @@ async def test_slow_clients_that_come_again_leave_room_for_health_checks() -> No
                 except ConnectionError:
                     continue
                 finally:
+                    ended.set()
                     writer.close()
 
         attackers = [asyncio.create_task(slow()) for _ in range(60)]
-        await asyncio.sleep(0.1)
+        # All places are taken when one of the connections has to make room.
+        await asyncio.wait_for(ended.wait(), 10)
         answered = 0
         for _ in range(50):
             with contextlib.suppress(ConnectionError):

@@ -156,7 +156,7 @@ async def test_runs_that_take_turns_are_each_kept_once(tmp_path: Path, context: 
     async with running_node(make_config(tmp_path)) as (node, _):
         for run, meps in ((RUN, 5), (RUN + 1, 5), (RUN, 10), (RUN + 1, 10)):
             await feed_and_vanish(context, node, run=run, meps=meps)
-            await asyncio.sleep(0.4)
+            await eventually(lambda: node.builder_control.registry.connected(node.clock.now_ns) == 0)
         for run in (RUN, RUN + 1):
             async with make_feeder(context, node, run=run) as feeder:
                 assert (await feed_meps(synthetic_meps(MEPS), [feeder])).complete

@@ -7,8 +7,9 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import MepStage
+from hltnode.daemon.node.periodic_tasks import HEARTBEAT_NS
 from hltnode.daemon.replay.single_node import feed_meps
-from tests.daemon.fakes import make_config, make_feeder, running_node, synthetic_meps
+from tests.daemon.fakes import eventually, make_config, make_feeder, running_node, synthetic_meps
 from tests.daemon.pages import all_metrics
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
@@ -71,7 +72,7 @@ async def test_a_lone_mep_goes_through_the_node_without_waiting_for_a_heartbeat(
             running_node(make_config(tmp_path, pipeline={"max_events": 8})) as (node, _),
             make_feeder(context, node) as feeder,
         ):
-            await asyncio.sleep(0.2)
+            await eventually(lambda: feeder.window.limit > 0)
             for mep in synthetic_meps(20):
                 await feeder.offer(mep)
                 async with asyncio.timeout(5.0):
@@ -83,9 +84,10 @@ async def test_a_lone_mep_goes_through_the_node_without_waiting_for_a_heartbeat(
 async def test_a_node_that_sleeps_stops_at_once(tmp_path: Path) -> None:
     with zmq.asyncio.Context() as context:
         async with running_node(make_config(tmp_path)) as (node, _), make_feeder(context, node) as feeder:
-            while not feeder.is_connected:
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(0.6)
+            await eventually(lambda: feeder.is_connected)
+            # After a tick without work the node sleeps for half a second.
+            ticked_ns = node.health.loop_tick_ns
+            await eventually(lambda: node.health.loop_tick_ns > ticked_ns + HEARTBEAT_NS // 2)
             loop = asyncio.get_running_loop()
             begin = loop.time()
             node.request_stop()

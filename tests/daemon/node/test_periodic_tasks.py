@@ -64,6 +64,7 @@ class Node:
         # Time of the bench is that of the clock by which deadlines are judged.
         bench.protocol._clock_ns = bench.control._clock_ns = self.clock.current_ns
         pipeline = SimpleNamespace(tick_ns=0, advanced_ns=0)
+        self.store = SimpleNamespace(problem=None)
         self.tasks = PeriodicTasks(
             [SimpleNamespace(read=self.read)],
             bench.control,
@@ -71,7 +72,7 @@ class Node:
             bench.counters,
             self.health,
             cast(Any, pipeline),
-            cast(Any, SimpleNamespace(problem=None)),
+            cast(Any, self.store),
             cast(Any, SimpleNamespace(problem=lambda _now_ns: None)),
             OutputQueue(1 << 20),
             SilentSourceMonitor(bench.builder, bench.counters, silent_ns=5 * SECOND, clock_ns=lambda: bench.now),
@@ -254,6 +255,20 @@ def test_the_watchdog_is_served_at_its_interval(node: Node) -> None:
     before = len(node.pings)
     node.sleep_until(node.bench.now + SECOND)
     assert len(node.pings) - before == 20
+
+
+def test_a_problem_of_the_disk_has_the_time_at_which_it_was_first_seen(node: Node) -> None:
+    for text in ("/data: No space left on device", "/data: Input/output error"):
+        node.store.problem = text
+        node.tasks.note()
+        begin = node.health.disk_problem_since_ns
+        assert begin == node.clock.now_ns
+        node.sleep_until(node.bench.now + 3 * SECOND)
+        assert node.health.disk_problem == text
+        assert node.health.disk_problem_since_ns == begin
+        node.store.problem = None
+        node.sleep_until(node.bench.now + SECOND)
+        assert node.health.disk_problem is None
 
 
 def test_dead_time_is_counted_while_no_feeder_may_send(node: Node) -> None:

@@ -1,7 +1,11 @@
-"""An event that crashes or hangs the kernels ends the node twice and is then skipped: real processes and kernels."""
+"""An event that crashes or hangs the kernels ends the node twice and is then skipped.
+
+The short form has the fake engine, the long one real kernels.
+"""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,11 +23,12 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
 from tests.conftest import TINY_CHAIN
 from tests.daemon.fakes import RUN
+from tests.daemon.fakes import SOURCES as FAKE_SOURCES
 from tests.daemon.pages import metric
 from tests.daemon.processes.test_processes import RATE, ROOT, Site
 from tests.processing.framework.chain_builder import compiler, copy_package
 
-pytestmark = [pytest.mark.slow, pytest.mark.process, pytest.mark.loopback, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
 SOURCES = (source_id(SubDetector.ODIN, 0), source_id(USER_SUBDETECTORS[0], 0), source_id(USER_SUBDETECTORS[1], 0))
 """A MEP begins with ODIN, which the chain does not read."""
@@ -98,6 +103,36 @@ def kept(site: Site, stream: EventStream) -> list[int]:
     )
 
 
+def test_a_mep_that_ends_the_fake_engine_twice_goes_to_the_error_stream_and_the_others_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = Site(tmp_path, 1, meps=MEPS)
+    # From the header of an MFP: the number of its first event, then its source.
+    deadly = (DANGEROUS_MEP * EVENTS).to_bytes(8, "little") + FAKE_SOURCES[-1].to_bytes(2, "little")
+    monkeypatch.setenv("TEST_DEADLY_BYTES", deadly.hex())
+    try:
+        node = site.start_node()
+        feeder = site.start_feeder(1)
+        assert site.wait(node) == -signal.SIGKILL, site.logs()
+        assert site.wait(site.start("tests.daemon.node_process", str(site.config))) == -signal.SIGKILL, site.logs()
+        node = site.start_node()
+        assert site.wait(feeder) == 0, site.logs()
+        assert metric(site.http, "hltnode_meps_not_processed_total") == 1
+        node.terminate()
+        assert site.wait(node) == 0, site.logs()
+    finally:
+        for process in site.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    left_out = list(range(DANGEROUS_MEP * EVENTS, (DANGEROUS_MEP + 1) * EVENTS))
+    assert kept(site, EventStream.ERROR) == left_out
+    assert kept(site, EventStream.ACCEPTED) == [number for number in site.wanted if number not in left_out]
+    assert '"mep_not_processed"' in site.logs()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_mep_that_ends_the_node_twice_goes_to_the_error_stream_and_the_others_do_not(site: Site, chain: Path) -> None:
     feeder = None
     for _ in range(2):

@@ -31,9 +31,10 @@ RATE = 600
 class Site:
     """One node and its feeders on this machine."""
 
-    def __init__(self, directory: Path, feeders: int) -> None:
+    def __init__(self, directory: Path, feeders: int, meps: int = MEPS) -> None:
         self.directory = directory
         self.feeders = feeders
+        self.meps = meps
         self.output = directory / "out"
         data, control, decisions, self.http = free_ports(4)
         self.data, self.control = f"tcp://127.0.0.1:{data}", f"tcp://127.0.0.1:{control}"
@@ -62,7 +63,7 @@ port = {self.http}
 """
         )
         self.input = directory / "events.mep"
-        self.input.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(MEPS, events=EVENTS)))
+        self.input.write_bytes(b"".join(encode_mep(list(m.mfps.values())) for m in synthetic_meps(meps, events=EVENTS)))
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
@@ -104,6 +105,11 @@ port = {self.http}
     def logs(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self.directory.glob("log*")))
 
+    @property
+    def wanted(self) -> list[int]:
+        """Numbers of the events that the fake engine accepts, in order: every second one of a MEP."""
+        return [number for number in range(self.meps * EVENTS) if number % EVENTS % 2]
+
     def kept_events(self) -> list[int]:
         """Numbers of the events in all files, in the order of the files."""
         return [
@@ -123,7 +129,7 @@ def site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
             process.wait()
 
 
-# The fake engine accepts every second event of a MEP.
+# As Site.wanted.
 WANTED = {n for n in range(MEPS * EVENTS) if n % EVENTS % 2}
 
 

@@ -83,6 +83,14 @@ def test_bytes_allowed_each_second_are_gained_up_to_the_capacity(guard: Connecti
         assert reported(guard) == [(accepted.fileno(), True)]
 
 
+def test_a_calm_connection_saves_up_no_more_than_its_capacity(guard: ConnectionGuard) -> None:
+    with connection() as (peer, accepted):
+        # A microsecond gains a million bytes.
+        guard.add(accepted.fileno(), 1000, 1e12, True)
+        peer.sendall(bytes(5000))
+        assert reported(guard) == [(accepted.fileno(), True)]
+
+
 def test_bytes_that_arrived_before_the_guard_followed_count(guard: ConnectionGuard) -> None:
     with connection() as (peer, accepted):
         send(peer, accepted, 900)

@@ -1,5 +1,6 @@
 """The document of a trigger configuration in the output directory."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.tck_file import write_tck
 from hltnode.processing.selection.configuration.tck import TckDocument
+from tests.daemon.storage.recorded_file_system import Disk, RecordedFileSystem
 
 DOCUMENT = TckDocument("toy", "short", ("tracks",), {"lines": [{"name": "A"}], "sequence": [["fit", {"cut": 2.5}]]})
 
@@ -28,6 +30,16 @@ def test_a_damaged_document_is_replaced(tmp_path: Path) -> None:
     path.write_text(DOCUMENT.text.replace("2.5", "3.5"))
     write_tck(directory, DOCUMENT)
     assert TckDocument.load(path) == DOCUMENT
+
+
+def test_a_written_document_survives_a_power_cut(tmp_path: Path) -> None:
+    system = RecordedFileSystem(tmp_path / "out")
+    with system.recording():
+        write_tck(OutputDirectory(tmp_path / "out"), DOCUMENT)
+    disk = Disk(system.calls, len(system.calls))
+    for seed in range(20):
+        files = disk.after_power_cut(random.Random(seed))
+        assert files["", DOCUMENT.file_name] == DOCUMENT.text.encode(), seed
 
 
 def test_a_disk_that_refuses_leaves_no_half_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +17,10 @@ from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.scifi.collections import HIT_PADDING, N_ZONES, ZONE_STRIDE
 from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.chains.reference import Reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.damage import DAMAGE
 from tests.processing.lhcb.dense_events import dense_crossing, forward_tracks_and_noise_in_the_ut, noise_everywhere
@@ -22,6 +28,8 @@ from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import reference_of
 
 LIBRARY = KernelLibrary(CHAIN.kernels)
+PADDING = 2 * HIT_PADDING
+"""Places behind the SciFi hits of an event."""
 FORMS = {
     "forward_prepare_candidates",
     "forward_search_with_ut",
@@ -39,9 +47,14 @@ def encoded(events: Sequence[Sequence[RawBank]], sequence: str) -> EncodedMep:
     return encode_mep(CHAIN.with_sequence(sequence), [list(banks) for banks in events])
 
 
-def assert_forms_agree(mep: EncodedMep, sequence: str, target: str | None = None, geometry: Path | None = None) -> None:
+@cache
+def simulated_reference(sequence: str) -> Reference:
+    """Three simulated events."""
+    return reference_of(encoded(full_events(3, 5), sequence), None, sequence)
+
+
+def assert_forms_agree(reference: Reference, target: str | None = None) -> None:
     """Check that common kernels and forms of another instruction set give the results of the back end."""
-    reference = reference_of(mep, geometry, sequence)
     assert reference.differences(on_cpu(target, common=True)) == []
     if target not in (None, LIBRARY.targets[0]):
         assert reference.differences(on_cpu(target)) == []
@@ -65,28 +78,31 @@ def test_these_kernels_have_two_forms() -> None:
 def test_real_events(shared: Path, target: str, sequence: str) -> None:
     [file] = (shared / "data" / "lhcb-minbias-mdf").glob("*_retina3_*.mdf")
     events = [list(banks) for banks in read_events(file)]
-    assert_forms_agree(encoded(events, sequence), sequence, target, shared / "data" / "lhcb-geometry")
+    reference = reference_of(encoded(events, sequence), shared / "data" / "lhcb-geometry", sequence)
+    assert_forms_agree(reference, target)
 
 
 @pytest.mark.parametrize("target", LIBRARY.targets)
 def test_simulated_events(target: str) -> None:
-    assert_forms_agree(encoded(full_events(3, 5), "forward"), "forward", target)
+    assert_forms_agree(simulated_reference("forward"), target)
 
 
 def test_dense_events() -> None:
-    assert_forms_agree(encoded([dense_crossing(20.0), noise_everywhere()], "forward"), "forward")
+    events = [dense_crossing(20.0), noise_everywhere()]
+    assert_forms_agree(reference_of(encoded(events, "forward"), None, "forward"))
 
 
 def test_tracks_with_more_pairs_of_ut_hits_than_a_list_holds() -> None:
     """Some tracks have this many pairs only in the second attempt."""
     events = [forward_tracks_and_noise_in_the_ut(250, seed) for seed in range(4)]
-    assert_forms_agree(encoded(events, "forward"), "forward")
+    assert_forms_agree(reference_of(encoded(events, "forward"), None, "forward"))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_events(seed: int) -> None:
     mep = encoded(full_events(3, 11), "forward_then_matching")
-    assert_forms_agree(DAMAGE.damaged(mep, np.random.default_rng(seed)), "forward_then_matching")
+    damaged = DAMAGE.damaged(mep, np.random.default_rng(seed))
+    assert_forms_agree(reference_of(damaged, None, "forward_then_matching"))
 
 
 def disordered(values: NDArray[np.float32], part: float, seed: int) -> NDArray[np.float32]:
@@ -101,8 +117,7 @@ def disordered(values: NDArray[np.float32], part: float, seed: int) -> NDArray[n
 @pytest.mark.parametrize("target", LIBRARY.targets)
 @pytest.mark.parametrize("disorder", [0.0, 0.001, 1.0])
 def test_cells_of_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
-    events = full_events(3, 5)
-    reference = reference_of(encoded(events, "forward"), None, "forward")
+    reference = simulated_reference("forward")
     columns = {column.name: column for column in reference.sequence.columns}
     prepare = next(it for it in reference.sequence if it.name == "forward_prepare_candidates")
     given = {
@@ -112,7 +127,7 @@ def test_cells_of_scifi_hits_that_do_not_ascend(target: str, disorder: float) ->
     }
     given["scifi_hits.x"] = disordered(given["scifi_hits.x"], disorder, seed=4)
     form, common = (
-        run_algorithms((prepare,), given, len(events), reference.limits, on_cpu(target, common=it))
+        run_algorithms((prepare,), given, reference.n_events, reference.limits, on_cpu(target, common=it))
         for it in (False, True)
     )
     assert common["scifi_hits.cells"].any()
@@ -120,12 +135,65 @@ def test_cells_of_scifi_hits_that_do_not_ascend(target: str, disorder: float) ->
         assert form[column.name].tobytes() == common[column.name].tobytes(), column.name
 
 
+def with_copies_of_stereo_hits(columns: dict[str, NDArray[Any]], n_events: int) -> dict[str, NDArray[Any]]:
+    """The columns of the SciFi hits with two more hits close to each hit of the stereo layers, one on either side."""
+    offset, copied = columns["scifi_hits.offset"], dict(columns)
+    zone_offset = columns["scifi_hits.zone_offset"].reshape(n_events, -1)
+    times = np.where(np.arange(N_ZONES) // 2 % 4 % 3 == 0, 1, 3)
+    hits: dict[str, list[NDArray[np.float32]]] = {"x": [], "z": []}
+    zones, counts = [], []
+    for first, zone in zip(offset, zone_offset, strict=False):
+        n_of_zone = np.diff(zone[: N_ZONES + 1].astype(int))
+        of_hit = np.repeat(np.repeat(times, n_of_zone), np.repeat(times, n_of_zone))
+        rows = first + np.repeat(np.arange(n_of_zone.sum()), np.repeat(times, n_of_zone))
+        place = np.arange(len(rows)) - np.searchsorted(rows, rows)
+        x = columns["scifi_hits.x"][rows] + np.where(of_hit == 3, 0.02 * (place - 1), 0.0).astype(np.float32)
+        ends = np.concatenate([[0], np.cumsum(times * n_of_zone)])
+        for begin, end in pairwise(ends.tolist()):
+            x[begin:end].sort()
+        hits["x"].append(np.pad(x, (0, PADDING)))
+        hits["z"].append(np.pad(columns["scifi_hits.z"][rows], (0, PADDING)))
+        zones.append(np.pad(ends, (0, ZONE_STRIDE - len(ends)), mode="edge"))
+        counts.append(len(rows))
+    copied["scifi_hits.offset"] = np.concatenate([[0], np.cumsum(np.array(counts) + PADDING)])
+    copied["scifi_hits.zone_offset"], copied["scifi_hits.count"] = np.concatenate(zones), np.array(counts)
+    return copied | {f"scifi_hits.{name}": np.concatenate(values) for name, values in hits.items()}
+
+
+@pytest.mark.parametrize("target", LIBRARY.targets)
+def test_more_stereo_hits_near_a_track_than_are_tried(target: str) -> None:
+    """Three hits on either side of the expected place are tried; here the third one is often the best."""
+    reference = simulated_reference("no_ut")
+    types = {column.name: column.dtype for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, types[name]) for name, it in reference.made.items()}
+    algorithms = [
+        it for it in reference.sequence if it.name in ("forward_prepare_candidates", "forward_search_without_ut")
+    ]
+    limits = replace(reference.limits, input_bytes=4 * reference.limits.input_bytes)
+    form, common = (
+        run_algorithms(
+            algorithms, with_copies_of_stereo_hits(given, reference.n_events), reference.n_events, limits, launch
+        )
+        for launch in (on_cpu(target), on_cpu(target, common=True))
+    )
+    assert_same_candidates(form, common, least=20)
+
+
+def assert_same_candidates(form: dict[str, NDArray[Any]], common: dict[str, NDArray[Any]], least: int) -> None:
+    found = common["forward_candidates.hit_count"] > 0
+    assert found.sum() > least
+    for name in ("forward_candidates.hit_count", "scifi_hits.owner", "events.flags"):
+        assert form[name].tobytes() == common[name].tobytes(), name
+    for column in candidate_columns:
+        one, other = (it[column.name].reshape(-1, column.width)[found] for it in (form, common))
+        assert one.tobytes() == other.tobytes(), column.name
+
+
 @pytest.mark.parametrize("target", LIBRARY.targets)
 @pytest.mark.parametrize("disorder", [0.0, 0.001, 0.05])
 def test_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
     """Tables lead past such hits, and to some NaN values."""
-    events = full_events(3, 5)
-    reference = reference_of(encoded(events, "no_ut"), None, "no_ut")
+    reference = simulated_reference("no_ut")
     columns = {column.name: column for column in reference.sequence.columns}
     given = reference.given | {name: np.frombuffer(it, columns[name].dtype) for name, it in reference.made.items()}
     search = next(it for it in reference.sequence if it.name == "forward_search_without_ut")
@@ -133,13 +201,7 @@ def test_scifi_hits_that_do_not_ascend(target: str, disorder: float) -> None:
     given["scifi_hits.owner"] = np.full_like(given["scifi_hits.owner"], NO_BID)
     given["forward_candidates.hit_count"] = np.zeros_like(given["forward_candidates.hit_count"])
     form, common = (
-        run_algorithms((search,), given, len(events), reference.limits, on_cpu(target, common=it))
+        run_algorithms((search,), given, reference.n_events, reference.limits, on_cpu(target, common=it))
         for it in (False, True)
     )
-    found = common["forward_candidates.hit_count"] > 0
-    assert found.sum() > 20
-    for name in ("forward_candidates.hit_count", "scifi_hits.owner", "events.flags"):
-        assert form[name].tobytes() == common[name].tobytes(), name
-    for column in candidate_columns:
-        one, other = (it[column.name].reshape(-1, column.width)[found] for it in (form, common))
-        assert one.tobytes() == other.tobytes(), column.name
+    assert_same_candidates(form, common, least=20)

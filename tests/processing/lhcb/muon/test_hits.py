@@ -20,8 +20,9 @@ from hltnode.protocol import iter_records
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import MuonDigits, decode_muon
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from tests.processing.framework.kernel_runner import on_cpu
 from tests.processing.lhcb.geometry.test_muon import read_reference
-from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep
+from tests.processing.lhcb.muon.muon_chain import MuonBatch, MuonEvent, encode_mep, muon_chain
 from tests.processing.lhcb.muon.muon_oracle import sorted_hits
 from tests.processing.lhcb.muon.muon_samples import (
     BUILTIN,
@@ -109,6 +110,17 @@ def test_hits_of_simulated_events_are_those_of_the_oracle() -> None:
     for event, banks in zip(run(events), events, strict=True):
         assert event.flags == 0
         assert_hits_are(event, BUILTIN, decode_muon(banks))
+
+
+def test_hits_of_the_common_kernel_are_those_of_the_oracle() -> None:
+    """The other tests here run its form for the CPU."""
+    common = on_cpu(kernels=muon_chain().kernels, common=True)
+    digits = [random_digits(np.random.default_rng(seed), n, twice=3) for seed, n in enumerate((1, 40, 600))]
+    events = MuonBatch(encode_mep([banks_of(of_event) for of_event in digits]), BUILTIN).run(common)
+    for event, of_event in zip(events, digits, strict=True):
+        assert_hits_are(event, BUILTIN, of_event)
+    without_crossing = np.concatenate([event.hits["time"] & NO_CROSSING for event in events]) != 0
+    assert 0 < without_crossing.sum() < len(without_crossing)
 
 
 @settings(max_examples=40)

@@ -143,16 +143,15 @@ def _fit(
 
 
 def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
-    """The vertices without a larger vertex close by."""
+    """The vertices without a larger vertex, or an earlier one of the same size, close by."""
     there = [vertex for vertex in vertices if vertex is not None]
     return [
         one
-        for one in there
+        for i, one in enumerate(there)
         if not any(
-            other.n_tracks > one.n_tracks
+            (other.n_tracks > one.n_tracks or (other.n_tracks == one.n_tracks and j < i))
             and (one.position[2] - other.position[2]) ** 2 < 25.0 * (one.covariance[2, 2] + other.covariance[2, 2])
-            for other in there
-            if other is not one
+            for j, other in enumerate(there)
         )
     ]
 

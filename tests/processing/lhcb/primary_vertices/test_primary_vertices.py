@@ -211,6 +211,22 @@ def test_tracks_at_the_ends_of_the_histogram_are_harmless() -> None:
     assert differing(found, run_algorithms(FINDER, given, 1, sample.limits, on_cpu(common=True))) == []
 
 
+@pytest.mark.parametrize("common", [False, True], ids=["", "common"])
+@pytest.mark.parametrize("end", [-541.0, 307.0])
+def test_the_outermost_bins_stay_empty(end: float, common: bool) -> None:
+    """Tracks reach beyond the end of the histogram; what lies there counts in the last bin with two neighbours."""
+    z = np.abs(end) - np.array([0.1, 0.15, 0.2, 0.1, 0.3, 0.4])
+    n = len(z)
+    zeros, slope = np.zeros(n), np.full(n, 0.1)
+    tracks = Tracks(x=zeros, y=zeros, z=np.copysign(z, end), tx=slope, ty=zeros, weight=np.full(n, 400.0))
+    given = {"velo_clusters.offset": np.array([0, 2 * n]), "pv_tracks.count": np.array([n])}
+    given |= {f"pv_tracks.{name}": getattr(tracks, name) for name in ("x", "y", "z", "tx", "ty", "weight")}
+    found = run_algorithms([peaks], given, 1, TrackSample([[np.zeros((3, 3))] * n]).limits, on_cpu(common=common))
+    expected = find_seeds(histogram(tracks, (0.0, 0.0)))
+    assert len(expected) == 1
+    np.testing.assert_allclose(found["pv_seeds.z"][: found["pv_seeds.count"][0]], expected, atol=1e-3)
+
+
 def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:
     n = 40
     fitted = np.zeros(MAX_SEEDS, dtype=PRIMARY_VERTEX.dtype)
@@ -224,12 +240,15 @@ def test_more_vertices_than_places_are_flagged_and_the_first_are_kept() -> None:
     assert result["events.flags"][0] == EventFlag.OVERFLOW
 
 
-def test_clean_up_keeps_the_larger_of_two_neighbours() -> None:
+@pytest.mark.parametrize("sizes", ["any", "whole numbers"])
+def test_clean_up_keeps_the_larger_of_two_neighbours_or_the_first_of_equals(sizes: str) -> None:
     rng = np.random.default_rng(2)
     fitted = np.zeros(MAX_SEEDS, dtype=PRIMARY_VERTEX.dtype)
     fitted["z"] = np.sort(rng.uniform(-100.0, 100.0, MAX_SEEDS))
     fitted["c22"] = rng.uniform(0.01, 1.0, MAX_SEEDS)
     fitted["n_tracks"] = np.where(rng.random(MAX_SEEDS) < 0.3, 0.0, rng.uniform(3.0, 50.0, MAX_SEEDS))
+    if sizes == "whole numbers":
+        fitted["n_tracks"] = np.minimum(np.round(fitted["n_tracks"]), 6.0)
     candidates = [
         Vertex(np.array([0.0, 0.0, one["z"]]), np.diag([0.0, 0.0, one["c22"]]).astype(float), float(one["n_tracks"]))
         if one["n_tracks"] > 0

@@ -110,6 +110,18 @@ def window(state: State, hits: OracleHits, layer: int, tables: UtTables, s: Sett
     return sorted(nearest, key=lambda hit: hit.number)
 
 
+def lines(windows: Sequence[list[Hit]], a: int, b: int, s: Settings) -> list[tuple[Hit, Hit, float]]:
+    """The pairs of hits of two layers, and their slopes, that can be the line of a particle."""
+    found = []
+    for hit_a, hit_b in product(windows[a], windows[b]):
+        slope = (hit_b.u - hit_a.u) / (hit_b.z - hit_a.z)
+        if abs(slope) > s.max_slope_difference:
+            continue
+        if abs(hit_a.u + slope * (Z_KINK - hit_a.z)) <= s.max_kink_distance:
+            found.append((hit_a, hit_b, slope))
+    return found
+
+
 def candidates(windows: Sequence[list[Hit]], layers: tuple[int, int, int, int], s: Settings) -> list[tuple[Hit, ...]]:
     """Hits of at least three layers near a line through the hits of the first two of `layers`.
 
@@ -117,12 +129,7 @@ def candidates(windows: Sequence[list[Hit]], layers: tuple[int, int, int, int], 
     """
     a, b, between, beyond = layers
     found = []
-    for hit_a, hit_b in product(windows[a], windows[b]):
-        slope = (hit_b.u - hit_a.u) / (hit_b.z - hit_a.z)
-        if abs(slope) > s.max_slope_difference:
-            continue
-        if abs(hit_a.u + slope * (Z_KINK - hit_a.z)) > s.max_kink_distance:
-            continue
+    for hit_a, hit_b, slope in lines(windows, a, b, s):
         hits = [hit_a, hit_b]
         for layer, reference in ((between, hit_a), (beyond, hit_b)):
             distances = [abs(reference.u + slope * (hit.z - reference.z) - hit.u) for hit in windows[layer]]
