@@ -40,7 +40,7 @@ class NodeStatus:
 
     def __init__(
         self,
-        info: BuildInfo,
+        info: Callable[[], BuildInfo],
         session: str,
         counters: Counters,
         control: BuilderControl,
@@ -98,7 +98,7 @@ class NodeStatus:
 
     def full(self) -> dict[str, Any]:
         """Content of /status, without the health."""
-        info, counters, builder = self._info, self._counters, self._control.builder
+        info, counters, builder = self._info(), self._counters, self._control.builder
         return {
             "node": info.node,
             "session": self._session,
@@ -159,6 +159,7 @@ def _condition(reading: ConditionReading) -> dict[str, Any]:
         "tolerance": reading.tolerance,
         "values": reading.values,
         "is_off": reading.is_off,
+        "followed": reading.followed,
     }
 
 
