@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
@@ -15,7 +15,7 @@ from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.monitoring.detector_conditions import DetectorConditions
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
@@ -97,6 +97,11 @@ class NodeCore:
     def info(self) -> BuildInfo:
         """Version, node, back end, chain, and the TCK in use."""
         return replace(self._info, tck=f"0x{self.engine.tck:08X}")
+
+    def condition_readings(self) -> Sequence[ConditionReading]:
+        """The measured numbers of the detector, with the values of all batches that are done."""
+        self.tally.collect()
+        return self.detector_conditions.readings()
 
     def about(self, run: int | None) -> dict[str, str]:
         """Description of the node in the histogram pages and files of a run."""

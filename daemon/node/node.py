@@ -188,7 +188,7 @@ class Node:
             core.room,
             self.clock,
             core.gpu,
-            core.detector_conditions,
+            core.condition_readings,
         )
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures

@@ -68,7 +68,7 @@ class Bench:
         self.pipeline.start()
 
     def _begin_run(self, run: int) -> int:
-        self.runs.append((run, self.done.qsize()))
+        self.runs.append((run, sum(each.state is SlotState.DONE for each in self.progress)))
         return 100 + run
 
     def submit(self, slot: int, *meps: int, run: int = 1) -> None:
@@ -334,8 +334,8 @@ def test_a_run_begins_once_the_batches_of_the_run_before_are_done(bench: Bench) 
 
 @pytest.mark.parametrize("bench", [{0: 2}], indirect=True)
 def test_a_batch_without_meps_to_compute_has_the_key_of_its_run(bench: Bench) -> None:
-    bench.submit(1, 5, run=1)
-    bench.submit(0, 0, run=2)
+    bench.submit(1, 5, run=2)
+    bench.submit(0, 0, run=1)
     first, second = bench.take(), bench.take()
-    assert (first.batch.run, second.batch.run, second.tck) == (1, 2, 102)
+    assert (first.batch.run, second.batch.run, second.tck) == (2, 1, 101)
     assert [mep.mep for mep in second.not_processed] == [0]
