@@ -76,7 +76,7 @@ def test_a_run_that_measured_nothing_changes_nothing(tmp_path: Path) -> None:
     assert bench.runs.tck_of(3) == bench.runs.tck_of(2)
 
 
-@pytest.mark.parametrize(("measured", "taken"), [(0.009, None), (-0.011, {"beam_x": -0.011})])
+@pytest.mark.parametrize(("measured", "taken"), [(0.019, None), (-0.021, {"beam_x": -0.021})])
 def test_a_small_change_makes_no_new_key(tmp_path: Path, measured: float, taken: object) -> None:
     bench = Bench(tmp_path)
     bench.begin(1, beam_x=measured)
