@@ -96,4 +96,9 @@ class Engine(Protocol):
     @property
     def memory(self) -> SlotMemory: ...
     def create_workspace(self) -> Workspace: ...
+    def replace_constants(
+        self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int, /
+    ) -> None:
+        """Replace constants, the measured numbers among them and the key, while no workspace has a batch."""
+
     def close(self) -> None: ...

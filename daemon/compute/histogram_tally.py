@@ -70,6 +70,11 @@ class HistogramTally:
             if self._clock_ns() - self._taken_ns[slot] >= PERIOD_NS:
                 self._take(slot)
 
+    def collect(self) -> None:
+        """Take the counts of all workspaces without a batch."""
+        with self._lock:
+            self._take_idle()
+
     def since_start(self) -> list[HistogramContent]:
         """Counts of all runs of this session."""
         with self._lock:

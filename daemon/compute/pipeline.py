@@ -36,7 +36,7 @@ class ComputedBatch:
     """A batch that the back end has finished.
 
     timings: one entry per part. error: why some MEPs have no results. not_processed: MEPs withheld from the back end,
-    because earlier sessions of the node ended on them.
+    because earlier sessions of the node ended on them. tck: key of the trigger configuration of the run.
     """
 
     batch: Batch
@@ -44,6 +44,7 @@ class ComputedBatch:
     timings: tuple[StageTimings, ...]
     error: str | None
     not_processed: tuple[MepRecord, ...]
+    tck: int = 0
 
 
 @dataclass(slots=True)
@@ -56,6 +57,7 @@ class _Job:
     not_processed: tuple[MepRecord, ...]
     timings: list[StageTimings] = field(default_factory=list)
     error: str | None = None
+    tck: int = 0
 
 
 class _Ended:
@@ -77,6 +79,8 @@ class Pipeline:
         done: called in the compute thread with each finished batch.
         lost: called in the compute thread with the reason when the device is lost; the thread then ends.
         crashed: called in the compute thread with an unexpected exception; the thread then ends.
+        begin_run: called in the compute thread before the first batch of a run that is not the run of the batch before,
+            while the back end has no batch. Returns the key of the trigger configuration of the run.
     """
 
     def __init__(
@@ -92,8 +96,12 @@ class Pipeline:
         lost: Callable[[str], None],
         crashed: Callable[[BaseException], None],
         *,
+        begin_run: Callable[[int], int] = lambda _run: 0,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._begin_run = begin_run
+        self._run_of_engine: int | None = None
+        self._tck = 0
         self._workspaces = workspaces
         self._n_lines = n_lines
         self._selected_words = selected_words
@@ -189,17 +197,28 @@ class Pipeline:
         results = BatchResults(
             batch.meps, self._n_lines, self._selected_words, self._collections, EventFlag.NOT_PROCESSED
         )
-        job = self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
+        # A batch without MEPs to compute keeps its place among the others, because it may begin a run.
+        parts = parts or [Part(batch, ())]
+        self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)
         self._waiting += parts
-        if not parts:
-            self._finish(job)
 
     def _may_start(self, part: Part) -> bool:
-        """Whether a part may start: a part to be computed alone waits for all others, and they wait for it."""
-        return not self._in_flight or not (part.alone or self._in_flight[-1].alone)
+        """Whether a part may start: a part to be computed alone waits for all others, and they wait for it. The first
+        part of a run waits for those of the run before."""
+        if not self._in_flight:
+            return True
+        return part.batch.run == self._run_of_engine and not (part.alone or self._in_flight[-1].alone)
 
     def _start(self, part: Part) -> None:
         batch = part.batch
+        if batch.run != self._run_of_engine:
+            self._tck = self._begin_run(batch.run)
+            self._run_of_engine = batch.run
+        job = self._jobs[batch.slot]
+        job.tck = self._tck
+        if not part.meps:
+            self._finish(job)
+            return
         workspace = self._workspaces[batch.slot]
         batch.times.begun_ns = batch.times.begun_ns or self._clock_ns()
         self._interruptions.begin(part)
@@ -263,4 +282,6 @@ class Pipeline:
         times.computed_ns = self._clock_ns()
         times.begun_ns = times.begun_ns or times.computed_ns
         self._progress(SlotAdvanced(job.batch.slot, SlotState.DONE))
-        self._done(ComputedBatch(job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed))
+        self._done(
+            ComputedBatch(job.batch, job.results.gathered(), tuple(job.timings), job.error, job.not_processed, job.tck)
+        )

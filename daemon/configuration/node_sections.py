@@ -72,6 +72,9 @@ class TriggerSection(Section):
     """Name of the installed chain that runs (an entry point of the group `hltnode.chains`)."""
     file: FilePath | None = None
     """TOML file with sequence constants and lines; if not set, the built-in trigger configuration."""
+    follow_conditions: bool = False
+    """Take the conditions that a run has measured, such as the position of the beam, for the next run. Its TCK changes
+    with them. Each node measures for itself, so nodes that share a run would decide with different keys."""
 
 
 class HttpSection(Section):

@@ -298,6 +298,12 @@ TABLE = (
         "quantity",
         lambda r: [(c.name, c.values) for c in r.state.detector_conditions],
     ),
+    gauges(
+        "detector_condition_followed",
+        "1 if the number that the kernels use was measured in an earlier run.",
+        "quantity",
+        lambda r: [(c.name, c.followed) for c in r.state.detector_conditions],
+    ),
     # Outputs over sockets
     counters("output_messages_sent", "Messages sent.", "output", _of_outputs(lambda output: output.sent)),
     counters(

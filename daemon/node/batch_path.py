@@ -4,7 +4,7 @@ Every stage has its own thread. Callbacks to parts of the event loop are called 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
@@ -17,14 +17,15 @@ from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_stage import OutputStage
-from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, RevokeEvents, Supervised
+from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, KeepTck, RevokeEvents, Supervised
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.storage.directory_lock import DirectoryLock
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.histogram_files import HistogramFiles
 from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.daemon.storage.room_at_start import open_when_there_is_room
-from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.configuration.tck import TckDocument, tck_file_name
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.transport.feeder_messages import Revoked
 
 # One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
@@ -100,7 +101,10 @@ class BatchPath:
                 core.clock_ns,
             )
         journal = self.store.journal.content
-        control.remember(journal.done(), journal.of_other_tck(engine.tck), journal.inputs())
+        keys = journal.keys() if core.conditions_of_runs.may_change else {}
+        going_on = core.conditions_of_runs.remember(self._kept_documents(keys))
+        others = {run: tck for run, tck in journal.of_other_tck(engine.tck).items() if run not in going_on}
+        control.remember(journal.done(), others, journal.inputs())
         self.pipeline = Pipeline(
             core.workspaces,
             len(engine.lines),
@@ -112,6 +116,7 @@ class BatchPath:
             self._computed,
             lambda error: self._in_loop(self._device_lost, error),
             self._crashed,
+            begin_run=self._begin_run,
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -121,16 +126,14 @@ class BatchPath:
             self._crashed,
             clock_ns=core.clock_ns,
         )
-        encoder = EventEncoder(
-            engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
-        )
         gatherer = EventGatherer(
             core.buffers,
-            encoder,
+            lambda tck: EventEncoder(
+                tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
+            ),
             engine.flags,
             node=config.node.name,
             chain=core.info.chain,
-            tck=engine.tck,
             n_lines=len(engine.lines),
         )
         self.gather = GatherStage(
@@ -163,6 +166,17 @@ class BatchPath:
             store.abandon()
             raise
         return store
+
+    def _kept_documents(self, keys: Mapping[int, int]) -> dict[int, TckDocument]:
+        """The trigger configurations of runs, from the output directory; without those that are not there."""
+        found = {}
+        for run, tck in keys.items():
+            path = self._core.config.output.directory / tck_file_name(tck)
+            try:
+                found[run] = TckDocument.load(path)
+            except TriggerConfigError as error:
+                log.warning("tck_document_unreadable", run=run, error=str(error))
+        return found
 
     def release(self) -> None:
         """Release the lock of the output directory."""
@@ -198,6 +212,15 @@ class BatchPath:
         self.gather.submit(InputKnown(run, name))
 
     # From other threads
+
+    def _begin_run(self, run: int) -> int:
+        """In the compute thread: the conditions of a run, whose document is written before its events."""
+        runs = self._core.conditions_of_runs
+        document = runs.begin(run)
+        if document is not None:
+            self.store.journal.use_tck(document.tck)
+            self.gather.submit(KeepTck(document))
+        return runs.tck_of(run)
 
     def _in_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         call_in_loop(self._loop, callback, *arguments)

@@ -2,8 +2,10 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.compute.histogram_tally import HistogramTally
 from hltnode.daemon.configuration.model import NodeConfig
@@ -13,7 +15,7 @@ from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.machine.systemd import Notifier
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.monitoring.detector_conditions import DetectorConditions
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.health import Health
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.status_page.rates import RateWindow
@@ -23,13 +25,21 @@ from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
+from hltnode.processing.selection.followed_conditions import FollowedConditions
 
 
 class NodeCore:
     """Configuration, engine and workspaces, counters, clocks, event builder, slots, and the registry of feeders."""
 
     def __init__(
-        self, config: NodeConfig, engine: Engine, *, backend: str, version: str, clock_ns: Callable[[], int]
+        self,
+        config: NodeConfig,
+        engine: Engine,
+        *,
+        backend: str,
+        version: str,
+        clock_ns: Callable[[], int],
+        followed: FollowedConditions | None = None,
     ) -> None:
         self.config = config
         self.engine = engine
@@ -52,31 +62,25 @@ class NodeCore:
         )
         pool = SlotPool(config.pipeline.slots, slot_limits(config))
         self.builder = EventBuilder(pool, builder_limits(config), self.counters)
-        self.info = BuildInfo(
+        self._info = BuildInfo(
             version=version,
             node=config.node.name,
             backend=backend,
             chain=config.trigger.chain,
             tck=f"0x{engine.tck:08X}",
         )
-        self.about = {
-            "node": config.node.name,
-            "session": self.session,
-            "chain": self.info.chain,
-            "tck": self.info.tck,
-        }
-        """Description of the node in histogram pages and files."""
         self.workspaces = [engine.create_workspace() for _ in pool.slots]
         self.buffers = [workspace.input_data.data for workspace in self.workspaces]
         self.detector_conditions = DetectorConditions(engine.measured, engine.histograms)
         self.tally = HistogramTally(engine.histograms, self.workspaces, clock_ns, self.detector_conditions.add)
+        self.conditions_of_runs = ConditionsOfRuns(engine, followed, self.detector_conditions, self.tally)
         self.notifier = Notifier()
         self.silence = SilentSourceMonitor(
             self.builder, self.counters, silent_ns=config.builder.silent_source_ms * 1_000_000, clock_ns=clock_ns
         )
         self.registry = FeederRegistry(
             node=config.node.name,
-            chain=self.info.chain,
+            chain=self._info.chain,
             run=config.node.run,
             min_feeders=config.builder.min_feeders,
             max_feeders=config.builder.max_feeders,
@@ -89,3 +93,22 @@ class NodeCore:
         self.room = OutputQueue(config.output.queue_bytes)
         self.free_space = FreeSpace(config.output.directory)
         self.gpu = GpuReader(config.pipeline.device if backend == "cuda" else None)
+
+    @property
+    def info(self) -> BuildInfo:
+        """Version, node, back end, chain, and the TCK in use."""
+        return replace(self._info, tck=f"0x{self.engine.tck:08X}")
+
+    def condition_readings(self) -> Sequence[ConditionReading]:
+        """The measured numbers of the detector, with the values of all batches that are done."""
+        self.tally.collect()
+        return self.detector_conditions.readings()
+
+    def about(self, run: int | None) -> dict[str, str]:
+        """Description of the node in the histogram pages and files of a run."""
+        return {
+            "node": self.config.node.name,
+            "session": self.session,
+            "chain": self._info.chain,
+            "tck": f"0x{self.conditions_of_runs.tck_of(run):08X}",
+        }

@@ -42,13 +42,21 @@ class EventPictures:
     """Draws pictures on request. Calls come from the event loop, except `stop`.
 
     Args:
-        load: creates the drawing function, in the thread, at the first request.
+        load: creates the drawing function, in the thread, at the first request and after a change of the TCK.
         lines: names of the lines in the order of their bits.
+        tck: returns the key of the trigger configuration in use.
     """
 
     def __init__(
-        self, load: Callable[[], Draw], lines: Sequence[str], period_ns: int, clock_ns: Callable[[], int]
+        self,
+        load: Callable[[], Draw],
+        lines: Sequence[str],
+        period_ns: int,
+        clock_ns: Callable[[], int],
+        tck: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._tck = tck
+        self._tck_of_draw: int | None = None
         self._load = load
         self._lines = tuple(lines)
         self._period_ns = period_ns
@@ -97,8 +105,9 @@ class EventPictures:
 
     def _run(self, record: bytes) -> None:
         try:
-            if self._draw is None:
-                self._draw = self._load()
+            tck = self._tck()
+            if self._draw is None or tck != self._tck_of_draw:
+                self._draw, self._tck_of_draw = self._load(), tck
             banks = next(iter(iter_records(record))).banks()
             svg = self._draw(banks)
             self._drawn = _Drawn(svg, _title(banks), self._accepted_by(banks), self._clock_ns())

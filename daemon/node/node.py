@@ -38,6 +38,7 @@ from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
 from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 # Time limit for the last acknowledgements and decisions to be sent.
@@ -61,6 +62,7 @@ class Node:
 
     trigger: the trigger configuration, written beside the events that its lines accept.
     config_file: the file that a reload reads.
+    followed: prepares the trigger configuration with measured conditions; None: they do not change.
     draw: creates the function that draws accepted events for the status page; called in a thread at the first request.
 
     Raises (start):
@@ -81,17 +83,20 @@ class Node:
         trigger: TckDocument | None = None,
         config_file: Path | None = None,
         draw: Callable[[], Draw] | None = None,
+        followed: FollowedConditions | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.config = config
         self._config_file = config_file
-        core = self._core = NodeCore(config, engine, backend=backend, version=version, clock_ns=clock_ns)
+        core = self._core = NodeCore(
+            config, engine, backend=backend, version=version, clock_ns=clock_ns, followed=followed
+        )
         self.counters, self.health, self.clock = core.counters, core.health, core.clock
         self.session, self.builder = core.session, core.builder
         self._pictures: EventPictures | None = None
         if draw is not None and config.http.event_picture_s > 0:
             period_ns = int(config.http.event_picture_s * 1e9)
-            self._pictures = EventPictures(draw, engine.lines, period_ns, clock_ns)
+            self._pictures = EventPictures(draw, engine.lines, period_ns, clock_ns, lambda: engine.tck)
         self._path = BatchPath(core, trigger, self._fail, self._crashed)
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
@@ -172,7 +177,7 @@ class Node:
             failed=self._fail,
         )
         self.status = NodeStatus(
-            core.info,
+            lambda: core.info,
             self.session,
             self.counters,
             self.builder_control,
@@ -183,7 +188,7 @@ class Node:
             core.room,
             self.clock,
             core.gpu,
-            core.detector_conditions,
+            core.condition_readings,
         )
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures

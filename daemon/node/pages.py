@@ -68,7 +68,7 @@ class NodePages:
         """The histograms of the current run; any thread."""
         run, contents = self._of_run()
         page = {
-            **self._core.about,
+            **self._core.about(run),
             "run": run,
             "histograms": {content.shape.name: as_uhi(content) for content in contents},
         }

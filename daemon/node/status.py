@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import nlargest
 from itertools import islice
 from typing import Any
@@ -12,7 +12,7 @@ from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
+from hltnode.daemon.monitoring.detector_conditions import ConditionReading
 from hltnode.daemon.monitoring.metrics import BuildInfo
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.output.output_queue import OutputQueue
@@ -40,7 +40,7 @@ class NodeStatus:
 
     def __init__(
         self,
-        info: BuildInfo,
+        info: Callable[[], BuildInfo],
         session: str,
         counters: Counters,
         control: BuilderControl,
@@ -51,7 +51,7 @@ class NodeStatus:
         room: OutputQueue,
         clock: ReadingClock,
         gpu: GpuReader,
-        conditions: DetectorConditions,
+        conditions: Callable[[], Sequence[ConditionReading]],
     ) -> None:
         self._info = info
         self._session = session
@@ -93,12 +93,12 @@ class NodeStatus:
             sources_of_lost_feeders=silent.intersection(source for feeder in lost for source in feeder.hello.sources),
             log_lines_lost=lines_lost(),
             gpu=self._gpu.readings,
-            detector_conditions=self._conditions.readings(),
+            detector_conditions=self._conditions(),
         )
 
     def full(self) -> dict[str, Any]:
         """Content of /status, without the health."""
-        info, counters, builder = self._info, self._counters, self._control.builder
+        info, counters, builder = self._info(), self._counters, self._control.builder
         return {
             "node": info.node,
             "session": self._session,
@@ -130,7 +130,7 @@ class NodeStatus:
                 "accepted_by_line": dict(zip(counters.lines, counters.line_accepts, strict=True)),
             },
             "objects": dict(counters.objects),
-            "conditions": {each.name: _condition(each) for each in self._conditions.readings()},
+            "conditions": {each.name: _condition(each) for each in self._conditions()},
             "error_banks": _error_banks(counters),
             "log_lines_lost": lines_lost(),
             "accounting": accounting(counters, builder),
@@ -159,6 +159,7 @@ def _condition(reading: ConditionReading) -> dict[str, Any]:
         "tolerance": reading.tolerance,
         "values": reading.values,
         "is_off": reading.is_off,
+        "followed": reading.followed,
     }
 
 

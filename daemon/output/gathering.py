@@ -3,8 +3,9 @@
 The result does not refer to the slot of the batch, so the slot can be filled again.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain
 
 import numpy as np
@@ -19,6 +20,9 @@ from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.transport.decisions import MepDecision
+
+# Batches of two runs may be in the queue; a run has one trigger configuration.
+MAX_ENCODERS = 2
 
 log = get_logger("gathering")
 
@@ -51,26 +55,25 @@ class EventGatherer:
 
     Args:
         buffers: the pinned input of each slot.
+        encoder_of: makes the encoder of a trigger configuration from its key.
         flags: flags of the chain. They decide which events go to the error stream.
     """
 
     def __init__(
         self,
         buffers: Sequence[memoryview],
-        encoder: EventEncoder,
+        encoder_of: Callable[[int], EventEncoder],
         flags: FlagTable,
         *,
         node: str,
         chain: str,
-        tck: int,
         n_lines: int,
     ) -> None:
         self._buffers = buffers
-        self._encoder = encoder
+        self._encoder_of = lru_cache(MAX_ENCODERS)(encoder_of)
         self._errors = np.uint32(flags.errors)
         self._node = node
         self._chain = chain
-        self._tck = tck
         self._n_lines = n_lines
 
     def gather(self, computed: ComputedBatch) -> GatheredBatch:
@@ -89,7 +92,7 @@ class EventGatherer:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
                 to_error[of_mep] = results.flags[of_mep]
-            decisions.append(self._decision(batch.run, mep, results.of_events(of_mep)))
+            decisions.append(self._decision(computed, mep, results.of_events(of_mep)))
         is_error = to_error != 0
         kept = {EventStream.ACCEPTED: (results.accepted != 0) & ~is_error, EventStream.ERROR: is_error}
         events: dict[EventStream, Sequence[RecordBlock]] = {}
@@ -107,7 +110,7 @@ class EventGatherer:
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
         """Events of a batch as records, and the number of candidates that did not fit into their reports."""
         batch, results = computed.batch, computed.results
-        encoded = self._encoder.encode_batch(
+        encoded = self._encoder_of(computed.tck).encode_batch(
             self._buffers[batch.slot],
             [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
@@ -121,16 +124,16 @@ class EventGatherer:
         meps = ids[np.searchsorted(ends, numbers, side="right")]
         return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
 
-    def _decision(self, run: int, mep: MepRecord, results: Results) -> MepDecision:
+    def _decision(self, computed: ComputedBatch, mep: MepRecord, results: Results) -> MepDecision:
         return MepDecision(
             node=self._node,
-            run=run,
+            run=computed.batch.run,
             mep=mep.mep,
             seq=0,
             first_event=mep.first_event,
             n_events=mep.n_events,
             n_lines=self._n_lines,
-            tck=self._tck,
+            tck=computed.tck,
             close_reason=str(mep.close_reason),
             missing_sources=mep.missing,
             accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),

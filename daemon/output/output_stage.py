@@ -12,7 +12,15 @@ from functools import partial
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.output.gathering import GatheredBatch
-from hltnode.daemon.output.requests import Confirmed, FinishFiles, InputKnown, Request, RevokeEvents, Supervised
+from hltnode.daemon.output.requests import (
+    Confirmed,
+    FinishFiles,
+    InputKnown,
+    KeepTck,
+    Request,
+    RevokeEvents,
+    Supervised,
+)
 from hltnode.daemon.storage.event_store import EventStore
 from hltnode.daemon.storage.output_directory import OutputError
 from hltnode.protocol.transport.feeder_messages import Revoked
@@ -87,6 +95,8 @@ class OutputStage:
         match item:
             case FinishFiles():
                 self._finish_run(item)
+            case KeepTck():
+                self._retry(partial(self._store.keep_tck, item.document))
             case Supervised():
                 self._store.supervise(item.run)
             case InputKnown():

@@ -1,9 +1,10 @@
-"""Requests of the event loop to the output; they keep their order among the batches."""
+"""Requests of the event loop and the compute thread to the output; they keep their order among the batches."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from hltnode.daemon.storage.journal_content import Ranges
+from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.transport.feeder_messages import Revoked
 
 
@@ -58,4 +59,11 @@ class RevokeEvents:
     receipt: tuple[bytes, Revoked]
 
 
-Request = FinishFiles | Supervised | InputKnown | Confirmed | RevokeEvents
+@dataclass(frozen=True, slots=True)
+class KeepTck:
+    """Request to write a trigger configuration beside the events that it accepts. Submitted before their batches."""
+
+    document: TckDocument
+
+
+Request = KeepTck | FinishFiles | Supervised | InputKnown | Confirmed | RevokeEvents

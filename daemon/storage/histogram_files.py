@@ -46,7 +46,7 @@ class HistogramFiles:
         prefix: start of every file name; names the node and its session.
         node: name of the node; earlier sessions have the same.
         period_s: seconds between two .part files of a run; 0: only one file, at the end of the run.
-        about: description of the node, stored in every file.
+        about: returns the description of the node in a run, stored in its file.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class HistogramFiles:
         counts: CountsOfRuns,
         counters: WriterCounters,
         period_s: float,
-        about: dict[str, Any],
+        about: Callable[[int], dict[str, Any]],
         clock_ns: Callable[[], int],
     ) -> None:
         self._directory = OutputDirectory(directory)
@@ -151,7 +151,7 @@ class HistogramFiles:
 
     def _write(self, run: int, contents: Sequence[HistogramContent]) -> None:
         """Replace the .part file of a run."""
-        data = root_bytes(contents, {**self._about, "run": run})
+        data = root_bytes(contents, {**self._about(run), "run": run})
         new = self._stem(run) + SUFFIX + ".new"
         descriptor = self._directory.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:

@@ -30,7 +30,8 @@ log = get_logger("journal")
 class Journal:
     """The journal of a session.
 
-    Calls come from one thread at a time; only `begin_batch`, `end_batch` and `interrupted` may come from any thread.
+    Calls come from one thread at a time; only `use_tck`, `begin_batch`, `end_batch` and `interrupted` may come from any
+    thread.
     All methods raise OutputError when a write fails, and may then be called again.
 
     Args:
@@ -38,7 +39,7 @@ class Journal:
         prefix: start of the names of this session's event files.
         boot: identifier of the current boot of the machine.
         content: the content of the earlier journal, after recovery.
-        tck: key of the trigger configuration of this session.
+        tck: key of the trigger configuration of this session, until `use_tck`.
     """
 
     def __init__(
@@ -79,6 +80,11 @@ class Journal:
         self._note(record, lambda: self.content.add_batch(run, meps, pieces, supervised=supervised))
         if self._end > self._compact_at:
             self._compact_grown()
+
+    def use_tck(self, tck: int) -> None:
+        """Another trigger configuration decides the batches that begin from now on. Any thread."""
+        with self._lock:
+            self._tck = tck
 
     def begin_batch(self, run: int, meps: Ranges) -> None:
         """Record that these MEPs are being computed, until `end_batch`; written, not forced. Any thread.

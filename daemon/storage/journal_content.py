@@ -135,6 +135,10 @@ class JournalContent:
         """Finished MEPs of each run that has not ended, as inclusive ranges."""
         return {number: tuple(run.done.ranges()) for number, run in self._runs.items()}
 
+    def keys(self) -> dict[int, int]:
+        """The TCK of each run with finished events."""
+        return {number: run.tck for number, run in self._runs.items() if run.done.ranges() and run.tck}
+
     def of_other_tck(self, tck: int) -> dict[int, int]:
         """Runs with finished events that another trigger configuration decided, and its TCK."""
         return {number: run.tck for number, run in self._runs.items() if run.done.ranges() and run.tck not in (0, tck)}

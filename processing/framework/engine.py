@@ -138,11 +138,26 @@ class Engine:
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in self.plan.constants:
-            content = constants[column.name]
-            if content.nbytes != column.nbytes(limits):
-                raise ValueError(f"{column.name} has {content.nbytes} bytes, expected {column.nbytes(limits)}")
-            self._constants[column.name] = backend.allocate_device(content.nbytes)
-            backend.write(self._constants[column.name], content)
+            self._constants[column.name] = backend.allocate_device(column.nbytes(limits))
+            self._write_constant(column, constants[column.name])
+
+    def _write_constant(self, column: Column, content: NDArray[np.uint8]) -> None:
+        if content.nbytes != column.nbytes(self.limits):
+            raise ValueError(f"{column.name} has {content.nbytes} bytes, expected {column.nbytes(self.limits)}")
+        self.backend.write(self._constants[column.name], content)
+
+    def replace_constants(
+        self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int
+    ) -> None:
+        """Replace the content of some constant columns, and with it the key of the configuration.
+
+        Call it while no workspace has a batch. Columns that the sequence does not read are left out. Raises ValueError
+        for a constant of the wrong size, BackendError if the back end cannot write.
+        """
+        for column in self.plan.constants:
+            if column.name in constants:
+                self._write_constant(column, constants[column.name])
+        self.measured, self.tck = tuple(measured), tck
 
     @property
     def memory(self) -> SlotMemory:

@@ -30,6 +30,7 @@ from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mfp import encode_mfp
@@ -176,6 +177,11 @@ class FakeEngine:
         self.closed = False
         self._limits = limits
 
+    def replace_constants(
+        self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int
+    ) -> None:
+        self.constants, self.measured, self.tck = constants, tuple(measured), tck
+
     def create_workspace(self) -> FakeWorkspace:
         slot = len(self.workspaces)
         self.workspaces.append(FakeWorkspace(slot, self._limits, self.behaviour, self._decisions))
@@ -222,9 +228,10 @@ async def node_of_engine(
     backend: str,
     trigger: TckDocument | None = None,
     draw: Callable[[], Draw] | None = None,
+    followed: FollowedConditions | None = None,
 ) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0", trigger=trigger, draw=draw)
+    node = Node(config, engine, backend=backend, version="0", trigger=trigger, draw=draw, followed=followed)
     await node.start()
     task = asyncio.create_task(node.run())
     try:

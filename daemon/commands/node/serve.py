@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -31,10 +30,12 @@ from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.configuration.loading import errors_of, load_config, origin
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.malloc_tuning import keep_heap
+from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.processing.selection.trigger_chain import installed_chain
 
 # The longest time for the close of the node after a second signal.
@@ -118,6 +119,11 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             of_built_in_menu=trigger.from_menu,
             file=None if config.trigger.file is None else str(config.trigger.file),
         )
+        followed = FollowedConditions(chain, geometry, trigger) if config.trigger.follow_conditions else None
+
+        def draw() -> Draw:
+            return chain.picture_maker(geometry, trigger if followed is None else followed.current.trigger)
+
         return Node(
             config,
             engine,
@@ -125,7 +131,8 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             version=package_version(),
             trigger=document,
             config_file=config_file,
-            draw=partial(chain.picture_maker, geometry, trigger) if chain.display else None,
+            followed=followed,
+            draw=draw if chain.display else None,
         )
 
     node, exit_code = await follow_signals(create_node)

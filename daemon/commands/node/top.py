@@ -161,7 +161,8 @@ def _conditions(conditions: dict[str, dict[str, Any]]) -> list[RenderableType]:
     found = [Text("  [conditions]")] if conditions else []
     for name, of in conditions.items():
         measured = "not measured yet" if of["measured"] is None else f"measured {of['measured']:.3f}"
-        text = f"    {name}  {measured}, configured {of['configured']:.3f}, tolerance {of['tolerance']:g} {of['unit']}"
+        origin = "followed" if of["followed"] else "configured"
+        text = f"    {name}  {measured}, {origin} {of['configured']:.3f}, tolerance {of['tolerance']:g} {of['unit']}"
         found.append(Text(text, style="yellow" if of["is_off"] else ""))
     return list(found)
 

@@ -96,7 +96,7 @@ class TckDocument:
     @property
     def file_name(self) -> str:
         """Name of the document's file beside the accepted events."""
-        return self.name + TCK_SUFFIX
+        return tck_file_name(self.tck)
 
     @property
     def line_names(self) -> tuple[str, ...]:
@@ -118,6 +118,11 @@ class TckDocument:
         for name, value in self.content.get("conditions", {}).items():
             found[f"conditions.{name}"] = value
         return found
+
+
+def tck_file_name(tck: int) -> str:
+    """Name of the file of a document beside the accepted events."""
+    return f"0x{tck:08X}{TCK_SUFFIX}"
 
 
 def _values_at(path: str, value: Any) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Bench:
         self.done: queue.Queue[ComputedBatch] = queue.Queue()
         self.losses: queue.Queue[str] = queue.Queue()
         self.crashes: list[BaseException] = []
+        self.runs: list[tuple[int, int]] = []
+        """Runs that the back end has begun, with the number of batches that were done before."""
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
             len(self.engine.lines),
@@ -60,9 +62,14 @@ class Bench:
             self.done.put,
             self.losses.put,
             self.crashes.append,
+            begin_run=self._begin_run,
         )
         self.pipeline.warm_up()
         self.pipeline.start()
+
+    def _begin_run(self, run: int) -> int:
+        self.runs.append((run, sum(each.state is SlotState.DONE for each in self.progress)))
+        return 100 + run
 
     def submit(self, slot: int, *meps: int, run: int = 1) -> None:
         records = [
@@ -322,3 +329,22 @@ def test_events_of_a_mep_with_a_missing_source_are_flagged() -> None:
     assert flags_of(mep) == EventFlag(0)
     mep.missing = (5,)
     assert flags_of(mep) is EventFlag.INCOMPLETE
+
+
+def test_a_run_begins_once_the_batches_of_the_run_before_are_done(bench: Bench) -> None:
+    bench.engine.behaviour.seconds = 0.2
+    bench.submit(0, run=7)
+    bench.submit(1, run=7)
+    bench.submit(2, run=8)
+    done = [bench.take() for _ in range(3)]
+    assert bench.runs == [(7, 0), (8, 2)]
+    assert [(each.batch.run, each.tck) for each in done] == [(7, 107), (7, 107), (8, 108)]
+
+
+@pytest.mark.parametrize("bench", [{0: 2}], indirect=True)
+def test_a_batch_without_meps_to_compute_has_the_key_of_its_run(bench: Bench) -> None:
+    bench.submit(1, 5, run=2)
+    bench.submit(0, 0, run=1)
+    first, second = bench.take(), bench.take()
+    assert (first.batch.run, second.batch.run, second.tck) == (2, 1, 101)
+    assert [mep.mep for mep in second.not_processed] == [0]

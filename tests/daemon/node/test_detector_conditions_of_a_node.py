@@ -108,6 +108,7 @@ async def test_a_measured_number_is_on_every_page_beside_the_configured_one(
         "hltnode_detector_condition_measured": 1.5,
         "hltnode_detector_condition_configured": 1.25,
         "hltnode_detector_condition_tolerance": 0.125,
+        "hltnode_detector_condition_followed": 0.0,
         "hltnode_detector_condition_values_total": MEPS * EVENTS * VALUES_PER_EVENT,
     }
     assert "beam_x  measured 1.500, configured 1.250, tolerance 0.125 mm" in text
@@ -119,6 +120,7 @@ async def test_a_measured_number_is_on_every_page_beside_the_configured_one(
             "tolerance": 0.125,
             "values": MEPS * EVENTS * VALUES_PER_EVENT,
             "is_off": True,
+            "followed": False,
         }
     }
 

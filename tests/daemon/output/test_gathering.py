@@ -60,9 +60,9 @@ def gathered(
     )
     encoder = FakeEncoder()
     gatherer = EventGatherer(
-        [memoryview(b"")], cast(EventEncoder, encoder), FlagTable(), node="n", chain="c", tck=5, n_lines=N_LINES
+        [memoryview(b"")], lambda _tck: cast(EventEncoder, encoder), FlagTable(), node="n", chain="c", n_lines=N_LINES
     )
-    return gatherer.gather(ComputedBatch(Batch(0, RUN, tuple(meps)), results, (), None, ())), encoder
+    return gatherer.gather(ComputedBatch(Batch(0, RUN, tuple(meps)), results, (), None, (), 5)), encoder
 
 
 def lines_of(decision: Any) -> list[list[int]]:

@@ -82,7 +82,7 @@ class Files:
         self.counts = Counts()
         self.counters = WriterCounters()
         self.files = HistogramFiles(
-            folder, "n", f"n_{session}", self.counts, self.counters, period_s, {}, time.monotonic_ns
+            folder, "n", f"n_{session}", self.counts, self.counters, period_s, lambda _run: {}, time.monotonic_ns
         )
 
     def entries(self) -> dict[str, int]:

@@ -25,6 +25,19 @@ def test_a_run_with_finished_meps_keeps_the_trigger_configuration_of_the_first()
     for known in (content, again):
         assert known.of_other_tck(7) == {RUN: 6}
         assert known.of_other_tck(6) == {}
+        assert known.keys() == {RUN: 6}
+
+
+def test_batches_after_a_change_of_the_key_are_recorded_with_the_new_one(tmp_path: Path) -> None:
+    session = Session(tmp_path, "a")
+    session.batch(0)
+    session.store.journal.use_tck(77)
+    session.store.journal.begin_batch(RUN + 1, [(0, 0)])
+    session.batch(0, run=RUN + 1)
+    session.kill()
+    again = Session(tmp_path, "b")
+    assert again.store.journal.content.keys() == {RUN + 1: 77}
+    again.kill()
 
 
 def test_a_mep_that_a_session_was_computing_at_its_end_is_counted_each_time(tmp_path: Path) -> None:

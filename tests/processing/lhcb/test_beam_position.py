@@ -74,11 +74,11 @@ def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: tuple
     for _ in runner.run(encode_meps(chain, events(beam), 16)):
         pass
     found = {content.shape.name: content for content in contents(engine.histograms, runner.take_histogram_counts())}
-    assert [found[name].median for name in ("beam_x", "beam_y")] == pytest.approx(beam, abs=0.01)
+    assert [found[name].median for name in ("beam_x", "beam_y")] == pytest.approx(beam, abs=0.03)
     with_pv = found["has_pv"].bins[1] / found["has_pv"].entries
     assert with_pv > 0.98 if beam == NOMINAL else with_pv < 0.4
-    # A node measures often: every few hundred events.
-    assert found["beam_x"].entries > 10 * len(events(beam))
+    # 5,000 values come from some thousand events.
+    assert found["beam_x"].entries > 2 * len(events(beam))
     names = {each.name: (each.configured, each.tolerance) for each in engine.measured}
     assert names == {"beam_x": (0.0, 0.05), "beam_y": (0.0, 0.05)}
     engine.close()

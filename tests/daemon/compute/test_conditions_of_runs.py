@@ -1,0 +1,133 @@
+"""Each run has the conditions that the run before it has measured, and keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.measured_quantities import MeasuredQuantity
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.selection.followed_conditions import FollowedConditions
+from tests.daemon.fakes import FakeEngine
+
+
+class Measured:
+    """Measurements as a test sets them; those of a run are there once its counts are collected."""
+
+    def __init__(self) -> None:
+        self.uncollected: dict[int, dict[str, float]] = {}
+        self.of_run: dict[int, dict[str, float]] = {}
+        self.used: list[Sequence[MeasuredQuantity]] = []
+
+    def measured_in(self, run: int) -> Mapping[str, float]:
+        return self.of_run.get(run, {})
+
+    def use(self, quantities: Sequence[MeasuredQuantity]) -> None:
+        self.used.append(quantities)
+
+    def collect(self) -> None:
+        self.of_run |= self.uncollected
+
+
+class Bench:
+    def __init__(self, tmp_path: Path, conditions: str = "") -> None:
+        path = tmp_path / "trigger.toml"
+        path.write_text(f'[sequence]\nname = "velo"\n{conditions}')
+        trigger = CHAIN.load_trigger(path)
+        self.followed = FollowedConditions(CHAIN, CHAIN.with_sequence("velo").load_geometry(None), trigger)
+        self.engine = FakeEngine(BatchLimits(events=8))
+        self.engine.tck = self.followed.configured.tck
+        self.measured = Measured()
+        self.runs = ConditionsOfRuns(self.engine, self.followed, self.measured, self.measured)
+
+    def begin(self, run: int, **measured: float) -> dict[str, float] | None:
+        """Begin a run, which measures these numbers; the conditions of its document if it is new to the engine."""
+        document = self.runs.begin(run)
+        self.measured.uncollected[run] = measured
+        conditions: dict[str, float] | None = None
+        if document is not None:
+            assert document.tck == self.engine.tck == self.runs.tck_of(run)
+            conditions = document.content["conditions"]
+        return conditions
+
+
+def test_a_run_takes_what_the_run_before_has_measured(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert bench.begin(1, beam_x=0.50049, beam_y=-0.3) is None
+    assert bench.begin(2, beam_x=0.5, beam_y=-0.3) == {"beam_x": 0.5, "beam_y": -0.3}
+    assert [(each.name, each.configured) for each in bench.measured.used[-1]] == [
+        ("beam_x", 0.5),
+        ("beam_y", pytest.approx(-0.3)),
+    ]
+    # It has measured the numbers that are in use.
+    assert bench.begin(3) is None
+    assert bench.runs.tck_of(3) == bench.runs.tck_of(2) != bench.runs.tck_of(1)
+
+
+def test_a_run_that_measured_nothing_changes_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.begin(1, beam_x=0.7)
+    assert bench.begin(2) == {"beam_x": 0.7}
+    assert bench.begin(3) is None
+    assert bench.runs.tck_of(3) == bench.runs.tck_of(2)
+
+
+@pytest.mark.parametrize(("measured", "taken"), [(0.019, None), (-0.021, {"beam_x": -0.021})])
+def test_a_small_change_makes_no_new_key(tmp_path: Path, measured: float, taken: object) -> None:
+    bench = Bench(tmp_path)
+    bench.begin(1, beam_x=measured)
+    assert bench.begin(2) == taken
+
+
+@pytest.mark.parametrize("measured", [-4.0, 3.5, 4.0])
+def test_a_number_outside_the_range_of_its_condition_is_not_followed(
+    tmp_path: Path, measured: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(tmp_path)
+    bench.begin(1, beam_x=measured, beam_y=0.25)
+    assert bench.begin(2) == {"beam_y": 0.25}
+
+
+def test_a_run_that_comes_again_keeps_its_conditions(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.begin(1, beam_x=0.5)
+    first, second = bench.runs.tck_of(1), bench.begin(2, beam_x=1.0)
+    assert second == {"beam_x": 0.5}
+    document = bench.runs.begin(1)
+    assert document == bench.followed.configured.document
+    assert (bench.engine.tck, bench.runs.tck_of(1)) == (first, first)
+    assert bench.begin(2) == {"beam_x": 0.5}
+
+
+def test_a_run_of_an_earlier_session_keeps_its_conditions(tmp_path: Path) -> None:
+    before = Bench(tmp_path)
+    before.begin(1, beam_x=0.5)
+    document = before.runs.begin(2)
+    assert document is not None
+    after = Bench(tmp_path)
+    assert after.runs.remember({2: document, 1: after.followed.configured.document}) == {1, 2}
+    assert after.begin(2, beam_x=0.9) == {"beam_x": 0.5}
+    assert after.begin(3) == {"beam_x": 0.9}
+
+
+def test_a_run_of_an_earlier_session_with_another_selection_is_not_taken_up(tmp_path: Path) -> None:
+    other = CHAIN.document(CHAIN.load_trigger(None, "forward"))
+    assert Bench(tmp_path).runs.remember({7: other}) == frozenset()
+
+
+def test_conditions_that_are_given_stay_beside_those_that_are_followed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, "[conditions]\nbeam_y = 0.1\n")
+    bench.begin(1, beam_x=0.5, beam_y=0.1)
+    assert bench.begin(2) == {"beam_x": 0.5, "beam_y": 0.1}
+
+
+def test_without_followed_conditions_every_run_has_the_key_of_the_engine() -> None:
+    engine, measured = FakeEngine(BatchLimits(events=8)), Measured()
+    runs = ConditionsOfRuns(engine, None, measured, measured)
+    measured.uncollected[1] = {"beam_x": 1.0}
+    assert (runs.begin(1), runs.begin(2), runs.remember({}), runs.may_change) == (None, None, frozenset(), False)
+    assert runs.tck_of(1) == runs.tck_of(2) == runs.tck_of(None) == engine.tck
