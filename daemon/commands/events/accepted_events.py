@@ -7,7 +7,9 @@ import numpy as np
 
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.processing.framework.engine import BatchOutput, Engine
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
 
 class AcceptedEvents:
@@ -19,6 +21,8 @@ class AcceptedEvents:
         """Selected candidates that did not fit in the reports of their events."""
         self.banks_left_out = 0
         """Banks that an event file cannot hold."""
+        self.reports_left_out = 0
+        """Trigger banks of the input from other sources than this selection, whose reports replace all of them."""
         self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
         self._file = file
 
@@ -29,6 +33,11 @@ class AcceptedEvents:
         decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
         encoded = self._encoder.encode_banks([events[i] for i in accepted.tolist()], accepted, decided)
         self._file.write(encoded.data)
+        self.reports_left_out += sum(
+            bank.type in TYPES_OF_TRIGGER and bank.source_id != HLT1_SOURCE_ID
+            for i in accepted.tolist()
+            for bank in events[i]
+        )
         self.events += len(accepted)
         self.candidates_left_out += encoded.candidates_left_out
         self.banks_left_out += encoded.banks_left_out

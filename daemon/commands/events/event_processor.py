@@ -159,6 +159,7 @@ class EventProcessor:
             rates=rates,
             accepted=records.getvalue(),
             banks_left_out=0 if written is None else written.banks_left_out,
+            reports_left_out=0 if written is None else written.reports_left_out,
             candidates_left_out=0 if written is None else written.candidates_left_out,
             events=events,
             seconds=seconds,

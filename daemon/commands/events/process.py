@@ -168,6 +168,11 @@ def process(
             f"{left_out} banks of accepted events are not in {accepted}: a bank of a file has at most 65,527 bytes, ",
             "and not the type 48",
         )
+    if left_out := result["reports_left_out"]:
+        echo_folded(
+            f"{left_out} trigger banks of accepted events are not in {accepted}: ",
+            "they are of other sources, and the reports of this selection replace all trigger banks",
+        )
     if left_out := result["candidates_left_out"]:
         echo_folded(f"{left_out} selected candidates did not fit in the reports of their events in {accepted}")
     end_with_damage(DamageLog(**result["damage"]))
@@ -242,6 +247,7 @@ def process_files(
         "damage": asdict(damage),
         "unknown_types": sorted(result.unknown_types),
         "banks_left_out": result.banks_left_out,
+        "reports_left_out": result.reports_left_out,
         "candidates_left_out": result.candidates_left_out,
     }
 

@@ -23,9 +23,9 @@ class PartResult:
 
     per_event: as in the JSON object of `hltnode process`; objects: sums of the collections; histogram_counts: u64, as
     Workspace.take_histogram_counts; rates: rates of the lines, without scans; accepted: MDF records of the accepted
-    events, empty if not requested; banks_left_out, candidates_left_out: how many of these the records lack; events:
-    number of processed events, including repetitions; seconds: time in the pipeline; unknown_types: types of banks
-    whose source is not known; worker: address of the worker, "" for this process.
+    events, empty if not requested; banks_left_out, reports_left_out, candidates_left_out: how many of these the records
+    lack; events: number of processed events, including repetitions; seconds: time in the pipeline; unknown_types: types
+    of banks whose source is not known; worker: address of the worker, "" for this process.
     """
 
     per_event: list[dict[str, Any]]
@@ -34,6 +34,7 @@ class PartResult:
     rates: RateCounts
     accepted: bytes
     banks_left_out: int = 0
+    reports_left_out: int = 0
     candidates_left_out: int = 0
     events: int
     seconds: float
@@ -70,6 +71,7 @@ class SampleResult:
     workers: set[str] = field(default_factory=set)
     unknown_types: set[int] = field(default_factory=set)
     banks_left_out: int = 0
+    reports_left_out: int = 0
     candidates_left_out: int = 0
 
     def __post_init__(self) -> None:
@@ -97,6 +99,7 @@ class SampleResult:
         self.per_event += part.per_event
         self.unknown_types |= part.unknown_types
         self.banks_left_out += part.banks_left_out
+        self.reports_left_out += part.reports_left_out
         self.candidates_left_out += part.candidates_left_out
         for name, count in part.objects.items():
             self.objects[name] += count

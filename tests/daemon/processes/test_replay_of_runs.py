@@ -58,16 +58,35 @@ def results(site: Site, name: str = "report") -> list[tuple[int, str]]:
     return [(run["run"], run["result"]) for run in report_of(site, name)["runs"]]
 
 
-def kept(*sites: Site) -> dict[int, list[int]]:
-    """The numbers of the events of each run in all files; a run is also in the names of its files."""
-    events: dict[int, list[int]] = {}
+def stored(*sites: Site) -> dict[int, list[int | None]]:
+    """The numbers of the events of each run in all files; None for an event without ODIN.
+
+    On a busy machine a killed feeder comes back too late, and the node builds its open MEPs without it.
+    """
+    events: dict[int, list[int | None]] = {}
     for each in sites:
         for path in sorted(each.output.glob("*.mdf")):
-            for stored in iter_records(path.read_bytes()):
-                [odin] = [decode_odin(bank) for bank in stored.banks() if bank.type == BankType.ODIN]
-                assert f"_{odin.run:010d}_" in path.name
-                events.setdefault(odin.run, []).append(odin.event_id)
-    return {run: sorted(numbers) for run, numbers in events.items()}
+            of_run = int(path.name.split("_")[2])
+            for event in iter_records(path.read_bytes()):
+                odins = [decode_odin(bank) for bank in event.banks() if bank.type == BankType.ODIN]
+                assert {odin.run for odin in odins} <= {of_run}
+                events.setdefault(of_run, []).append(odins[0].event_id if odins else None)
+    return events
+
+
+def kept(*sites: Site) -> dict[int, list[int]]:
+    """The same, sorted, of events that all have ODIN."""
+    return {run: sorted(n for n in numbers if n is not None) for run, numbers in stored(*sites).items()}
+
+
+def assert_each_once(*sites: Site) -> None:
+    """Nothing is doubled and nothing lost."""
+    found = stored(*sites)
+    assert found.keys() == WANTED.keys()
+    for run, numbers in kept(*sites).items():
+        assert len(found[run]) == len(WANTED[run])
+        assert len(numbers) == len(set(numbers))
+        assert set(numbers) <= set(WANTED[run])
 
 
 def stop(site: Site) -> None:
@@ -235,7 +254,7 @@ def test_of_two_feeders_one_is_killed_and_started_again_and_no_event_is_doubled(
         late = site.wait(feeder) == 1 and report_of(site, f"part{number}")["refused"].keys() == {"late"}
         assert late or feeder.returncode == 0, site.logs()
     stop(site)
-    assert kept(site) == WANTED
+    assert_each_once(site)
     assert results(site, "part1") == [(5, "sent"), (6, "sent")]
     assert results(site, "part2")[0] == (5, "sent" if killed_at < IN_RUN else "stored_before")
     assert not list(state.iterdir())
@@ -279,10 +298,12 @@ def test_two_feeders_of_two_nodes_follow_each_run_and_survive_a_kill_in_the_seco
     feeders[killed].kill()
     feeders[killed].wait()
     feeders[killed] = part(killed + 1)
-    for feeder in feeders:
-        assert a.wait(feeder) == 0, a.logs() + b.logs()
+    for number, feeder in enumerate(feeders, 1):
+        late = a.wait(feeder) == 1 and report_of(a, f"part{number}")["refused"].keys() == {"late"}
+        assert late or feeder.returncode == 0, a.logs() + b.logs()
     assert results(a, f"part{killed + 1}") == [(5, "stored_before"), (6, "sent")]
     for each in sites:
         stop(each)
-    assert kept(a, b) == WANTED
-    assert not list(state.iterdir())
+    assert_each_once(a, b)
+    if all(feeder.returncode == 0 for feeder in feeders):
+        assert not list(state.iterdir())

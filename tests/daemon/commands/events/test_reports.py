@@ -97,6 +97,25 @@ def test_process_says_which_banks_the_accepted_events_lack(folder: Path) -> None
     assert (with_them["banks_left_out"], with_them["candidates_left_out"]) == (0, 0)
 
 
+def test_process_says_which_trigger_banks_of_other_sources_the_accepted_events_lack(folder: Path) -> None:
+    events = list(read_events(folder / "all.mdf"))
+    mfps = list(LHCB_READOUT.mfps_of_events(events, 0, AUTO).values())
+    source = source_id(SubDetector.TDET, 901)
+    types = [BankType.HLT_DEC_REPORTS] * len(events)
+    mfps.append(encode_mfp(source_id=source, event_id=0, version=1, types=types, fragments=[b"abcd"] * len(events)))
+    (folder / "reports.mep").write_bytes(encode_mep(mfps))
+    out = folder / "reports.json"
+    arguments = ("process", folder / "reports.mep", "--backend", "cpu", "--threads", 1, "--json", out)
+    text = run(*arguments, "--trigger", folder / "trigger.toml", "--accepted", folder / "reports.mdf")
+    found = json.loads(out.read_text())
+    n_accepted = sum(event["accepted"] for event in found["per_event"])
+    assert n_accepted
+    assert (found["reports_left_out"], found["banks_left_out"]) == (n_accepted, 0)
+    assert f"{n_accepted} trigger banks of accepted events are not in" in " ".join(text.split())
+    # The reports of an earlier selection are replaced by those of this one: nothing is lost.
+    assert process(folder, folder / "accepted.mdf", "again")["reports_left_out"] == 0
+
+
 def test_process_writes_the_accepted_events_with_all_banks_and_reports(folder: Path) -> None:
     per_event = json.loads((folder / "accepted.json").read_text())["per_event"]
     accepted = [i for i, event in enumerate(per_event) if event["accepted"]]
