@@ -105,16 +105,17 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
 
 # The foil of the closed VELO is 3.5 mm from the nominal beam line: a beam that is further off hits it.
 _LARGEST_OFFSET = 3.5
+# A beam on the axis at z = 0 with this slope is 3 mm off at the end of the VELO, z = 751 mm: nearly at the foil. The
+# crossing angles of the beams are ten times smaller.
+_LARGEST_SLOPE = 0.004
 
 CONDITIONS = tuple(
-    Condition(
-        name=f"beam_{axis}",
-        column=velo_geometry,
-        member=f"beamline_{axis}",
-        low=-_LARGEST_OFFSET,
-        high=_LARGEST_OFFSET,
-        unit="mm",
+    Condition(name=f"beam_{number}", column=velo_geometry, member=f"beamline_{number}", low=-most, high=most, unit=unit)
+    for number, most, unit in (
+        ("x", _LARGEST_OFFSET, "mm"),
+        ("y", _LARGEST_OFFSET, "mm"),
+        ("slope_x", _LARGEST_SLOPE, ""),
+        ("slope_y", _LARGEST_SLOPE, ""),
     )
-    for axis in "xy"
 )
-"""The position of the beam line in the LHCb frame, instead of that of the geometry."""
+"""The beam line in the LHCb frame, instead of that of the geometry: its position at z = 0 and its slopes."""
