@@ -38,6 +38,10 @@ class BeamLine:
         return np.stack([self.x + self.slope_x * place, self.y + self.slope_y * place], axis=-1)
 
 
+Z_AXIS = BeamLine()
+"""The nominal beam line."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VeloGeometry:
     """Positions of the VELO sensors and pixels.
@@ -71,7 +75,7 @@ class VeloGeometry:
             local_x=ideal_velo.local_x(),
             x_pitch=ideal_velo.x_pitch(),
             ltg=ideal_velo.local_to_global(),
-            beamline=BeamLine(),
+            beamline=Z_AXIS,
         )
 
     def to_bytes(self) -> bytes:

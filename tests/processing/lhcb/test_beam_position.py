@@ -15,7 +15,7 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.geometry.velo import BeamLine, VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine, VeloGeometry
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
@@ -25,7 +25,7 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 pytestmark = pytest.mark.physics
 
-NOMINAL = BeamLine()
+NOMINAL = Z_AXIS
 MOVED = BeamLine(0.8, -0.6)
 """1 mm off."""
 TILTED = BeamLine(slope_x=1e-3, slope_y=-2e-3)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.geometry.velo import BeamLine, VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine, VeloGeometry
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, VELO_GEOMETRY
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
@@ -28,7 +28,7 @@ class TrackSample:
     """Tracks of some events; each track is an array [hit, (x, y, z)] in mm, from large to small z."""
 
     events: Sequence[Sequence[NDArray[np.float64]]]
-    beamline: BeamLine = BeamLine()
+    beamline: BeamLine = Z_AXIS
 
     @property
     def limits(self) -> BatchLimits:

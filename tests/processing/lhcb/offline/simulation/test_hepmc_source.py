@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hltnode.processing.lhcb.geometry.velo import BeamLine
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
@@ -16,7 +16,7 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.hepmc import HepmcError
 from hltnode.protocol.lhcb.truth import decode_particles
 
-BEAMLINE = BeamLine()
+BEAMLINE = Z_AXIS
 
 
 @pytest.fixture(scope="module")
