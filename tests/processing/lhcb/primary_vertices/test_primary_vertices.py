@@ -128,6 +128,26 @@ def test_vertices_lie_where_the_collisions_were() -> None:
             assert abs(vertex[name] - coordinate) < 5.0 * np.sqrt(vertex[variance])
 
 
+def test_a_tilt_of_tracks_and_beam_line_together_tilts_the_vertices() -> None:
+    """A shear of x and y along z changes no distance at the same z, so it must cost no vertex."""
+    rng = np.random.default_rng(3)
+    places = [[(*rng.normal(0.0, 0.02, 2), z) for z in rng.normal(0.0, 60.0, 6)] for _ in range(12)]
+    upright = [made_up_tracks(rng, event, 30) for event in places]
+    beam = BeamLine(slope_x=4e-3, slope_y=-4e-3)
+    sheared = [[hits + np.pad(beam.at(hits[:, 2]), ((0, 0), (0, 1))) for hits in event] for event in upright]
+    expected, found = (reconstructed(sample) for sample in (TrackSample(upright), TrackSample(sheared, beam)))
+    total = 0
+    for event in range(len(places)):
+        before, after = vertices_of(expected, event), vertices_of(found, event)
+        assert len(after) == len(before)
+        total += len(after)
+        # The assumed scattering depends on the slopes to the z axis.
+        np.testing.assert_allclose(after["z"], before["z"], atol=0.005)
+        np.testing.assert_allclose(after["x"] - before["x"], 4e-3 * before["z"], atol=5e-4)
+        np.testing.assert_allclose(after["y"] - before["y"], -4e-3 * before["z"], atol=5e-4)
+    assert total > 60
+
+
 def test_vertices_in_the_gas_cell_need_three_tracks() -> None:
     rng = np.random.default_rng(9)
     planes = np.arange(-285.0, 760.0, 25.0)
