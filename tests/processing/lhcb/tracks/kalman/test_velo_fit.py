@@ -95,6 +95,7 @@ def test_every_instruction_set_finds_the_closest_approach_to_a_beam_line_with_a_
 ) -> None:
     launch = on_cpu(target, common=common)
     columns = run_algorithms([velo_fit], tilted.columns(), len(tilted.tracks), tilted.sample.limits, launch)
+    assert columns["velo_geometry"]["beamline_slope_x"] == np.float32(tilted.beamline.slope_x)
     assert_all_equal_oracle(tilted, columns)
 
 
