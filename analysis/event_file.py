@@ -190,7 +190,7 @@ class EventFile(Sequence[Event]):
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         """Start and number of events of each part of the file."""
-        return np.array(list(event_counts(self.path)), np.int64).reshape(-1, 2)
+        return np.array([(part.begin, part.n_events) for part in event_counts(self.path)], np.int64).reshape(-1, 2)
 
     def __len__(self) -> int:
         return int(self._starts[:, 1].sum())

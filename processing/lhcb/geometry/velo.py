@@ -23,19 +23,38 @@ BEAMLINE_FILE = "beamline.bin"
 _LARGEST_COORDINATE = 2000.0
 
 
+@dataclass(frozen=True, slots=True)
+class BeamLine:
+    """A straight line in the global frame: x and y at z = 0 in mm, slopes dx/dz and dy/dz."""
+
+    x: float = 0.0
+    y: float = 0.0
+    slope_x: float = 0.0
+    slope_y: float = 0.0
+
+    def at(self, z: ArrayLike) -> NDArray[np.float64]:
+        """x and y at z, f64[..., 2], mm."""
+        place = np.asarray(z, dtype=np.float64)
+        return np.stack([self.x + self.slope_x * place, self.y + self.slope_y * place], axis=-1)
+
+
+Z_AXIS = BeamLine()
+"""The nominal beam line."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VeloGeometry:
     """Positions of the VELO sensors and pixels.
 
     module_z f32[52] (mm), local_x f32[768] (mm, centre of each column), x_pitch f32[768] (mm, distance to the centre of
-    the next column), ltg f32[208, 12] (rotation row-major 0-8, translation 9-11 in mm), beamline (x, y) in mm.
+    the next column), ltg f32[208, 12] (rotation row-major 0-8, translation 9-11 in mm).
     """
 
     module_z: NDArray[np.float32]
     local_x: NDArray[np.float32]
     x_pitch: NDArray[np.float32]
     ltg: NDArray[np.float32]
-    beamline: tuple[float, float]
+    beamline: BeamLine
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
@@ -50,18 +69,19 @@ class VeloGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal VELO, computed from published dimensions (ideal_velo.py); beam line at x = y = 0."""
+        """The ideal VELO, computed from published dimensions (ideal_velo.py); beam line on the z axis."""
         return cls(
             module_z=ideal_velo.module_z(),
             local_x=ideal_velo.local_x(),
             x_pitch=ideal_velo.x_pitch(),
             ltg=ideal_velo.local_to_global(),
-            beamline=(0.0, 0.0),
+            beamline=Z_AXIS,
         )
 
     def to_bytes(self) -> bytes:
-        """For the kernels, f32 little-endian: module_z[52], local_x[768], x_pitch[768], ltg[208][12], beamline x, y."""
-        beamline = np.asarray(self.beamline)
+        """For the kernels, f32 little-endian: module_z[52], local_x[768], x_pitch[768], ltg[208][12], x, y and
+        slopes of the beam line."""
+        beamline = np.array([self.beamline.x, self.beamline.y, self.beamline.slope_x, self.beamline.slope_y])
         parts = (self.module_z, self.local_x, self.x_pitch, self.ltg, beamline)
         return b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
 
@@ -149,12 +169,12 @@ def _parse_velo_file(
     return module_z, local_x, x_pitch, ltg
 
 
-def _parse_beamline_file(path: Path, content: bytes) -> tuple[float, float]:
+def _parse_beamline_file(path: Path, content: bytes) -> BeamLine:
     if len(content) != 8:
         raise GeometryError(f"{path}: {len(content)} bytes, expected 8")
     values = np.frombuffer(content, dtype="<f4")
     _check_values(path, "beamline", values)
-    return float(values[0]), float(values[1])
+    return BeamLine(float(values[0]), float(values[1]))
 
 
 def _check_values(path: Path, name: str, values: NDArray[np.float32]) -> None:

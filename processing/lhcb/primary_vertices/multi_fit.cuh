@@ -20,6 +20,7 @@
 #include "framework/generated/launch_types.h"
 #include "lhcb/primary_vertices/generated/pv_beamline_multi_fit.h"
 #include "lhcb/primary_vertices/tracks.cuh"
+#include "lhcb/velo/beam_line.cuh"
 
 namespace hlt {
 
@@ -78,6 +79,11 @@ struct pv_point {
     float x, y, z;  // mm
 };
 
+__device__ pv_point pv_on_beam_line(const velo_beam_line& beam_line, float z)
+{
+    return {beam_line.x_at(z), beam_line.y_at(z), z};
+}
+
 /// A point relative to a track at the z of the point.
 struct pv_residual {
     float x, y;  // mm
@@ -96,7 +102,8 @@ __device__ float pv_nearness(float chi2) { return exp_negative(-0.5f * chi2); }
 
 /// Denominators: for each track the sum over all seeds of its nearness to the seed on the beam line. A track is near
 /// few seeds; its thread finds these first.
-__device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds, pv_point beamline)
+__device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds, uint32_t n_seeds,
+                                const velo_beam_line& beam_line)
 {
     for (uint32_t i = threadIdx.x; i < tracks.n; i += blockDim.x) {
         pv_fit_track track = tracks.column_values(i, 0.f);
@@ -106,12 +113,12 @@ __device__ void pv_sum_nearness(const pv_fit_tracks& tracks, const float* seeds,
             uint32_t near = 0;
 #pragma unroll 2
             for (uint32_t k = 0; k < n; ++k, ++seed) {
-                beamline.z = *seed;
-                near |= (pv_residual_of(track, beamline).chi2 < -2.f * exp_negative_zero ? 1u : 0u) << k;
+                const float chi2 = pv_residual_of(track, pv_on_beam_line(beam_line, *seed)).chi2;
+                near |= (chi2 < -2.f * exp_negative_zero ? 1u : 0u) << k;
             }
             for (; near != 0; near &= near - 1u) {
-                beamline.z = seeds[first + static_cast<uint32_t>(__ffs(static_cast<int>(near))) - 1u];
-                track.denominator += pv_nearness(pv_residual_of(track, beamline).chi2);
+                const float z = seeds[first + static_cast<uint32_t>(__ffs(static_cast<int>(near))) - 1u];
+                track.denominator += pv_nearness(pv_residual_of(track, pv_on_beam_line(beam_line, z)).chi2);
             }
         }
         reinterpret_cast<pv_fit_track*>(tracks.scratch)[i] = track;
@@ -212,11 +219,10 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const hlt::pv_fit_columns columns{p.pv_tracks.x + first,  p.pv_tracks.y + first,  p.pv_tracks.z + first,
                                       p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
     const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first, n_tracks};
-    const float beamline_x = p.velo_geometry->beamline_x;
-    const float beamline_y = p.velo_geometry->beamline_y;
+    const hlt::velo_beam_line beam_line(*p.velo_geometry);
 
     // 1. Denominators.
-    hlt::pv_sum_nearness(tracks, seeds, n_seeds, {beamline_x, beamline_y, 0.f});
+    hlt::pv_sum_nearness(tracks, seeds, n_seeds, beam_line);
     __syncthreads();
 
     // 2. Fits.
@@ -229,12 +235,11 @@ HLT_KERNEL(pv_beamline_multi_fit)
     const float cut = hlt::pv_nearness(p.chi2_cut);
 
     for (uint32_t seed = group; seed < n_seeds; seed += n_groups) {
-        const float seed_z = seeds[seed];
-        const float min_tracks = static_cast<float>(seed_z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
-        hlt::primary_vertex vertex{beamline_x, beamline_y, seed_z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+        const hlt::pv_point at_seed = hlt::pv_on_beam_line(beam_line, seeds[seed]);
+        const float min_tracks = static_cast<float>(at_seed.z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
+        hlt::primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
-            const hlt::pv_fit fit{
-                {beamline_x, beamline_y, seed_z}, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
+            const hlt::pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
             for (uint32_t lane = first_lane; lane < hlt::pv_lanes; lane += group_size) {
                 hlt::pv_lane_sums lane_sum = {};
                 hlt::pv_add_lane(tracks, lane, fit, lane_sum);
@@ -255,7 +260,7 @@ HLT_KERNEL(pv_beamline_multi_fit)
             if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
         }
 
-        const float dx = vertex.x - beamline_x, dy = vertex.y - beamline_y;
+        const float dx = vertex.x - beam_line.x_at(vertex.z), dy = vertex.y - beam_line.y_at(vertex.z);
         if (!(dx * dx + dy * dy < p.max_rho2)) vertex.n_tracks = 0.f;
         if (first_lane == 0) fitted[seed] = vertex;
     }

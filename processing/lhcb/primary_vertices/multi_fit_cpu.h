@@ -175,7 +175,7 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
                                       p.pv_tracks.tx + first, p.pv_tracks.ty + first, p.pv_tracks.fit_weight + first};
     const hlt::pv_fit_tracks tracks{columns, p.scratch.tracks + hlt::pv_fit_track_width * first,
                                     hlt::pv_padded(p.pv_tracks.count[event])};
-    const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
+    const hlt::velo_beam_line beam_line(*p.velo_geometry);
 
     // 1. Denominators. All seeds behind the last stored one share a column.
     float* __restrict__ const denominator = tracks.scratch;
@@ -189,7 +189,7 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
     }
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
         float* __restrict__ const nearness = nearness_of(seed);
-        hlt::pv_find_nearness(tracks, {beamline_x, beamline_y, seeds[seed]}, nearness);
+        hlt::pv_find_nearness(tracks, hlt::pv_on_beam_line(beam_line, seeds[seed]), nearness);
         for (uint32_t i = 0; i < tracks.n; ++i) denominator[i] += nearness[i];
     }
 
@@ -197,12 +197,12 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
     const float cut = hlt::pv_nearness(p.chi2_cut);
     for (uint32_t seed = 0; seed < n_seeds; ++seed) {
         float* __restrict__ const rest = nearness_of(seed);
-        const hlt::pv_point at_seed{beamline_x, beamline_y, seeds[seed]};
+        const hlt::pv_point at_seed = hlt::pv_on_beam_line(beam_line, seeds[seed]);
         if (n_seeds > hlt::pv_kept_seeds && seed + 1u >= hlt::pv_kept_seeds)
             hlt::pv_find_nearness(tracks, at_seed, rest);
         for (uint32_t i = 0; i < tracks.n; ++i) rest[i] = denominator[i] - rest[i];
         const float min_tracks = static_cast<float>(at_seed.z < hlt::pv_z_smog2 ? p.min_tracks_smog2 : p.min_tracks);
-        hlt::primary_vertex vertex{beamline_x, beamline_y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
+        hlt::primary_vertex vertex{at_seed.x, at_seed.y, at_seed.z, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f, 0.f};
         for (uint32_t turn = 0; turn < p.max_iterations; ++turn) {
             const hlt::pv_fit fit{at_seed, {vertex.x, vertex.y, vertex.z}, cut, p.max_chi2, turn == 0};
             float sum[hlt::n_pv_sums];
@@ -217,7 +217,7 @@ HLT_CPU_FORM(pv_beamline_multi_fit)
             vertex.n_tracks = sum[hlt::pv_sum_w];
             if (step_z < p.max_dz_converged && step_z > -p.max_dz_converged) break;
         }
-        const float dx = vertex.x - beamline_x, dy = vertex.y - beamline_y;
+        const float dx = vertex.x - beam_line.x_at(vertex.z), dy = vertex.y - beam_line.y_at(vertex.z);
         if (!(dx * dx + dy * dy < p.max_rho2)) vertex.n_tracks = 0.f;
         fitted[seed] = vertex;
     }

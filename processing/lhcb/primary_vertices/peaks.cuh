@@ -19,6 +19,7 @@
 #include "framework/generated/launch_types.h"
 #include "lhcb/primary_vertices/generated/pv_beamline_peaks.h"
 #include "lhcb/primary_vertices/tracks.cuh"
+#include "lhcb/velo/beam_line.cuh"
 
 namespace hlt {
 
@@ -74,15 +75,15 @@ struct pv_track_density {
     }
 };
 
-__device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p, float beamline_x, float beamline_y,
+__device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p, const velo_beam_line& beam_line,
                                           uint32_t track)
 {
     constexpr float sqrt_7 = 2.64575131f;
     const float z = p.pv_tracks.z[track];
-    const float dx = p.pv_tracks.x[track] - beamline_x;
-    const float dy = p.pv_tracks.y[track] - beamline_y;
-    const float tx = p.pv_tracks.tx[track];
-    const float ty = p.pv_tracks.ty[track];
+    const float dx = p.pv_tracks.x[track] - beam_line.x_at(z);
+    const float dy = p.pv_tracks.y[track] - beam_line.y_at(z);
+    const float tx = p.pv_tracks.tx[track] - beam_line.slope_x;
+    const float ty = p.pv_tracks.ty[track] - beam_line.slope_y;
     const float weight = p.pv_tracks.weight[track];
     const float inverse_variance = (tx * tx + ty * ty) * weight;  // of z
     const float max_error = z < pv_z_smog2 ? p.max_z_error_smog2 : p.max_z_error;
@@ -100,14 +101,14 @@ __device__ pv_track_density pv_density_of(const pv_beamline_peaks_parameters& p,
 /// Tracks cover from a few to hundreds of bins, so the lanes of a warp share them in portions of bins.
 __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, uint32_t n_tracks, uint32_t* histogram)
 {
-    const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
+    const velo_beam_line beam_line(*p.velo_geometry);
     constexpr uint32_t bins = 6;
     constexpr uint32_t part_bits = 10;
     static_assert(pv_bins / bins < 1u << part_bits);
     __shared__ uint32_t queues[max_block_size / warp_size][warp_queue_items];
     warp_queue<uint32_t> queue{queues[threadIdx.x / warp_size], 0};
     const auto add = [&](uint32_t item) {
-        const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, first + (item >> part_bits));
+        const pv_track_density density = pv_density_of(p, beam_line, first + (item >> part_bits));
         const uint32_t begin = density.low + bins * (item & ((1u << part_bits) - 1u));
         density.add(histogram, begin, begin + bins);
     };
@@ -115,7 +116,7 @@ __device__ void pv_fill(const pv_beamline_peaks_parameters& p, uint32_t first, u
         const uint32_t track = base + threadIdx.x;
         uint32_t n_parts = 0;
         if (track < n_tracks) {
-            const pv_track_density density = pv_density_of(p, beamline_x, beamline_y, first + track);
+            const pv_track_density density = pv_density_of(p, beam_line, first + track);
             if (density.low <= density.high) n_parts = (density.high - density.low) / bins + 1u;
         }
         for (uint32_t part = 0; __ballot_sync(warp_lanes(), part < n_parts) != 0; ++part)

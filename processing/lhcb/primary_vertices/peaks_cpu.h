@@ -44,7 +44,7 @@ inline void pv_find_densities(const pv_beamline_peaks_parameters& p, uint32_t fi
                               pv_track_density* __restrict__ densities)
 {
     constexpr float sqrt_7 = 2.64575131f;
-    const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
+    const velo_beam_line beam_line(*p.velo_geometry);
     const float* __restrict__ const x = p.pv_tracks.x + first;
     const float* __restrict__ const y = p.pv_tracks.y + first;
     const float* __restrict__ const z = p.pv_tracks.z + first;
@@ -53,8 +53,8 @@ inline void pv_find_densities(const pv_beamline_peaks_parameters& p, uint32_t fi
     const float* __restrict__ const weight = p.pv_tracks.weight + first;
     const float max_chi2 = p.max_track_chi2, max_z_error = p.max_z_error, max_z_error_smog2 = p.max_z_error_smog2;
     for (uint32_t i = 0; i < n; ++i) {
-        const float dx = x[i] - beamline_x, dy = y[i] - beamline_y;
-        const float tx = slope_x[i], ty = slope_y[i];
+        const float dx = x[i] - beam_line.x_at(z[i]), dy = y[i] - beam_line.y_at(z[i]);
+        const float tx = slope_x[i] - beam_line.slope_x, ty = slope_y[i] - beam_line.slope_y;
         const float inverse_variance = (tx * tx + ty * ty) * weight[i];
         const float max_error = z[i] < pv_z_smog2 ? max_z_error_smog2 : max_z_error;
         const bool counts =

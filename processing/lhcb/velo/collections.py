@@ -54,6 +54,8 @@ VELO_GEOMETRY = Record(
             ("local_to_global", "<f4", (N_SENSORS, 12)),
             ("beamline_x", "<f4"),
             ("beamline_y", "<f4"),
+            ("beamline_slope_x", "<f4"),
+            ("beamline_slope_y", "<f4"),
         ]
     ),
     {
@@ -61,8 +63,10 @@ VELO_GEOMETRY = Record(
         "local_x": "mm, centre of the column",
         "x_pitch": "mm, wider at the chip borders",
         "local_to_global": "rotation row-major, then translation in mm",
-        "beamline_x": "mm",
-        "beamline_y": "mm",
+        "beamline_x": "mm, at z = 0",
+        "beamline_y": "mm, at z = 0",
+        "beamline_slope_x": "dx/dz",
+        "beamline_slope_y": "dy/dz",
     },
 )
 """The geometry for kernels: VeloGeometry.to_bytes()."""

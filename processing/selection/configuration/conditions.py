@@ -23,9 +23,9 @@ Values = tuple[tuple[str, float], ...]
 class Condition:
     """A float32 in a constant column, which is one record.
 
-    name: the key in `[conditions]`. column, member: the number that it replaces. low, high: its range, in `unit`.
-    histogram: the histogram whose median measures it; empty: it is not measured. tolerance: largest difference between
-    the two that costs no events.
+    name: the key in `[conditions]`. column, member: the number that it replaces. low, high: its range, in `unit`, which
+    is empty for a number without one. histogram: the histogram whose median measures it; empty: it is not measured.
+    tolerance: largest difference between the two that costs no events.
     """
 
     name: str
@@ -56,9 +56,8 @@ def check_conditions(values: Values, known: Sequence[Condition], columns: Iterab
             hint = nearest(name, by_name) if by_name else "this chain has none"
             raise TriggerConfigError(f"conditions.{name}: unknown condition; {hint}")
         if not condition.low <= value <= condition.high:
-            raise TriggerConfigError(
-                f"conditions.{name}: {value:g} {condition.unit}, expected {condition.low:g} to {condition.high:g}"
-            )
+            found = f"{value:g} {condition.unit}".rstrip()
+            raise TriggerConfigError(f"conditions.{name}: {found}, expected {condition.low:g} to {condition.high:g}")
         if condition.column not in read:
             raise TriggerConfigError(f"conditions.{name}: the sequence does not read {condition.column.name}")
 

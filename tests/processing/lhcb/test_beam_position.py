@@ -1,4 +1,4 @@
-"""A beam that is not where the geometry has it: primary vertices with and without its position."""
+"""A beam that is not where the geometry has it: primary vertices with and without its position and slope."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine, VeloGeometry
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
@@ -26,17 +26,19 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 pytestmark = pytest.mark.physics
 
-NOMINAL = (0.0, 0.0)
-MOVED = (0.8, -0.6)
-"""1 mm off, mm."""
+NOMINAL = Z_AXIS
+MOVED = BeamLine(0.8, -0.6)
+"""1 mm off."""
+TILTED = BeamLine(slope_x=1e-3, slope_y=-2e-3)
+"""At z = 63 mm, the length of the luminous region, it is 0.14 mm off."""
 
 
 @cache
-def events(beam: tuple[float, float]) -> Sequence[Sequence[RawBank]]:
+def events(beam: BeamLine) -> Sequence[Sequence[RawBank]]:
     return list(simulate_events(200, seed=21, geometry=replace(VeloGeometry.builtin(), beamline=beam)))
 
 
-def vertices_found(tmp_path: Path, beam: tuple[float, float], conditions: str = "") -> dict[str, Any]:
+def vertices_found(tmp_path: Path, beam: BeamLine, conditions: str = "") -> dict[str, Any]:
     """Primary vertices against the truth, from the built-in geometry, whose beam line is at x = y = 0."""
     path = tmp_path / "trigger.toml"
     path.write_text(conditions)
@@ -84,6 +86,15 @@ def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: tuple
     engine.close()
 
 
+@pytest.mark.slow
+def test_vertices_of_a_tilted_beam_are_found_once_its_slope_is_given(tmp_path: Path) -> None:
+    best = vertices_found(tmp_path, NOMINAL)
+    given = vertices_found(tmp_path, TILTED, "[conditions]\nbeam_slope_x = 1e-3\nbeam_slope_y = -2e-3\n")
+    assert given["efficiency"] >= 0.98 * best["efficiency"]
+    assert given["false_rate"] <= 0.01
+    assert vertices_found(tmp_path, TILTED)["efficiency"] < 0.95 * best["efficiency"]
+
+
 def test_the_drawing_of_an_event_uses_the_beam_position_of_the_configuration(tmp_path: Path) -> None:
     path = tmp_path / "trigger.toml"
     places = []
@@ -97,4 +108,4 @@ def test_the_drawing_of_an_event_uses_the_beam_position_of_the_configuration(tmp
         reader.close()
     without, given = places
     assert len(given) > 10 > len(without)
-    assert np.mean(given, axis=0)[:2] == pytest.approx(MOVED, abs=0.05)
+    assert np.mean(given, axis=0)[:2] == pytest.approx((MOVED.x, MOVED.y), abs=0.05)

@@ -11,6 +11,7 @@
 #include "lhcb/tracks/kalman/generated/kalman_velo_fit.h"
 #include "lhcb/tracks/kalman/long_track.cuh"
 #include "lhcb/tracks/kalman/velo_filter.cuh"
+#include "lhcb/velo/beam_line.cuh"
 
 namespace hlt {
 
@@ -19,17 +20,13 @@ template <typename Real, typename Parameters, typename Tracks, typename Hits>
 __device__ void fit_velo_hits(const Parameters& p, const Tracks& tracks, const Hits& hits, const Real& n_hits)
 {
     const velo_field field = *p.velo_field;
-    const float beamline_x = p.velo_geometry->beamline_x;
-    const float beamline_y = p.velo_geometry->beamline_y;
+    const velo_beam_line beam_line(*p.velo_geometry);
     const Real qop = tracks.of(p.long_tracks.fitted_qop), none{};
     long_fit_state<Real> state;
     long_fit_momentum(state, qop);
     long_fit(hits, field, long_filter_of(p), state);
 
-    const Real tx = state.x.t, ty = state.y.t;
-    const Real slope2 = tx * tx + ty * ty;
-    const Real towards = tx * (beamline_x - state.x.x) + ty * (beamline_y - state.y.x);
-    const Real dz = slope2 > 0.f ? towards / slope2 : none;
+    const Real dz = beam_line.dz_to_closest(state.x.x, state.y.x, state.z, state.x.t, state.y.t);
     long_fit_end(field, state, dz, p.beam_line_scattering, p.beam_line_position, p.beam_line_both);
 
     tracks.put(p.long_tracks.beam_x, state.x.x);

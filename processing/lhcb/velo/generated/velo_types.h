@@ -35,9 +35,11 @@ struct velo_geometry {
     float local_x[768];  // mm, centre of the column
     float x_pitch[768];  // mm, wider at the chip borders
     float local_to_global[208][12];  // rotation row-major, then translation in mm
-    float beamline_x;  // mm
-    float beamline_y;  // mm
+    float beamline_x;  // mm, at z = 0
+    float beamline_y;  // mm, at z = 0
+    float beamline_slope_x;  // dx/dz
+    float beamline_slope_y;  // dy/dz
 };
-static_assert(sizeof(velo_geometry) == 16344);
+static_assert(sizeof(velo_geometry) == 16352);
 
 }  // namespace hlt

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
+#include "lhcb/velo/beam_line.cuh"
 #include "lhcb/velo/generated/velo_types.h"
 #include "lhcb/velo/tracking/generated/velo_kalman_filter.h"
 
@@ -194,7 +195,7 @@ struct kalman_group {
 };
 
 template <typename Hits>
-__device__ void kalman_fit(const Hits& hits, float beamline_x, float beamline_y, kalman_group<Hits::width>& group)
+__device__ void kalman_fit(const Hits& hits, const velo_beam_line& beam_line, kalman_group<Hits::width>& group)
 {
     constexpr uint32_t width = Hits::width;
     kalman_line<width>& line = group.line;
@@ -223,9 +224,7 @@ __device__ void kalman_fit(const Hits& hits, float beamline_x, float beamline_y,
         end.c22[t] = backward ? upstream.c22[t] : downstream.c22[t];
     }
     for (uint32_t t = 0; t < width; ++t) {
-        const float slope2 = beam.tx[t] * beam.tx[t] + beam.ty[t] * beam.ty[t];
-        const float towards = beam.tx[t] * (beamline_x - beam.x[t]) + beam.ty[t] * (beamline_y - beam.y[t]);
-        kalman_move(beam, t, slope2 > 0.f ? towards / slope2 : 0.f);
+        kalman_move(beam, t, beam_line.dz_to_closest(beam.x[t], beam.y[t], beam.z[t], beam.tx[t], beam.ty[t]));
         kalman_move(end, t, velo_end_z - end.z[t]);
     }
 }
@@ -265,15 +264,14 @@ HLT_KERNEL(velo_kalman_filter)
     const float* hit_x = p.velo_hits.x + first_hit;
     const float* hit_y = p.velo_hits.y + first_hit;
     const float* hit_z = p.velo_hits.z + first_hit;
-    const float beamline_x = p.velo_geometry->beamline_x;
-    const float beamline_y = p.velo_geometry->beamline_y;
+    const hlt::velo_beam_line beam_line(*p.velo_geometry);
 
     for (uint32_t i = threadIdx.x; i < n_tracks; i += blockDim.x) {
         const uint32_t track = first_track + i, n_hits = p.velo_tracks.hit_count[track];
         const hlt::kalman_track_hits hits{n_hits, {n_hits}, p.velo_tracks.hits + track * hlt::max_velo_track_hits,
                                           hit_x,  hit_y,    hit_z};
         hlt::kalman_group<1> found;
-        hlt::kalman_fit(hits, beamline_x, beamline_y, found);
+        hlt::kalman_fit(hits, beam_line, found);
         hlt::kalman_write(p, track, found, 0);
     }
 }

@@ -61,7 +61,7 @@ HLT_CPU_FORM(velo_kalman_filter)
     const float* const hit_x = p.velo_hits.x + first_hit;
     const float* const hit_y = p.velo_hits.y + first_hit;
     const float* const hit_z = p.velo_hits.z + first_hit;
-    const float beamline_x = p.velo_geometry->beamline_x, beamline_y = p.velo_geometry->beamline_y;
+    const hlt::velo_beam_line beam_line(*p.velo_geometry);
 
     for (uint32_t base = 0; base < n_tracks; base += hlt::kalman_sorted_tracks) {
         const uint32_t first = p.velo_tracks.first(event) + base;
@@ -79,7 +79,7 @@ HLT_CPU_FORM(velo_kalman_filter)
                 hits.fill(t, p.velo_tracks.hits + (first + track) * hlt::max_velo_track_hits, hit_x, hit_y, hit_z);
             }
             hlt::kalman_group<width> found;
-            hlt::kalman_fit(hits, beamline_x, beamline_y, found);
+            hlt::kalman_fit(hits, beam_line, found);
             for (uint32_t t = 0; t < n_here; ++t) hlt::kalman_write(p, first + order[group + t], found, t);
         }
     }

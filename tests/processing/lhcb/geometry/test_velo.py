@@ -1,12 +1,13 @@
 import struct
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
-from hltnode.processing.lhcb.geometry.velo import BEAMLINE_FILE, VELO_FILE, VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import BEAMLINE_FILE, VELO_FILE, BeamLine, VeloGeometry
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def write_geometry(directory: Path, geometry: VeloGeometry) -> Path:
     ):
         parts += [struct.pack(f"<{len(counts)}Q", *counts), values.astype("<f4").tobytes()]
     (directory / VELO_FILE).write_bytes(b"".join(parts))
-    (directory / BEAMLINE_FILE).write_bytes(struct.pack("<2f", *geometry.beamline))
+    (directory / BEAMLINE_FILE).write_bytes(struct.pack("<2f", geometry.beamline.x, geometry.beamline.y))
     return directory
 
 
@@ -47,13 +48,24 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: VeloGe
     assert VeloGeometry.load(write_geometry(tmp_path, ideal)).to_bytes() == ideal.to_bytes()
 
 
+def test_the_file_of_the_beam_line_holds_its_position_and_no_slope(tmp_path: Path, ideal: VeloGeometry) -> None:
+    write_geometry(tmp_path, replace(ideal, beamline=BeamLine(0.5, -0.25)))
+    assert VeloGeometry.load(tmp_path).beamline == BeamLine(0.5, -0.25, 0.0, 0.0)
+
+
+def test_a_beam_line_is_straight() -> None:
+    beam = BeamLine(1.0, 2.0, 0.5, -0.25)
+    np.testing.assert_array_equal(beam.at([0.0, 2.0, -4.0]), [[1.0, 2.0], [2.0, 1.5], [-1.0, 3.0]])
+
+
 def test_the_bytes_for_the_kernels_hold_all_values_in_the_agreed_order(ideal: VeloGeometry) -> None:
-    values = np.frombuffer(ideal.to_bytes(), "<f4")
-    assert values.size == 52 + 768 + 768 + 208 * 12 + 2
+    values = np.frombuffer(replace(ideal, beamline=BeamLine(1.0, 2.0, 3.0, 4.0)).to_bytes(), "<f4")
+    assert values.size == 52 + 768 + 768 + 208 * 12 + 4
+    assert values[-4:].tolist() == [1.0, 2.0, 3.0, 4.0]
     assert values[0] == pytest.approx(-287.5)
     assert values[52] == pytest.approx(0.0275)
     assert values[52 + 768] == pytest.approx(0.055)
-    np.testing.assert_array_equal(values[52 + 2 * 768 : -2].reshape(208, 12), ideal.ltg)
+    np.testing.assert_array_equal(values[52 + 2 * 768 : -4].reshape(208, 12), ideal.ltg)
 
 
 def test_sensors_keep_their_distance_from_the_beam(ideal: VeloGeometry) -> None:

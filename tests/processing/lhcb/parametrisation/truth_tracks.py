@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry, SciFiHitPositions
 from hltnode.processing.lhcb.geometry.ut import UtGeometry, UtHitPositions
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, VeloGeometry
 from hltnode.processing.lhcb.parametrisation.forms import Z_REFERENCE, Z_UT, Z_VELO
 from hltnode.processing.lhcb.parametrisation.functions import BehindMagnet
 from hltnode.processing.lhcb.parametrisation.tracks import Curve, Line
@@ -75,7 +75,7 @@ def truth_tracks(shared: Path, functions: BehindMagnet) -> TruthTracks:
                 continue
             pixels = without_orientation(np.array(particle.velo_ids, np.uint32)).tolist()
             places = np.array([velo_xyz[velo_place[pixel]] for pixel in pixels])
-            state = fit_track(places[np.argsort(-places[:, 2])], (0.0, 0.0)).end
+            state = fit_track(places[np.argsort(-places[:, 2])], Z_AXIS).end
             hits = np.array([scifi_place[i] for i in particle.scifi_ids if i in scifi_place], np.int64)
             curve = _curve(scifi, hits, state, functions)
             if curve is not None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
+
 Z_MIN, Z_SMOG2, Z_MAX, BIN = -541.0, -341.0, 307.0, 0.25
 N_BINS = 3392
 MIN_DIP = 2.5  # tracks per mm
@@ -39,12 +41,14 @@ class Vertex:
     n_tracks: float
 
 
-def histogram(tracks: Tracks, beamline: tuple[float, float]) -> NDArray[np.float64]:
+def histogram(tracks: Tracks, beamline: BeamLine) -> NDArray[np.float64]:
     """Tracks per bin; each good track spreads over its z resolution."""
     content = np.zeros(N_BINS)
     edges = np.arange(1, N_BINS + 1)
-    error = 1.0 / np.sqrt((tracks.tx**2 + tracks.ty**2) * tracks.weight)
-    chi2 = ((tracks.x - beamline[0]) ** 2 + (tracks.y - beamline[1]) ** 2) * tracks.weight
+    divergence2 = (tracks.tx - beamline.slope_x) ** 2 + (tracks.ty - beamline.slope_y) ** 2
+    error = 1.0 / np.sqrt(divergence2 * tracks.weight)
+    distance = np.stack([tracks.x, tracks.y], axis=-1) - beamline.at(tracks.z)
+    chi2 = np.sum(distance**2, axis=-1) * tracks.weight
     good = (chi2 < 10.0) & (error < np.where(tracks.z < Z_SMOG2, 10.0, 1.5))
     for z, sigma in zip(tracks.z[good], error[good], strict=True):
         position = (z - Z_MIN) / BIN
@@ -107,17 +111,15 @@ def scattered(tracks: Tracks) -> Tracks:
     return replace(tracks, weight=tracks.weight / (0.6 + 0.9 * slope2 / (slope2 + 0.02**2)))
 
 
-def fit_seeds(tracks: Tracks, seeds: list[float], beamline: tuple[float, float]) -> list[Vertex | None]:
+def fit_seeds(tracks: Tracks, seeds: list[float], beamline: BeamLine) -> list[Vertex | None]:
     """The adaptive fit of each seed; None if it is rejected."""
-    places = [np.array([*beamline, z]) for z in seeds]
+    places = [np.array([*beamline.at(z), z]) for z in seeds]
     to_seeds = np.array([np.exp(-0.5 * tracks.chi2(place)) for place in places]).reshape(len(seeds), len(tracks.z))
     total = to_seeds.sum(axis=0)
     return [_fit(tracks, place, total - own, beamline) for place, own in zip(places, to_seeds, strict=True)]
 
 
-def _fit(
-    tracks: Tracks, seed: NDArray[np.float64], others: NDArray[np.float64], beamline: tuple[float, float]
-) -> Vertex | None:
+def _fit(tracks: Tracks, seed: NDArray[np.float64], others: NDArray[np.float64], beamline: BeamLine) -> Vertex | None:
     vertex = seed.copy()
     fitted = None
     for _ in range(7):
@@ -138,7 +140,7 @@ def _fit(
         fitted = Vertex(vertex, covariance, float(w.sum()))
         if abs(step[2]) < 0.0005:
             break
-    rho2 = (vertex[0] - beamline[0]) ** 2 + (vertex[1] - beamline[1]) ** 2
+    rho2 = float(np.sum((vertex[:2] - beamline.at(vertex[2])) ** 2))
     return fitted if rho2 < 0.3 else None
 
 
@@ -156,7 +158,7 @@ def clean_up(vertices: list[Vertex | None]) -> list[Vertex]:
     ]
 
 
-def find_vertices(tracks: Tracks, beamline: tuple[float, float]) -> list[Vertex]:
+def find_vertices(tracks: Tracks, beamline: BeamLine) -> list[Vertex]:
     """All steps."""
     inside = (tracks.z > Z_MIN) & (tracks.z < Z_MAX)
     used = Tracks(*(getattr(tracks, name)[inside] for name in ("x", "y", "z", "tx", "ty", "weight")))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
+
 HIT_VARIANCE = 1.0 / 6400.0
 END_Z = 770.0
 
@@ -42,7 +44,7 @@ class FittedTrack:
     end: State
 
 
-def fit_track(hits: NDArray[np.float64], beamline: tuple[float, float]) -> FittedTrack:
+def fit_track(hits: NDArray[np.float64], beamline: BeamLine) -> FittedTrack:
     """Fit hits [n, (x, y, z)] ordered from large to small z (docs/physics/kalman-filter.md)."""
     x, y, z = hits.T
     tx, x0 = np.polyfit(z, x, 1)
@@ -52,8 +54,16 @@ def fit_track(hits: NDArray[np.float64], beamline: tuple[float, float]) -> Fitte
     to_small_z = _filter(hits, tx, ty, noise)
     to_large_z = _filter(hits[::-1], tx, ty, noise)
     near, far = (to_large_z, to_small_z) if backward else (to_small_z, to_large_z)
-    to_beamline = near.tx * (beamline[0] - near.x) + near.ty * (beamline[1] - near.y)
-    return FittedTrack(backward, near.moved(to_beamline / (near.tx**2 + near.ty**2)), far.moved(END_Z - far.z))
+    return FittedTrack(backward, near.moved(dz_to_closest(near, beamline)), far.moved(END_Z - far.z))
+
+
+def dz_to_closest(state: State, beamline: BeamLine) -> float:
+    """Distance in z to the place where a track is nearest to the beam line, both at the same z."""
+    # The distance in x and y grows with z as offset + dz * divergence.
+    offset = np.array([state.x, state.y]) - beamline.at(state.z)
+    divergence = np.array([state.tx - beamline.slope_x, state.ty - beamline.slope_y])
+    (dz,), *_ = np.linalg.lstsq(divergence[:, None], -offset)
+    return float(dz)
 
 
 def _filter(hits: NDArray[np.float64], tx: float, ty: float, noise: float) -> State:

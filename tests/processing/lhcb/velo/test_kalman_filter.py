@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.velo.tracking.kalman_filter import kalman_filter
 from tests.processing.framework.kernel_runner import Launch, on_cpu, run_algorithms, with_block_size
 from tests.processing.lhcb.velo.kalman_filter_oracle import fit_track
 from tests.processing.lhcb.velo.track_sample import TrackSample, made_up_tracks, truth_tracks
+
+TILTED = BeamLine(0.05, -0.1, 2e-3, -1e-3)
 
 
 def fitted(sample: TrackSample, launch: Launch | None = None) -> dict[str, NDArray[Any]]:
@@ -26,7 +29,7 @@ def sample() -> TrackSample:
     rng = np.random.default_rng(20)
     vertices = [(0.03, -0.02, z) for z in (-60.0, 3.0, 95.0)]
     events = [made_up_tracks(rng, vertices[: 1 + i % 3], 5 + 11 * i) for i in range(6)]
-    return TrackSample([*events[:3], [], *events[3:]], beamline=(0.05, -0.1))
+    return TrackSample([*events[:3], [], *events[3:]], beamline=TILTED)
 
 
 def test_states_equal_those_of_a_textbook_filter(sample: TrackSample) -> None:
@@ -51,6 +54,19 @@ def test_states_equal_those_of_a_textbook_filter(sample: TrackSample) -> None:
             slope = np.hypot(expected.beamline.tx, expected.beamline.ty)
             sigma_z = np.sqrt(expected.beamline.covariance[0, 0]) / slope
             assert result["velo_beamline.z"][place] == pytest.approx(expected.beamline.z, abs=0.01 * sigma_z)
+
+
+def test_states_lie_where_the_tracks_are_nearest_to_the_beam_line(sample: TrackSample) -> None:
+    result = fitted(sample)
+    for number, event in enumerate(sample.events):
+        tracks = slice(sample.first_track(number), sample.first_track(number) + len(event))
+        x, y, z, tx, ty = (
+            result[f"velo_beamline.{name}"][tracks].astype(float) for name in ("x", "y", "z", "tx", "ty")
+        )
+        beam = TILTED.at(z)
+        offset = np.stack([x, y], axis=1) - beam
+        divergence = np.stack([tx - TILTED.slope_x, ty - TILTED.slope_y], axis=1)
+        assert np.abs(np.sum(offset * divergence, axis=1)).max(initial=0.0) < 1e-5
 
 
 def test_tracks_that_fly_backward_are_recognised() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
-from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine, VeloGeometry
+from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK, VELO_GEOMETRY
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters
 from hltnode.protocol.lhcb.truth import McVertex, decode_particles, decode_vertices
@@ -28,7 +28,7 @@ class TrackSample:
     """Tracks of some events; each track is an array [hit, (x, y, z)] in mm, from large to small z."""
 
     events: Sequence[Sequence[NDArray[np.float64]]]
-    beamline: tuple[float, float] = (0.0, 0.0)
+    beamline: BeamLine = Z_AXIS
 
     @property
     def limits(self) -> BatchLimits:
@@ -57,8 +57,9 @@ class TrackSample:
                 hit_count[place] = len(track)
                 indices[place, : len(track)] = np.arange(hit, hit + len(track))
                 hit += len(track)
-        geometry = np.zeros(52 + 2 * 768 + 208 * 12 + 2, dtype=np.float32)
-        geometry[-2:] = self.beamline
+        geometry = np.zeros(1, VELO_GEOMETRY.dtype)
+        for name in ("x", "y", "slope_x", "slope_y"):
+            geometry[f"beamline_{name}"] = getattr(self.beamline, name)
         return {
             "velo_geometry": geometry,
             "velo_clusters.offset": offset,

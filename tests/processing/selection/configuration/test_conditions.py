@@ -1,4 +1,4 @@
-"""Conditions: the beam position in a trigger configuration, in its key and in the constants of the detector."""
+"""Conditions: the beam line in a trigger configuration, in its key and in the constants of the detector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from hltnode.processing.selection.configuration.tck import TckDocument, differen
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig, content_hash, content_key
 from hltnode.processing.selection.errors import TriggerConfigError
 
-BEAM = '[sequence]\nname = "velo"\n[conditions]\nbeam_y = -0.25\nbeam_x = 1\n'
+BEAM = """
+[sequence]
+name = "velo"
+[conditions]
+beam_y = -0.25
+beam_x = 1
+beam_slope_x = 0.0005
+beam_slope_y = -0.001
+"""
+VALUES = {"x": 1.0, "y": -0.25, "slope_x": 0.0005, "slope_y": -0.001}
 
 
 def loaded(tmp_path: Path, text: str) -> TriggerConfig:
@@ -32,7 +41,8 @@ def test_conditions_replace_their_numbers_of_the_geometry_and_no_others(tmp_path
     before = given[velo_geometry.name].copy()
     changed = CHAIN.with_conditions(given, loaded(tmp_path, BEAM))[velo_geometry.name]
     expected = before.copy().view(VELO_GEOMETRY.dtype)
-    expected["beamline_x"], expected["beamline_y"] = 1.0, -0.25
+    for name, value in VALUES.items():
+        expected[f"beamline_{name}"] = value
     assert changed.tobytes() == expected.tobytes()
     assert np.array_equal(given[velo_geometry.name], before)
 
@@ -53,7 +63,7 @@ def test_an_engine_has_the_conditions_of_its_trigger_configuration(tmp_path: Pat
     limits = BatchLimits(events=1, input_bytes=1 << 16)
     engine = chain.create_engine(backend, chain.load_geometry(None), trigger, limits, retain="all")
     record = engine.create_workspace().fetch(velo_geometry.name).view(VELO_GEOMETRY.dtype)[0]
-    assert (record["beamline_x"], record["beamline_y"]) == (1.0, -0.25)
+    assert {name: record[f"beamline_{name}"] for name in VALUES} == {k: np.float32(v) for k, v in VALUES.items()}
     assert engine.tck == CHAIN.document(trigger).tck
     engine.close()
 
@@ -84,22 +94,36 @@ def test_conditions_are_part_of_the_key_and_their_order_is_not(tmp_path: Path) -
             "beam_x = 1.1",
             "beam_x = 1\nbeam_y = 0",
             "beam_y = 0\nbeam_x = 1",
+            "beam_x = 1\nbeam_slope_x = 0.0005",
+            "beam_x = 1\nbeam_slope_y = 0.0005",
         )
     ]
     assert keys[0] == plain.tck(sequence)
     assert keys[1] == keys[2]
     assert keys[4] == keys[5]
-    assert len(set(keys)) == 4
+    assert len(set(keys)) == 6
 
 
 def test_a_document_holds_the_conditions_and_gives_them_back(tmp_path: Path) -> None:
     document = CHAIN.document(loaded(tmp_path, BEAM))
     assert TckDocument.from_text(document.text) == document
     trigger = CHAIN.trigger_of(document)
-    assert trigger.conditions == (("beam_x", 1.0), ("beam_y", -0.25))
+    assert dict(trigger.conditions) == {f"beam_{name}": value for name, value in VALUES.items()}
     assert CHAIN.document(trigger) == document
     plain = CHAIN.document(CHAIN.load_trigger(None, "velo"))
-    assert differences(plain, document) == {"conditions.beam_x": (None, 1.0), "conditions.beam_y": (None, -0.25)}
+    assert differences(plain, document) == {f"conditions.beam_{k}": (None, v) for k, v in VALUES.items()}
+
+
+def test_a_document_with_a_beam_position_alone_keeps_its_key(tmp_path: Path) -> None:
+    """A document of an earlier version has no slopes; its key is that of the same content."""
+    document = CHAIN.document(loaded(tmp_path, "[conditions]\nbeam_x = 1\nbeam_y = -0.25"))
+    content = json.loads(document.text)["content"]
+    assert content["conditions"] == {"beam_x": 1.0, "beam_y": -0.25}
+    trigger = CHAIN.trigger_of(document)
+    assert CHAIN.document(trigger).tck == document.tck == content_key(content)
+    geometry = np.zeros(1, VELO_GEOMETRY.dtype)
+    changed = CHAIN.with_conditions({velo_geometry.name: geometry.view(np.uint8)}, trigger)
+    assert changed[velo_geometry.name].view(np.float32)[-4:].tolist() == [1.0, -0.25, 0.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +137,10 @@ def test_a_document_holds_the_conditions_and_gives_them_back(tmp_path: Path) -> 
         ("[conditions]\nbeam_xx = 1", r"conditions\.beam_xx: unknown condition; the nearest are beam_x, beam_y"),
         ("[conditions]\nbeam_x = 3.6", r"conditions\.beam_x: 3\.6 mm, expected -3\.5 to 3\.5"),
         ("[conditions]\nbeam_y = -3.6", r"conditions\.beam_y: -3\.6 mm, expected -3\.5 to 3\.5"),
+        ("[conditions]\nbeam_slope_x = 0.0041", r"conditions\.beam_slope_x: 0\.0041, expected -0\.004 to 0\.004"),
+        ("[conditions]\nbeam_slope_y = -1", r"conditions\.beam_slope_y: -1, expected -0\.004 to 0\.004"),
+        ("[conditions]\nbeam_slope_y = nan", r"conditions\.beam_slope_y: a finite number is expected, not nan"),
+        ("[conditions]\nbeam_slope = 0", r"conditions\.beam_slope: unknown condition; the nearest are beam_slope_"),
     ],
 )
 def test_an_invalid_condition_is_refused_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
@@ -129,12 +157,21 @@ def test_a_chain_without_conditions_refuses_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("conditions", "message"),
-    [([], "wrong type"), ({}, "reproduced"), ({"beam_x": "1"}, "a finite number"), ({"beam_x": 1}, "reproduced")],
+    [
+        ([], "wrong type"),
+        ({}, "reproduced"),
+        ({"beam_x": "1"}, "a finite number"),
+        ({"beam_x": 1}, "reproduced"),
+        ({"beam_slope_y": float("nan")}, r"conditions\.beam_slope_y: a finite number is expected, not nan"),
+        ({"beam_slope_x": 0.1}, r"conditions\.beam_slope_x: 0\.1, expected"),
+    ],
 )
-def test_a_document_with_invalid_conditions_is_refused(conditions: object, message: str) -> None:
+def test_a_document_with_invalid_conditions_is_refused(tmp_path: Path, conditions: object, message: str) -> None:
     document = CHAIN.document(CHAIN.load_trigger(None, "velo"))
     values = json.loads(document.text)
     content = {**values["content"], "conditions": conditions}
     values.update(content=content, tck=f"0x{content_key(content):08X}", sha256=content_hash(content).hex())
+    path = tmp_path / "trigger.json"
+    path.write_text(json.dumps(values))
     with pytest.raises(TriggerConfigError, match=message):
-        CHAIN.trigger_of(TckDocument.from_text(json.dumps(values)))
+        CHAIN.load_trigger(path)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
@@ -112,9 +113,7 @@ class SimulatedCollisions:
     collision: Int64Array
 
 
-def generate(
-    random: EventRandom, nu: float, beamline: tuple[float, float], *, at_least: int = 0
-) -> list[SimulatedCollisions]:
+def generate(random: EventRandom, nu: float, beamline: BeamLine, *, at_least: int = 0) -> list[SimulatedCollisions]:
     """Events of Poisson(nu) collisions each along the luminous region, and their particles.
 
     Every event has at least `at_least` collisions, which are hard ones and come first.
@@ -123,7 +122,8 @@ def generate(
     n_collisions = np.maximum(random.poisson(np.full((n_events, 1), nu))[:, 0], at_least)
     event = np.repeat(np.arange(n_events), n_collisions)
     number = _counted(n_collisions)
-    positions = random.normal(event, 3) * (SIGMA_XY, SIGMA_XY, SIGMA_Z) + (*beamline, 0.0)
+    positions = random.normal(event, 3) * (SIGMA_XY, SIGMA_XY, SIGMA_Z)
+    positions[:, :2] += beamline.at(positions[:, 2])
     hard = number < at_least
     inelastic = random.chance(event, _INELASTIC_FRACTION) | hard
     mean = np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE) * random.exponential(event)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import (
     SIGMA_XY,
     SIGMA_Z,
@@ -26,7 +27,7 @@ class HepmcSource:
     Events are taken in the order of the file: event id i is its event i, and ids must rise from call to call.
     """
 
-    def __init__(self, path: Path, nu: float, beamline: tuple[float, float]) -> None:
+    def __init__(self, path: Path, nu: float, beamline: BeamLine) -> None:
         """Raises HepmcError if pyhepmc is missing or the file cannot be opened, ValueError for an impossible nu."""
         check_nu(nu)
         self._file = HepmcFile(path)
@@ -42,8 +43,8 @@ class HepmcSource:
         self, event_id: int, rng: np.random.Generator, pile_up: SimulatedCollisions
     ) -> SimulatedCollisions:
         event = self._file.find(event_id)
-        spread = np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
-        place = rng.normal(size=3) * spread + np.array([*self._beamline, 0.0])
+        place = rng.normal(size=3) * np.array([SIGMA_XY, SIGMA_XY, SIGMA_Z])
+        place[:2] += self._beamline.at(place[2])
         return _together(pile_up, self._file.particles(event_id, event, place), place)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.offline.event_random import EventRandom
@@ -20,7 +21,7 @@ def check_nu(nu: float) -> None:
         raise ValueError(f"nu = {nu}: the mean number of collisions must be between 0 and {LARGEST_NU:g}")
 
 
-def sample_source(sample: Sample | str, nu: float, beamline: tuple[float, float]) -> Source:
+def sample_source(sample: Sample | str, nu: float, beamline: BeamLine) -> Source:
     """The events of a named sample: minimum bias, or one signal decay in the first of at least one collision.
 
     Raises ValueError for an unknown sample or an impossible nu.

@@ -140,8 +140,8 @@ class SampleSummary:
         position = self.geometry.velo.local_to_global(
             clusters.sensor, clusters.column, clusters.row, clusters.fraction_x / scale, clusters.fraction_y / scale
         )
-        x, y = self.geometry.velo.beamline
-        self._add("velo_cluster_radius", np.hypot(position[:, 0] - x, position[:, 1] - y))
+        from_beam = position[:, :2] - self.geometry.velo.beamline.at(position[:, 2])
+        self._add("velo_cluster_radius", np.hypot(from_beam[:, 0], from_beam[:, 1]))
         return _VeloHits(retina_ids(clusters), position)
 
     def _add_ut(self, banks: Sequence[RawBank]) -> UtHitPositions:

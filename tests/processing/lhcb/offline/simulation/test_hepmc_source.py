@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
@@ -15,7 +16,7 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.hepmc import HepmcError
 from hltnode.protocol.lhcb.truth import decode_particles
 
-BEAMLINE = (0.0, 0.0)
+BEAMLINE = Z_AXIS
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,14 @@ def test_pile_up_is_added_and_keeps_the_order(file: Path) -> None:
     assert collisions.particles.mother[:n].tolist() == [0] * n
     assert collisions.collision[-1] == len(collisions.positions) - 1
     assert np.count_nonzero(collisions.particles.from_beauty) >= 2
+
+
+def test_collisions_of_a_file_and_their_pile_up_follow_the_beam_line(file: Path) -> None:
+    tilted = BeamLine(0.4, -0.3, 1e-3, -2e-3)
+    nominal, moved = (one_event(HepmcSource(file, 5.0, beam), 0, seed=7).positions for beam in (BEAMLINE, tilted))
+    assert len(nominal) > 1
+    np.testing.assert_array_equal(moved[:, 2], nominal[:, 2])
+    np.testing.assert_allclose(moved[:, :2] - nominal[:, :2], tilted.at(nominal[:, 2]), atol=1e-12)
 
 
 def test_events_of_a_file_go_through_the_whole_detector(file: Path) -> None:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import generate
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
@@ -67,21 +68,21 @@ def test_flight_distances_follow_the_lifetime() -> None:
 
 def test_unknown_samples_and_impossible_nu_are_refused() -> None:
     with pytest.raises(ValueError, match="sample 'bs2mumu' is not known, only minbias, bjpsik"):
-        sample_source("bs2mumu", 7.6, (0.0, 0.0))
+        sample_source("bs2mumu", 7.6, Z_AXIS)
     for nu in (-1.0, float("nan"), 1e4):
         with pytest.raises(ValueError, match="nu ="):
-            sample_source("minbias", nu, (0.0, 0.0))
+            sample_source("minbias", nu, Z_AXIS)
 
 
 def test_a_signal_event_has_a_collision_even_at_nu_zero() -> None:
-    (collisions,) = sample_source("z", 0.0, (0.0, 0.0))(EventRandom([np.random.default_rng(1)]), [0])
+    (collisions,) = sample_source("z", 0.0, Z_AXIS)(EventRandom([np.random.default_rng(1)]), [0])
     assert len(collisions.positions) == 1
     assert collisions.particles.from_signal.sum() == 2
 
 
 def minimum_bias(n: int) -> ParticleColumns:
     random = EventRandom([np.random.default_rng((7, event)) for event in range(n)])
-    return ParticleColumns.join([one.particles for one in generate(random, 7.6, (0.0, 0.0))])
+    return ParticleColumns.join([one.particles for one in generate(random, 7.6, Z_AXIS)])
 
 
 def test_beauty_and_charm_of_minimum_bias_make_soft_particles_as_their_decays_to_many_do() -> None:
@@ -98,7 +99,7 @@ def test_beauty_and_charm_of_minimum_bias_make_soft_particles_as_their_decays_to
 def test_a_beauty_hadron_makes_two_particles_and_a_charmed_one_makes_two_farther_away() -> None:
     random = EventRandom([np.random.default_rng((7, event)) for event in range(300)])
     n_found = 0
-    for event in generate(random, 7.6, (0.0, 0.0)):
+    for event in generate(random, 7.6, Z_AXIS):
         beauty = event.particles.take(event.particles.from_beauty)
         others = event.particles.take(~event.particles.from_beauty)
         of_charm = np.abs(beauty.mother) == 421

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.geometry import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     label_clusters,
@@ -51,6 +53,20 @@ def test_an_event_depends_on_seed_and_number_only() -> None:
     pieces = [*simulate(2, seed=4), *simulate(4, seed=4, first_event=2)]
     assert as_bytes(pieces) == whole
     assert as_bytes(simulate(6, seed=5)) != whole
+
+
+def test_collisions_follow_a_beam_line_with_position_and_slope() -> None:
+    beam = BeamLine(0.4, -0.3, 1e-3, -2e-3)
+    tilted = simulate_events(20, 11, geometry=replace(GEOMETRY, beamline=beam))
+    nominal = simulate(20)
+    here, there = (
+        np.array([(v.x, v.y, v.z) for banks in events for v in vertices_of(banks)]) for events in (nominal, tilted)
+    )
+    assert np.ptp(here[:, 2]) > 200.0
+    np.testing.assert_array_equal(there[:, 2], here[:, 2])
+    z = here[:, 2]
+    expected = np.stack([0.4 + 1e-3 * z, -0.3 - 2e-3 * z], axis=1)
+    np.testing.assert_allclose(there[:, :2] - here[:, :2], expected, atol=1e-6)
 
 
 def test_an_event_has_odin_all_velo_banks_and_truth() -> None:

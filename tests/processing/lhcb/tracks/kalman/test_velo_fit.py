@@ -3,6 +3,7 @@ truth."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS
 from hltnode.processing.lhcb.tracks.kalman.collections import long_beam_state
+from hltnode.processing.lhcb.tracks.kalman.velo_fit import velo_fit
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
-from hltnode.processing.lhcb.velo.collections import NO_PV
+from hltnode.processing.lhcb.velo.collections import NO_PV, VELO_GEOMETRY
+from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.fit_chain import KALMAN, run
 from tests.processing.lhcb.given_columns import GivenTracks, real_tracks, simulated_tracks
 from tests.processing.lhcb.tracks.kalman.toy_tracks import FIELD, ToyEvents, tracks_from
@@ -47,10 +53,17 @@ def toys() -> ToyEvents:
     return ToyEvents(tracks, pvs)
 
 
+@pytest.fixture(scope="module")
+def tilted(toys: ToyEvents) -> ToyEvents:
+    """The same tracks, and a beam line that is off and has a slope."""
+    return replace(toys, beamline=BeamLine(0.3, -0.2, 2e-3, -1e-3))
+
+
 def assert_equals_oracle(
     columns: Columns, event: int, track: int, hits: NDArray[np.float64], qop: float, field: Field
 ) -> None:
-    beamline = tuple(columns["velo_geometry"].view(np.float32)[-2:].astype(float).tolist())
+    geometry = columns["velo_geometry"].view(VELO_GEOMETRY.dtype)[0]
+    beamline = BeamLine(*(float(geometry[f"beamline_{name}"]) for name in ("x", "y", "slope_x", "slope_y")))
     expected = fit_long_track(hits, qop, beamline, field)
     found = state(columns, event, track)
     sigma = np.sqrt(expected.covariances[:, 0, 0])
@@ -72,7 +85,21 @@ def assert_equals_oracle(
 
 
 def test_states_equal_those_of_a_textbook_filter(toys: ToyEvents) -> None:
-    columns = fitted(toys)
+    assert_all_equal_oracle(toys, fitted(toys))
+
+
+@pytest.mark.parametrize("common", [False, True])
+@pytest.mark.parametrize("target", KernelLibrary(CHAIN.kernels).targets)
+def test_every_instruction_set_finds_the_closest_approach_to_a_beam_line_with_a_slope(
+    tilted: ToyEvents, target: str, common: bool
+) -> None:
+    launch = on_cpu(target, common=common)
+    columns = run_algorithms([velo_fit], tilted.columns(), len(tilted.tracks), tilted.sample.limits, launch)
+    assert columns["velo_geometry"]["beamline_slope_x"] == np.float32(tilted.beamline.slope_x)
+    assert_all_equal_oracle(tilted, columns)
+
+
+def assert_all_equal_oracle(toys: ToyEvents, columns: Columns) -> None:
     for event, tracks in enumerate(toys.tracks):
         for i, track in enumerate(tracks):
             hits = track.hits.astype(np.float32).astype(np.float64)

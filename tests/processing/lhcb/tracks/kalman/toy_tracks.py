@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo import Z_AXIS, BeamLine
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from tests.processing.lhcb.tracks.kalman.velo_fit_oracle import BEAM_LINE, FOIL, MODULE, Field, behind_foil, scattering
@@ -95,10 +96,11 @@ class ToyEvents:
     pvs: Sequence[Sequence[Point]]
     muons: bool = False
     field: Field = FIELD
+    beamline: BeamLine = Z_AXIS
 
     @property
     def sample(self) -> TrackSample:
-        return TrackSample([[track.hits for track in event] for event in self.tracks])
+        return TrackSample([[track.hits for track in event] for event in self.tracks], self.beamline)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Content of the columns that the chain fills up to the long tracks."""

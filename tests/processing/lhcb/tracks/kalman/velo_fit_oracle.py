@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.geometry.velo import BeamLine
+
 HIT_VARIANCE = 0.0125**2
 MODULE, FOIL, BEAM_LINE = 2.0, 0.6, 2.91
 """p² times the variance of the scattering angle, in MeV²."""
@@ -95,12 +97,14 @@ def filter_hits(measured: NDArray[np.float64], qop: float, field: Field) -> Velo
 
 
 def fit_long_track(
-    measured: NDArray[np.float64], qop: float, beamline: tuple[float, float], field: Field | None = None
+    measured: NDArray[np.float64], qop: float, beamline: BeamLine, field: Field | None = None
 ) -> LongState:
     """Fit hits [n, (x, y, z)] ordered from large to small z (docs/physics/long-kalman-filter.md)."""
     field = field or Field()
     state = filter_hits(measured, qop, field)
-    dz = float(state.slopes @ (np.array(beamline) - state.position) / (state.slopes @ state.slopes))
+    # The distance from the beam line at the same z grows by `divergence` per z.
+    divergence = state.slopes - np.array([beamline.slope_x, beamline.slope_y])
+    dz = float(divergence @ (beamline.at(state.z) - state.position) / (divergence @ divergence))
     state.move(dz, BEAM_LINE, qop, 0.808**2, 0.793, field)
     return LongState(state.position, state.slopes, state.z, state.covariances, state.chi2 / (2 * len(measured) - 4))
 
