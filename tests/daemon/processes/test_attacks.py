@@ -119,7 +119,7 @@ def test_fragments_without_permission_displace_none_of_a_feeder(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_peer_that_sends_only_such_fragments_loses_its_connection_and_an_honest_feeder_does_not(
+def test_a_peer_that_sends_only_such_fragments_loses_its_connection_and_a_feeder_does_not(
     tmp_path: Path,
 ) -> None:
     attacked = AttackedNode(tmp_path)
