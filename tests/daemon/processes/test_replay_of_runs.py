@@ -24,7 +24,8 @@ pytestmark = [pytest.mark.process, pytest.mark.loopback]
 EVENTS = 8
 RUNS = (5, 6)
 IN_RUN = 160
-RATE = 400
+RATE = 80
+"""Events per second: two seconds for a run, so that a replay is killed within the second one."""
 # The fake engine accepts every second event of a MEP.
 WANTED = {run: [n for n in range(IN_RUN) if n % EVENTS % 2] for run in RUNS}
 
