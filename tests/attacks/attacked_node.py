@@ -41,6 +41,7 @@ class AttackedNode:
         limits: content of its section [limits].
         with_keys: CURVE on all sockets.
         encrypt_data: with keys, also on the data socket.
+        sections: further sections of its configuration.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class AttackedNode:
         limits: str = "",
         with_keys: bool = False,
         encrypt_data: bool = True,
+        sections: str = "",
     ) -> None:
         self.keys = directory / "keys" if with_keys else None
         self.encrypt_data = encrypt_data
         directory.mkdir(parents=True, exist_ok=True)
         self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
         self.log = directory / "log"
+        self.output = directory / "out"
         config = directory / "node.toml"
         config.write_text(
             f"""
@@ -74,7 +77,7 @@ slots = {SLOTS}
 slot_bytes = {SLOT_BYTES}
 max_events = 256
 [output]
-directory = "{directory / "out"}"
+directory = "{self.output}"
 [events]
 endpoint = "tcp://127.0.0.1:{self.events}"
 policy = "drop_new"
@@ -83,6 +86,7 @@ endpoint = "tcp://127.0.0.1:{self.pub}"
 [http]
 port = {self.http}
 {"" if self.keys is None else _security(self.keys, encrypt_data)}
+{sections}
 """
         )
         with self.log.open("wb") as log:
