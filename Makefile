@@ -49,8 +49,9 @@ soak: $(VENV)/.developed
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 
 # Attacks a node by raw peers, and prints its memory and descriptors before, during and after each.
+# ATTACKS_ARGUMENTS='--seed 7' for one random program of peers, ATTACKS_ARGUMENTS='programs' for all.
 attacks: $(VENV)/.developed
-	$(BIN)/python -m tests.attacks
+	$(BIN)/python -m tests.attacks $(ATTACKS_ARGUMENTS)
 
 # Provokes every alert on real nodes, with Prometheus and Alertmanager from Debian's packages: ten minutes or so.
 # ALERTS_ARGUMENTS='HltnodeNodeDown --at-once 2' for some of them.

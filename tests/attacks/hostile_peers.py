@@ -65,6 +65,10 @@ _TYPES = {
     Port.EVENTS: b"PULL",
 }  # fmt: skip
 _STEP_BYTES = 8
+FOREIGN_RUN = 1000
+"""Added to the number of a run: no run of the honest feeders has the sum."""
+TURN_SECONDS = 0.02
+"""Pause after all steps: without it a program of one step would be a loop that takes a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,17 @@ class Target:
     sources: tuple[int, ...]
     events_per_mep: int
     finished_below: int
+
+
+def make_frame(target: Target, run: int, mep: int, source: int) -> bytes:
+    """A whole frame of the data socket. All frames of the hostile peers are made here."""
+    n = target.events_per_mep
+    first = mep * n % 2**60
+    numbers = [(first + event).to_bytes(8, "little") for event in range(n)]
+    mfp = encode_mfp(
+        source_id=source, event_id=first, version=1, types=[LhcbBankType.TEST_DET] * n, fragments=numbers
+    )
+    return encode_frame(mfp, run=run, mep_id=mep, source_id=source)
 
 
 class Hostile:
@@ -228,36 +243,27 @@ class Hostile:
         match what:
             case "again":
                 if target.finished_below:
-                    frames = frame(self._frame(target.run, again, source))
+                    frames = frame(make_frame(target, target.run, again, source))
             case "foreign run":
-                frames = frame(self._frame(draw.choice([0, 1, target.run + 1, 2**32 - 1]), again, source))
+                frames = frame(make_frame(target, draw.choice([0, 1, target.run + FOREIGN_RUN, 2**32 - 1]), again, source))
             case "unknown source":
                 unknown = draw.choice([each for each in range(1, 65_536, 997) if each not in target.sources])
-                frames = frame(self._frame(target.run, again, unknown))
+                frames = frame(make_frame(target, target.run, again, unknown))
             case "beyond credit":
-                frames = frame(self._frame(target.run, draw.choice([2**40, 2**61]), source))
+                frames = frame(make_frame(target, target.run, draw.choice([2**40, 2**61]), source))
             case "damaged":
-                damaged = bytearray(self._frame(target.run, again, source))
+                damaged = bytearray(make_frame(target, target.run, again, source))
                 damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
                 frames = frame(bytes(damaged))
             case "tiny":
                 frames = frame(draw.randbytes(draw.randrange(41)))
             case "wrong size":
-                whole = self._frame(target.run, again, source)
+                whole = make_frame(target, target.run, again, source)
                 frames = frame(whole[: draw.randrange(len(whole))]) + frame(whole + bytes(100))
             case _:
-                whole = self._frame(target.run, again, source)
+                whole = make_frame(target, target.run, again, source)
                 frames = frame(whole[:40], MORE) + frame(whole[40:])
         self._put(frames * draw.choice(MESSAGES))
-
-    def _frame(self, run: int, mep: int, source: int) -> bytes:
-        n = self._target.events_per_mep
-        first = mep * n % 2**60
-        numbers = [(first + event).to_bytes(8, "little") for event in range(n)]
-        mfp = encode_mfp(
-            source_id=source, event_id=first, version=1, types=[LhcbBankType.TEST_DET] * n, fragments=numbers
-        )
-        return encode_frame(mfp, run=run, mep_id=mep, source_id=source)
 
     # Control
 
@@ -277,7 +283,7 @@ class Hostile:
             "unknown sources": {"sources": tuple(range(20_000, 20_000 + draw.choice([0, 1, 1000])))},
             "many feeders": {"feeders": 65_535},
             "far first MEP": {"first_mep": 2**62},
-            "foreign run": {"run": draw.choice([0, target.run + 1, 2**32 - 1])},
+            "foreign run": {"run": draw.choice([0, target.run + FOREIGN_RUN, 2**32 - 1])},
             "foreign chain": {"chain": "no-such-chain"},
             "foreign input": {"input": "another-input"},
             "supervisor": {"supervises": True},
@@ -371,12 +377,11 @@ def _act(target: Target, number: int, peer: PeerProgram, progress: memoryview, e
     hostile.skip_moves(turns * sum(moves) + sum(moves[:place]))
     while time.monotonic() < end:
         step = peer.steps[done % len(peer.steps)]
+        if done and done % len(peer.steps) == 0:
+            time.sleep(TURN_SECONDS)
         done += 1
         progress[:] = done.to_bytes(_STEP_BYTES, "little")
         hostile.do(step)
-        if done % len(peer.steps) == 0:
-            # Without this pause a program of one step would be a loop that takes a processor.
-            time.sleep(0.02)
     os._exit(0)
 
 

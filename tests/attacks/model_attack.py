@@ -1,6 +1,9 @@
 """Judges a node under a program of attacks, beside two honest feeders that share the sources of a run."""
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -8,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +21,13 @@ from hltnode.daemon.commands.demo import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from tests.attacks.attacked_node import FAKE, MIB, PROMISED, ROOT, AttackedNode, PeakSampler
+from tests.attacks.attacked_node import FAKE, MIB, PROMISED, ROOT, AttackedNode, PeakSampler, Resources
 from tests.attacks.honest_feeder import EVENTS_PER_MEP, RATE, HonestFeeder, Share
 from tests.attacks.hostile_peers import Target, write
 from tests.attacks.programs import Keys, Port, Program
+from tests.attacks.readiness import LONGEST_REFUSAL_SECONDS, LONGEST_UNFOUNDED_SECONDS, Readiness
 from tests.daemon.fakes import RUN, SOURCES
-from tests.daemon.pages import status_page
+from tests.daemon.pages import all_metrics, status_page
 
 NICE = 10
 SHARES = (Share("honest1", SOURCES[:2], 2), Share("honest2", SOURCES[2:], 2))
@@ -33,10 +38,16 @@ PROBE_SECONDS = 0.1
 PROBES = 5
 """Tries of a readiness probe: the HTTP server may close the slowest connection to make room."""
 STALL_SECONDS, LEAST_RATE = 1.0, 0.5
-SPARE_THREADS = 2
-"""Threads that start with the first request that needs them, and stay."""
+PAGE_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Threads that make pages: the pool of asyncio starts one when all others are busy, and keeps it."""
+SPARE_THREADS = 1
+"""The thread that draws an event for the status page."""
 SPARE_DESCRIPTORS = 2
 """Python, libzmq and the log may have opened some that stay."""
+KNOWN_SECONDS = 6.0
+"""Age of the honest connections: while the node refuses unknown addresses, it admits those of older connections."""
+PROMISED_TO_PROGRAMS = PROMISED + TAP_BYTES
+"""Memory in bytes that the peers of a program may take: the tap has its buffer too."""
 
 
 @dataclass(slots=True)
@@ -46,8 +57,9 @@ class Judgement:
     broken: dict[str, str] = field(default_factory=dict)
     grown_bytes: int = 0
     stall_s: float = 0.0
-    honest: float = 1.0
-    """Rate of the honest feeders during the attack, in parts of their rate before; 1 in a program with an absence."""
+    honest: float | None = None
+    """Rate of the honest feeders during the attack, in parts of their rate before; None if it was not measured."""
+    readiness: Readiness = field(default_factory=Readiness)
     steps: Counter[str] = field(default_factory=Counter)
 
     def broken_with_times(self) -> dict[str, str]:
@@ -55,15 +67,11 @@ class Judgement:
         broken = dict(self.broken)
         if self.stall_s > STALL_SECONDS:
             broken["event loop"] = f"stalled for {self.stall_s:.2f} s"
-        if self.honest < LEAST_RATE:
+        if self.honest is not None and self.honest < LEAST_RATE:
             broken["honest rate"] = f"{self.honest:.0%} of the rate without attack"
+        if (seconds := self.readiness.unfounded_s) > LONGEST_UNFOUNDED_SECONDS:
+            broken.setdefault("readiness", f"the node says for {seconds:.1f} s that it is ready, and finishes no MEP")
         return broken
-
-    def __str__(self) -> str:
-        return (
-            f"memory +{self.grown_bytes // MIB} MiB, stall {self.stall_s:.2f} s, honest {self.honest:.0%}, "
-            f"{self.steps.total()} steps"
-        )
 
 
 class ModelAttack:
@@ -72,7 +80,6 @@ class ModelAttack:
     Args:
         directory: for the files of the node.
         seconds: length of the attack.
-        measures_rate: measure the rate of the honest feeders before the attack.
     """
 
     def __init__(
@@ -82,12 +89,10 @@ class ModelAttack:
         command: tuple[str, ...] = FAKE,
         *,
         seconds: float,
-        measures_rate: bool = False,
     ) -> None:
         self._program = program
         self._directory = directory
         self._seconds = seconds
-        self._measures_rate = measures_rate
         self._judgement = Judgement()
         self._accepts_all = command != FAKE
         self._socket = directory / "memory.socket"
@@ -124,34 +129,73 @@ socket = "{self._socket}"
         """Attack the node, end it, and read its files."""
         try:
             self._honest = [HonestFeeder(self._node, share=share) for share in SHARES]
+            connected = time.monotonic()
             for honest in self._honest:
                 honest.wait_until_served()
             self._await_readiness(ready=True)
-            usual = self._rate_for(3.0) if self._measures_rate else None
+            self._start_page_threads()
+            usual = self._rate_for(max(0.1, connected + KNOWN_SECONDS - time.monotonic()))
             before, threads = self._node.resources(), self._threads()
             with PeakSampler(self._node) as sampler:
                 rate = self._attack()
             judgement = self._judgement
             judgement.grown_bytes = sampler.peak.rss - before.rss
-            if judgement.grown_bytes > PROMISED + TAP_BYTES:
+            if judgement.grown_bytes > PROMISED_TO_PROGRAMS:
                 judgement.broken["memory"] = f"+{judgement.grown_bytes // MIB} MiB"
             if not self._node.is_alive:
                 judgement.broken["alive"] = f"exit code {self._node.process.poll()}"
                 return judgement
-            if usual is not None and not self._program.absence:
+            if not self._program.absence:
                 judgement.honest = rate / usual
             judgement.stall_s = self._node.metric("hltnode_event_loop_lag_max_seconds")
-            after = self._node.resources_at_rest(before, ANSWER_SECONDS)
-            if after.descriptors > before.descriptors + SPARE_DESCRIPTORS:
-                judgement.broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after"
-            if (left := self._threads()) > threads + SPARE_THREADS:
-                judgement.broken["threads"] = f"{threads} before, {left} after"
+            self._check_progress()
+            self._check_resources(before, threads)
             self._finish()
             return judgement
         finally:
             for honest in self._honest:
                 honest.stop()
             self._node.kill()
+
+    def _start_page_threads(self) -> None:
+        """Request pages until all threads that make them have started: then their number tells a leak."""
+        with ThreadPoolExecutor(2 * PAGE_THREADS) as pool:
+            before = 0
+            while (now := self._threads()) > before:
+                before = now
+                list(pool.map(lambda _: self._probe_page(), range(4 * PAGE_THREADS)))
+
+    def _probe_page(self) -> None:
+        # The server may close the slowest connection to make room.
+        with contextlib.suppress(OSError):
+            all_metrics(self._node.http)
+
+    def _check_progress(self) -> None:
+        """After the attack the node is ready, and its floor rises."""
+        broken = self._judgement.broken
+        if not self._await_readiness(ready=True):
+            broken["readiness"] = f"the node is not ready after the attack: {self._probe()}"
+        floor, end = self._floor(), time.monotonic() + ANSWER_SECONDS
+        while self._floor() <= floor:
+            if time.monotonic() > end:
+                broken["progress"] = f"the floor stays at MEP {floor} after the attack; readiness: {self._probe()}"
+                return
+            time.sleep(PROBE_SECONDS)
+
+    def _floor(self) -> int:
+        return min(honest.below for honest in self._honest)
+
+    def _check_resources(self, before: Resources, threads: int) -> None:
+        """Descriptors and threads are back at their number."""
+        broken = self._judgement.broken
+        after = self._node.resources_at_rest(before, ANSWER_SECONDS)
+        if after.descriptors > before.descriptors + SPARE_DESCRIPTORS:
+            broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after"
+        end = time.monotonic() + ANSWER_SECONDS
+        while (left := self._threads()) > threads + SPARE_THREADS and time.monotonic() < end:
+            time.sleep(PROBE_SECONDS)
+        if left > threads + SPARE_THREADS:
+            broken["threads"] = f"{threads} before, {left} after"
 
     def _threads(self) -> int:
         return psutil.Process(self._node.process.pid).num_threads()
@@ -173,17 +217,25 @@ socket = "{self._socket}"
         line = [sys.executable, "-m", "tests.attacks.hostile_peers", str(file), str(self._seconds)]
         start, before = time.monotonic(), self._acknowledged()
         with subprocess.Popen(
-            ["nice", "-n", str(NICE), *line], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            ["nice", "-n", str(NICE), *line],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         ) as hostile:
             try:
                 if self._program.absence:
                     self._be_absent()
-                else:
-                    self._follow(hostile)
+                self._follow(hostile)
                 rate = (self._acknowledged() - before) / (time.monotonic() - start)
+                if self._node.process.poll() is not None:
+                    return rate
                 output, errors = hostile.communicate(timeout=self._seconds + ANSWER_SECONDS)
             finally:
-                hostile.kill()
+                # All peers: each is a process of this session.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(hostile.pid, signal.SIGKILL)
         if hostile.returncode:
             raise RuntimeError(f"the hostile peers failed: {errors}")
         for row in output.splitlines():
@@ -204,21 +256,22 @@ socket = "{self._socket}"
             feeders=tuple(share.name for share in SHARES),
             sources=SOURCES,
             events_per_mep=EVENTS_PER_MEP,
-            finished_below=min(honest.below for honest in self._honest),
+            finished_below=self._floor(),
         )
 
     def _follow(self, hostile: "subprocess.Popen[str]") -> None:
-        """Probe the readiness: while the MEPs of all feeders are acknowledged, the node must say that it is ready."""
-        refusal, at = "", 0
+        """Compare the readiness with the floor until the attack ends."""
+        judgement = self._judgement
         while hostile.poll() is None and self._node.process.poll() is None:
             problems = self._probe()
-            now = self._acknowledged()
-            if problems is None:
-                self._judgement.broken["health checks"] = f"{PROBES} probes of /readyz without an answer"
-            elif refusal and now > at:
-                self._judgement.broken["readiness"] = f"MEPs are acknowledged, and the node is not ready: {refusal}"
-            refusal, at = json.dumps(problems) if problems else "", now
+            if problems is not None:
+                judgement.readiness.add(time.monotonic(), problems, self._floor())
+            elif self._node.process.poll() is None:
+                judgement.broken["health checks"] = f"{PROBES} probes of /readyz without an answer"
             time.sleep(PROBE_SECONDS)
+        if (seconds := judgement.readiness.refused_s) > LONGEST_REFUSAL_SECONDS:
+            refusal = judgement.readiness.refusal
+            judgement.broken["readiness"] = f"the node finishes MEPs for {seconds:.1f} s and is not ready: {refusal}"
 
     def _be_absent(self) -> None:
         """Kill a feeder: the node must name it, and be ready after its return."""

@@ -5,7 +5,7 @@ The same seed gives the same program. A program is data: `hostile_peers` execute
 
 import json
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum, unique
 from typing import Self
@@ -150,6 +150,11 @@ _SPEAKING: Mapping[Port, tuple[_Choice, ...]] = {
     ),
 }
 _SPEAK_AT_ONCE = (Port.HTTP, Port.MEMORY)
+# The busiest ports have more peers than the others.
+_WEIGHTS: Mapping[Port, int] = {
+    Port.DATA: 4, Port.CONTROL: 5, Port.DECISIONS: 3, Port.EVENTS: 2, Port.MONITOR: 2, Port.TAP: 2, Port.HTTP: 3,
+    Port.MEMORY: 2,
+}  # fmt: skip
 _HANDSHAKES = ("half", "wrong", "other socket", "routing id")
 
 
@@ -187,16 +192,22 @@ def choices(port: Port, state: State, keys: Keys, *, absence: bool) -> tuple[_Ch
 
 
 def make_program(
-    seed: int, *, peers: int = 8, steps: int = 30, keys: Keys | None = None, absence: bool | None = None
+    seed: int,
+    *,
+    peers: int = 8,
+    steps: int = 30,
+    keys: Keys | None = None,
+    absence: bool | None = None,
+    ports: Sequence[Port] = tuple(Port),
 ) -> Program:
-    """The program of a seed. `keys` and `absence` are random unless given."""
+    """The program of a seed. `keys` and `absence` are random unless given; `ports` are those of the node."""
     rng = random.Random(f"{seed}/program")
     drawn_keys, drawn_absence = rng.choice(list(Keys)), rng.random() < 0.3
     keys = drawn_keys if keys is None else keys
     absence = drawn_absence if absence is None else absence
-    # The busiest ports more often than the others.
-    ports = [Port.DATA, Port.CONTROL, *rng.choices(list(Port), [4, 5, 3, 2, 2, 2, 3, 2], k=max(0, peers - 2))]
-    programs = tuple(PeerProgram(port, tuple(_walk(rng, port, steps, keys, absence=absence))) for port in ports[:peers])
+    others = rng.choices(ports, [_WEIGHTS[port] for port in ports], k=max(0, peers - 2))
+    at = [Port.DATA, Port.CONTROL, *others][:peers]
+    programs = tuple(PeerProgram(port, tuple(_walk(rng, port, steps, keys, absence=absence))) for port in at)
     return Program(seed, keys, absence, programs)
 
 
