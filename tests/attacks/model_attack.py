@@ -44,6 +44,8 @@ SPARE_THREADS = 1
 """The thread that draws an event for the status page."""
 SPARE_DESCRIPTORS = 2
 """Python, libzmq and the log may have opened some that stay."""
+RATE_SECONDS = 3.0
+"""Shortest time in which the rate before an attack is measured."""
 KNOWN_SECONDS = 6.0
 """Age of the honest connections: while the node refuses unknown addresses, it admits those of older connections."""
 PROMISED_TO_PROGRAMS = PROMISED + TAP_BYTES
@@ -134,7 +136,9 @@ socket = "{self._socket}"
                 honest.wait_until_served()
             self._await_readiness(ready=True)
             self._start_page_threads()
-            usual = self._rate_for(max(0.1, connected + KNOWN_SECONDS - time.monotonic()))
+            usual = self._rate_for(max(RATE_SECONDS, connected + KNOWN_SECONDS - time.monotonic()))
+            if not usual:
+                raise RuntimeError("the node acknowledges nothing before the attack")
             before, threads = self._node.resources(), self._threads()
             with PeakSampler(self._node) as sampler:
                 rate = self._attack()
@@ -188,8 +192,9 @@ socket = "{self._socket}"
     def _check_resources(self, before: Resources, threads: int) -> None:
         """Descriptors and threads are back at their number."""
         broken = self._judgement.broken
-        after = self._node.resources_at_rest(before, ANSWER_SECONDS)
-        if after.descriptors > before.descriptors + SPARE_DESCRIPTORS:
+        allowed = Resources(before.rss, before.descriptors + SPARE_DESCRIPTORS)
+        after = self._node.resources_at_rest(allowed, ANSWER_SECONDS)
+        if after.descriptors > allowed.descriptors:
             broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after"
         end = time.monotonic() + ANSWER_SECONDS
         while (left := self._threads()) > threads + SPARE_THREADS and time.monotonic() < end:
