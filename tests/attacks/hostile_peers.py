@@ -93,9 +93,7 @@ def make_frame(target: Target, run: int, mep: int, source: int) -> bytes:
     n = target.events_per_mep
     first = mep * n % 2**60
     numbers = [(first + event).to_bytes(8, "little") for event in range(n)]
-    mfp = encode_mfp(
-        source_id=source, event_id=first, version=1, types=[LhcbBankType.TEST_DET] * n, fragments=numbers
-    )
+    mfp = encode_mfp(source_id=source, event_id=first, version=1, types=[LhcbBankType.TEST_DET] * n, fragments=numbers)
     return encode_frame(mfp, run=run, mep_id=mep, source_id=source)
 
 
@@ -245,7 +243,9 @@ class Hostile:
                 if target.finished_below:
                     frames = frame(make_frame(target, target.run, again, source))
             case "foreign run":
-                frames = frame(make_frame(target, draw.choice([0, 1, target.run + FOREIGN_RUN, 2**32 - 1]), again, source))
+                frames = frame(
+                    make_frame(target, draw.choice([0, 1, target.run + FOREIGN_RUN, 2**32 - 1]), again, source)
+                )
             case "unknown source":
                 unknown = draw.choice([each for each in range(1, 65_536, 997) if each not in target.sources])
                 frames = frame(make_frame(target, target.run, again, unknown))

@@ -31,7 +31,9 @@ def test_a_peer_can_execute_every_step_of_the_model() -> None:
 
 
 def test_the_programs_of_some_seeds_have_each_step_at_each_port() -> None:
-    drawn = {(peer.port, step.verb, step.what) for seed in SEEDS for peer in make_program(seed).peers for step in peer.steps}
+    drawn = {
+        (peer.port, step.verb, step.what) for seed in SEEDS for peer in make_program(seed).peers for step in peer.steps
+    }
     expected = {
         (port, verb, what)
         for port in Port

@@ -16,7 +16,7 @@ def effects(peer: PeerProgram) -> Iterator[Step]:
                 is_connected, is_heard = True, False
             case "handshake", "right":
                 is_heard = is_connected
-            case ("close" | "reset" | "die"), _:
+            case (("close" | "reset" | "die"), _):
                 is_connected = is_heard = False
             case _ if is_heard:
                 yield step
