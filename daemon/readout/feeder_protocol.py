@@ -192,8 +192,8 @@ class FeederProtocol:
         """Refuse a second process under the name of a running feeder. A restarted process is accepted.
 
         After a restart the connection of the first process has ended. A welcome probes that connection: it tells a
-        feeder of this run nothing new. A flood of hellos makes few probes: thousands of welcomes would fill the queue of
-        the running feeder, and its credits would be lost. Raises HelloRefusedError.
+        feeder of this run nothing new. A flood of hellos makes few probes: thousands of welcomes would fill the queue
+        of the running feeder, and its credits would be lost. Raises HelloRefusedError.
         """
         rival = run.rival(now_ns, hello)
         if rival is None:
