@@ -294,18 +294,17 @@ class Hostile:
     def _lie(self, what: str) -> None:
         target, draw = self._target, self._random
         first = draw.choice([0, 5, 2**60])
+        from_node: list[ControlMessage] = [
+            Ack(target.run, ((0, 2**60),)),
+            Nack(target.run, target.sources[0], 3, RejectReason.BAD_CRC, True),
+            RunClosed(target.run),
+        ]
         messages: dict[str, ControlMessage] = {
             "end of run": EndOfRun(target.run, draw.choice([None, 0, 2**60])),
             "revoked": Revoked(target.run, ((first, first + 9),)),
             "returned": Returned(target.run, ((first, first + 9),)),
             "goodbye": Goodbye("x" * draw.randrange(200)),
-            "of a node": draw.choice(
-                [
-                    Ack(target.run, ((0, 2**60),)),
-                    Nack(target.run, target.sources[0], 3, RejectReason.BAD_CRC, True),
-                    RunClosed(target.run),
-                ]
-            ),
+            "of a node": draw.choice(from_node),
             # Without keys the node obeys this machine (SECURITY.md), so only the harmless command.
             "command": Command(draw.getrandbits(32), CommandName.STATUS, None),
         }

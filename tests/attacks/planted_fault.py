@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
-from hltnode.daemon.readout.feeder_protocol import FeederProtocol, MessageRefusal
+from hltnode.daemon.readout.feeder_protocol import FeederProtocol
+from hltnode.protocol.transport.refusals import MessageRefusal
 from tests.daemon import node_process
 
 EXIT_CODE = 70
