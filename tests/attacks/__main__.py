@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.attacks.attacked_node import FAKE, MIB, PROMISED, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
-from tests.attacks.program_table import attack_by_programs
+from tests.attacks.program_table import SHRINK_SECONDS, attack_by_programs
 from tests.attacks.programs import Program, make_program
 from tests.attacks.raw_peer import move_to_another_address
 from tests.attacks.returning_peers import CONTENTS, judge, ports
@@ -34,6 +34,8 @@ def main() -> int:
     parser.add_argument("--fake", action="store_true", help="a node with a fake engine instead of hltnode serve")
     parser.add_argument("--seed", type=int, action="append", default=[], help="of a random program; repeatable")
     parser.add_argument("--program", type=Path, action="append", default=[], help="JSON of a program; repeatable")
+    help_text = "longest search for a shorter program that breaks a promise; 0: none"
+    parser.add_argument("--shrink-seconds", type=float, default=SHRINK_SECONDS, metavar="SECONDS", help=help_text)
     options = parser.parse_args()
     command = FAKE if options.fake else SERVE
     given = [Program.of_json(file.read_text()) for file in options.program] + list(map(make_program, options.seed))
@@ -45,7 +47,7 @@ def main() -> int:
         returning = [each for each in CONTENTS if each in chosen]
         failed += _attack_again(returning, SECONDS * options.size, command, folders)
         if programs:
-            failed += attack_by_programs(programs, SECONDS * options.size, command, folders)
+            failed += attack_by_programs(programs, SECONDS * options.size, command, folders, options.shrink_seconds)
     return 1 if failed else 0
 
 

@@ -195,12 +195,22 @@ socket = "{self._socket}"
         allowed = Resources(before.rss, before.descriptors + SPARE_DESCRIPTORS)
         after = self._node.resources_at_rest(allowed, ANSWER_SECONDS)
         if after.descriptors > allowed.descriptors:
-            broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after"
+            broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after: {self._connections()}"
         end = time.monotonic() + ANSWER_SECONDS
         while (left := self._threads()) > threads + SPARE_THREADS and time.monotonic() < end:
             time.sleep(PROBE_SECONDS)
         if left > threads + SPARE_THREADS:
             broken["threads"] = f"{threads} before, {left} after"
+
+    def _connections(self) -> str:
+        """The TCP connections of the node, for a message."""
+        names = {number: name for name, number in self._target().ports.items()}
+        found = Counter(
+            f"{names.get(each.laddr.port, '?')} {each.status} {each.raddr.ip}"
+            for each in psutil.Process(self._node.process.pid).net_connections("tcp")
+            if each.raddr
+        )
+        return ", ".join(f"{n} {connection}" for connection, n in sorted(found.items()))
 
     def _threads(self) -> int:
         return psutil.Process(self._node.process.pid).num_threads()

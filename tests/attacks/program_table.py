@@ -72,6 +72,8 @@ def _print_shortest(
     def fails(shorter: Program) -> bool:
         return bool(broken & judge(shorter, next(folders), command, seconds).broken_with_times().keys())
 
+    if not shrink_seconds:
+        return
     shortest = shrink(program, fails, shrink_seconds)
     if shortest == program:
         print(f"       no shorter program broke it within {shrink_seconds:g} s")
