@@ -148,11 +148,6 @@ port = {self.http}
         return self.process is not None and self.session is not None
 
     @property
-    def running_seconds(self) -> float:
-        """For how long the node has run since its last start; 0 if it does not run."""
-        return 0.0 if self.session is None else time.monotonic() - self.session.begin
-
-    @property
     def is_down(self) -> bool:
         """Whether no process runs."""
         return self.process is None

@@ -106,9 +106,16 @@ class Strikes:
         if fault.kind in STRANGERS:
             node = self._nodes[fault.target]
             feeders_away = any(active.span.kind in FEEDER_KINDS for active in self._active)
-            is_new = fault.kind is Kind.HOSTILE_PEERS and node.running_seconds < KNOWN_SECONDS
+            is_new = fault.kind is Kind.HOSTILE_PEERS and self._decides_for(node) < KNOWN_SECONDS
             return feeders_away or is_new or not self._all_feed() or not node.knows_feeders(self._runs.run)
         return fault.kind in FEEDER_KINDS and any(active.span.kind in STRANGERS for active in self._active)
+
+    def _decides_for(self, node: SoakNode) -> float:
+        """Seconds since the first decision of a running node."""
+        if node.session is None:
+            return 0.0
+        first = self._decisions.first_after((node.name,), node.session.begin)
+        return 0.0 if first is None else time.monotonic() - first
 
     def _all_feed(self) -> bool:
         """Whether the run has started and is not near its end."""
