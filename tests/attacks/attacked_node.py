@@ -1,9 +1,11 @@
 """The node under attack: a process, its ports, its memory and its descriptors."""
 
+import contextlib
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,6 +112,14 @@ port = {self.http}
         """The current resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
+
+    def open_files(self) -> Counter[str]:
+        """The open descriptors by kind: the path of a file, else "socket", "anon_inode" or "pipe"."""
+        found: Counter[str] = Counter()
+        for entry in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found[str(entry.readlink()).partition(":")[0]] += 1
+        return found
 
     def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
         """The resources once descriptors and memory are back at the earlier level, or after `seconds`."""

@@ -139,7 +139,7 @@ socket = "{self._socket}"
             usual = self._rate_for(max(RATE_SECONDS, connected + KNOWN_SECONDS - time.monotonic()))
             if not usual:
                 raise RuntimeError("the node acknowledges nothing before the attack")
-            before, threads = self._node.resources(), self._threads()
+            before, threads, files = self._node.resources(), self._threads(), self._node.open_files()
             with PeakSampler(self._node) as sampler:
                 rate = self._attack()
             judgement = self._judgement
@@ -153,7 +153,7 @@ socket = "{self._socket}"
                 judgement.honest = rate / usual
             judgement.stall_s = self._node.metric("hltnode_event_loop_lag_max_seconds")
             self._check_progress()
-            self._check_resources(before, threads)
+            self._check_resources(before, threads, files)
             self._finish()
             return judgement
         finally:
@@ -189,13 +189,14 @@ socket = "{self._socket}"
     def _floor(self) -> int:
         return min(honest.below for honest in self._honest)
 
-    def _check_resources(self, before: Resources, threads: int) -> None:
+    def _check_resources(self, before: Resources, threads: int, files: Counter[str]) -> None:
         """Descriptors and threads are back at their number."""
         broken = self._judgement.broken
         allowed = Resources(before.rss, before.descriptors + SPARE_DESCRIPTORS)
         after = self._node.resources_at_rest(allowed, ANSWER_SECONDS)
         if after.descriptors > allowed.descriptors:
-            broken["descriptors"] = f"{before.descriptors} before, {after.descriptors} after: {self._connections()}"
+            opened = dict(self._node.open_files() - files)
+            broken["descriptors"] = f"{after.descriptors - before.descriptors} more: {opened}, {self._connections()}"
         end = time.monotonic() + ANSWER_SECONDS
         while (left := self._threads()) > threads + SPARE_THREADS and time.monotonic() < end:
             time.sleep(PROBE_SECONDS)
