@@ -19,7 +19,8 @@ LINT_IMPORTS = PYTHONPATH=build/typecheck:$$($(BIN)/python -c "import sysconfig;
 	$(BIN)/python -S $(BIN)/lint-imports
 GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
-PYTEST = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache $(BIN)/python -m pytest
+WITH_BYTECODE = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
+PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 # The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
 
@@ -46,11 +47,12 @@ test-all: $(VENV)/.developed
 
 # Two nodes under all kinds of fault for SOAK_SECONDS; SOAK_ARGUMENTS='--seed 7' repeats the faults of another soak.
 soak: $(VENV)/.developed
-	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
+	$(WITH_BYTECODE) $(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) $(SOAK_ARGUMENTS)
 
 # Attacks a node by raw peers, and prints its memory and descriptors before, during and after each.
+# ATTACKS_ARGUMENTS='--seed 7' for one random program of peers, ATTACKS_ARGUMENTS='programs' for all.
 attacks: $(VENV)/.developed
-	$(BIN)/python -m tests.attacks
+	$(WITH_BYTECODE) $(BIN)/python -m tests.attacks $(ATTACKS_ARGUMENTS)
 
 # Provokes every alert on real nodes, with Prometheus and Alertmanager from Debian's packages: ten minutes or so.
 # ALERTS_ARGUMENTS='HltnodeNodeDown --at-once 2' for some of them.

@@ -192,16 +192,22 @@ class FeederProtocol:
         """Refuse a second process under the name of a running feeder. A restarted process is accepted.
 
         After a restart the connection of the first process has ended. A welcome probes that connection: it tells a
-        feeder of this run nothing new. Raises HelloRefusedError.
+        feeder of this run nothing new. A flood of hellos makes few probes: thousands of welcomes would fill the queue
+        of the running feeder, and its credits would be lost. Raises HelloRefusedError.
         """
         rival = run.rival(now_ns, hello)
-        if rival is not None and self._connections.reaches(rival.identity, self._welcome(run, rival)):
-            raise HelloRefusedError(
-                HelloRefusal.NAME_TAKEN,
-                # Without its session id: with it, the receiver of this answer could send hellos in its name.
-                f"another process feeds as {hello.feeder}, "
-                f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
-            )
+        if rival is None:
+            return
+        if not rival.is_reached(now_ns):
+            if not self._connections.reaches(rival.identity, self._welcome(run, rival)):
+                return
+            rival.reached_ns = now_ns
+        raise HelloRefusedError(
+            HelloRefusal.NAME_TAKEN,
+            # Without its session id: with it, the receiver of this answer could send hellos in its name.
+            f"another process feeds as {hello.feeder}, "
+            f"its last message came {(now_ns - rival.last_message_ns) / 1e9:.1f} s ago",
+        )
 
     def _moved(self, identity: bytes, run: RunFeeders, feeder: Feeder, message: Revoked | Returned) -> None:
         """Handle MEPs that went to another node (Revoked) or came back (Returned)."""

@@ -10,6 +10,9 @@ from hltnode.protocol.transport.refusals import HelloRefusal
 
 # Feeders repeat their hello every second. After five missed hellos a feeder counts as silent until its next message.
 SILENT_NS = 5_000_000_000
+# Shortest time between two probes of the connection of one feeder. A feeder that was killed in this time is accepted
+# with its next hello, which it sends after a second.
+PROBE_NS = 500_000_000
 # Time in which a feeder that ended without a goodbye may come back to its run, for example after a kill. It is longer
 # than the delay after which process supervisors restart a process.
 RETURN_NS = 60_000_000_000
@@ -47,8 +50,14 @@ class Feeder:
     """True if it fell silent and feeders of other names took its place or all its sources."""
     took_part: bool = False
     """True if the run has started with it: MEPs may wait for its fragments or its confirmation."""
+    reached_ns: int | None = None
+    """When its connection was last probed and had not ended."""
     missed: dict[int, MepRanges] = field(default_factory=dict)
     """MEPs from `first_mep` on that were closed without fragments of this feeder, by one missing source of each."""
+
+    def is_reached(self, now_ns: int) -> bool:
+        """True if a probe of its connection would be too early."""
+        return self.reached_ns is not None and now_ns - self.reached_ns < PROBE_NS
 
     def is_silent(self, now_ns: int) -> bool:
         """True if it said goodbye or sent no message for `SILENT_NS`."""

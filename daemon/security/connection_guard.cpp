@@ -89,18 +89,21 @@ void ConnectionGuard::close()
 
 void ConnectionGuard::add(int descriptor, double capacity, double per_second, bool ends_it)
 {
-    {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        connections_[descriptor] = {capacity, per_second, capacity, ends_it, 0, now_ns()};
-    }
-    eventfd_write(wake_, 1);
     // Edge-triggered: libzmq reads the bytes. If it has read them before this thread runs, there is no event; the
     // regular checks then see them.
     epoll_event event{};
     event.events = EPOLLIN | EPOLLET;
     event.data.fd = descriptor;
-    if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) < 0)
-        throw nb::value_error("the descriptor cannot be followed");
+    {
+        // One step for the thread: it must not stop following a connection before epoll has it. epoll would keep that
+        // descriptor, and refuse it when it is opened again for the same connection.
+        const std::lock_guard<std::mutex> lock(mutex_);
+        if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) < 0 &&
+            (errno != EEXIST || epoll_ctl(epoll_, EPOLL_CTL_MOD, descriptor, &event) < 0))
+            throw nb::value_error("the descriptor cannot be followed");
+        connections_[descriptor] = {capacity, per_second, capacity, ends_it, 0, now_ns()};
+    }
+    eventfd_write(wake_, 1);
 }
 
 void ConnectionGuard::remove(int descriptor)

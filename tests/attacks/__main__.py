@@ -1,4 +1,4 @@
-"""Runs the attacks and prints the cost of each: python -m tests.attacks [NAME ...]."""
+"""Runs the attacks and prints the cost of each: python -m tests.attacks [NAME ...] [--seed N] [--program FILE]."""
 
 import argparse
 import tempfile
@@ -8,6 +8,8 @@ from pathlib import Path
 from tests.attacks.attacked_node import FAKE, MIB, PROMISED, AttackedNode, PeakSampler
 from tests.attacks.catalogue import ATTACKS
 from tests.attacks.frames_without_permission import RATE, judge_frames_without_permission
+from tests.attacks.program_table import SHRINK_SECONDS, attack_by_programs
+from tests.attacks.programs import Program, make_program
 from tests.attacks.raw_peer import move_to_another_address
 from tests.attacks.returning_peers import CONTENTS, judge, ports
 
@@ -21,29 +23,36 @@ ONE, MANY = 1, 5000
 """Addresses of these peers."""
 KEYS = {"none": (False, False), "data plain": (True, False), "all": (True, True)}
 """Whether the node has keys, and encrypts the data."""
+PROGRAMS = "programs"
+SEEDS = range(1, 13)
+"""Seeds of the programs that run by default."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Attack a node, and print what it costs.")
-    parser.add_argument(
-        "names", nargs="*", choices=[*ATTACKS, *CONTENTS, UNPERMITTED, []], help="attacks; all if none is given"
-    )
+    names = [*ATTACKS, *CONTENTS, UNPERMITTED, PROGRAMS]
+    parser.add_argument("names", nargs="*", choices=[*names, []], help="attacks; all if none is given")
     parser.add_argument("--size", type=float, default=1.0, help="1.0 is the full size")
     parser.add_argument("--fake", action="store_true", help="a node with a fake engine instead of hltnode serve")
+    parser.add_argument("--seed", type=int, action="append", default=[], help="of a random program; repeatable")
+    parser.add_argument("--program", type=Path, action="append", default=[], help="JSON of a program; repeatable")
+    help_text = "longest search for a shorter program that breaks a promise; 0: none"
+    parser.add_argument("--shrink-seconds", type=float, default=SHRINK_SECONDS, metavar="SECONDS", help=help_text)
     options = parser.parse_args()
     command = FAKE if options.fake else SERVE
+    given = [Program.of_json(file.read_text()) for file in options.program] + list(map(make_program, options.seed))
+    chosen = options.names or ([] if given else names)
+    programs = given or (list(map(make_program, SEEDS)) if PROGRAMS in chosen else [])
     with tempfile.TemporaryDirectory(prefix="hltnode-attacks-") as directory:
         folders = (Path(directory) / f"{number}" for number in range(1 << 30))
-        failed = _attack_once([each for each in ATTACKS if _chosen(options, each)], options.size, command, folders)
-        returning = [each for each in CONTENTS if _chosen(options, each)]
+        failed = _attack_once([each for each in ATTACKS if each in chosen], options.size, command, folders)
+        returning = [each for each in CONTENTS if each in chosen]
         failed += _attack_again(returning, SECONDS * options.size, command, folders)
-        if _chosen(options, UNPERMITTED):
+        if UNPERMITTED in chosen:
             failed += _displace(SECONDS * options.size, command, next(folders))
+        if programs:
+            failed += attack_by_programs(programs, SECONDS * options.size, command, folders, options.shrink_seconds)
     return 1 if failed else 0
-
-
-def _chosen(options: argparse.Namespace, name: str) -> bool:
-    return not options.names or name in options.names
 
 
 def _attack_once(names: list[str], size: float, command: tuple[str, ...], folders: Iterator[Path]) -> int:

@@ -1,9 +1,11 @@
 """The node under attack: a process, its ports, its memory and its descriptors."""
 
+import contextlib
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +20,8 @@ from tests.daemon.pages import metric, status_page
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 SAMPLE_SECONDS = 0.02
+START_SECONDS = 120.0
+"""Longest start of a node, on a machine with other work."""
 SLOTS, SLOT_BYTES = 2, 32 * MIB
 PROMISED = SLOTS * SLOT_BYTES + UNFINISHED_MARGIN + CONTROL_TOTAL_BYTES + GROWTH
 """Memory in bytes that input of peers may take, as SECURITY.md says."""
@@ -41,6 +45,7 @@ class AttackedNode:
         limits: content of its section [limits].
         with_keys: CURVE on all sockets.
         encrypt_data: with keys, also on the data socket.
+        sections: further sections of its configuration.
     """
 
     def __init__(
@@ -51,12 +56,14 @@ class AttackedNode:
         limits: str = "",
         with_keys: bool = False,
         encrypt_data: bool = True,
+        sections: str = "",
     ) -> None:
         self.keys = directory / "keys" if with_keys else None
         self.encrypt_data = encrypt_data
         directory.mkdir(parents=True, exist_ok=True)
         self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
         self.log = directory / "log"
+        self.output = directory / "out"
         config = directory / "node.toml"
         config.write_text(
             f"""
@@ -74,7 +81,7 @@ slots = {SLOTS}
 slot_bytes = {SLOT_BYTES}
 max_events = 256
 [output]
-directory = "{directory / "out"}"
+directory = "{self.output}"
 [events]
 endpoint = "tcp://127.0.0.1:{self.events}"
 policy = "drop_new"
@@ -83,13 +90,14 @@ endpoint = "tcp://127.0.0.1:{self.pub}"
 [http]
 port = {self.http}
 {"" if self.keys is None else _security(self.keys, encrypt_data)}
+{sections}
 """
         )
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", *command, str(config)], cwd=ROOT, stdout=log, stderr=log
             )
-        end = time.monotonic() + 60
+        end = time.monotonic() + START_SECONDS
         while status_page(self.http) is None:
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"the node does not start:\n{self.log.read_text()[-3000:]}")
@@ -104,6 +112,14 @@ port = {self.http}
         """The current resources of the process."""
         process = psutil.Process(self.process.pid)
         return Resources(process.memory_info().rss, process.num_fds())
+
+    def open_files(self) -> Counter[str]:
+        """The open descriptors by kind: the path of a file, else "socket", "anon_inode" or "pipe"."""
+        found: Counter[str] = Counter()
+        for entry in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found[str(entry.readlink()).partition(":")[0]] += 1
+        return found
 
     def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
         """The resources once descriptors and memory are back at the earlier level, or after `seconds`."""

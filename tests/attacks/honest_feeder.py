@@ -1,13 +1,18 @@
-"""A feeder with a constant rate beside an attack: python -m tests.attacks.honest_feeder DATA CONTROL RATE [KEYS DATA].
+"""A feeder with a constant rate beside an attack: python -m tests.attacks.honest_feeder JSON.
 
-It writes a line a quarter of a second, with the number of MEPs that the node has acknowledged, until it is killed.
+It writes a line a quarter of a second, with the number of MEPs that the node has acknowledged, and the id below which
+all are acknowledged. A number on its standard input is its last MEP: it finishes the run, and ends. Without one it
+feeds until it is killed.
 """
 
 import itertools
+import json
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hltnode.client import Feeder, FeederIdentity, FeederKeys, FeedMep, load_client_keys
@@ -18,42 +23,78 @@ from tests.daemon.fakes import RUN, SOURCES, synthetic_meps
 RATE = 200.0
 """MEPs a second: far below what a node takes, so that the rate shows the node and not the machine."""
 SAMPLE_SECONDS = 0.25
+EVENTS_PER_MEP = 8
 
 
-def feed(data: int, control: int, rate: float, keys: FeederKeys = PLAIN) -> None:
-    """Feed the node with these ports until the process is killed."""
-    identity = FeederIdentity(name="honest", run=RUN, sources=SOURCES, events_per_mep=8, max_fragment_bytes=4096)
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a feeder feeds: its name, its sources, the number of feeders of the run, and its first MEP."""
+
+    name: str = "honest"
+    sources: tuple[int, ...] = SOURCES
+    feeders: int = 1
+    first: int = 0
+
+
+def feed(data: int, control: int, rate: float, share: Share, keys: FeederKeys = PLAIN) -> None:
+    """Feed the node with these ports until the process is killed or told its last MEP."""
+    identity = FeederIdentity(
+        name=share.name,
+        run=RUN,
+        sources=share.sources,
+        feeders=share.feeders,
+        events_per_mep=EVENTS_PER_MEP,
+        max_fragment_bytes=4096,
+    )
+    told: list[int] = []
+    threading.Thread(target=lambda: told.extend(map(int, sys.stdin)), daemon=True).start()
     with Feeder(f"tcp://127.0.0.1:{data}", f"tcp://127.0.0.1:{control}", identity=identity, keys=keys) as feeder:
+
+        def report(number: int) -> None:
+            print(number - feeder.unacknowledged, feeder._feeder.window.first_unacknowledged, flush=True)
+
         start = next_sample = time.monotonic()
-        for number, mep in enumerate(_meps()):
+        for number, mep in enumerate(_meps(share.first), share.first):
             if (now := time.monotonic()) >= next_sample:
-                print(number - feeder.unacknowledged, flush=True)
+                report(number)
                 next_sample = now + SAMPLE_SECONDS
-            time.sleep(max(0.0, start + number / rate - now))
+            if told and number > told[0]:
+                feeder.finish()
+                report(number)
+                return
+            time.sleep(max(0.0, start + (number - share.first) / rate - now))
             feeder.offer(mep)
 
 
-def _meps() -> "itertools.chain[FeedMep]":
-    return itertools.chain.from_iterable(synthetic_meps(1000, first=first) for first in itertools.count(0, 1000))
+def _meps(first: int) -> Iterator[FeedMep]:
+    for block in itertools.count(first - first % 1000, 1000):
+        for mep in synthetic_meps(1000, events=EVENTS_PER_MEP, first=block):
+            if mep.mep >= first:
+                yield mep
+
+
+WHOLE = Share()
 
 
 class HonestFeeder:
     """The feeder as a process; `acknowledged` grows while the node serves it."""
 
-    def __init__(self, attacked: AttackedNode, rate: float = RATE) -> None:
+    def __init__(self, attacked: AttackedNode, rate: float = RATE, share: Share = WHOLE) -> None:
         line = [sys.executable, "-m", "tests.attacks.honest_feeder"]
-        line += [str(attacked.data), str(attacked.control), str(rate)]
-        if attacked.keys is not None:
-            line += [str(attacked.keys), str(int(attacked.encrypt_data))]
-        self._process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        self.acknowledged = 0
+        keys = None if attacked.keys is None else str(attacked.keys)
+        line += [json.dumps([attacked.data, attacked.control, rate, asdict(share), keys, attacked.encrypt_data])]
+        self.share = share
+        self._process = subprocess.Popen(line, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.acknowledged = share.first
+        self.below = share.first
+        """The id below which all its MEPs are acknowledged."""
         self._thread = threading.Thread(target=self._follow)
         self._thread.start()
 
     def wait_until_served(self, seconds: float = 60.0) -> None:
         """Wait until the node has acknowledged some MEPs."""
         end = time.monotonic() + seconds
-        while self.acknowledged < RATE / 4:
+        while self.acknowledged < self.share.first + RATE / 4:
             if time.monotonic() > end:
                 raise TimeoutError("the node does not serve the honest feeder")
             time.sleep(0.05)
@@ -70,12 +111,28 @@ class HonestFeeder:
         self._process.wait()
         self._thread.join()
         assert self._process.stdout is not None
+        assert self._process.stdin is not None
         self._process.stdout.close()
+        self._process.stdin.close()
+
+    def tell_last(self, mep: int) -> None:
+        """Let it end the run after this MEP, which it must not have passed."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{mep}\n")
+        self._process.stdin.flush()
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait until it has finished the run; False if it has not after these seconds, or has failed."""
+        try:
+            return self._process.wait(seconds) == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def _follow(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.acknowledged = int(line)
+            acknowledged, below = map(int, line.split())
+            self.acknowledged, self.below = acknowledged, below
 
 
 def _keys(folder: Path, encrypts_data: bool) -> FeederKeys:
@@ -84,5 +141,6 @@ def _keys(folder: Path, encrypts_data: bool) -> FeederKeys:
 
 
 if __name__ == "__main__":
-    _given = _keys(Path(sys.argv[4]), sys.argv[5] == "1") if len(sys.argv) > 4 else PLAIN
-    feed(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), _given)
+    _data, _control, _rate, _share, _folder, _encrypts = json.loads(sys.argv[1])
+    _given = PLAIN if _folder is None else _keys(Path(_folder), _encrypts)
+    feed(_data, _control, _rate, Share(**{**_share, "sources": tuple(_share["sources"])}), _given)

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     DIRECTORY_AWAY = "directory moved away"
     DISK_FULL = "disk full"
     FORGE = "forged messages"
+    HOSTILE_PEERS = "hostile peers"
     END_KILL_FEEDER = "feeder killed at the end"
     END_STOP_FEEDER = "feeder stopped at the end"
     END_KILL_NODE = "node killed at the end"
@@ -43,10 +44,13 @@ class Standing(StrEnum):
 NODE_KINDS = frozenset(
     {
         Kind.KILL_NODE, Kind.LOSE_NODE, Kind.STOP_NODE, Kind.STOP_NODE_LONG, Kind.CUT_POWER, Kind.NO_DESCRIPTORS,
-        Kind.DIRECTORY_AWAY, Kind.DISK_FULL, Kind.FORGE, Kind.END_KILL_NODE, Kind.END_STOP_NODE,
+        Kind.DIRECTORY_AWAY, Kind.DISK_FULL, Kind.FORGE, Kind.HOSTILE_PEERS, Kind.END_KILL_NODE,
+        Kind.END_STOP_NODE,
     }
 )  # fmt: skip
 FEEDER_KINDS = frozenset(Kind) - NODE_KINDS
+# Peers other than the feeders reach the ports of a node.
+STRANGERS = frozenset({Kind.FORGE, Kind.HOSTILE_PEERS})
 END_KINDS = (Kind.END_KILL_FEEDER, Kind.END_STOP_FEEDER, Kind.END_KILL_NODE, Kind.END_STOP_NODE)
 RUN_KINDS = tuple(kind for kind in Kind if kind not in END_KINDS)
 # During these a feeder sends nothing, so MEPs may lack its fragments.
@@ -54,7 +58,7 @@ ABSENCES = FEEDER_KINDS
 # After these the feeder is another process.
 RESTARTS = frozenset({Kind.KILL_FEEDER, Kind.KILL_SUPERVISOR, Kind.END_KILL_FEEDER})
 # During these a node neither receives nor decides, so the time for its MEPs does not advance.
-STANDSTILLS = NODE_KINDS - {Kind.FORGE}
+STANDSTILLS = NODE_KINDS - STRANGERS
 
 # Seconds for which a process is stopped or absent, and the weight of a kind after each kind has struck once.
 _SECONDS: dict[Kind, tuple[float, float]] = {
@@ -72,6 +76,7 @@ _SECONDS: dict[Kind, tuple[float, float]] = {
     Kind.DIRECTORY_AWAY: (2.0, 4.0),
     Kind.DISK_FULL: (2.0, 4.0),
     Kind.FORGE: (4.0, 6.0),
+    Kind.HOSTILE_PEERS: (6.0, 10.0),
     Kind.END_KILL_FEEDER: (0.0, 9.0),
     Kind.END_STOP_FEEDER: (1.0, 10.0),
     Kind.END_KILL_NODE: (0.0, 2.0),

@@ -368,6 +368,7 @@ class Soak:
                 f"{sum(cut.bytes_lost for cut in cuts)} bytes and {sum(cut.names_undone for cut in cuts)} names"
             )
         print(f"forged    {sum(self.strikes.forged.values())} lies: {self.strikes.forged}")
+        print(f"hostile   {self.strikes.hostile_steps} steps of peers, programs of seeds {self.strikes.seeds}")
         for name, consumer in self.consumers.items():
             print(f"decisions of node {name}: {consumer.taken} taken, {consumer.missed} missed by the slow consumer")
         print(

@@ -1,5 +1,6 @@
 """Execution of each kind of fault: generators that yield the seconds until their next step."""
 
+import os
 import random
 import signal
 import subprocess
@@ -7,17 +8,23 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
+from tests.attacks.hostile_peers import Target, write
+from tests.attacks.model_attack import KNOWN_SECONDS, NICE
+from tests.attacks.programs import Keys, Port, make_program
 from tests.soak.collector import Collector
-from tests.soak.content import EVENTS_PER_MEP
+from tests.soak.content import EVENTS_PER_MEP, FEEDERS, SOURCES
 from tests.soak.decision_log import DecisionLog
-from tests.soak.faults import FEEDER_KINDS, Kind, PlannedFault
+from tests.soak.faults import FEEDER_KINDS, STRANGERS, Kind, PlannedFault
 from tests.soak.nodes import SoakNode
 from tests.soak.power_cut import CutReport
 from tests.soak.runs import Runs
 from tests.soak.timeline import Span, Timeline
 
 POLL_SECONDS = 0.05
+# Not the monitoring sample: with it the soak follows the decisions, and a slow reader there costs it some of them.
+HOSTILE_PORTS = (Port.DATA, Port.CONTROL, Port.DECISIONS, Port.HTTP)
 # The last MEPs of a run, two seconds of data.
 END_MEPS = 60
 
@@ -45,6 +52,9 @@ class Strikes:
     ) -> None:
         self.cuts: list[tuple[SoakNode, CutReport]] = []
         self.forged: dict[str, int] = {}
+        self.hostile_steps = 0
+        self.seeds: list[int] = []
+        """Seeds of the programs of hostile peers."""
         self.problems: list[str] = []
         self._nodes = nodes
         self._runs = runs
@@ -65,6 +75,7 @@ class Strikes:
             Kind.DIRECTORY_AWAY: self._move_directory,
             Kind.DISK_FULL: self._fill_disk,
             Kind.FORGE: self._forge,
+            Kind.HOSTILE_PEERS: self._attack_by_program,
             Kind.KILL_FEEDER: self._kill_feeder,
             Kind.KILL_SUPERVISOR: self._kill_feeder,
             Kind.END_KILL_FEEDER: self._kill_feeder,
@@ -87,14 +98,24 @@ class Strikes:
         return self._nodes[fault.target].is_running
 
     def _is_kept_apart(self, fault: PlannedFault) -> bool:
-        """Whether forged messages may be sent: only while all feeders feed.
+        """Whether strangers must wait, which act only while all feeders feed, or a feeder must wait for strangers.
 
         Without keys a stranger may replace an absent feeder, and start a run that no feeder has started (SECURITY.md).
+        Peers with many addresses have all unknown addresses refused, so the feeders must be known.
         """
-        if fault.kind is Kind.FORGE:
+        if fault.kind in STRANGERS:
+            node = self._nodes[fault.target]
             feeders_away = any(active.span.kind in FEEDER_KINDS for active in self._active)
-            return feeders_away or not self._all_feed() or not self._nodes[fault.target].knows_feeders(self._runs.run)
-        return fault.kind in FEEDER_KINDS and any(active.span.kind is Kind.FORGE for active in self._active)
+            is_new = fault.kind is Kind.HOSTILE_PEERS and self._decides_for(node) < KNOWN_SECONDS
+            return feeders_away or is_new or not self._all_feed() or not node.knows_feeders(self._runs.run)
+        return fault.kind in FEEDER_KINDS and any(active.span.kind in STRANGERS for active in self._active)
+
+    def _decides_for(self, node: SoakNode) -> float:
+        """Seconds since the first decision of a running node."""
+        if node.session is None:
+            return 0.0
+        first = self._decisions.first_after((node.name,), node.session.begin)
+        return 0.0 if first is None else time.monotonic() - first
 
     def _all_feed(self) -> bool:
         """Whether the run has started and is not near its end."""
@@ -197,6 +218,38 @@ class Strikes:
         for row in output.splitlines():
             name, _, count = row.partition(" ")
             self.forged[name] = self.forged.get(name, 0) + int(count)
+
+    def _attack_by_program(self, fault: PlannedFault) -> Steps:
+        node = self._nodes[fault.target]
+        seed = self._random.getrandbits(31)
+        self.seeds.append(seed)
+        ports = {Port.DATA: node.data, Port.CONTROL: node.control, Port.DECISIONS: node.decisions}
+        target = Target(
+            ports={port.value: urlsplit(endpoint).port or 0 for port, endpoint in ports.items()}
+            | {Port.HTTP.value: node.http},
+            memory_socket="",
+            run=self._runs.run,
+            feeders=tuple(f"soak:{number}/{FEEDERS}" for number in range(1, FEEDERS + 1)),
+            sources=SOURCES,
+            events_per_mep=EVENTS_PER_MEP,
+            # Each MEP has one node, and this may be the other one: no fragment of a true MEP is sent again.
+            finished_below=0,
+        )
+        file = node.root.parent / f"hostile.{seed}.json"
+        write(file, target, make_program(seed, keys=Keys.NONE, absence=False, ports=HOSTILE_PORTS))
+        line = [sys.executable, "-m", "tests.attacks.hostile_peers", str(file), str(fault.seconds)]
+        hostile = subprocess.Popen(
+            ["nice", "-n", str(NICE), *line], stdout=subprocess.PIPE, text=True, start_new_session=True
+        )
+        while hostile.poll() is None:
+            yield POLL_SECONDS
+            if not self._all_feed() and hostile.poll() is None:
+                # All peers: each is a process of this session.
+                os.killpg(hostile.pid, signal.SIGTERM)
+        output, _ = hostile.communicate()
+        if hostile.returncode not in (0, -signal.SIGTERM):
+            self.problems.append(f"the hostile peers ended with exit code {hostile.returncode}, seed {seed}")
+        self.hostile_steps += sum(int(row.rpartition(": ")[2]) for row in output.splitlines())
 
     def _kill_feeder(self, fault: PlannedFault) -> Steps:
         number = _feeder(fault.target)

@@ -152,8 +152,9 @@ def test_a_mep_that_was_built_while_the_feeder_of_its_missing_source_was_away_is
 
 @pytest.mark.parametrize(
     "kind",
-    [Kind.KILL_NODE, Kind.LOSE_NODE, Kind.STOP_NODE, Kind.STOP_NODE_LONG, Kind.CUT_POWER, Kind.FORGE, Kind.DISK_FULL,
-     Kind.NO_DESCRIPTORS, Kind.DIRECTORY_AWAY, Kind.END_STOP_NODE, Kind.END_KILL_NODE],
+    [Kind.KILL_NODE, Kind.LOSE_NODE, Kind.STOP_NODE, Kind.STOP_NODE_LONG, Kind.CUT_POWER, Kind.FORGE,
+     Kind.HOSTILE_PEERS, Kind.DISK_FULL, Kind.NO_DESCRIPTORS, Kind.DIRECTORY_AWAY, Kind.END_STOP_NODE,
+     Kind.END_KILL_NODE],
 )  # fmt: skip
 def test_no_fault_of_a_node_explains_an_incomplete_mep(scene: Scene, kind: Kind) -> None:
     scene.lack(2, SOURCE)

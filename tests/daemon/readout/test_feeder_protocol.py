@@ -1,5 +1,7 @@
 """The conversation with feeders, without sockets: messages in, answers and effects out."""
 
+from collections import Counter
+
 import pytest
 import structlog
 
@@ -12,6 +14,7 @@ from hltnode.protocol.transport.feeder_messages import (
     EndOfRun,
     Error,
     Goodbye,
+    Hello,
     Missed,
     Returned,
     Revoked,
@@ -20,7 +23,7 @@ from hltnode.protocol.transport.feeder_messages import (
 from hltnode.protocol.transport.messages import MAX_RANGES
 from hltnode.protocol.transport.refusals import HelloRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
-from tests.daemon.readout.bench import MS, RUN, SECOND, Bench, acked, errors
+from tests.daemon.readout.bench import EVENTS, MS, RUN, SECOND, Bench, acked, errors
 
 
 @pytest.fixture
@@ -52,7 +55,20 @@ def test_a_second_process_is_refused_while_the_first_is_connected(bench: Bench) 
     bench.connections.alive = {b"a"}
     assert errors(bench.hello(session="f2", identity=b"b")) == ["name_taken"]
     bench.connections.alive = set()
+    bench.pass_time(SECOND)
     assert not errors(bench.hello(session="f2", identity=b"b"))
+
+
+def test_a_flood_of_hellos_under_its_name_sends_a_feeder_two_messages_a_second_at_most(bench: Bench) -> None:
+    bench.hello()
+    bench.connections.alive = {b"a"}
+    bench.connections.sent.clear()
+    for number in range(2000):
+        bench.now += MS
+        bench.protocol.message_arrived(b"b", Hello("a", f"thief{number}", RUN, (1,), 0, EVENTS, 1000, False))
+    receivers = Counter(identity for identities, _ in bench.connections.sent for identity in identities)
+    assert receivers == {b"a": 4, b"b": 2000}
+    assert bench.counters.hellos_refused[HelloRefusal.NAME_TAKEN] == 2000
 
 
 def test_a_run_ends_when_its_feeders_have_confirmed_everything_and_left(bench: Bench) -> None:

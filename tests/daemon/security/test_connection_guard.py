@@ -119,3 +119,24 @@ def test_local_sockets_which_count_no_bytes_are_never_ended(guard: ConnectionGua
 def test_a_descriptor_that_cannot_be_followed_is_refused(guard: ConnectionGuard) -> None:
     with pytest.raises(ValueError, match="cannot be followed"):
         guard.add(987_654, 10, 0.0, True)
+
+
+def test_a_descriptor_that_is_added_again_is_followed_with_its_new_limits(guard: ConnectionGuard) -> None:
+    with connection() as (peer, accepted):
+        guard.add(accepted.fileno(), 1000, 0.0, False)
+        guard.add(accepted.fileno(), 10, 0.0, True)
+        peer.sendall(bytes(11))
+        assert reported(guard) == [(accepted.fileno(), True)]
+        assert is_ended(peer)
+
+
+def test_a_connection_that_sent_too_much_before_it_is_added_leaves_nothing_behind(guard: ConnectionGuard) -> None:
+    """The second descriptor of a connection is closed and opened again where a limiter that lags confuses two."""
+    with connection() as (peer, accepted):
+        send(peer, accepted, 1000)
+        # A byte that is not read: epoll reports the connection at once.
+        peer.sendall(b"x")
+        for _ in range(3000):
+            with accepted.dup() as second:
+                guard.add(second.fileno(), 10, 0.0, False)
+                assert reported(guard) == [(second.fileno(), False)]
