@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import awkward as ak
 import numpy as np
@@ -83,7 +84,7 @@ def test_chunks_are_the_parts_of_the_whole(real_events: Path) -> None:
     several = [real_events] * 40
     seen: list[int] = []
     fields = ("event.event_id_low", "velo_tracks.x", "primary_vertices.z")
-    options = {"sequence": "velo", "backend": "cpu", "threads": 1}
+    options: dict[str, Any] = {"sequence": "velo", "backend": "cpu", "threads": 1}
     chunks = list(hltnode.iterate(several, fields, step=150, progress=seen.append, **options))
     assert [len(chunk) for chunk in chunks][:-1] == [n for n in map(len, chunks) if n >= 150]
     assert len(chunks) > 1
@@ -124,7 +125,7 @@ def test_a_damaged_event_ends_the_work_or_is_left_out(real_events: Path, tmp_pat
     content = real_events.read_bytes()
     cut = tmp_path / "cut.mdf"
     cut.write_bytes(content[:-4])
-    options = {"sequence": "velo", "backend": "cpu", "threads": 1}
+    options: dict[str, Any] = {"sequence": "velo", "backend": "cpu", "threads": 1}
     with pytest.raises(hltnode.EventFileError, match=r"cut\.mdf"):
         hltnode.process(cut, "event.n_pvs", **options)
     events = hltnode.process(cut, "event.n_pvs", damaged="skip", **options)
@@ -136,9 +137,11 @@ def test_a_damaged_event_ends_the_work_or_is_left_out(real_events: Path, tmp_pat
         hltnode.iterate(cut, "event.n_pvs", damaged="skip", **options)
     with pytest.raises(FileNotFoundError, match=r"nowhere\.mdf"):
         hltnode.process(tmp_path / "nowhere.mdf", "event.n_pvs")
-    for arguments in ({"damaged": "ignore"}, {"step": 0}, {"files": []}):
+    invalid: tuple[dict[str, Any], ...] = ({"damaged": "ignore"}, {"step": 0}, {"files": []})
+    for arguments in invalid:
+        given: dict[str, Any] = {"files": cut, "fields": "event.n_pvs"} | arguments
         with pytest.raises(ValueError, match="expected"):
-            hltnode.iterate(**{"files": cut, "fields": "event.n_pvs"} | arguments)
+            hltnode.iterate(**given)
 
 
 def test_another_chain(tiny: ModuleType, tmp_path: Path) -> None:

@@ -80,7 +80,11 @@ def test_candidates_have_the_numbers_of_the_arrays(accepted: Path, arrays: ak.Ar
             assert np.float32(vertex.z) in of_event.primary_vertices.z.to_list()
         assert event.candidates("Hlt1Crowded") == ()
         with pytest.raises(AttributeError, match="a track with the numbers z, x"):
-            _ = selected[0].charge if selected else hltnode.SelectedCandidate("track", {"z": 0, "x": 0}, np.zeros(0)).p
+            _ = (
+                selected[0].charge
+                if selected
+                else hltnode.SelectedCandidate("track", {"z": 0, "x": 0}, np.zeros(0, np.uint32)).p
+            )
     assert not events
 
 

@@ -6,11 +6,19 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hltnode
 from tests.analysis.conftest import run
+
+
+INVALID_SAMPLES: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"simple": "z"}, "option 'simple': the simulation of chain lhcb has none; there are sample"),
+    ({"events": 0}, "expected at least 1"),
+    ({"output": "c.txt"}, "ends in .mdf or .mep"),
+)
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -37,13 +45,10 @@ def test_simulated_events_are_those_of_the_command(tmp_path: Path) -> None:
         hltnode.simulate(path, 1)
     hltnode.simulate(path, 1, jobs=1, overwrite=True)
     assert len(hltnode.open(path)) == 1
-    for arguments, message in (
-        ({"simple": "z"}, "option 'simple': the simulation of chain lhcb has none; there are sample"),
-        ({"events": 0}, "expected at least 1"),
-        ({"output": tmp_path / "c.txt"}, "ends in .mdf or .mep"),
-    ):
+    for arguments, message in INVALID_SAMPLES:
+        given: dict[str, Any] = {"output": tmp_path / "c.mdf", "events": 1} | arguments
         with pytest.raises(ValueError, match=message):
-            hltnode.simulate(**{"output": tmp_path / "c.mdf", "events": 1} | arguments)
+            hltnode.simulate(**given)
     assert sorted(tmp_path.iterdir()) == [tmp_path / "a.mdf", tmp_path / "b.mdf"]
 
 

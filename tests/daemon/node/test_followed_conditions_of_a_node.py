@@ -24,7 +24,7 @@ from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo import BeamLine, VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
@@ -42,7 +42,7 @@ N_EVENTS, EVENTS_PER_MEP = 1280, 16
 
 @cache
 def encoded() -> list[EncodedMep]:
-    events = simulate_events(N_EVENTS, seed=5, geometry=replace(VeloGeometry.builtin(), beamline=MOVED))
+    events = simulate_events(N_EVENTS, seed=5, geometry=replace(VeloGeometry.builtin(), beamline=BeamLine(*MOVED)))
     return list(encode_meps(CHAIN.with_sequence("velo"), events, EVENTS_PER_MEP))
 
 

@@ -67,7 +67,7 @@ def test_vertices_of_a_beam_1_mm_off_are_found_once_its_position_is_given(tmp_pa
 
 
 @pytest.mark.parametrize("beam", [NOMINAL, MOVED])
-def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: tuple[float, float]) -> None:
+def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: BeamLine) -> None:
     trigger = CHAIN.load_trigger(None, "velo")
     chain = CHAIN.with_sequence("velo")
     limits = BatchLimits(events=32, input_bytes=4 << 20)
@@ -76,7 +76,7 @@ def test_steep_tracks_measure_the_beam_also_where_no_vertex_is_found(beam: tuple
     for _ in runner.run(encode_meps(chain, events(beam), 16)):
         pass
     found = {content.shape.name: content for content in contents(engine.histograms, runner.take_histogram_counts())}
-    assert [found[name].median for name in ("beam_x", "beam_y")] == pytest.approx(beam, abs=0.03)
+    assert [found[name].median for name in ("beam_x", "beam_y")] == pytest.approx([beam.x, beam.y], abs=0.03)
     with_pv = found["has_pv"].bins[1] / found["has_pv"].entries
     assert with_pv > 0.98 if beam == NOMINAL else with_pv < 0.4
     # 5,000 values come from some thousand events.

@@ -245,7 +245,7 @@ def test_the_outermost_bins_stay_empty(end: float, common: bool) -> None:
     given = {"velo_clusters.offset": np.array([0, 2 * n]), "pv_tracks.count": np.array([n])}
     given |= {f"pv_tracks.{name}": getattr(tracks, name) for name in ("x", "y", "z", "tx", "ty", "weight")}
     found = run_algorithms([peaks], given, 1, TrackSample([[np.zeros((3, 3))] * n]).limits, on_cpu(common=common))
-    expected = find_seeds(histogram(tracks, (0.0, 0.0)))
+    expected = find_seeds(histogram(tracks, BeamLine()))
     assert len(expected) == 1
     np.testing.assert_allclose(found["pv_seeds.z"][: found["pv_seeds.count"][0]], expected, atol=1e-3)
 
