@@ -26,7 +26,13 @@ class TcpConnection:
 
     def __init__(self, descriptor: int, local_port: int | None) -> None:
         """Raises OSError if the descriptor is no connection to this port, or not any more."""
-        self._socket = socket.socket(fileno=os.dup(descriptor))
+        second = os.dup(descriptor)
+        try:
+            self._socket = socket.socket(fileno=second)
+        except OSError:
+            # The number already belongs to a file, and `socket` has not taken the second descriptor.
+            os.close(second)
+            raise
         try:
             self._is_tcp = self._socket.family in (socket.AF_INET, socket.AF_INET6)
             if self._is_tcp and self._socket.getsockname()[1] != local_port:
