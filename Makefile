@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NATIVE_SOURCES := $(shell find client daemon protocol processing -name '*.cuh' -o -name '*.cpp' -o -name '*.h')
 CMAKE_FILES := $(shell find processing -name '*.cmake')
 # The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
-LINKS := $(addprefix build/typecheck/hltnode/,__init__.py analysis client daemon processing protocol)
+LINKS := $(addprefix build/typecheck/hltnode/,__init__.py __init__.pyi py.typed analysis client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
 WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
 SOAK_SECONDS ?= 600
@@ -166,11 +166,11 @@ $(VENV)/.developed: $(VENV)/.installed
 	touch $@
 
 # mypy does not follow the import hook of an editable install, and import-linter must not; they read this tree of links.
-build/typecheck/hltnode/__init__.py:
+build/typecheck/hltnode/__init__.py build/typecheck/hltnode/__init__.pyi build/typecheck/hltnode/py.typed:
 	mkdir -p $(@D)
 	ln -sfn ../../../library/hltnode/$(@F) $@
 
-$(filter-out %.py,$(LINKS)):
+$(filter-out %.py %.pyi %.typed,$(LINKS)):
 	mkdir -p $(@D)
 	ln -sfn ../../../$(@F) $@
 

@@ -8,23 +8,11 @@
 The names in `__all__` are public and stay compatible; all modules are private, `hltnode.client` excepted.
 
 Every import of a part (`hltnode.daemon`, `hltnode.client`, ...) runs this module first, so it must stay cheap: it
-imports a public name when it is first used.
+imports a public name when it is first used. Types of the names are in `__init__.pyi`.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from hltnode.analysis.arrays import iterate, process
-    from hltnode.analysis.chains import fields
-    from hltnode.analysis.event_file import Bank, Event, EventFile, SelectedCandidate
-    from hltnode.analysis.event_file import open_file as open
-    from hltnode.analysis.pictures import Picture, display
-    from hltnode.analysis.samples import simulate
-    from hltnode.analysis.studies import Rates, rates
-    from hltnode.processing.framework.backends.interface import BackendError
-    from hltnode.processing.framework.event_files import EventFileError
-    from hltnode.processing.selection.studies.fields import Field
+from typing import Any
 
 __all__ = [
     "BackendError",

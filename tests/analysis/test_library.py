@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import json
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 import hltnode
 from tests.analysis.conftest import run
 
-
+ROOT = Path(__file__).parents[2]
 INVALID_SAMPLES: tuple[tuple[dict[str, Any], str], ...] = (
     ({"simple": "z"}, "option 'simple': the simulation of chain lhcb has none; there are sample"),
     ({"events": 0}, "expected at least 1"),
@@ -28,7 +30,21 @@ def test_every_public_name_is_there_and_documented() -> None:
             assert getattr(hltnode, name).__doc__, name
     assert sorted(hltnode.__all__) == dir(hltnode)
     with pytest.raises(AttributeError, match="no attribute 'reconstruct'"):
-        _ = hltnode.reconstruct
+        getattr(hltnode, "reconstruct")  # noqa: B009 - mypy knows that there is none
+
+
+def test_the_stub_has_the_public_names_of_the_module() -> None:
+    stub = ast.parse((ROOT / "library" / "hltnode" / "__init__.pyi").read_text(encoding="utf-8"))
+    imported = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert sorted({*imported, "__version__"}) == sorted(hltnode.__all__)
+    for name, (module, there) in imported.items():
+        assert module is not None
+        assert getattr(importlib.import_module(module), there) is getattr(hltnode, name)
 
 
 def test_importing_the_package_imports_nothing_else() -> None:
