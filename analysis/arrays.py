@@ -56,7 +56,7 @@ def process(
         files: MDF or MEP files, or one.
         fields: names as listed by `hltnode lines --fields`, with their input: "long_tracks.pt", "event.n_pvs", or of a
             related candidate, "long_tracks.pv.z"; "decisions.Hlt1TrackMVA" and "decisions.accepted". `*` and `?` stand
-            for any characters: "long_tracks.*". None: those of a first look, which the chain chooses.
+            for any characters: "long_tracks.*". None: those that the chain chooses.
         sequence: sequence to run; that of the configuration if None.
         trigger: trigger configuration (TOML or TCK document); the built-in one if None.
         geometry: folder of geometry files; the built-in detector if None.

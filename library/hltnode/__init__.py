@@ -11,9 +11,6 @@ Every import of a part (`hltnode.daemon`, `hltnode.client`, ...) runs this modul
 imports a public name when it is first used. Types of the names are in `__init__.pyi`.
 """
 
-from importlib import import_module
-from typing import Any
-
 __all__ = [
     "BackendError",
     "Bank",
@@ -57,7 +54,9 @@ _PLACES = {
 _OTHER_NAMES = {"open": "open_file"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
     if name not in _PLACES:
         raise AttributeError(f"module 'hltnode' has no attribute {name!r}")
     found = getattr(import_module(f"hltnode.{_PLACES[name]}"), _OTHER_NAMES.get(name, name))

@@ -15,7 +15,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "analyse-events.md"
 
 
 def test_every_block_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], real_events: Path
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    real_events: Path,
+    trigger: Path,
 ) -> None:
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
@@ -23,7 +27,7 @@ def test_every_block_runs(
     assert len(blocks) == 5
     assert commands is not None
     monkeypatch.chdir(tmp_path)
-    run("process", real_events, "--backend", "cpu", "--accepted", "accepted.mdf")
+    run("process", real_events, "--trigger", trigger, "--backend", "cpu", "--accepted", "accepted.mdf")
     names: dict[str, Any] = {}
     for block in blocks:
         # Simulating as many events as the page names would take too long.

@@ -341,4 +341,4 @@ USUAL_FIELDS = (
     ),
     *(f"dimuons.{name}" for name in ("mass", "pt", "chi2", "ip", "fd_chi2", "same_sign")),
 )
-"""Twenty fields for a first look at events."""
+"""Twenty fields of events whose user has not chosen any."""

@@ -149,7 +149,7 @@ def nodes_of(run: int) -> Nodes:
     return Nodes([NodeGroup("tcp://node:1", [bench.feeder])])
 
 
-def test_a_supervisor_tells_followers_of_earlier_runs_that_all_is_acknowledged_and_later_ones_wait() -> None:
+def test_followers_of_earlier_runs_hear_that_all_is_acknowledged_and_later_ones_wait() -> None:
     memory = AssignmentMemory(None, run=6, nodes=["tcp://node:1"])
     supervisor = Supervisor(nodes_of(6), memory, earlier=(5,), later=(7,))
     supervisor._list.assign(0, 0)
