@@ -1,14 +1,16 @@
 """Shared parts of the consumers of a node: sockets, message types and the count of missed messages."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
 import zmq
 
 from hltnode.client.keys import ClientKeys
 from hltnode.protocol.errors import MessageError, RejectReason
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.reports import decode_dec_reports
 from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE
 from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, decode_event_header
@@ -40,8 +42,16 @@ class ReceivedEvent:
     stream: bytes
     run: int
     sequence: int
-    record: bytes
+    record: bytes = field(repr=False)
     """The event as an MDF record."""
+
+    def fired(self) -> tuple[int, ...]:
+        """Numbers of the lines that selected the event, from 0; empty for an event of the error stream.
+
+        Raises MdfError, BankError, ReportError for a damaged event.
+        """
+        reports = [decode_dec_reports(bank) for bank in self.banks() if bank.type == BankType.HLT_DEC_REPORTS]
+        return tuple(line.decision_id - 1 for report in reports for line in report.lines if line.decision)
 
     def banks(self) -> list[RawBank]:
         """The raw banks, including the trigger reports. Raises MdfError, BankError."""

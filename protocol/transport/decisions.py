@@ -6,8 +6,14 @@ of events; a node refuses MEPs with more events.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec, Name
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DECISION_VERSION = 2
 # The largest MEP, 65,535 events, fits with up to 1984 lines. With 16,378 lines, the maximum of a decision report, 8,152
@@ -44,6 +50,31 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     lines: bytes
     flags: bytes
     chain: Name = ""
+
+    def __repr__(self) -> str:
+        accepted = int(self.accepted_events().sum())
+        return f"<{self.node}: run {self.run}, MEP {self.mep}: {accepted} of {self.n_events} events accepted>"
+
+    def accepted_events(self) -> NDArray[np.bool_]:
+        """Whether each event is accepted, bool[n_events]."""
+        import numpy as np  # a feeder needs no NumPy
+
+        return np.unpackbits(np.frombuffer(self.accepted, np.uint8), count=self.n_events, bitorder="little").view(
+            np.bool_
+        )
+
+    def fired(self) -> NDArray[np.bool_]:
+        """Whether each line selects each event, bool[n_events, n_lines]."""
+        import numpy as np  # a feeder needs no NumPy
+
+        of_events = np.frombuffer(self.lines, np.uint8).reshape(self.n_events, _line_bytes(self.n_lines))
+        return np.unpackbits(of_events, axis=1, count=self.n_lines, bitorder="little").view(np.bool_)
+
+    def event_flags(self) -> NDArray[np.uint32]:
+        """The flags of each event, u32[n_events]."""
+        import numpy as np  # a feeder needs no NumPy
+
+        return np.frombuffer(self.flags, "<u4").astype(np.uint32)
 
     def check(self) -> None:
         n = self.n_events

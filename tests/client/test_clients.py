@@ -9,7 +9,7 @@ from hltnode import client
 from hltnode.client import aio
 from hltnode.client.consumers import GapCounter
 from hltnode.daemon.commands.demo import free_ports
-from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, running_node, synthetic_meps
+from tests.daemon.fakes import RUN, SOURCES, eventually, lines_of_event, make_config, running_node, synthetic_meps
 
 pytestmark = pytest.mark.loopback
 
@@ -40,13 +40,15 @@ async def test_a_program_without_a_loop_feeds_and_receives_decisions_and_events(
             kept = [events.receive(10.0) for _ in range(MEPS * EVENTS // 2)]
             return sorted(decision.mep for decision in decided), kept
 
-    async with running_node(config) as (node, _):
+    async with running_node(config, ("a", "b", "c", "d")) as (node, _):
         meps, kept = await asyncio.to_thread(
             work, node.receiver.endpoint, node.control.endpoint, node.publisher.endpoint
         )
     assert meps == list(range(MEPS))
     assert {event.run for event in kept} == {RUN}
     assert all(event.banks() for event in kept)
+    assert {event.fired() for event in kept} == {tuple(lines_of_event(event, 4)) for event in range(1, EVENTS, 2)}
+    assert "record" not in repr(kept[0])
 
 
 async def test_a_program_with_a_loop_feeds_and_receives_decisions(tmp_path: Path) -> None:

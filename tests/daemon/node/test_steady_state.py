@@ -37,7 +37,7 @@ async def context() -> AsyncIterator[zmq.asyncio.Context]:
 @pytest.mark.parametrize(
     ("meps", "copy_threads"),
     [
-        (1300, 1),
+        pytest.param(1300, 1, marks=pytest.mark.slow),
         (1300, 2),
         pytest.param(20_000, 1, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),
         pytest.param(20_000, 2, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),

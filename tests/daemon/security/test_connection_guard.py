@@ -108,6 +108,18 @@ def test_a_removed_connection_is_not_followed_and_an_unknown_one_is_ignored(guar
         assert reported(guard, 0.05) == []
 
 
+def test_a_report_that_nobody_took_is_gone_with_its_connection(guard: ConnectionGuard) -> None:
+    """The next connection may have the same number."""
+    with connection() as (peer, accepted), connection() as (other_peer, other):
+        for watched in (accepted, other):
+            guard.add(watched.fileno(), 10, 0.0, True)
+        for each in (peer, other_peer):
+            each.sendall(bytes(11))
+            assert is_ended(each)
+        guard.remove(accepted.fileno())
+        assert reported(guard) == [(other.fileno(), True)]
+
+
 def test_local_sockets_which_count_no_bytes_are_never_ended(guard: ConnectionGuard) -> None:
     one, other = socket.socketpair()
     with one, other:

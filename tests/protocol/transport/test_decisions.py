@@ -145,6 +145,15 @@ def test_the_words_of_an_event_hold_line_after_line(n_lines: int, n_events: int,
     read = np.frombuffer(decision.lines, dtype="<u4").reshape(decision.n_events, -(-decision.n_lines // 32))
     found = np.unpackbits(read.view(np.uint8), axis=1, count=decision.n_lines, bitorder="little")
     assert (found == expected).all()
+    np.testing.assert_array_equal(decision.fired(), expected.astype(np.bool_))
+    np.testing.assert_array_equal(decision.accepted_events(), expected.any(axis=1))
+
+
+def test_a_decision_is_shown_in_one_line_and_gives_the_flags_of_events() -> None:
+    decision = replace(GOOD, flags=struct.pack("<9I", *range(8), 1 << 31))
+    assert repr(decision) == "<node: run 1, MEP 2: 4 of 9 events accepted>"
+    assert decision.event_flags().tolist() == [*range(8), 1 << 31]
+    assert decision.fired().shape == (9, 33)
 
 
 def test_a_larger_message_is_neither_written_nor_read() -> None:

@@ -210,15 +210,13 @@ async def test_a_start_with_a_run_number_refuses_and_counts_the_fragments_of_ano
         await eventually(lambda: node.builder.run == 43)
         with context.socket(zmq.PUSH) as data:
             data.connect(node.receiver.endpoint)
-            frame = encode_frame(
-                next(iter(synthetic_meps(1))).mfps[SOURCES[0]],
-                run=RUN,
-                mep_id=0,
-                source_id=SOURCES[0],
-                token=feeder.token,
-            )
-            await data.send(frame)
-            await eventually(lambda: node.counters.fragments_rejected[RejectReason.FOREIGN_SOURCE] == 1)
+            mfp = next(iter(synthetic_meps(1))).mfps[SOURCES[0]]
+            async with asyncio.timeout(20.0):
+                # The feeder has the token from before the stop until its next welcome.
+                while not node.counters.fragments_rejected[RejectReason.FOREIGN_SOURCE]:
+                    frame = encode_frame(mfp, run=RUN, mep_id=0, source_id=SOURCES[0], token=feeder.token)
+                    await data.send(frame)
+                    await asyncio.sleep(0.02)
         assert (await feed_meps(synthetic_meps(5), [feeder])).complete
 
 
@@ -241,7 +239,7 @@ async def test_commands_over_http_need_the_token_and_answer_with_the_state(tmp_p
         assert (await post(node, "/control/resume"))[0] == 200
 
 
-HOSTILE_COMMANDS: list[object] = [
+HOSTILE_COMMANDS: list[dict[str, object]] = [
     {"v": 3, "type": "command", "request": 1, "command": "reboot", "run": None},
     {"v": 3, "type": "command", "request": -1, "command": "stop", "run": None},
     {"v": 3, "type": "command", "request": 1, "command": "stop"},
@@ -260,7 +258,9 @@ async def test_hostile_commands_are_refused_and_counted_and_change_nothing(
         ctl = Console(context, node)
         for content in HOSTILE_COMMANDS:
             await ctl.socket.send(msgpack.packb(content))
-            assert isinstance(decode_message(await ctl.socket.recv()), Error)
+            answer = msgpack.unpackb(await ctl.socket.recv())
+            # The sender of another version can read the answer.
+            assert (answer["type"], answer["v"]) == ("error", content["v"])
         # A reply is a message to operators, never to the node; here another peer sends one.
         await ctl.socket.send(encode_message(Reply(1, True, RunState.IDLE, "hello")))
         assert isinstance(decode_message(await ctl.socket.recv()), Error)
