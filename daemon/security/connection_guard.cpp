@@ -109,7 +109,7 @@ void ConnectionGuard::add(int descriptor, double capacity, double per_second, bo
 void ConnectionGuard::remove(int descriptor)
 {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // A report that nobody has taken must not be read as one of the next connection with this number.
+    // A report that was not taken yet must not be read as one of the next connection with this number.
     const auto is_of_it = [descriptor](const auto& report) { return report.first == descriptor; };
     reported_.erase(std::remove_if(reported_.begin(), reported_.end(), is_of_it), reported_.end());
     if (!connections_.erase(descriptor)) return;

@@ -111,7 +111,9 @@ def packed(order: Sequence[int]) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("kind", ["consecutive.mdf", "interleaved.mdf", "runs.mep"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("consecutive.mdf", marks=pytest.mark.slow), "interleaved.mdf", "runs.mep"]
+)
 def test_each_run_of_an_input_becomes_a_run_of_the_node(site: Site, state: Path, kind: str) -> None:
     site.input = site.directory / kind
     contents = {
@@ -152,6 +154,7 @@ def test_a_replay_that_is_killed_in_the_second_run_continues_there(two_runs: Sit
     assert not list(state.iterdir())
 
 
+@pytest.mark.slow
 def test_a_replay_that_is_killed_in_the_first_run_sends_the_rest_of_both(two_runs: Site) -> None:
     site = two_runs
     site.start_node()
@@ -223,6 +226,7 @@ def test_an_endless_replay_of_several_runs_is_refused(two_runs: Site) -> None:
     assert "--loop: the input has events of 2 runs" in " ".join(site.logs().split())
 
 
+@pytest.mark.slow
 def test_jobs_go_through_the_runs_together(two_runs: Site, state: Path) -> None:
     site = two_runs
     site.start_node()
@@ -239,7 +243,7 @@ def test_jobs_go_through_the_runs_together(two_runs: Site, state: Path) -> None:
 
 
 @pytest.mark.parametrize("site", [2], indirect=True)
-@pytest.mark.parametrize("killed_at", [40, IN_RUN + 24])
+@pytest.mark.parametrize("killed_at", [pytest.param(40, marks=pytest.mark.slow), IN_RUN + 24])
 def test_of_two_feeders_one_is_killed_and_started_again_and_no_event_is_doubled(
     two_runs: Site, state: Path, killed_at: int
 ) -> None:
@@ -277,6 +281,7 @@ def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Sit
                 process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 1], ids=["supervisor", "follower"])
 def test_two_feeders_of_two_nodes_follow_each_run_and_survive_a_kill_in_the_second(
     sites: tuple[Site, Site], state: Path, killed: int

@@ -108,7 +108,7 @@ def test_a_removed_connection_is_not_followed_and_an_unknown_one_is_ignored(guar
         assert reported(guard, 0.05) == []
 
 
-def test_a_report_that_nobody_took_is_gone_with_its_connection(guard: ConnectionGuard) -> None:
+def test_a_report_that_was_not_taken_is_gone_with_its_connection(guard: ConnectionGuard) -> None:
     """The next connection may have the same number."""
     with connection() as (peer, accepted), connection() as (other_peer, other):
         for watched in (accepted, other):
