@@ -1,5 +1,6 @@
 """Fields of events as Awkward arrays."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike
@@ -69,25 +70,21 @@ def process(
 
     Raises ValueError for unknown names and invalid files of the setup, EventFileError for event files, BackendError.
     """
-    chunks = list(
-        iterate(
-            files,
-            fields,
-            sequence=sequence,
-            trigger=trigger,
-            geometry=geometry,
-            chain=chain,
-            backend=backend,
-            threads=threads,
-            device=device,
-            encoding=encoding,
-            damaged=damaged,
-            progress=progress,
-        )
+    (events,) = iterate(
+        files,
+        fields,
+        step=sys.maxsize,
+        sequence=sequence,
+        trigger=trigger,
+        geometry=geometry,
+        chain=chain,
+        backend=backend,
+        threads=threads,
+        device=device,
+        encoding=encoding,
+        damaged=damaged,
+        progress=progress,
     )
-    events = ak.concatenate(chunks) if len(chunks) > 1 else chunks[0]
-    # A later chunk knows the damage of all former ones.
-    events.attrs = dict(chunks[-1].attrs)
     return events
 
 

@@ -11,26 +11,6 @@ Every import of a part (`hltnode.daemon`, `hltnode.client`, ...) runs this modul
 imports a public name when it is first used. Types of the names are in `__init__.pyi`.
 """
 
-__all__ = [
-    "BackendError",
-    "Bank",
-    "Event",
-    "EventFile",
-    "EventFileError",
-    "Field",
-    "Picture",
-    "Rates",
-    "SelectedCandidate",
-    "__version__",
-    "display",
-    "fields",
-    "iterate",
-    "open",
-    "process",
-    "rates",
-    "simulate",
-]
-
 __version__ = "0.5.0"
 
 _PLACES = {
@@ -51,6 +31,7 @@ _PLACES = {
     "rates": "analysis.studies",
     "simulate": "analysis.samples",
 }
+__all__ = ["__version__", *_PLACES]
 _OTHER_NAMES = {"open": "open_file"}
 
 
