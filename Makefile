@@ -24,7 +24,7 @@ PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 # The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
 
-.PHONY: demo install test test-all soak attacks alerts mutants check imports docs format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -85,9 +85,14 @@ check: $(VENV)/.developed | $(LINKS)
 imports: $(VENV)/.developed | $(LINKS)
 	$(LINT_IMPORTS)
 
-# The documentation as a site that needs no network: build/site/index.html.
+# The documentation as a site that needs no network: build/site/index.html. Without npm, its diagrams stay text.
 docs: $(VENV)/.developed
+	tools/fetch_site_scripts.sh || echo "no scripts from npm: diagrams stay text, and search needs a server" >&2
 	$(BUILD_SITE)
+
+# Runs the notebooks of examples/notebooks and keeps their output, which the site shows: some minutes.
+notebooks: $(VENV)/.developed
+	$(BIN)/python -m tools.run_notebooks $(NOTEBOOKS)
 
 format: $(VENV)/.developed
 	$(BIN)/ruff check --fix .
@@ -160,9 +165,10 @@ $(VENV)/.installed: pyproject.toml CMakeLists.txt $(CMAKE_FILES) $(NATIVE_SOURCE
 	  echo "the build has failed: see above; it needs a C++ compiler (apt install g++)" >&2; exit 1; }
 	@touch $@
 
-# What tests and checks need on top.
+# What tests and checks need on top: by uv, which takes seconds, or by pip where only pip is told where packages are.
 $(VENV)/.developed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet 'uv>=0.9'
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group dev || $(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
 # mypy does not follow the import hook of an editable install, and import-linter must not; they read this tree of links.

@@ -4,8 +4,10 @@ A column has the name of its field with `_` for `.`: `long_tracks_pt`. With one 
 a column of lists. With one row per candidate of an input, it is a column of numbers; the fields of events are repeated.
 """
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, TypeAlias
@@ -13,7 +15,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.selection.studies.fields import Field, FieldReader, FieldValues
+from hltnode.processing.selection.studies.fields import Field, FieldReader, FieldValues, joined
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
 Counts: TypeAlias = Mapping[str, NDArray[np.int64]]
@@ -25,13 +27,18 @@ EVENT_INDEX = "event_index"
 TREE = "events"
 """Name of the TTree of a ROOT file."""
 SUFFIXES = (".parquet", ".root")
+ROWS_AT_ONCE = 8192
+"""Events that are kept until they are written together, as one row group of Parquet or one basket of ROOT: files of
+many small groups are slow to write and to read."""
+VALUES_AT_ONCE = 1 << 22
+"""Number of values that are kept at most, besides those of the last call of `add`."""
 
 
 class TupleFile(ABC):
     """A file that grows by the values of consecutive events. It gets its name when it is complete.
 
     fields: the columns. empty: their values for no event. rows: EVENT_ROWS, or the name of the input whose candidates
-    are the rows.
+    are the rows. seconds: time spent on writing, without the opening of the file.
 
     Raises ValueError for a field of another input than that of the rows.
     """
@@ -42,20 +49,45 @@ class TupleFile(ABC):
         self.fields = tuple(fields)
         self.rows = rows
         self.n_rows = 0
+        self.seconds = 0.0
         self._n_events = 0
+        self._kept: list[FieldValues] = []
+        self._n_kept = self._kept_values = 0
         self.unfinished = path.with_name(path.name + ".part")
         columns, counts = self._columns_of(empty)
         self.n_columns = len(columns)
         self._open(columns, counts)
 
     def add(self, values: FieldValues) -> None:
-        """Append events. Raises OSError."""
+        """Append events; they are written with later ones. Raises OSError."""
+        with self._timed():
+            self._add(values)
+
+    def _add(self, values: FieldValues) -> None:
+        self._kept.append(values)
+        self._n_kept += values.n_events
+        self._kept_values += sum(len(column) for column in values.values.values())
+        self.n_rows += values.n_events if self.rows == EVENT_ROWS else int(values.counts[self.rows].sum())
+        if self._n_kept >= ROWS_AT_ONCE or self._kept_values >= VALUES_AT_ONCE:
+            self._write_kept()
+
+    def _write_kept(self) -> None:
+        if not self._kept:
+            return
+        values = joined(self._kept)
         columns, counts = self._columns_of(values)
-        n_rows = len(columns[EVENT_INDEX]) if self.rows != EVENT_ROWS else values.n_events
-        if n_rows:
+        if values.n_events if self.rows == EVENT_ROWS else len(columns[EVENT_INDEX]):
             self._write(columns, counts)
-        self.n_rows += n_rows
         self._n_events += values.n_events
+        self._kept, self._n_kept, self._kept_values = [], 0, 0
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - begin
 
     def _columns_of(self, values: FieldValues) -> tuple[Columns, Counts]:
         """The columns, and the number of candidates in each row for the inputs whose columns hold lists."""
@@ -85,7 +117,10 @@ class TupleFile(ABC):
 
     def __exit__(self, kind: object, *_: object) -> None:
         try:
-            self._close()
+            with self._timed():
+                if kind is None:
+                    self._write_kept()
+                self._close()
             if kind is None:
                 self.unfinished.replace(self.path)
         finally:

@@ -13,11 +13,14 @@ import pytest
 import uproot
 from typer.testing import CliRunner
 
-from hltnode.analysis.tuple_files import column_name
+from hltnode.analysis import tuple_files
+from hltnode.analysis.tuple_files import EVENT_ROWS, column_name
 from hltnode.daemon.cli import app
+from hltnode.processing.selection.studies.fields import Field, FieldValues
 from hltnode.protocol.raw_data.mdf import encode_record, iter_records
 from tests.analysis.conftest import FIELDS, run
 
+EMPTY = np.zeros(0, np.float32)
 OPTIONS = ("--backend", "cpu", "--threads", "2")
 
 
@@ -68,6 +71,23 @@ def test_one_row_per_candidate(real_events: Path, trigger: Path, arrays: ak.Arra
             }
         )
         pd.testing.assert_frame_equal(frame, expected, check_dtype=False)
+
+
+def test_consecutive_batches_share_a_row_group_up_to_a_number_of_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuple_files, "ROWS_AT_ONCE", 5)
+    fields = (Field("event.n_pvs", "", "", of_event=True), Field("muons.pt", "MeV", "", of_event=False))
+    none = FieldValues(0, {"muons": np.zeros(0, np.int64)}, dict.fromkeys(["event.n_pvs", "muons.pt"], EMPTY))
+    with tuple_files.ParquetFile(tmp_path / "x.parquet", fields, none, EVENT_ROWS) as file:
+        for n_events in (2, 2, 2, 1):
+            counts = np.ones(n_events, np.int64)
+            of_event = np.arange(n_events, dtype=np.float32)
+            file.add(FieldValues(n_events, {"muons": counts}, {"event.n_pvs": of_event, "muons.pt": of_event}))
+    read = pq.ParquetFile(tmp_path / "x.parquet")
+    assert [read.metadata.row_group(i).num_rows for i in range(read.num_row_groups)] == [6, 1]
+    assert read.read()["event_n_pvs"].to_pylist() == [0, 1, 0, 1, 0, 1, 0]
+    assert file.seconds > 0
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "root"])

@@ -262,7 +262,7 @@ def _tuple_result(result: SampleResult) -> dict[str, Any]:
     written = result.tuple
     assert written is not None
     without = result.seconds - result.fields_seconds
-    seconds = result.fields_seconds + result.tuple_seconds
+    seconds = result.fields_seconds + written.seconds
     return {
         "file": str(written.path),
         "rows": written.n_rows,

@@ -3,7 +3,6 @@
 Results do not depend on the division of the sample, nor on the machine that processed a part.
 """
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -65,7 +64,6 @@ class SampleResult:
     events: int = 0
     seconds: float = 0.0
     fields_seconds: float = 0.0
-    tuple_seconds: float = 0.0
     backend: str = ""
     threads: int = 0
     workers: set[str] = field(default_factory=set)
@@ -93,9 +91,7 @@ class SampleResult:
         if self.accepted is not None:
             self.accepted.write(part.accepted)
         if self.tuple is not None and part.fields is not None:
-            begin = time.perf_counter()
             self.tuple.add(part.fields)
-            self.tuple_seconds += time.perf_counter() - begin
         self.per_event += part.per_event
         self.unknown_types |= part.unknown_types
         self.banks_left_out += part.banks_left_out
