@@ -91,8 +91,8 @@ class HttpSection(Section):
     """Time in seconds between two accepted events that are drawn for the status page while it is open; 0: no event is
     drawn."""
     farm_nodes: HttpAddresses | None = None
-    """HTTP addresses of the nodes of the farm, such as ["http://node-1:9105", "http://node-2:9105"], for the page /farm.
-    This node reads their /overview while a browser shows the page. If not set, there is no such page."""
+    """HTTP addresses of the nodes of the farm, for the page /farm: ["http://node-1:9105", "http://node-2:9105"]. This
+    node reads their /overview while a browser shows the page. If not set, there is no such page."""
     documentation: HttpAddress | None = None
     """Address of the documentation (build/site of `make docs`), to which the pages link. If not set, there is no
     link."""

@@ -16,7 +16,7 @@ from hltnode.daemon.monitoring.http_server import JSON_TYPE, Page
 from hltnode.daemon.monitoring.metrics import NodeCollector, render
 from hltnode.daemon.monitoring.snapshot import snapshot
 from hltnode.daemon.monitoring.status_page.assets import HTML_TYPE
-from hltnode.daemon.monitoring.status_page.curves import drawn_curves
+from hltnode.daemon.monitoring.status_page.curves import Curves, drawn_curves
 from hltnode.daemon.monitoring.status_page.drawings import DrawnHistogram, drawn_histogram
 from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, Samples, as_columns
 from hltnode.daemon.monitoring.status_page.missing import missing_rows
@@ -66,6 +66,8 @@ class NodePages:
         self._histograms_ns: int | None = None
         self._drawn: list[DrawnHistogram] = []
         self._drawn_s = 0.0
+        self._curves: Curves | None = None
+        self._curves_ns = 0
 
     def more(self) -> Mapping[str, Page]:
         """The pages besides metrics, histograms and status."""
@@ -165,7 +167,7 @@ class NodePages:
                 worst_sources=worst,
                 histograms=self._drawn_histograms(now_ns, now_s),
                 picture=picture,
-                curves=drawn_curves(samples, true_ns, now_s),
+                curves=self._drawn_curves(samples, true_ns, now_s),
                 log=RECENT_LINES.newest_first(),
                 commands=commands,
                 farm=http.farm_nodes or (),
@@ -226,6 +228,14 @@ class NodePages:
     def _of_run(self) -> tuple[int | None, list[HistogramContent]]:
         run = self._core.tally.run
         return run, [] if run is None else self._core.tally.of_run(run) or []
+
+    def _drawn_curves(self, samples: Samples, true_ns: int, now_s: float) -> Curves:
+        """The curves of the last hour, redrawn with each new sample."""
+        newest_ns = int(samples.ends[-1]) if len(samples.ends) else 0
+        if self._curves is None or newest_ns != self._curves_ns:
+            self._curves_ns = newest_ns
+            self._curves = drawn_curves(samples, true_ns, now_s)
+        return self._curves
 
     def _drawn_histograms(self, now_ns: int, now_s: float) -> list[DrawnHistogram]:
         """The histograms as SVG, redrawn every few seconds: they change slowly and cost more than the rest of the

@@ -69,8 +69,8 @@ class HttpControl:
         if token is None:
             self._login_failed(LoginFailure.COMMANDS_OFF, request.address)
             raise RefusedError(HTTPStatus.FORBIDDEN, "no commands over HTTP: security.http_token_file is not set")
-        # Browsers say which page sends a request. No other site can set Authorization, since the node allows no CORS; this
-        # check does not depend on that.
+        # Browsers say which page sends a request. Another site cannot set Authorization, since the node allows no CORS;
+        # this check does not depend on that.
         if request.fields.get(b"sec-fetch-site", b"none") not in _OWN_PAGES:
             self._login_failed(LoginFailure.FOREIGN_PAGE, request.address)
             raise RefusedError(HTTPStatus.FORBIDDEN, "no commands from the page of another site")

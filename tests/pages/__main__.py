@@ -32,7 +32,7 @@ TOKEN = "0123456789abcdef0123"
 class Liar(BaseHTTPRequestHandler):
     """A node of the farm whose path decides how it answers."""
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         if self.path.startswith("/hostile"):
             body = msgspec.json.encode(overview(HOSTILE))
         elif self.path.startswith("/ready"):

@@ -45,7 +45,7 @@ try {
         const label = `${name}_${width}_${dark ? "dark" : "light"}`;
         const page = await opened(browser, label, address, width, dark);
         // Two refreshes: the second page comes from the script.
-        await page.waitForFunction(() => { globalThis.head ??= document.querySelector("#head h1"); return !globalThis.head.isConnected; }, { timeout: 20000 });
+        await page.waitForFunction(() => { globalThis.firstHeading ??= document.querySelector("#head h1"); return !globalThis.firstHeading.isConnected; }, { timeout: 20000 });
         await checked(page, label);
         await page.close();
       }

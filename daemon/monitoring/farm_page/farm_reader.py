@@ -14,7 +14,7 @@ from hltnode.daemon.monitoring.farm_page.overview import MAX_OVERVIEW_BYTES, Ove
 THREADS = 8
 """Most requests at a time."""
 REQUEST_SECONDS = 2.0
-# A request costs some 0.5 ms of the interpreter, so this is at most 2 % of it.
+# A request costs some 0.3 ms of the interpreter, so this is 1 % of it.
 MAX_REQUESTS_PER_SECOND = 32
 PERIOD_SECONDS = 2.0
 # A page that is shown asks every 2 s, without its script every 5 s.

@@ -1,13 +1,12 @@
 """Curves of the last hour as inline SVG: one path each, in the colours of the page."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, SAMPLES, Samples
-from hltnode.daemon.monitoring.status_page.numbers import latency, number
+from hltnode.daemon.monitoring.status_page.numbers import latency, number, utc
 
 CURVE_WIDTH, CURVE_HEIGHT = 260, 70
 """Size of the area of a curve, in units of the drawing."""
@@ -29,13 +28,12 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The curves, and the times of day of their axis (UTC)."""
+    """The curves, the times of day of their axis, and that of the newest sample (UTC; empty without one)."""
 
     curves: Sequence[Curve]
     start: str
     end: str
-    seconds_old: float
-    """Age of the newest sample; NaN without one."""
+    newest: str
 
 
 def _percent(value: float) -> str:
@@ -62,8 +60,8 @@ def drawn_curves(samples: Samples, now_ns: int, now_s: float) -> Curves:
             curves.append(Curve(name, _path(samples.ends.tolist(), values.tolist(), now_ns, top), *texts))
         else:
             curves.append(Curve(name, "", "–", "–", "–"))
-    age = (now_ns - int(samples.ends[-1])) * 1e-9 if len(samples.ends) else float("nan")
-    return Curves(curves, _clock(now_s - HOUR_NS * 1e-9), _clock(now_s), age)
+    newest = utc(now_s - (now_ns - int(samples.ends[-1])) * 1e-9)[-8:] if len(samples.ends) else ""
+    return Curves(curves, utc(now_s - HOUR_NS * 1e-9)[-8:-3], utc(now_s)[-8:-3], newest)
 
 
 def _path(ends: Sequence[int], values: Sequence[float], now_ns: int, top: float) -> str:
@@ -79,7 +77,3 @@ def _path(ends: Sequence[int], values: Sequence[float], now_ns: int, top: float)
         steps.append(f"L{x:.1f} {y:.1f}" if before is not None and end - before < GAP_NS else f"M{x:.1f} {y:.1f}h0")
         before = end
     return "".join(steps)
-
-
-def _clock(wall_s: float) -> str:
-    return time.strftime("%H:%M", time.gmtime(wall_s))

@@ -4,7 +4,7 @@
 const SECONDS = 2, ANSWER_SECONDS = 4, LATE_SECONDS = 7;
 const FOCUSABLE = "a[href], summary, button, input, [tabindex]";
 const refreshed = [];
-let answered = Date.now(), asking = false, reason = "the node does not answer";
+let answered = Date.now(), asking = false, reason = "";
 
 function replaceLive(fresh) {
   for (const part of document.querySelectorAll("[data-live]")) {
@@ -30,7 +30,7 @@ async function refresh() {
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     replaceLive(new DOMParser().parseFromString(await answer.text(), "text/html"));
     answered = Date.now();
-    reason = "the node does not answer";
+    reason = "";
   } catch (error) {
     reason = error instanceof TypeError || error.name === "TimeoutError" ? "the node does not answer" : error.message;
   } finally {
@@ -42,7 +42,7 @@ async function refresh() {
 function showAge() {
   const age = Math.round((Date.now() - answered) / 1000), old = age >= LATE_SECONDS;
   const sign = document.getElementById("stale");
-  const text = `These data are ${age < 120 ? `${age} s` : `${Math.round(age / 60)} min`} old: ${reason}`;
+  const text = `These data are ${age < 120 ? `${age} s` : `${Math.round(age / 60)} min`} old${reason && ": "}${reason}`;
   // Screen readers announce each change: one every ten seconds is enough.
   if (old && (sign.hidden || age % 10 < SECONDS)) sign.textContent = text;
   sign.hidden = !old;
