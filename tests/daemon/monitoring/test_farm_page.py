@@ -27,11 +27,24 @@ FRESH_NS = 8 * SECOND
 
 def overview(text: str = "plain", **changes: object) -> Overview:
     it = Overview(
-        **{"node": "n1", "state": RunState.RUNNING, "run": 7, "ready": False, "problems": (text,)},
-        **{"version": text, "chain": text, "tck": text, "events_per_s": 1000.0, "accepted_per_s": 10.0},
-        **{"bytes_per_s": 2e9, "dead_time": 0.25, "latency_s": 0.02, "feeders": 3, "n_missing": 9},
-        **{"missing": (text, text), "time": 1.8e9},
-    )  # type: ignore[arg-type]
+        node="n1",
+        state=RunState.RUNNING,
+        run=7,
+        ready=False,
+        problems=(text,),
+        version=text,
+        chain=text,
+        tck=text,
+        events_per_s=1000.0,
+        accepted_per_s=10.0,
+        bytes_per_s=2e9,
+        dead_time=0.25,
+        latency_s=0.02,
+        feeders=3,
+        n_missing=9,
+        missing=(text, text),
+        time=1.8e9,
+    )
     return msgspec.structs.replace(it, **changes)
 
 
@@ -109,9 +122,7 @@ def test_different_keys_and_runs_of_the_nodes_are_shown() -> None:
     assert "different runs: 7, 8" in html
 
 
-def rates(**changes: float) -> Rates:
-    values = {"seconds": 10.0, "events": 1e6, "accepted": 1e3, "bytes": 4e9, **changes}
-    return Rates(**values, lines={}, dead_time={"disk": 0.7, "computing": 0.4})  # type: ignore[arg-type]
+RATES = Rates(seconds=10.0, events=1e6, accepted=1e3, bytes=4e9, lines={}, dead_time={"disk": 0.7, "computing": 0.4})
 
 
 def status() -> dict[str, object]:
@@ -122,7 +133,7 @@ def status() -> dict[str, object]:
 
 
 def test_the_overview_of_a_large_node_in_trouble_is_read_back_and_small() -> None:
-    body = overview_of(status(), ["x" * 5000] * 40, rates(), float("nan"), ["y" * 900] * 5000, 1.8e9)
+    body = overview_of(status(), ["x" * 5000] * 40, RATES, float("nan"), ["y" * 900] * 5000, 1.8e9)
     read = read_overview(body)
     assert len(body) < 16_000
     assert (len(read.problems), len(read.missing), read.n_missing) == (MAX_PROBLEMS, MAX_MISSING, 5000)
