@@ -24,7 +24,7 @@ PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 # The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
 
-.PHONY: demo install test test-all soak attacks alerts mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts pages mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -58,6 +58,11 @@ attacks: $(VENV)/.developed
 # ALERTS_ARGUMENTS='HltnodeNodeDown --at-once 2' for some of them.
 alerts: $(VENV)/.developed
 	$(BIN)/python -m tests.alerts $(ALERTS_ARGUMENTS)
+
+# Opens the status page and the farm page in Debian's Chromium, light and dark, wide and as on a telephone, and checks them
+# with axe: two minutes. Needs node and npm; pictures in build/pages.
+pages: $(VENV)/.developed
+	$(WITH_BYTECODE) $(BIN)/python -m tests.pages
 
 # Makes 105 small wrong changes, one at a time, in copies of the committed state, and runs the tests that should notice
 # them: one to two hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.

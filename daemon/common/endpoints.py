@@ -9,6 +9,9 @@ from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH, fits_unix_addres
 _ENDPOINT = re.compile(
     r"tcp://[^\s/:]+(:[^\s/:]+)*:(\d{1,5}|\*)|tcp://\[[0-9a-fA-F:.]+\]:(\d{1,5}|\*)|(ipc|inproc)://\S+"
 )
+# Visible ASCII characters, so that the address is the same for people, browsers and sockets.
+_HTTP_ADDRESS = re.compile(r"https?://[A-Za-z0-9._\[\]:-]+(/[A-Za-z0-9._~/-]*)?")
+MAX_HTTP_ADDRESS = 300
 # A running node answers within a round trip; a starting node may need this time.
 REACHABLE_SECONDS = 3.0
 
@@ -29,6 +32,20 @@ def check_endpoint(endpoint: str) -> str:
     if not fits_unix_address(endpoint):
         raise ValueError(f"expected a path of at most {MAX_UNIX_PATH} bytes: it is the address of a Unix socket")
     return endpoint
+
+
+def check_http_address(address: str) -> str:
+    """An HTTP address without query and user, if it is valid. Raises ValueError with the expected syntax."""
+    if not _HTTP_ADDRESS.fullmatch(address) or len(address) > MAX_HTTP_ADDRESS:
+        raise ValueError("expected an address such as http://node-1:9105")
+    try:
+        place = urlsplit(address)
+        is_valid = bool(place.hostname) and place.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError("expected an address with a valid host and a port from 1 to 65535")
+    return address
 
 
 def check_option(option: str, endpoint: str) -> str:

@@ -272,7 +272,8 @@ class LoginFailure(StrEnum):
     """Why a peer or a command was refused.
 
     wrong_role: a known key on a socket that its role does not use; commands_off: an HTTP command to a node without a
-    token.
+    token; too_many: an HTTP command above a limit of attempts; foreign_page: an HTTP command from the page of another
+    site in a browser.
     """
 
     UNKNOWN_KEY = "unknown_key"
@@ -282,6 +283,8 @@ class LoginFailure(StrEnum):
     NO_TOKEN = "no_token"
     WRONG_TOKEN = "wrong_token"
     NOT_AN_OPERATOR = "not_an_operator"
+    TOO_MANY = "too_many"
+    FOREIGN_PAGE = "foreign_page"
 
 
 @unique

@@ -6,12 +6,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from hltnode.daemon.common.endpoints import check_endpoint
+from hltnode.daemon.common.endpoints import check_endpoint, check_http_address
 from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
 from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH
 
 CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
 
+# Nodes of one farm page; at 32 requests a second, each is asked every eight seconds.
+MAX_FARM_NODES = 256
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -47,6 +49,16 @@ def _check_sources(sources: tuple[int, ...]) -> tuple[int, ...]:
     return sources
 
 
+def _check_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:
+    if len({address.rstrip("/").lower() for address in addresses}) != len(addresses):
+        raise ValueError("expected each address once")
+    return addresses
+
+
+HttpAddress = Annotated[str, AfterValidator(check_http_address)]
+HttpAddresses = Annotated[
+    tuple[HttpAddress, ...], Field(min_length=1, max_length=MAX_FARM_NODES), AfterValidator(_check_addresses)
+]
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 FilePath = Annotated[Path, BeforeValidator(_check_path)]
 FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]

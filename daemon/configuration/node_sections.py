@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import BackendChoice, LogFormat
-from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, SecretPath, Section
+from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, HttpAddress, HttpAddresses, SecretPath, Section
 
 MAX_NAME = 63
 
@@ -78,7 +78,7 @@ class TriggerSection(Section):
 
 
 class HttpSection(Section):
-    """The status page, /metrics, /histograms, /healthz, /readyz, /status and /control."""
+    """The status page, /farm, /metrics, /histograms, /history, /overview, /healthz, /readyz, /status and /control."""
 
     host: str = Field(default="127.0.0.1", min_length=1)
     """Address to listen on. The pages need no password and the token is not encrypted: use only localhost."""
@@ -90,6 +90,12 @@ class HttpSection(Section):
     event_picture_s: float = Field(default=10.0, ge=0.0, le=3600.0)
     """Time in seconds between two accepted events that are drawn for the status page while it is open; 0: no event is
     drawn."""
+    farm_nodes: HttpAddresses | None = None
+    """HTTP addresses of the nodes of the farm, for the page /farm: ["http://node-1:9105", "http://node-2:9105"]. This
+    node reads their /overview while a browser shows the page. If not set, there is no such page."""
+    documentation: HttpAddress | None = None
+    """Address of the documentation (build/site of `make docs`), to which the pages link. If not set, there is no
+    link."""
 
 
 class SecuritySection(Section):

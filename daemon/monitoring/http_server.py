@@ -1,4 +1,4 @@
-"""Read-only pages over HTTP/1.1: /, /metrics, /histograms, /healthz, /readyz and /status; commands by POST to /control.
+"""Read-only pages over HTTP/1.1, such as /, /metrics, /healthz and /status; commands by POST to /control.
 
 The server is strict: one request per connection, GET and HEAD without a body, POST with a small JSON body (answered by
 `http_control`). It limits the size and duration of a request and the number of connections, in total and per address.
@@ -22,7 +22,7 @@ from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_hosts import HostNames
 from hltnode.daemon.monitoring.http_places import HttpPlaces, may_displace
-from hltnode.daemon.monitoring.status_page.page import HTML_TYPE, POLICY
+from hltnode.daemon.monitoring.status_page.assets import HTML_TYPE, POLICY
 
 MAX_REQUEST_BYTES = 8192
 # Enough for a command with a run number, the largest POST body.
@@ -53,12 +53,21 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Method, path without query, header fields by lower-case name, and for POST the body."""
+    """Method, path without query, header fields by lower-case name, address of the client, and for POST the body."""
 
     method: str
     path: str
     fields: Mapping[bytes, bytes]
     body: bytes = b""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A further page. `collect` is called in the loop and returns a function that any thread may call."""
+
+    media_type: str
+    collect: Callable[[], Callable[[], bytes]]
 
 
 class RefusedError(Exception):
@@ -87,6 +96,7 @@ class HttpServer:
             block the event loop.
         histograms: creates the body of /histograms, also in a worker thread.
         page: creates the status page in the same way as `metrics`.
+        more: further pages by path.
         health: state behind /healthz and /readyz.
         status: returns the content of /status except the health, as JSON-serialisable mapping; called in the loop.
         post: answers a POST to /control/..., or raises RefusedError; called in the loop.
@@ -104,6 +114,7 @@ class HttpServer:
         *,
         histograms: Callable[[], bytes] = lambda: b"{}\n",
         page: Callable[[], Callable[[], bytes]] = lambda: lambda: b"",
+        more: Mapping[str, Page] | None = None,
         refused: Callable[[ConnectionRefusal], None] = lambda _reason: None,
         places: HttpPlaces | None = None,
         hosts: HostNames | None = None,
@@ -112,7 +123,7 @@ class HttpServer:
     ) -> None:
         self._metrics = metrics
         self._histograms = histograms
-        self._status_page = page
+        self._pages = {"/": Page(HTML_TYPE, page), **(more or {})}
         self._health = health
         self._status = status
         self._post = post
@@ -215,7 +226,7 @@ class HttpServer:
             method = head.method
             request = _checked(head, self._hosts)
             if request.method == "POST":
-                request = replace(request, body=await _read_body(connection, reader))
+                request = replace(request, body=await _read_body(connection, reader), address=client.address)
             client.waits_for_client = False
             if request.method == "POST":
                 response = self._post(request)
@@ -255,10 +266,11 @@ class HttpServer:
             async with self._scraping:
                 body = await asyncio.to_thread(self._histograms)
             return Response(HTTPStatus.OK, JSON_TYPE, body)
-        if path == "/":
+        if (page := self._pages.get(path)) is not None:
             async with self._scraping:
-                body = await asyncio.to_thread(self._status_page())
-            return Response(HTTPStatus.OK, HTML_TYPE, body, (("Content-Security-Policy", POLICY),))
+                body = await asyncio.to_thread(page.collect())
+            policy = (("Content-Security-Policy", POLICY),) if page.media_type == HTML_TYPE else ()
+            return Response(HTTPStatus.OK, page.media_type, body, policy)
         now = self._monotonic_ns()
         if path == "/healthz":
             return _verdict(self._health.health_problems(now))
@@ -269,7 +281,8 @@ class HttpServer:
             return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
         if path.startswith(CONTROL_PATH):
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST for a command", (("Allow", "POST"),))
-        raise RefusedError(HTTPStatus.NOT_FOUND, "pages are /, /metrics, /histograms, /healthz, /readyz and /status")
+        known = sorted((*self._pages, "/metrics", "/histograms", "/healthz", "/readyz", "/status"))
+        raise RefusedError(HTTPStatus.NOT_FOUND, f"pages are {', '.join(known)}")
 
 
 def _address(writer: asyncio.StreamWriter) -> str:

@@ -37,6 +37,7 @@ from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.run_control.controller import RunController
 from hltnode.daemon.run_control.http_control import HttpControl
 from hltnode.daemon.run_control.socket_control import SocketControl
+from hltnode.daemon.run_control.state_machine import legal_commands
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
@@ -225,11 +226,17 @@ class Node:
     def _http_server(self) -> HttpServer:
         limits, operation = self.config.limits, self.counters.operation
         # The periodic tasks are created after the ports are bound and before the first request is answered.
-        pages = NodePages(self._core, self.status, lambda: self._periodic_tasks.note(), self._pictures)
+        pages = self._pages = NodePages(
+            self._core,
+            self.status,
+            lambda: self._periodic_tasks.note(),
+            self._pictures,
+            lambda: None if self.access.token is None else legal_commands(self.state),
+        )
         commands = HttpControl(
             lambda: self.access.token,
             self.controller.execute,
-            lambda failure: self.access.refused(Endpoint.HTTP, failure),
+            lambda failure, address: self.access.refused(Endpoint.HTTP, failure, address=address),
         )
         return HttpServer(
             pages.metrics,
@@ -238,6 +245,7 @@ class Node:
             commands.answer,
             histograms=pages.histograms,
             page=pages.status_page,
+            more=pages.more(),
             refused=lambda reason: operation.count_refused(Endpoint.HTTP, reason),
             places=HttpPlaces(limits.http_connections, limits.http_connections_per_address),
             hosts=HostNames(self.config.http.host, self.config.http.host_names or ()),
@@ -341,6 +349,7 @@ class Node:
     async def _close_sockets(self, linger_ms: int) -> None:
         if self._http is not None:
             await self._http.close()
+            self._pages.stop()
         self._core.free_space.stop()
         self._core.gpu.stop()
         self._sockets.close(linger_ms)

@@ -83,8 +83,11 @@ class RunController:
         """State of the run control."""
         return self._machine.state
 
-    def execute(self, name: CommandName, run: int | None = None) -> CommandResult:
-        """Execute a command; a refused or failed command returns its reason and never raises."""
+    def execute(self, name: CommandName, run: int | None = None, origin: str = "node") -> CommandResult:
+        """Execute a command; a refused or failed command returns its reason and never raises.
+
+        `origin` is the way and the address of its sender, for the log.
+        """
         before = self.state
         try:
             # First: an illegal command must have no effect.
@@ -93,12 +96,13 @@ class RunController:
         except (IllegalTransitionError, CommandFailedError, RunNotClosedError) as error:
             self._counters.operation.commands[name, Outcome.REFUSED] += 1
             if (left_out := self._limit.due(name)) is not None:
-                log.warning("command_refused", command=name, state=before, reason=str(error), left_out=left_out)
+                refusal = {"command": name, "state": before, "reason": str(error), "origin": origin}
+                log.warning("command_refused", **refusal, left_out=left_out)
             return CommandResult(False, before, str(error))
         after = self._machine.apply(name)
         self._counters.operation.commands[name, Outcome.OK] += 1
         if name is not CommandName.STATUS:
-            log.info("command", command=name, state=after, was=before, run=run)
+            log.info("command", command=name, state=after, was=before, run=run, origin=origin)
         return CommandResult(True, after, text)
 
     def _carry_out(self, name: CommandName, run: int | None) -> str:

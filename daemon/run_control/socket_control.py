@@ -29,7 +29,7 @@ class SocketControl:
         if not self._may_command(peer):
             self._counters.commands[command.command, Outcome.REFUSED] += 1
             return Reply(command.request, False, self._controller.state, "not an operator: see SECURITY.md")
-        result = self._controller.execute(command.command, command.run)
+        result = self._controller.execute(command.command, command.run, f"control {peer.address}")
         # The limit of the message is in bytes, and file names in the text may hold any characters.
         text = result.text.encode("utf-8", "replace")[:MAX_TEXT_LENGTH].decode("utf-8", "ignore")
         return Reply(command.request, result.ok, result.state, text)

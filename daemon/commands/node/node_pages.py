@@ -1,12 +1,13 @@
 """Readings of the HTTP pages of a node, and the changes between two readings, for `hltnode top`."""
 
-import json
+import re
 import time
-import urllib.request
 from dataclasses import dataclass, field
 from typing import Any
 
-from prometheus_client.parser import text_string_to_metric_families
+import msgspec
+
+from hltnode.daemon.common.bounded_get import NoAnswerError, bounded_get
 
 # A node answers within milliseconds; an unreachable node must not delay the others.
 ANSWER_SECONDS = 3.0
@@ -18,7 +19,7 @@ _COUNTS = {
     "fragments": ("accounting", "fragments", "received"),
 }
 """Location in /status of the counts whose rates are shown."""
-DEAD_TIME = "hltnode_dead_time_seconds"
+_DEAD_TIME = re.compile(r'^hltnode_dead_time_seconds_total\{reason="([a-z_]{1,40})"\} ([0-9.e+-]{1,30})$', re.MULTILINE)
 
 
 class NodeUnreachableError(ValueError):
@@ -35,34 +36,97 @@ class Pages:
     dead_seconds: dict[str, float] = field(default_factory=dict)
 
 
+class _Connected(msgspec.Struct):
+    connected: bool
+
+
+class _Events(msgspec.Struct):
+    processed: int
+    accepted: int
+    accepted_by_line: dict[str, int]
+
+
+class _Opened(msgspec.Struct):
+    opened: int
+
+
+class _Received(msgspec.Struct):
+    received: int
+
+
+class _Accounting(msgspec.Struct):
+    meps: _Opened
+    fragments: _Received
+
+
+class _ErrorBanks(msgspec.Struct):
+    type: str
+    source: int
+    banks: int
+
+
+class _AllErrorBanks(msgspec.Struct):
+    by_type: dict[str, int]
+    most: list[_ErrorBanks]
+
+
+class _OpenMep(msgspec.Struct):
+    mep: int
+    missing: list[int]
+
+
+class _Condition(msgspec.Struct):
+    unit: str
+    configured: float
+    measured: float | None
+    tolerance: float
+    is_off: bool
+    followed: bool
+
+
+class _Missing(msgspec.Struct):
+    since: float | None = None
+    reason: str | None = None
+
+
+class _Status(msgspec.Struct):
+    """The types of the shown parts of /status: another program may listen at the address."""
+
+    node: str
+    session: str
+    state: str
+    run: int | None
+    backend: str
+    tck: str
+    feeders: list[_Connected]
+    sources: int
+    silent_sources: list[int]
+    oldest_open_mep: _OpenMep | None
+    output_free_bytes: int | None
+    slots: dict[str, int]
+    events: _Events
+    accounting: _Accounting
+    error_banks: _AllErrorBanks
+    conditions: dict[str, _Condition] = {}
+    missing_sources: list[_Missing] = []
+
+
 def read_pages(url: str) -> Pages:
     """/status and /metrics of a node. Raises NodeUnreachableError."""
     base = url.rstrip("/")
     try:
-        status = json.loads(_get(f"{base}/status"))
+        raw = bounded_get(f"{base}/status", seconds=ANSWER_SECONDS, most_bytes=MAX_PAGE_BYTES)
         now = time.monotonic()
-        families = text_string_to_metric_families(_get(f"{base}/metrics"))
-        dead = {
-            sample.labels["reason"]: sample.value
-            for family in families
-            if family.name == DEAD_TIME
-            for sample in family.samples
-            if sample.name == f"{DEAD_TIME}_total"
-        }
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise NodeUnreachableError(f"{url}: {reason}: is the node running? Its http.port is expected") from error
-    if not isinstance(status, dict) or "state" not in status:
-        raise NodeUnreachableError(f"{url}: not a node: the answer has no state")
+        metrics = bounded_get(f"{base}/metrics", seconds=ANSWER_SECONDS, most_bytes=MAX_PAGE_BYTES)
+    except NoAnswerError as error:
+        raise NodeUnreachableError(f"{url}: {error}: is the node running? Its http.port is expected") from error
+    try:
+        status = msgspec.json.decode(raw, type=dict[str, Any])
+        msgspec.convert(status, _Status)
+        dead = {reason: float(value) for reason, value in _DEAD_TIME.findall(metrics.decode())}
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise NodeUnreachableError(f"{url}: not a node: {error}") from error
     return Pages(now, status, dead)
-
-
-def _get(url: str) -> str:
-    if not url.startswith(("http://", "https://")):
-        raise ValueError("expected an address such as http://127.0.0.1:9105")
-    with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:
-        content: bytes = answer.read(MAX_PAGE_BYTES)
-    return content.decode()
 
 
 def _count(pages: Pages, path: tuple[str, ...]) -> int:
@@ -117,6 +181,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "feeders": sum(feeder["connected"] for feeder in status["feeders"]),
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
+        "missing_sources": status.get("missing_sources", []),
         "lagging_sources": [] if oldest is None else oldest["missing"],
         "error_banks": status["error_banks"],
         "conditions": status.get("conditions", {}),

@@ -1,26 +1,26 @@
 """hltnode top: the state of one or several nodes, on the terminal."""
 
 import json as json_module
+import os
+import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Console
 from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from hltnode.daemon.commands.common import fail
+from hltnode.daemon.commands.node.keyboard import Keyboard
 from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages, describe, read_pages
+from hltnode.daemon.commands.node.top_screen import View, screen
 from hltnode.daemon.commands.terminal import TextConsole, echo
 
 DEFAULT_URL = "http://127.0.0.1:9105"
-SHOWN_LINES = 8
-SHOWN_SOURCES = 8
 # Time between the two readings of --once, for its rates.
 ONCE_SECONDS = 1.0
-GIB = 1 << 30
 
 
 def top(
@@ -32,9 +32,11 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one screen, with the rates of one second.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Like --once, as JSON on standard output.")] = False,
 ) -> None:
-    """Show nodes until Ctrl-C: state, run, rates, slots, dead time, lagging sources, error banks, conditions, lines.
+    """Show nodes until q or Ctrl-C: state, run, rates, slots, dead time, missing and lagging sources, lines.
 
-    The exit code is 2 if no node answers at the start, within three seconds.
+    A node that does not answer has a red row. Keys: s and r sort the rows, the arrows select a node, ? shows all keys.
+    The exit code is 2 if no node answers at the start, within three seconds. With --once or --json it is 1 if some do
+    not answer.
 
     Example: hltnode top http://farm1:9105 http://farm2:9105
     """
@@ -49,13 +51,18 @@ def top(
             echo(json_module.dumps(watched.describe(), indent=1))
         else:
             TextConsole(emoji=False, markup=False).print(screen(watched.describe()))
+        if watched.errors:
+            raise typer.Exit(1)
         return
     console = TextConsole(emoji=False, markup=False)
-    with Live(screen(watched.describe()), console=console, screen=console.is_terminal, auto_refresh=False) as live:
-        while True:
-            time.sleep(every)
-            watched.read()
-            live.update(screen(watched.describe()), refresh=True)
+    if console.is_terminal and sys.stdin.isatty():
+        show_until_quit(watched, every, console)
+    else:
+        with Live(screen(watched.describe()), console=console, auto_refresh=False) as live:
+            while True:
+                time.sleep(every)
+                watched.read()
+                live.update(screen(watched.describe()), refresh=True)
 
 
 class Watched:
@@ -65,18 +72,40 @@ class Watched:
         self.before: dict[str, Pages | None] = dict.fromkeys(urls)
         self.latest: dict[str, Pages | None] = dict.fromkeys(urls)
         self.errors: dict[str, str] = {}
-        self._pool = ThreadPoolExecutor(len(self.latest))
+        self._lost_since: dict[str, float] = {}
 
     def read(self) -> None:
         """Read the pages of all nodes concurrently."""
-        for url, pages in zip(self.latest, self._pool.map(_read, self.latest), strict=True):
+        self.take(self.collect())
+
+    def collect(self) -> Mapping[str, Pages | str]:
+        """The pages of all nodes, or the reasons of those that do not answer; any thread."""
+        found: dict[str, Pages | str] = {}
+        # The end of the process does not wait for these threads.
+        threads = [
+            threading.Thread(target=lambda url: found.update({url: _read(url)}), args=(url,), daemon=True)
+            for url in self.latest
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return found
+
+    def take(self, readings: Mapping[str, Pages | str]) -> None:
+        """Make these readings the latest ones."""
+        for url in self.latest:
+            pages = readings[url]
             self.before[url] = self.latest[url]
             if isinstance(pages, Pages):
                 self.latest[url] = pages
                 self.errors.pop(url, None)
+                self._lost_since.pop(url, None)
             else:
                 self.latest[url] = None
-                self.errors[url] = pages
+                since = self._lost_since.setdefault(url, time.monotonic())
+                seconds = time.monotonic() - since
+                self.errors[url] = pages + (f" (for {seconds:.0f} s)" if seconds >= 1 else "")
 
     def describe(self) -> dict[str, dict[str, Any]]:
         """The shown values of each node, by address."""
@@ -93,88 +122,36 @@ def _read(url: str) -> Pages | str:
         return str(error)
 
 
-def screen(nodes: dict[str, dict[str, Any]]) -> RenderableType:
-    """A table with one row per node; below it the longer lists of sources, error banks and lines."""
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
-    for name in ("node", "state", "run"):
-        table.add_column(name, overflow="fold")
-    for name in ("events/s", "accepted/s", "MEPs/s", "slots", "dead time"):
-        table.add_column(name, justify="right", no_wrap=True)
-    details: list[RenderableType] = []
-    for url, node in nodes.items():
-        if "error" in node:
-            details.append(Text(node["error"], style="red"))
-            continue
-        rates = node["per_second"]
-        busy = sum(count for state, count in node["slots"].items() if state != "free")
-        table.add_row(
-            node["node"],
-            Text(node["state"], style="green" if node["state"] == "running" else "yellow"),
-            "-" if node["run"] is None else str(node["run"]),
-            *(_rate(rates[name]) for name in ("events", "accepted", "meps")),
-            f"{busy}/{sum(node['slots'].values())}",
-            _dead(node["dead_time"]),
-        )
-        details += _details(url, node)
-    return Group(table, *details)
+def show_until_quit(watched: Watched, every: float, console: Console) -> None:
+    """Show the nodes on a terminal, and obey its keys, until q.
 
+    The pages are read in a thread, so that a node that does not answer delays no key.
+    """
+    view = View(selected=next(iter(watched.latest)))
+    wake_reader, wake_writer = os.pipe()
+    nodes = watched.describe()
+    arrived: list[Mapping[str, Pages | str]] = []
 
-def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
-    free = node["output_free_bytes"]
-    found: list[RenderableType] = [
-        Text(f"\n{node['node']}  {url}  {node['backend']}  TCK {node['tck']}", style="bold"),
-        Text(
-            f"  {node['feeders']} feeders, {node['sources']} sources, {node['events']} events, "
-            f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
-        ),
-    ]
-    for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):
-        if sources := node[name]:
-            shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
-            found.append(Text(f"  sources {words}: {shown}", style="yellow"))
-    found += [Text(text, style="yellow") for text in _error_banks(node)]
-    found += _conditions(node["conditions"])
-    lines = list(node["lines"].items())
-    for line, count in lines[:SHOWN_LINES]:
-        share = count / max(1, node["events"])
-        found.append(Text(f"  {count:>10}  {share:8.3%}  {line}"))
-    if len(lines) > SHOWN_LINES:
-        found.append(Text(f"  and {len(lines) - SHOWN_LINES} more lines"))
-    return found
+    def read() -> None:
+        arrived.append(watched.collect())
+        os.write(wake_writer, b".")
 
-
-def _error_banks(node: dict[str, Any]) -> list[str]:
-    """The error banks by type since the start of the node, their rate, and the sources with most."""
-    by_type, most = node["error_banks"]["by_type"], node["error_banks"]["most"]
-    if not by_type:
-        return []
-    counts = ", ".join(f"{n} {name}" for name, n in sorted(by_type.items(), key=lambda item: -item[1]))
-    shown = ", ".join(f"{row['source']} ({row['banks']} {row['type']})" for row in most[:SHOWN_SOURCES])
-    return [
-        f"  error banks in place of data: {counts}; now {_rate(node['per_second']['error_banks'])}/s",
-        f"  sources with most of them: {shown}" + (" ..." if len(most) > SHOWN_SOURCES else ""),
-    ]
-
-
-def _conditions(conditions: dict[str, dict[str, Any]]) -> list[RenderableType]:
-    """The numbers of the detector that the node measures, with those that its kernels use."""
-    found = [Text("  [conditions]")] if conditions else []
-    for name, of in conditions.items():
-        measured = "not measured yet" if of["measured"] is None else f"measured {of['measured']:.3f}"
-        origin = "followed" if of["followed"] else "configured"
-        text = f"    {name}  {measured}, {origin} {of['configured']:.3f}, tolerance {of['tolerance']:g} {of['unit']}"
-        found.append(Text(text, style="yellow" if of["is_off"] else ""))
-    return list(found)
-
-
-def _rate(value: float | None) -> str:
-    return "-" if value is None else f"{value:,.0f}"
-
-
-def _dead(shares: dict[str, float | None]) -> str:
-    known = {reason: share for reason, share in shares.items() if share is not None}
-    if not known:
-        return "-"
-    reason, _ = max(known.items(), key=lambda item: item[1])
-    total = sum(known.values())
-    return f"{total:.0%}" + (f" {reason}" if total > 0 else "")
+    with (
+        Keyboard(sys.stdin.fileno()) as keyboard,
+        Live(screen(nodes, view), console=console, screen=True, auto_refresh=False) as live,
+    ):
+        next_s = time.monotonic() + every
+        is_reading = False
+        while not view.wants_to_quit:
+            if not is_reading and time.monotonic() >= next_s:
+                next_s = time.monotonic() + every
+                is_reading = True
+                threading.Thread(target=read, daemon=True).start()
+            wait_s = None if is_reading else max(0.0, next_s - time.monotonic())
+            for key in keyboard.keys(wait_s, wake_reader):
+                view.press(key, nodes)
+            if arrived:
+                os.read(wake_reader, 1)
+                watched.take(arrived.pop())
+                is_reading, nodes = False, watched.describe()
+            live.update(screen(nodes, view), refresh=True)

@@ -1,40 +1,24 @@
 """The status page. Some of its content comes from the network, so the template escapes all values."""
 
-import base64
-import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from hltnode.daemon.common.recent_lines import RecentLine
 from hltnode.daemon.monitoring.health import Condition
+from hltnode.daemon.monitoring.status_page.assets import RELOAD_SECONDS, STATUS_SCRIPT, STYLE, TEMPLATES
+from hltnode.daemon.monitoring.status_page.curves import CURVE_HEIGHT, CURVE_WIDTH, Curves
 from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, WIDTH, DrawnHistogram
+from hltnode.daemon.monitoring.status_page.missing import SHOWN_MISSING, MissingRow
+from hltnode.daemon.monitoring.status_page.numbers import number, seconds
 from hltnode.daemon.monitoring.status_page.rates import Rates
 from hltnode.daemon.monitoring.status_page.sources import DetectorRow, SourceRow
 from hltnode.processing.framework.page_templates import render
 
-HTML_TYPE = "text/html; charset=utf-8"
 SHOWN_FEEDERS = 50
-SHOWN_REFRESH_SECONDS = 5
-_TEMPLATES = Path(__file__).parent / "templates"
-_STYLE = (_TEMPLATES / "status.css").read_text()
-_SCRIPT = (_TEMPLATES / "status.js").read_text()
-
-
-def _hash(text: str) -> str:
-    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
-
-
-POLICY = (
-    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Content-Security-Policy: the browser uses only the script and the style of this page, even if the content contains
-others."""
+SHOWN_NODES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +35,29 @@ class EventPicture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageContent:
-    """status: content of /status; problems: why the node is not ready, by condition; picture: None if pictures are
-    off."""
+    """Content of the page.
+
+    status: content of /status; problems: why the node is not ready, by condition; picture: None if pictures are off.
+    commands: commands that the state allows; None: the node takes no commands over HTTP.
+    farm: addresses of the nodes of the farm; documentation: address of the documentation, if configured.
+    time, histograms_time: times of the page and of its histograms (UTC).
+    """
 
     status: Mapping[str, Any]
+    missing: Sequence[MissingRow]
     problems: Mapping[Condition, str]
     rates: Rates
     detectors: Sequence[DetectorRow]
     worst_sources: Sequence[SourceRow]
     histograms: Sequence[DrawnHistogram]
     picture: EventPicture | None
+    curves: Curves
     log: Sequence[RecentLine]
+    commands: Sequence[str] | None
+    farm: Sequence[str]
+    documentation: str | None
     time: str
+    histograms_time: str
 
 
 def status_page(content: PageContent) -> bytes:
@@ -73,7 +68,7 @@ def status_page(content: PageContent) -> bytes:
     active = sorted((line for line in lines if line[1] or line[2]), key=lambda line: (-line[1], -line[2]))
     return render(
         "status.html",
-        _TEMPLATES,
+        TEMPLATES,
         content=content,
         status=status,
         rates=rates,
@@ -81,38 +76,19 @@ def status_page(content: PageContent) -> bytes:
         quiet_lines=[name for name, rate, total in lines if not (rate or total)],
         feeders=status["feeders"][:SHOWN_FEEDERS],
         more_feeders=max(0, len(status["feeders"]) - SHOWN_FEEDERS),
+        missing=content.missing[:SHOWN_MISSING],
+        more_missing=max(0, len(content.missing) - SHOWN_MISSING),
+        farm=content.farm[:SHOWN_NODES],
         fraction=rates.accepted / rates.events if rates.events else None,
         number=number,
         seconds=seconds,
         width=WIDTH,
         height=HEIGHT,
-        style=Markup(_STYLE),
-        script=Markup(_SCRIPT),
-        refresh=SHOWN_REFRESH_SECONDS,
+        curve_width=CURVE_WIDTH,
+        curve_height=CURVE_HEIGHT,
+        style=Markup(STYLE),
+        script=Markup(STATUS_SCRIPT),
+        refresh=RELOAD_SECONDS,
         # The node creates the SVG from numbers only.
         svg=Markup(content.picture.svg) if content.picture is not None else "",
     ).encode()
-
-
-def number(value: float) -> str:
-    """A number with three digits and an SI prefix: 1234567 is "1.23 M"."""
-    if not math.isfinite(value):
-        return "–"
-    for size, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= 0.9995 * size:
-            return f"{_three_digits(value / size)} {prefix}"
-    return f"{_three_digits(value)} "
-
-
-def _three_digits(value: float) -> str:
-    digits = 0 if abs(value) >= 99.95 or value == int(value) else 1 if abs(value) >= 9.995 else 2
-    return f"{value:.{digits}f}"
-
-
-def seconds(value: float | None) -> str:
-    """A time in a suitable unit; None: never."""
-    if value is None:
-        return "never"
-    if value < 1:
-        return f"{value * 1e3:.0f} ms"
-    return f"{value:.1f} s" if value < 120 else f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.0f} h"

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.monitoring.status_page.last_hour import LastHour
 
 INTERVAL_NS = 1_000_000_000
 WINDOW = 10
@@ -34,16 +35,21 @@ class _Taken:
 
 
 class RateWindow:
-    """Samples the counters about once a second. All calls come from the event loop; times are monotonic nanoseconds."""
+    """Samples the counters about once a second, and every ten seconds for `hour`.
+
+    All calls come from the event loop; times are monotonic nanoseconds.
+    """
 
     def __init__(self, counters: Counters) -> None:
         self._counters = counters
         self._taken: deque[_Taken] = deque(maxlen=WINDOW + 1)
+        self.hour = LastHour(counters)
 
     def note(self, now_ns: int) -> None:
         """Take a sample if one is due; call this at every tick."""
         if not self._taken or now_ns - self._taken[-1].at_ns >= INTERVAL_NS:
             self._taken.append(self._take(now_ns))
+            self.hour.note(now_ns)
 
     def rates(self, now_ns: int) -> Rates:
         """Rates since the start of the window."""

@@ -273,3 +273,24 @@ def test_the_example_loads_and_shows_every_key(monkeypatch: pytest.MonkeyPatch) 
     shown = tomllib.loads(uncommented)
     known = {name: set(section.model_dump()) for name, section in NodeConfig()}
     assert {name: set(section) for name, section in shown.items()} == known
+
+
+def test_the_nodes_of_a_farm_are_http_addresses(tmp_path: Path) -> None:
+    valid = ["http://node-1:9105", "https://farm.example/node-2/", "http://[::1]:9105", "http://10.0.0.7"]
+    config = load_config(write(tmp_path, f"[http]\nfarm_nodes = {valid}\n"))
+    assert config.http.farm_nodes == tuple(valid)
+    assert load_config(write(tmp_path, "")).http.farm_nodes is None
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [
+        [], ["node-1:9105"], ["tcp://node-1:9105"], ["http://"], ["http://:9105"], ["http://a:99999"], ["http://a:0"],
+        ["http://user:secret@a"], ["http://a/?x=1"], ["http://a#x"], ["javascript:alert(1)"], ["http://a b"], ["http://ä"],
+        ["http://[::1"], ["http://a\\n"], ["http://a:1", "http://A:1/"], ["http://" + "a" * 300],
+        [f"http://n{i}" for i in range(257)],
+    ],
+)  # fmt: skip
+def test_other_addresses_of_a_farm_are_refused(tmp_path: Path, addresses: list[str]) -> None:
+    listed = ", ".join(f'"{address}"' for address in addresses)
+    assert "http.farm_nodes" in refusal(write(tmp_path, f"[http]\nfarm_nodes = [{listed}]\n"))

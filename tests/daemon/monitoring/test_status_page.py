@@ -7,6 +7,7 @@ import base64
 import hashlib
 import re
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,13 @@ from hltnode.daemon.common.recent_lines import RecentLine
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_server import HttpServer, as_json
+from hltnode.daemon.monitoring.status_page.assets import POLICY
+from hltnode.daemon.monitoring.status_page.curves import HOUR_NS, drawn_curves
 from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, WIDTH, drawn_histogram
-from hltnode.daemon.monitoring.status_page.page import POLICY, EventPicture, PageContent, number, seconds, status_page
+from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, SAMPLES, Samples
+from hltnode.daemon.monitoring.status_page.missing import MissingRow, missing_rows
+from hltnode.daemon.monitoring.status_page.numbers import latency, number, seconds
+from hltnode.daemon.monitoring.status_page.page import EventPicture, PageContent, status_page
 from hltnode.daemon.monitoring.status_page.rates import WINDOW, Rates, RateWindow
 from hltnode.daemon.monitoring.status_page.sources import SHOWN, SourceState, source_rows
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
@@ -32,6 +38,12 @@ HOSTILE = "</table><script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7
 SECOND = 1_000_000_000
 NAMES = LHCB_READOUT.subdetectors
 SHAPE = HistogramShape(name="mass", bins=4, low=0.0, high=2.0, unit="MeV", description="mass of a pair")
+
+
+def samples_of_an_hour() -> Samples:
+    ends = np.arange(1, SAMPLES + 1) * PERIOD_NS
+    wave = np.sin(np.arange(SAMPLES) / 20)
+    return Samples(ends, np.stack([1e6 + 1e5 * wave, 1e3 + wave, 0.1 + 0.1 * wave, 0.02 + 0.001 * wave], 1, dtype="f4"))
 
 
 def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feeders: int = 60) -> PageContent:
@@ -76,6 +88,7 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
     shape = HistogramShape(name=text, bins=4, low=0, high=1, unit=text, description=text, line=text)
     return PageContent(
         status=status,
+        missing=[MissingRow(text, text, text)] * 60,
         problems={Condition.DISK: text},
         rates=Rates(
             **{"seconds": 10.0, "events": 1e6, "accepted": 1e3, "bytes": 4e9},
@@ -86,8 +99,13 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
         worst_sources=worst,
         histograms=[drawn_histogram(HistogramContent(shape, np.arange(7, dtype=np.uint64)))],
         picture=EventPicture("<svg></svg>", text, (text,), 3.0, text),
+        curves=drawn_curves(samples_of_an_hour(), HOUR_NS, 1.8e9),
         log=[RecentLine(text, "warning", text, text, text)],
+        commands=["pause", "stop"],
+        farm=["http://node-1:9105", "http://node-2:9105"],
+        documentation="https://docs.example/hltnode/",
         time="2026-11-23 05:00:00",
+        histograms_time="04:59:57",
     )
 
 
@@ -123,7 +141,46 @@ def test_the_browser_is_told_the_hashes_of_script_and_style() -> None:
         assert f"{directive} 'sha256-{digest}'" in POLICY
     # An attribute with style or script would be refused by that policy.
     assert not re.search(r'<[^>]+ (?:style|on\w+)="', page)
-    assert not re.search(r'(?:src|href)="', page)
+    assert not re.search(r'src="', page)
+
+
+def test_links_lead_to_pages_of_the_node_and_to_configured_addresses() -> None:
+    page = status_page(content()).decode()
+    links = re.findall(r'<(\w+)[^>]* href="([^"]+)"', page)
+    assert {tag for tag, _ in links} == {"a"}
+    own = {"metrics", "histograms", "status", "history", "farm"}
+    configured = {"http://node-1:9105", "http://node-2:9105", "https://docs.example/hltnode/"}
+    assert {to for _, to in links} == own | configured
+    alone = status_page(replace(content(), farm=(), documentation=None)).decode()
+    assert set(re.findall(r'href="([^"]+)"', alone)) == own - {"farm"}
+
+
+def test_a_node_without_a_token_is_read_only_and_says_so() -> None:
+    page = status_page(replace(content(), commands=None)).decode()
+    assert not re.search("<(?:button|input)", page)
+    assert "takes no commands: security.http_token_file is not set" in page
+    page = status_page(content()).decode()
+    assert re.findall('<button value="([^"]+)"', page) == ["start", "pause", "resume", "stop"]
+    assert 'data-legal="pause stop"' in page
+
+
+def test_missing_feeders_and_sources_are_shown_in_red_with_the_time_and_the_reason() -> None:
+    status = {
+        "missing_sources": [
+            {"name": "west-1", "since": 1.8e9 - 90, "reason": "silent"},
+            {"source_id": 4097, "since": 1.8e9 - 600, "reason": None},
+        ]
+    }
+    rows = missing_rows(status, 1.8e9)
+    assert rows == [
+        MissingRow("west-1", "2027-01-15 07:58:30 UTC (90.0 s)", "silent"),
+        MissingRow("source 0x1001", "2027-01-15 07:50:00 UTC (10 min)", ""),
+    ]
+    page = status_page(replace(content(), missing=rows)).decode()
+    assert "✗ 2 missing" in page
+    assert '<td class="error">west-1</td>' in page
+    assert missing_rows({}, 0.0) == []
+    assert "missing</h2>" not in status_page(replace(content(), missing=[])).decode()
 
 
 def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
@@ -134,7 +191,7 @@ def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:
         page = status_page(of_node)
         took.append(time.process_time() - begin)
     print(f"{min(took) * 1e3:.1f} ms, {len(page)} bytes")
-    assert len(page) < 100_000
+    assert len(page) < 130_000
     text = Elements(page).text
     assert "1 MHz" in text
     assert "4 GB/s" in text
@@ -151,14 +208,20 @@ def test_a_node_before_its_first_run_has_a_page() -> None:
     rates = Rates(seconds=0.0, events=0.0, accepted=0.0, bytes=0.0, lines={}, dead_time={})
     page = PageContent(
         status=status,
+        missing=[],
         problems={},
         rates=rates,
         detectors=[],
         worst_sources=[],
         histograms=[],
         picture=None,
+        curves=drawn_curves(Samples(np.zeros(0, np.int64), np.zeros((0, 4), np.float32)), 0, 0.0),
         log=[],
+        commands=[],
+        farm=[],
+        documentation=None,
         time="now",
+        histograms_time="now",
     )
     text = Elements(status_page(page)).text
     assert "no run" in text
@@ -219,6 +282,8 @@ def test_numbers_have_three_digits(value: float, text: str) -> None:
 def test_times_have_a_suitable_unit() -> None:
     times = {None: "never", 0.0123: "12 ms", 5.0: "5.0 s", 600.0: "10 min", 7200.0: "2 h"}
     assert {value: seconds(value) for value in times} == times
+    latencies = {None: "–", 0.0001234: "0.123 ms", 0.0205: "20.5 ms", 1.5: "1.5 s"}
+    assert {value: latency(value) for value in latencies} == latencies
 
 
 @pytest.mark.slow

@@ -17,7 +17,8 @@ import zmq.asyncio
 from rich.console import Console
 
 from hltnode.client.mep import FeedMep
-from hltnode.daemon.commands.node.top import Watched, screen
+from hltnode.daemon.commands.node.top import Watched
+from hltnode.daemon.commands.node.top_screen import screen
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.replay.single_node import feed_meps

@@ -8,7 +8,7 @@ import pytest
 from hltnode.daemon.common.vocabulary import LoginFailure
 from hltnode.daemon.monitoring.http_server import RefusedError, Request
 from hltnode.daemon.run_control.controller import CommandResult
-from hltnode.daemon.run_control.http_control import HttpControl
+from hltnode.daemon.run_control.http_control import COMMAND_NS, COMMANDS, WRONG_TOKEN_NS, WRONG_TOKENS, HttpControl
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 TOKEN = b"0123456789abcdef0123"
@@ -20,19 +20,34 @@ class Desk:
     def __init__(self, token: bytes | None = TOKEN) -> None:
         self.commands: list[tuple[CommandName, int | None]] = []
         self.failures: list[LoginFailure] = []
+        self.origins: list[str] = []
+        self.refused: list[str] = []
         self.ok = True
-        self.control = HttpControl(lambda: token, self.execute, self.failures.append)
+        self.now_ns = 0
+        self.control = HttpControl(lambda: token, self.execute, self.login_failed, clock_ns=lambda: self.now_ns)
 
-    def execute(self, name: CommandName, run: int | None) -> CommandResult:
+    def login_failed(self, failure: LoginFailure, address: str) -> None:
+        self.failures.append(failure)
+        self.refused.append(address)
+
+    def execute(self, name: CommandName, run: int | None, origin: str) -> CommandResult:
         self.commands.append((name, run))
+        self.origins.append(origin)
         return CommandResult(self.ok, RunState.RUNNING, "text")
 
     def post(
-        self, path: str = "/control/start", authorization: bytes | None = b"Bearer " + TOKEN, body: bytes = b""
+        self,
+        path: str = "/control/start",
+        authorization: bytes | None = b"Bearer " + TOKEN,
+        body: bytes = b"",
+        address: str = "10.0.0.1",
+        site: bytes | None = None,
     ) -> HTTPStatus:
         fields = {} if authorization is None else {b"authorization": authorization}
+        if site is not None:
+            fields[b"sec-fetch-site"] = site
         try:
-            return self.control.answer(Request("POST", path, fields, body)).status
+            return self.control.answer(Request("POST", path, fields, body, address)).status
         except RefusedError as refused:
             return refused.response.status
 
@@ -105,3 +120,47 @@ def test_a_body_without_a_run_is_a_start_without_one() -> None:
     answers: list[Callable[[], HTTPStatus]] = [lambda: desk.post(body=b"{}"), lambda: desk.post(body=b'{"run": null}')]
     assert [answer() for answer in answers] == [200, 200]
     assert desk.commands == [(CommandName.START, None)] * 2
+
+
+def test_the_address_of_a_client_is_given_to_the_log() -> None:
+    desk = Desk()
+    desk.post()
+    desk.post(authorization=b"Bearer wrong", address="10.0.0.2")
+    assert desk.origins == ["http 10.0.0.1"]
+    assert desk.refused == ["10.0.0.2"]
+
+
+@pytest.mark.parametrize("site", [b"cross-site", b"same-site", b"", b"same-origin, cross-site"])
+def test_a_command_from_the_page_of_another_site_is_refused_even_with_the_token(site: bytes) -> None:
+    desk = Desk()
+    assert desk.post(site=site) == 403
+    assert desk.commands == []
+    assert desk.failures == [LoginFailure.FOREIGN_PAGE]
+
+
+@pytest.mark.parametrize("site", [b"same-origin", b"none", None])
+def test_a_command_from_the_status_page_or_without_a_browser_is_obeyed(site: bytes | None) -> None:
+    assert Desk().post(site=site) == 200
+
+
+def test_an_address_with_too_many_wrong_tokens_must_wait_and_others_need_not() -> None:
+    desk = Desk()
+    for _ in range(WRONG_TOKENS):
+        assert desk.post(authorization=b"Bearer guess") == 401
+    # Also with the right token: otherwise the answer would tell a guesser which one is right.
+    assert desk.post() == desk.post(authorization=b"Bearer guess") == 429
+    assert desk.failures[WRONG_TOKENS:] == [LoginFailure.TOO_MANY] * 2
+    assert desk.post(address="10.0.0.2") == 200
+    desk.now_ns += WRONG_TOKEN_NS
+    assert desk.post() == 200
+    assert desk.post(authorization=b"Bearer guess") == 401
+    assert desk.post() == 429
+
+
+def test_commands_in_a_loop_are_limited() -> None:
+    desk = Desk()
+    answers = [desk.post() for _ in range(COMMANDS + 3)]
+    assert answers == [200] * COMMANDS + [429] * 3
+    assert len(desk.commands) == COMMANDS
+    desk.now_ns += COMMAND_NS
+    assert [desk.post(), desk.post()] == [200, 429]

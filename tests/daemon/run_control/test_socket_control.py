@@ -22,8 +22,9 @@ class RecordingController:
         self.commands: list[tuple[CommandName, int | None]] = []
         self._text = text
 
-    def execute(self, name: CommandName, run: int | None = None) -> CommandResult:
+    def execute(self, name: CommandName, run: int | None = None, origin: str = "") -> CommandResult:
         self.commands.append((name, run))
+        self.origin = origin
         return CommandResult(True, RunState.RUNNING, self._text)
 
 
@@ -39,6 +40,7 @@ def test_the_command_of_an_operator_is_carried_out_and_answered_with_the_state_a
     controller = RecordingController("takes run 7")
     assert answer(controller, OperationCounters(), operator=True) == (True, "running", "takes run 7")
     assert controller.commands == [(CommandName.START, 7)]
+    assert controller.origin == f"control {PEER.address}"
 
 
 def test_the_command_of_another_peer_is_refused_and_counted() -> None:

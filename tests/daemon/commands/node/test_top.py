@@ -1,23 +1,32 @@
-"""`hltnode top` on a real node: what the screen and the JSON show of its error banks."""
+"""`hltnode top`: error banks of a real node, and rows, sums and keys of a farm."""
 
 import asyncio
 import io
+import os
+import termios
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 import zmq.asyncio
 from rich.console import Console
+from typer.testing import CliRunner
 
 from hltnode.client.mep import FeedMep
-from hltnode.daemon.commands.node.top import SHOWN_SOURCES, Watched, screen
+from hltnode.daemon.cli import app
+from hltnode.daemon.commands.node import node_pages
+from hltnode.daemon.commands.node import top as top_module
+from hltnode.daemon.commands.node.keyboard import Keyboard, parsed_keys
+from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages, read_pages
+from hltnode.daemon.commands.node.top import Watched
+from hltnode.daemon.commands.node.top_screen import ORDERS, SHOWN_SOURCES, View, screen
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from tests.daemon.fakes import RUN, make_config, make_feeder, running_node
-
-pytestmark = pytest.mark.loopback
 
 THROTTLED, MISSING = LhcbBankType.DAQ_ERROR_FRAGMENT_THROTTLED, LhcbBankType.DAQ_ERROR_FRAGMENT_MISSING
 DATA = LhcbBankType.TEST_DET
@@ -50,6 +59,7 @@ def screen_of(watched: Watched) -> str:
     return console.file.getvalue()
 
 
+@pytest.mark.loopback
 async def test_top_shows_error_banks_by_type_with_their_rate_and_sources(tmp_path: Path) -> None:
     with zmq.asyncio.Context() as context:
         async with running_node(make_config(tmp_path)) as (node, _):
@@ -73,6 +83,7 @@ async def test_top_shows_error_banks_by_type_with_their_rate_and_sources(tmp_pat
     assert later["per_second"]["error_banks"] == 0
 
 
+@pytest.mark.loopback
 async def test_top_shortens_a_long_list_of_sources_with_error_banks(tmp_path: Path) -> None:
     sources = range(1, SHOWN_SOURCES + 3)
     with zmq.asyncio.Context() as context:
@@ -85,3 +96,117 @@ async def test_top_shortens_a_long_list_of_sources_with_error_banks(tmp_path: Pa
     assert line.count("(8 ") == SHOWN_SOURCES
     assert line.rstrip().endswith("...")
     assert "; now -/s" in shown
+
+
+def described(**changes: object) -> dict[str, Any]:
+    """The shown values of a node."""
+    return {
+        **{"node": "n1", "state": "running", "run": 7, "backend": "cpu", "tck": "0x1", "events": 100, "accepted": 10},
+        "per_second": {"events": 1000.0, "accepted": 10.0, "meps": 5.0, "error_banks": 0.0},
+        **{"slots": {"free": 2, "filling": 1}, "dead_time": {"disk": 0.25}, "feeders": 1, "sources": 3},
+        **{"silent_sources": [], "lagging_sources": [], "missing_sources": [], "conditions": {}, "lines": {}},
+        **{"error_banks": {"by_type": {}, "most": []}, "output_free_bytes": None, **changes},
+    }
+
+
+def printed(nodes: Mapping[str, Mapping[str, Any]], view: View | None = None) -> list[str]:
+    console = Console(file=io.StringIO(), width=200)
+    console.print(screen(nodes, view))
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+NODES = {
+    "http://a:1": described(),
+    "http://b:1": {"error": "http://b:1: connection refused"},
+    "http://c:1": described(node="c", dead_time={"disk": 0.75}, missing_sources=[{"name": "west", "since": 1.8e9}]),
+}
+
+
+def test_a_node_that_does_not_answer_has_a_row_and_the_sums_say_so() -> None:
+    lines = printed(NODES)
+    assert lines[2].split() == ["http://b:1", "no", "answer"]
+    sums = "2 of 3 nodes answer 2 running 2,000 20 10 2/6 50% mean 1"
+    assert " ".join(lines[4].split()) == sums
+    assert "http://b:1: connection refused" in lines
+    assert "  missing: west since 08:00:00 UTC" in lines
+
+
+def test_keys_sort_select_and_quit() -> None:
+    view = View(selected="http://a:1")
+    for _ in range(list(ORDERS).index("dead time")):
+        view.press("s", NODES)
+    assert view.sorted(NODES) == ["http://b:1", "http://c:1", "http://a:1"]
+    view.press("r", NODES)
+    assert view.sorted(NODES) == ["http://a:1", "http://c:1", "http://b:1"]
+    for key, selected in (("down", "c"), ("j", "b"), ("down", "b"), ("up", "c"), ("k", "a"), ("up", "a")):
+        view.press(key, NODES)
+        assert view.selected == f"http://{selected}:1"
+    assert not [line for line in printed(NODES, view) if "west" in line]
+    view.press("a", NODES)
+    assert view.selected is None
+    assert [line for line in printed(NODES, view) if "west" in line]
+    view.press("?", NODES)
+    assert [line for line in printed(NODES, view) if line.endswith("reverse the order")]
+    view.press("x", NODES)
+    assert not view.wants_to_quit
+    view.press("q", NODES)
+    assert view.wants_to_quit
+
+
+def test_arrows_and_characters_are_keys_and_other_bytes_are_none() -> None:
+    assert parsed_keys(b"s\x1b[A\x1bOBq\x00\xff\x1b[5~") == ["s", "up", "down", "q", "[", "5", "~"]
+
+
+def test_a_terminal_gives_single_keys_and_has_its_mode_back_afterwards() -> None:
+    ours, terminal = os.openpty()
+    wake_reader, wake_writer = os.pipe()
+    try:
+        before = termios.tcgetattr(terminal)
+        with Keyboard(terminal) as keyboard:
+            os.write(ours, b"s")
+            assert keyboard.keys(10, wake_reader) == ["s"]
+            os.write(wake_writer, b".")
+            assert keyboard.keys(None, wake_reader) == []
+            assert not termios.tcgetattr(terminal)[3] & termios.ICANON
+        assert termios.tcgetattr(terminal) == before
+        with Keyboard(terminal) as keyboard:
+            os.close(ours)
+            assert keyboard.keys(10, wake_reader) == ["q"]
+    finally:
+        for descriptor in (terminal, wake_reader, wake_writer):
+            os.close(descriptor)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"slots": "3"}, {"state": None}, {"events": []}, {"feeders": [1]}, {"conditions": {"x": 1}}, {"run": "7"}],
+)
+def test_the_status_of_another_program_is_not_shown(change: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    status = {
+        **{"node": "n1", "session": "s", "state": "running", "run": 7, "backend": "cpu", "tck": "0x1", "sources": 0},
+        **{"feeders": [], "silent_sources": [], "oldest_open_mep": None, "output_free_bytes": 1, "slots": {"free": 3}},
+        "events": {"processed": 1, "accepted": 1, "accepted_by_line": {}},
+        "accounting": {"meps": {"opened": 1}, "fragments": {"received": 1}},
+        "error_banks": {"by_type": {}, "most": []},
+    }
+    metrics = b'# HELP x\nhltnode_dead_time_seconds_total{reason="disk"} 2.5\nother{reason="x"} 1\n'
+
+    def get(shown: Mapping[str, Any], url: str) -> bytes:
+        return metrics if url.endswith("/metrics") else msgspec.json.encode(shown)
+
+    monkeypatch.setattr(node_pages, "bounded_get", lambda url, **_: get(status, url))
+    assert read_pages("http://a:1").dead_seconds == {"disk": 2.5}
+    monkeypatch.setattr(node_pages, "bounded_get", lambda url, **_: get({**status, **change}, url))
+    with pytest.raises(NodeUnreachableError, match="http://a:1: not a node"):
+        read_pages("http://a:1")
+
+
+def test_once_ends_with_1_if_a_node_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: dict[str, Pages | str] = {"http://a:1": Pages(0.0, {}), "http://b:1": "http://b:1: connection refused"}
+    monkeypatch.setattr(top_module, "_read", answers.__getitem__)
+    monkeypatch.setattr(top_module, "ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(top_module, "describe", lambda _before, _now: described())
+    for option in ("--once", "--json"):
+        assert CliRunner().invoke(app, ["top", option, "http://a:1", "http://b:1"]).exit_code == 1
+        assert CliRunner().invoke(app, ["top", option, "http://a:1"]).exit_code == 0
