@@ -256,6 +256,8 @@ class ConnectionRefusal(StrEnum):
     """It sent a message of far too many parts."""
     UNPERMITTED = "unpermitted"
     """It sent only frames without the token of a feeder, for seconds."""
+    FLOOD = "flood"
+    """It kept sending more control messages than any feeder."""
     UNEXPECTED_INPUT = "unexpected_input"
     """It sent more to an output than subscriptions need."""
     TOO_OFTEN = "too_often"

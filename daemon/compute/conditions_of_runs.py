@@ -91,9 +91,14 @@ class ConditionsOfRuns:
                 del self._of_run[oldest]
         if chosen.tck == followed.current.tck:
             return None
-        self._engine.replace_constants(chosen.constants, chosen.measured, chosen.tck)
+        before, followed.current = followed.current, chosen
+        try:
+            # The engine has the new key last: a thread that sees the key finds its conditions in `current`.
+            self._engine.replace_constants(chosen.constants, chosen.measured, chosen.tck)
+        except BaseException:
+            followed.current = before
+            raise
         self._measurements.use(chosen.measured)
-        followed.current = chosen
         values = {each.name: round(each.configured, 6) for each in chosen.measured}
         log.info("conditions_changed", run=run, tck=chosen.document.name, **values)
         return chosen.document

@@ -22,6 +22,7 @@ from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.health import Condition, Health
 from hltnode.daemon.monitoring.http_hosts import HostNames
 from hltnode.daemon.monitoring.http_places import HttpPlaces, may_displace
+from hltnode.daemon.monitoring.shared_pages import SharedPages
 from hltnode.daemon.monitoring.status_page.assets import HTML_TYPE, POLICY
 
 MAX_REQUEST_BYTES = 8192
@@ -93,7 +94,7 @@ class HttpServer:
     Args:
         metrics: called in the loop; takes a snapshot and returns a function that creates the body of /metrics from it.
             This function is called in a worker thread, one call at a time, so that a scrape of many series does not
-            block the event loop.
+            block the event loop. Waiting requests share a page (`shared_pages`).
         histograms: creates the body of /histograms, also in a worker thread.
         page: creates the status page in the same way as `metrics`.
         more: further pages by path.
@@ -135,7 +136,7 @@ class HttpServer:
         self._server: asyncio.Server | None = None
         self._connections: dict[_Connection, None] = {}
         """In order of arrival."""
-        self._scraping = asyncio.Lock()
+        self._shared = SharedPages(monotonic_ns)
         self._limit = RateLimit(60_000_000_000, monotonic_ns)
 
     async def bind(self, host: str, port: int) -> int:
@@ -166,11 +167,16 @@ class HttpServer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._shared.close()
         await self._server.wait_closed()
         self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         address = _address(writer)
+        if not self._places.may_connect(address, self._monotonic_ns()):
+            writer.transport.abort()
+            self._refuse(address, ConnectionRefusal.TOO_OFTEN)
+            return
         reason = self._places.take(address)
         if reason is not None and self._make_room(address, reason):
             reason = self._places.take(address)
@@ -259,16 +265,13 @@ class HttpServer:
 
     async def _page(self, path: str) -> Response:
         if path == "/metrics":
-            async with self._scraping:
-                body = await asyncio.to_thread(self._metrics())
+            body = await self._shared.get(path, self._metrics)
             return Response(HTTPStatus.OK, METRICS_TYPE, body)
         if path == "/histograms":
-            async with self._scraping:
-                body = await asyncio.to_thread(self._histograms)
+            body = await self._shared.get(path, lambda: self._histograms)
             return Response(HTTPStatus.OK, JSON_TYPE, body)
         if (page := self._pages.get(path)) is not None:
-            async with self._scraping:
-                body = await asyncio.to_thread(page.collect())
+            body = await self._shared.get(path, page.collect)
             policy = (("Content-Security-Policy", POLICY),) if page.media_type == HTML_TYPE else ()
             return Response(HTTPStatus.OK, page.media_type, body, policy)
         now = self._monotonic_ns()
@@ -277,12 +280,17 @@ class HttpServer:
         if path == "/readyz":
             return _verdict(self._health.problems(now))
         if path == "/status":
-            problems = self._health.problems(now)
-            return as_json(HTTPStatus.OK, {**self._status(), "ready": not problems, "problems": problems})
+            return Response(
+                HTTPStatus.OK, JSON_TYPE, await self._shared.get(path, self._status_content, in_thread=False)
+            )
         if path.startswith(CONTROL_PATH):
             raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "expected POST for a command", (("Allow", "POST"),))
         known = sorted((*self._pages, "/metrics", "/histograms", "/healthz", "/readyz", "/status"))
         raise RefusedError(HTTPStatus.NOT_FOUND, f"pages are {', '.join(known)}")
+
+    def _status_content(self) -> Callable[[], bytes]:
+        problems = self._health.problems(self._monotonic_ns())
+        return lambda: _encode({**self._status(), "ready": not problems, "problems": problems})
 
 
 def _address(writer: asyncio.StreamWriter) -> str:
@@ -365,7 +373,11 @@ def _verdict(problems: Mapping[Condition, str]) -> Response:
 
 def as_json(status: HTTPStatus, content: Mapping[str, Any], headers: Headers = ()) -> Response:
     """A JSON response; `headers`: names and values."""
-    return Response(status, JSON_TYPE, json.dumps(content, indent=2).encode() + b"\n", headers)
+    return Response(status, JSON_TYPE, _encode(content), headers)
+
+
+def _encode(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=2).encode() + b"\n"
 
 
 def _head(response: Response) -> h11.Response:

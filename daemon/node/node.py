@@ -136,7 +136,13 @@ class Node:
         if self.memory_receiver is not None:
             self.memory_receiver.start(self._loop)
         commands = SocketControl(self.controller, self.access.may_command, self.counters.operation)
-        self.control.start(self._loop, self.feeder_protocol.message_arrived, commands.answer, self.access.may_feed)
+        self.control.start(
+            self._loop,
+            self.feeder_protocol.message_arrived,
+            commands.answer,
+            self.access.may_feed,
+            self.builder_control.registry.is_welcome,
+        )
         self._sockets.start_outputs(self._loop)
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(

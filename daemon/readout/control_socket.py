@@ -9,9 +9,11 @@ import zmq
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.peer import Peer
 from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTROL_BYTES, SocketDrain, bind_socket
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.security.message_budget import MessageBudget
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import MessageVersionError, ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
@@ -22,8 +24,9 @@ from hltnode.protocol.transport.run_control_messages import Command, Reply
 
 # Messages queued for one feeder. A feeder that leaves more unread gets the missed content with its next hello.
 CONTROL_HWM = 1000
-# Messages read before the event loop gets its turn.
-BUDGET_MESSAGES = 256
+# Parts of messages read before the event loop gets its turn. A message of a stranger may cost 0.1 ms, and the fragments
+# of the feeders must not wait for many of them.
+BUDGET_PARTS = 64
 # A valid message has two parts, identity and content. No defect of a feeder makes more than this; the connection ends.
 MAX_PARTS = 64
 # Error for a peer without the role of a feeder.
@@ -66,6 +69,7 @@ class ControlSocket:
         }
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
         self._drain: SocketDrain | None = None
+        self._budget = MessageBudget()
         self._parts: list[zmq.Frame] = []
         self._n_parts = 0
         self._n_bytes = 0
@@ -76,6 +80,7 @@ class ControlSocket:
         handle: Callable[[bytes, ControlMessage], None],
         execute: Callable[[Peer, Command], Reply],
         may_feed: Callable[[Peer], bool],
+        is_welcome: Callable[[bytes], bool],
     ) -> None:
         """Start to receive.
 
@@ -83,10 +88,12 @@ class ControlSocket:
             handle: called with each valid message of a feeder and the identity of the sender.
             execute: called with each command of an operator and its sender; returns the reply.
             may_feed: whether a peer is a feeder.
+            is_welcome: whether the connection with this identity belongs to a feeder that has been welcomed.
         """
         self._handle = handle
         self._execute = execute
         self._may_feed = may_feed
+        self._is_welcome = is_welcome
         self._drain = SocketDrain(loop, self._socket, self._read_until)
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
@@ -132,7 +139,7 @@ class ControlSocket:
 
     def _read_until(self, end_ns: int) -> bool:
         self._reading_clock.read()
-        for _ in range(BUDGET_MESSAGES):
+        for _ in range(BUDGET_PARTS):
             try:
                 # Only frames have the properties of their sender; copied messages have none.
                 part = self._socket.recv(zmq.NOBLOCK, copy=False)
@@ -159,7 +166,33 @@ class ControlSocket:
             return
         if n_parts > MAX_PARTS:
             self._received.report(part)
-        self._message_arrived(parts, n_parts)
+        if self._admits(parts[0].bytes, part, n_bytes):
+            self._message_arrived(parts, n_parts)
+
+    def _admits(self, identity: bytes, last: zmq.Frame, n_bytes: int) -> bool:
+        """Whether the sender of a message has not sent too many. A refused message is dropped without an answer."""
+        now_ns = self._reading_clock.true_ns
+        if self._is_welcome(identity):
+            admitted = self._budget.admits_feeder(identity, n_bytes, now_ns)
+        else:
+            admitted = self._budget.admits_stranger(_property(last, "Peer-Address"), n_bytes, now_ns)
+        if admitted:
+            return True
+        self._counters.control_messages_rejected += 1
+        self._counters.messages_refused[MessageRefusal.TOO_MANY] += 1
+        if self._budget.is_flood(identity, now_ns):
+            self._end_flood(identity, last)
+        return False
+
+    def _end_flood(self, identity: bytes, last: zmq.Frame) -> None:
+        """End a connection with many dropped messages, and tell its peer why."""
+        error = Error(MessageRefusal.TOO_MANY, "far more messages than a feeder sends: the connection ends")
+        # If the peer has gone, its descriptor may belong to another connection by now.
+        if not self._send(identity, encode_message(error)):
+            return
+        self._received.report(last, ConnectionRefusal.FLOOD)
+        if (left_out := self._limit.due("flood")) is not None:
+            log.warning("control_flood", address=_property(last, "Peer-Address"), left_out=left_out)
 
     def _message_arrived(self, parts: list[zmq.Frame], n_parts: int) -> None:
         identity = parts[0].bytes

@@ -146,6 +146,10 @@ class FeederRegistry:
             known[1].last_message_ns = now_ns
         return known
 
+    def is_welcome(self, identity: bytes) -> bool:
+        """Whether a connection belongs to a feeder of a run."""
+        return identity in self._by_identity
+
     def left(self, feeder: Feeder) -> None:
         """Note the goodbye of a feeder: its token ends until its next hello."""
         feeder.gone = True

@@ -97,11 +97,7 @@ class FinishedRuns:
     def _write(self) -> None:
         content = msgspec.json.format(msgspec.json.encode(_Content(_VERSION, list(self._runs.values()))))
         try:
-            with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f"{self.path.name}.", delete=False) as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(file.name).replace(self.path)
+            self._replace(content)
             folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(folder)
@@ -111,3 +107,16 @@ class FinishedRuns:
             raise FeedError(
                 f"{self.path}: {error.strerror}; give --memory FILE in a folder that is writable"
             ) from error
+
+    def _replace(self, content: bytes) -> None:
+        """Replace the file by a new one with this content. A failed write leaves only the old file."""
+        with tempfile.NamedTemporaryFile(dir=self.path.parent, prefix=f"{self.path.name}.", delete=False) as file:
+            written = Path(file.name)
+            try:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+                written.replace(self.path)
+            except BaseException:
+                written.unlink(missing_ok=True)
+                raise

@@ -21,6 +21,7 @@ _OFFENCES = frozenset(
         ConnectionRefusal.STALLED,
         ConnectionRefusal.MALFORMED,
         ConnectionRefusal.UNPERMITTED,
+        ConnectionRefusal.FLOOD,
         ConnectionRefusal.UNEXPECTED_INPUT,
         ConnectionRefusal.TOO_OFTEN,
     }

@@ -37,10 +37,10 @@ class ReceivedInput:
         # None: a peer with ZMTP 1 or 2. The limiter ends its connection as an idle one.
         return descriptor is None or self.tally.take(descriptor, nbytes, parts)
 
-    def report(self, frame: zmq.Frame) -> None:
+    def report(self, frame: zmq.Frame, reason: ConnectionRefusal = ConnectionRefusal.MALFORMED) -> None:
         """Report a frame that no feeder and no operator sends; the limiter ends its connection."""
         if (descriptor := _descriptor(frame)) is not None:
-            self._reported.put((descriptor, ConnectionRefusal.MALFORMED))
+            self._reported.put((descriptor, reason))
 
     def unpermitted(self, descriptor: int, number: int, now_ns: int) -> None:
         """Note a frame without permission, by its number on its connection.

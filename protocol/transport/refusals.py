@@ -35,10 +35,12 @@ class MessageRefusal(StrEnum):
     """Reasons why a control message other than a hello was refused; a refused message changes no state.
 
     unknown_feeder: this connection has sent no hello, the next hello repairs that; unexpected: not for a node, or not
-    of its run; not_permitted: revoked MEPs that the sender may not revoke.
+    of its run; not_permitted: revoked MEPs that the sender may not revoke; too_many: more than a feeder sends, dropped
+    unread.
     """
 
     MALFORMED = "malformed"
     UNKNOWN_FEEDER = "unknown_feeder"
     UNEXPECTED = "unexpected"
     NOT_PERMITTED = "not_permitted"
+    TOO_MANY = "too_many"

@@ -1,8 +1,8 @@
 """A feeder with a constant rate beside an attack: python -m tests.attacks.honest_feeder JSON.
 
-It writes a line a quarter of a second, with the number of MEPs that the node has acknowledged, and the id below which
-all are acknowledged. A number on its standard input is its last MEP: it finishes the run, and ends. Without one it
-feeds until it is killed.
+It writes a line a quarter of a second, with the number of MEPs that the node has acknowledged, the id below which all
+are acknowledged, and its token. A number on its standard input is its last MEP: it finishes the run, and ends. Without
+one it feeds until it is killed.
 """
 
 import itertools
@@ -51,10 +51,11 @@ def feed(data: int, control: int, rate: float, share: Share, keys: FeederKeys = 
     with Feeder(f"tcp://127.0.0.1:{data}", f"tcp://127.0.0.1:{control}", identity=identity, keys=keys) as feeder:
 
         def report(number: int) -> None:
-            print(number - feeder.unacknowledged, feeder._feeder.window.first_unacknowledged, flush=True)
+            inner = feeder._feeder
+            print(number - feeder.unacknowledged, inner.window.first_unacknowledged, inner.token, flush=True)
 
         start = next_sample = time.monotonic()
-        for number, mep in enumerate(_meps(share.first), share.first):
+        for number, mep in enumerate(_meps(share), share.first):
             if (now := time.monotonic()) >= next_sample:
                 report(number)
                 next_sample = now + SAMPLE_SECONDS
@@ -66,10 +67,11 @@ def feed(data: int, control: int, rate: float, share: Share, keys: FeederKeys = 
             feeder.offer(mep)
 
 
-def _meps(first: int) -> Iterator[FeedMep]:
-    for block in itertools.count(first - first % 1000, 1000):
-        for mep in synthetic_meps(1000, events=EVENTS_PER_MEP, first=block):
-            if mep.mep >= first:
+def _meps(share: Share) -> Iterator[FeedMep]:
+    """The MEPs with its sources alone: to make the others would cost processor time that the node needs."""
+    for block in itertools.count(share.first - share.first % 1000, 1000):
+        for mep in synthetic_meps(1000, sources=share.sources, events=EVENTS_PER_MEP, first=block):
+            if mep.mep >= share.first:
                 yield mep
 
 
@@ -88,6 +90,7 @@ class HonestFeeder:
         self.acknowledged = share.first
         self.below = share.first
         """The id below which all its MEPs are acknowledged."""
+        self.token = 0
         self._thread = threading.Thread(target=self._follow)
         self._thread.start()
 
@@ -131,8 +134,7 @@ class HonestFeeder:
     def _follow(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            acknowledged, below = map(int, line.split())
-            self.acknowledged, self.below = acknowledged, below
+            self.acknowledged, self.below, self.token = map(int, line.split())
 
 
 def _keys(folder: Path, encrypts_data: bool) -> FeederKeys:

@@ -77,6 +77,7 @@ class Target:
 
     `ports`: TCP ports by name; `memory_socket`: path of its Unix socket, empty if it has none. The run is fed by
     `feeders` from `sources`, and the MEPs below `finished_below` are acknowledged: their fragments change nothing.
+    `tokens`: stolen from the feeders, the one that permits each source; a feeder that comes again has a new one.
     """
 
     ports: dict[str, int]
@@ -86,15 +87,16 @@ class Target:
     sources: tuple[int, ...]
     events_per_mep: int
     finished_below: int
+    tokens: tuple[int, ...] = ()
 
 
-def make_frame(target: Target, run: int, mep: int, source: int) -> bytes:
+def make_frame(target: Target, run: int, mep: int, source: int, token: int = 0) -> bytes:
     """A whole frame of the data socket. All frames of the hostile peers are made here."""
     n = target.events_per_mep
     first = mep * n % 2**60
     numbers = [(first + event).to_bytes(8, "little") for event in range(n)]
     mfp = encode_mfp(source_id=source, event_id=first, version=1, types=[LhcbBankType.TEST_DET] * n, fragments=numbers)
-    return encode_frame(mfp, run=run, mep_id=mep, source_id=source)
+    return encode_frame(mfp, run=run, mep_id=mep, source_id=source, token=token)
 
 
 class Hostile:
@@ -241,29 +243,37 @@ class Hostile:
         match what:
             case "again":
                 if target.finished_below:
-                    frames = frame(make_frame(target, target.run, again, source))
+                    frames = frame(self._frame(target.run, again, source))
             case "foreign run":
-                frames = frame(
-                    make_frame(target, draw.choice([0, 1, target.run + FOREIGN_RUN, 2**32 - 1]), again, source)
-                )
+                run = draw.choice([0, 1, target.run + FOREIGN_RUN, 2**32 - 1])
+                frames = frame(self._frame(run, again, source))
             case "unknown source":
                 unknown = draw.choice([each for each in range(1, 65_536, 997) if each not in target.sources])
-                frames = frame(make_frame(target, target.run, again, unknown))
+                frames = frame(self._frame(target.run, again, unknown))
             case "beyond credit":
-                frames = frame(make_frame(target, target.run, draw.choice([2**40, 2**61]), source))
+                frames = frame(self._frame(target.run, draw.choice([2**40, 2**61]), source))
             case "damaged":
-                damaged = bytearray(make_frame(target, target.run, again, source))
+                damaged = bytearray(self._frame(target.run, again, source))
                 damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
                 frames = frame(bytes(damaged))
             case "tiny":
                 frames = frame(draw.randbytes(draw.randrange(41)))
             case "wrong size":
-                whole = make_frame(target, target.run, again, source)
+                whole = self._frame(target.run, again, source)
                 frames = frame(whole[: draw.randrange(len(whole))]) + frame(whole + bytes(100))
             case _:
-                whole = make_frame(target, target.run, again, source)
+                whole = self._frame(target.run, again, source)
                 frames = frame(whole[:40], MORE) + frame(whole[40:])
         self._put(frames * draw.choice(MESSAGES))
+
+    def _frame(self, run: int, mep: int, source: int) -> bytes:
+        """A frame without a token, with a random one, or with a stolen one: of its own source or of another."""
+        draw, stolen = self._random, self._target.tokens
+        tokens = [0, draw.getrandbits(64)]
+        if stolen:
+            own = dict(zip(self._target.sources, stolen, strict=True)).get(source, stolen[0])
+            tokens += [own, draw.choice(stolen), draw.choice(stolen)]
+        return make_frame(self._target, run, mep, source, draw.choice(tokens))
 
     # Control
 
@@ -437,7 +447,8 @@ def main() -> None:
     """Execute the program of a file."""
     first, second = Path(sys.argv[1]).read_text().splitlines()
     fields = json.loads(first)
-    target = Target(**{**fields, "feeders": tuple(fields["feeders"]), "sources": tuple(fields["sources"])})
+    tuples = {name: tuple(fields[name]) for name in ("feeders", "sources", "tokens")}
+    target = Target(**{**fields, **tuples})
     for kind, n in sorted(run(target, Program.of_json(second), float(sys.argv[2])).items()):
         print(f"{kind}: {n}")
 

@@ -61,6 +61,8 @@ class Judgement:
     stall_s: float = 0.0
     honest: float | None = None
     """Rate of the honest feeders during the attack, in parts of their rate before; None if it was not measured."""
+    node_processors: float = 0.0
+    """Processors that the node used during the attack: much more than usual is the work for the hostile peers."""
     readiness: Readiness = field(default_factory=Readiness)
     steps: Counter[str] = field(default_factory=Counter)
 
@@ -221,6 +223,14 @@ socket = "{self._socket}"
         time.sleep(seconds)
         return (self._acknowledged() - before) / (time.monotonic() - start)
 
+    def _processor_seconds(self) -> float:
+        """Processor time that the node has used; 0 if it has ended."""
+        try:
+            times = psutil.Process(self._node.process.pid).cpu_times()
+        except psutil.NoSuchProcess:
+            return 0.0
+        return float(times.user + times.system)
+
     def _acknowledged(self) -> int:
         return min(honest.acknowledged for honest in self._honest)
 
@@ -231,25 +241,29 @@ socket = "{self._socket}"
         file = self._directory / "program.json"
         write(file, self._target(), self._program)
         line = [sys.executable, "-m", "tests.attacks.hostile_peers", str(file), str(self._seconds)]
-        start, before = time.monotonic(), self._acknowledged()
+        start, before, used = time.monotonic(), self._acknowledged(), self._processor_seconds()
         with subprocess.Popen(
             ["nice", "-n", str(NICE), *line],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,
+            # Not a session of its own: the kernel would give that as much of the processors as all processes of this
+            # one together (sched_autogroup, sched(7)), and NICE would mean nothing.
+            process_group=0,
         ) as hostile:
             try:
                 if self._program.absence:
                     self._be_absent()
                 self._follow(hostile)
-                rate = (self._acknowledged() - before) / (time.monotonic() - start)
+                seconds = time.monotonic() - start
+                rate = (self._acknowledged() - before) / seconds
+                self._judgement.node_processors = (self._processor_seconds() - used) / seconds
                 if self._node.process.poll() is not None:
                     return rate
                 output, errors = hostile.communicate(timeout=self._seconds + ANSWER_SECONDS)
             finally:
-                # All peers: each is a process of this session.
+                # All peers: each is a process of this group.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(hostile.pid, signal.SIGKILL)
         if hostile.returncode:
@@ -273,6 +287,7 @@ socket = "{self._socket}"
             sources=SOURCES,
             events_per_mep=EVENTS_PER_MEP,
             finished_below=self._floor(),
+            tokens=tuple(honest.token for honest in self._honest for _ in honest.share.sources),
         )
 
     def _follow(self, hostile: "subprocess.Popen[str]") -> None:

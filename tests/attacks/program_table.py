@@ -36,7 +36,10 @@ def attack_by_programs(
         f"\n{seconds:g} s of random programs of peers, beside two honest feeders; "
         f"promised: memory +{PROMISED_TO_PROGRAMS // MIB} MiB, stall {STALL_SECONDS:g} s, honest rate {LEAST_RATE:.0%}"
     )
-    print(f"{'seed':>6} {'keys':10} {'absence':7} {'peers':>5} {'steps':>6} {'memory':>9} {'stall':>6} {'honest':>6}")
+    print(
+        f"{'seed':>6} {'keys':10} {'absence':7} {'peers':>5} {'steps':>6} {'memory':>9} {'stall':>6} "
+        f"{'node':>5} {'honest':>6}"
+    )
     for program in programs:
         judgement = judge(program, next(folders), command, seconds)
         broken = judgement.broken_with_times()
@@ -53,7 +56,8 @@ def _row(program: Program, judgement: Judgement) -> str:
     honest = "-" if judgement.honest is None else f"{judgement.honest:.0%}"
     return (
         f"{program.seed:6} {program.keys:10} {'yes' if program.absence else 'no':7} {len(program.peers):5} "
-        f"{judgement.steps.total():6} +{judgement.grown_bytes // MIB:4} MiB {judgement.stall_s:4.2f} s {honest:>6}  "
+        f"{judgement.steps.total():6} +{judgement.grown_bytes // MIB:4} MiB {judgement.stall_s:4.2f} s "
+        f"{judgement.node_processors:5.2f} {honest:>6}  "
         f"{', '.join(judgement.broken_with_times())}"
     )
 

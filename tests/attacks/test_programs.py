@@ -4,8 +4,9 @@ from itertools import product
 
 import pytest
 
-from tests.attacks.hostile_peers import Hostile
-from tests.attacks.programs import Keys, Port, Program, State, choices, make_program
+from hltnode.protocol.transport.frame_header import decode_header
+from tests.attacks.hostile_peers import Hostile, Target
+from tests.attacks.programs import Keys, Port, Program, State, Step, choices, make_program
 
 SEEDS = range(1, 40)
 
@@ -77,3 +78,29 @@ def test_peers_attack_only_the_ports_of_the_node() -> None:
     ports = (Port.DATA, Port.CONTROL, Port.HTTP)
     programs = [make_program(seed, ports=ports) for seed in SEEDS]
     assert {peer.port for program in programs for peer in program.peers} == set(ports)
+
+
+def test_fragments_have_no_token_a_random_one_or_one_stolen_for_their_own_or_another_source() -> None:
+    sources, tokens = (10, 11, 12, 13), (77, 77, 88, 88)
+    target = Target({}, "", 1, ("a", "b"), sources, 8, 100, tokens)
+    sent: list[bytes] = []
+
+    class Recording(Hostile):
+        def _put(self, data: bytes) -> None:
+            sent.append(data)
+
+    peer = Recording(target, 0, Port.DATA)
+    for what in ("again", "beyond credit", "unknown source"):
+        for number in range(100):
+            peer.do(Step("fragments", what, number))
+    kinds = set()
+    for data in sent:
+        size = int.from_bytes(data[1:9], "big") if data[0] & 2 else data[1]
+        start = 9 if data[0] & 2 else 2
+        header = decode_header(data[start : start + size], max_bytes=1 << 20)
+        permitted = tokens[sources.index(header.source_id)] if header.source_id in sources else None
+        kinds.add(
+            "none" if not header.token else "own" if header.token == permitted else
+            "of another" if header.token in tokens else "random"
+        )  # fmt: skip
+    assert kinds == {"none", "random", "own", "of another"}

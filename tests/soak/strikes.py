@@ -238,13 +238,11 @@ class Strikes:
         file = node.root.parent / f"hostile.{seed}.json"
         write(file, target, make_program(seed, keys=Keys.NONE, absence=False, ports=HOSTILE_PORTS))
         line = [sys.executable, "-m", "tests.attacks.hostile_peers", str(file), str(fault.seconds)]
-        hostile = subprocess.Popen(
-            ["nice", "-n", str(NICE), *line], stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+        hostile = subprocess.Popen(["nice", "-n", str(NICE), *line], stdout=subprocess.PIPE, text=True, process_group=0)
         while hostile.poll() is None:
             yield POLL_SECONDS
             if not self._all_feed() and hostile.poll() is None:
-                # All peers: each is a process of this session.
+                # All peers: each is a process of this group.
                 os.killpg(hostile.pid, signal.SIGTERM)
         output, _ = hostile.communicate()
         if hostile.returncode not in (0, -signal.SIGTERM):

@@ -35,8 +35,9 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.followed_conditions import FollowedConditions
-from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain, installed_chain
 
 # The longest time for the close of the node after a second signal.
 LAST_SECONDS = 2.5
@@ -120,10 +121,6 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             file=None if config.trigger.file is None else str(config.trigger.file),
         )
         followed = FollowedConditions(chain, geometry, trigger) if config.trigger.follow_conditions else None
-
-        def draw() -> Draw:
-            return chain.picture_maker(geometry, trigger if followed is None else followed.current.trigger)
-
         return Node(
             config,
             engine,
@@ -132,11 +129,18 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             trigger=document,
             config_file=config_file,
             followed=followed,
-            draw=draw if chain.display else None,
+            draw=picture_loader(chain, geometry, trigger, followed) if chain.display else None,
         )
 
     node, exit_code = await follow_signals(create_node)
     return exit_code, node.status.full(), node.backend_hangs
+
+
+def picture_loader(
+    chain: TriggerChain, geometry: Constants, trigger: TriggerConfig, followed: FollowedConditions | None
+) -> Callable[[], Draw]:
+    """Creates the drawing function of the events, with the conditions of the run at the time of the call."""
+    return lambda: chain.picture_maker(geometry, trigger if followed is None else followed.current.trigger)
 
 
 async def follow_signals(create_node: Callable[[], Node]) -> tuple[Node, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
+from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.lhcb.chain import CHAIN
@@ -66,6 +67,26 @@ def test_a_run_takes_what_the_run_before_has_measured(tmp_path: Path) -> None:
     # It has measured the numbers that are in use.
     assert bench.begin(3) is None
     assert bench.runs.tck_of(3) == bench.runs.tck_of(2) != bench.runs.tck_of(1)
+
+
+def test_a_thread_that_sees_a_new_key_finds_its_conditions_and_a_failure_keeps_those_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread of the event pictures reads the key of the engine, and then the configuration in use."""
+    bench = Bench(tmp_path)
+    bench.begin(1, beam_x=0.5)
+    before = bench.followed.current
+    seen: list[int] = []
+
+    def write(_constants: object, _measured: object, tck: int) -> None:
+        seen.extend((tck, bench.followed.current.tck))
+        raise BackendError("no memory")
+
+    monkeypatch.setattr(bench.engine, "replace_constants", write)
+    with pytest.raises(BackendError):
+        bench.runs.begin(2)
+    assert seen[0] == seen[1] != before.tck
+    assert bench.followed.current is before
 
 
 def test_a_run_that_measured_nothing_changes_nothing(tmp_path: Path) -> None:

@@ -1,7 +1,14 @@
 """Which HTTP clients get a place, and that those of this machine always find one that others cannot take."""
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
-from hltnode.daemon.monitoring.http_places import HttpPlaces, may_displace
+from hltnode.daemon.monitoring.http_places import (
+    AT_ONCE,
+    LOCAL_AT_ONCE,
+    LOCAL_PER_SECOND,
+    PER_SECOND,
+    HttpPlaces,
+    may_displace,
+)
 
 
 def test_other_machines_cannot_take_the_places_of_this_one() -> None:
@@ -37,3 +44,13 @@ def test_other_machines_take_over_no_place_of_this_machine() -> None:
     assert not may_displace("10.0.0.1", "::1", reason)
     assert may_displace("127.0.0.1", "10.0.0.1", reason)
     assert may_displace("127.0.0.1", "127.0.0.1", reason)
+
+
+def test_an_address_may_open_connections_at_the_rate_of_correct_clients_and_no_more() -> None:
+    places = HttpPlaces()
+    second_ns = 1_000_000_000
+    for address, at_once, per_second in (("10.0.0.1", AT_ONCE, PER_SECOND), ("::1", LOCAL_AT_ONCE, LOCAL_PER_SECOND)):
+        assert sum(places.may_connect(address, 0) for _ in range(5000)) == at_once
+        assert sum(places.may_connect(address, second_ns) for _ in range(5000)) == per_second
+    assert places.may_connect("10.0.0.2", second_ns)
+    assert places.may_connect("127.0.0.1", second_ns)

@@ -15,12 +15,17 @@ import numpy as np
 import pytest
 import zmq.asyncio
 
+from hltnode.daemon.commands.node.serve import picture_loader
 from hltnode.daemon.common.vocabulary import EventStream
-from hltnode.daemon.node.event_pictures import MAX_RECORD_BYTES, EventPictures
+from hltnode.daemon.node.event_pictures import MAX_RECORD_BYTES, Draw, EventPictures
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.daemon.storage.record_block import RecordBlock
+from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.followed_conditions import FollowedConditions
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol import Odin, encode_banks, encode_odin, encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HltDecReports, LineReport
@@ -46,8 +51,9 @@ class Bench:
     def __init__(self, draw: Callable[[Sequence[RawBank]], str] = lambda banks: f"<svg>{len(banks)}</svg>") -> None:
         self.loads = 0
         self.now_ns = 0
+        self.tck = 1
         self._draw = draw
-        self.pictures = EventPictures(self.load, ("a", "b"), PERIOD_NS, lambda: self.now_ns)
+        self.pictures = EventPictures(self.load, ("a", "b"), PERIOD_NS, lambda: self.now_ns, lambda: self.tck)
 
     def load(self) -> Callable[[Sequence[RawBank]], str]:
         self.loads += 1
@@ -94,6 +100,18 @@ def test_the_next_event_is_drawn_after_the_period_with_the_same_picture_maker() 
     assert bench.loads == 1
 
 
+def test_an_event_after_a_change_of_the_tck_is_drawn_by_a_new_picture_maker() -> None:
+    bench = Bench()
+    loads = []
+    for tck in (1, 2, 2, 1):
+        bench.tck = tck
+        bench.pictures.look()
+        bench.offer(RECORD)
+        bench.now_ns += PERIOD_NS
+        loads.append(bench.loads)
+    assert loads == [1, 2, 2, 3]
+
+
 def test_a_batch_without_accepted_events_is_skipped() -> None:
     bench = Bench()
     bench.pictures.look()
@@ -132,6 +150,37 @@ def test_a_failed_or_hung_drawing_delays_nothing() -> None:
     released.set()
     bench.pictures.stop(10)
     assert "could not be drawn" in bench.pictures.look().note
+
+
+@pytest.mark.loopback
+@pytest.mark.parametrize("follows", [True, False])
+async def test_a_node_draws_with_the_conditions_that_it_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follows: bool
+) -> None:
+    loaded: list[dict[str, float]] = []
+
+    def load(_chain: TriggerChain, _geometry: Constants, trigger: TriggerConfig) -> Draw:
+        loaded.append(dict(trigger.conditions))
+        return lambda _banks: "<svg></svg>"
+
+    monkeypatch.setattr(TriggerChain, "picture_maker", load)
+    config = make_config(tmp_path, http={"event_picture_s": 0.001})
+    engine = FakeEngine(batch_limits(config))
+    geometry, trigger = CHAIN.with_sequence("velo").load_geometry(None), CHAIN.load_trigger(None, "velo")
+    followed = FollowedConditions(CHAIN, geometry, trigger)
+    engine.tck = followed.current.tck
+    draw = picture_loader(CHAIN, geometry, trigger, followed if follows else None)
+    async with node_of_engine(config, engine, "fake", draw=draw) as node:
+        pictures = node._pictures
+        assert pictures is not None
+        for values in ({}, {"beam_x": 0.5}):
+            # As the conditions of a run do, before its first batch.
+            followed.current = followed.with_values(values)
+            engine.tck = followed.current.tck
+            pictures.look()
+            pictures.offer(batch_of(RECORD))
+            await asyncio.to_thread(pictures.stop, 10)
+    assert loaded == [{}, {"beam_x": 0.5} if follows else {}]
 
 
 def status_page_of(port: int) -> str:

@@ -199,7 +199,7 @@ async def test_a_flood_of_garbage_does_not_make_the_memory_grow(
             for i in range(3000):
                 # Sources, MEPs and words that were never seen before, each of them.
                 await data.send(encode_frame(MFP, run=RUN, mep_id=10**9 + i, source_id=i % 65536))
-                if i % 10 == 0:
+                if i % 20 == 0:
                     await control.send(msgpack.packb({"v": 3, "type": f"word{i}"}))
                     await control.recv()
             before = node.counters.fragments_received

@@ -1,6 +1,7 @@
 """The account of the control socket: bytes and messages of each connection, by which the limiter judges it."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -11,10 +12,12 @@ import zmq
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.control_socket import MAX_PARTS, ControlSocket
+from hltnode.daemon.readout.control_socket import BUDGET_PARTS, MAX_PARTS, ControlSocket
 from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FEEDER_AT_ONCE, FLOOD_MESSAGES
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.transport.control_messages import CONTROL_VERSION
+from hltnode.protocol.transport.refusals import MessageRefusal
 from tests.attacks.raw_peer import MORE, RawPeer, frame
 from tests.daemon.fakes import eventually
 
@@ -22,6 +25,8 @@ pytestmark = pytest.mark.loopback
 
 
 class NoClock:
+    true_ns = 0
+
     def read(self) -> None:
         """The control socket reads the clock before its messages."""
 
@@ -40,6 +45,7 @@ class Site:
             lambda _socket: None,
             self.received,
         )
+        self.welcomed = False
         self.peer = RawPeer(int(self.socket.endpoint.rpartition(":")[2]))
 
     @property
@@ -59,7 +65,9 @@ async def site() -> AsyncIterator[Site]:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     found = Site(context)
     nothing = cast(Any, lambda *_: None)
-    found.socket.start(asyncio.get_running_loop(), nothing, nothing, lambda _peer: True)
+    found.socket.start(
+        asyncio.get_running_loop(), nothing, nothing, lambda _peer: True, lambda _identity: found.welcomed
+    )
     await asyncio.to_thread(found.peer.shake_hands, b"DEALER")
     yield found
     found.peer.close()
@@ -107,3 +115,43 @@ async def test_messages_of_a_refused_connection_are_counted_and_dropped_unread()
         await eventually(lambda: found.received.tally.total == 11)
         assert found.account == (11, 11 * len(frame(b"x")))
         assert found.counters.control_messages_rejected == 1
+
+
+@pytest.mark.parametrize("welcomed", [False, True])
+async def test_messages_above_the_budget_of_their_sender_are_dropped_unread_and_its_connection_ends(
+    welcomed: bool,
+) -> None:
+    most = int(FEEDER_AT_ONCE if welcomed else ADDRESS_AT_ONCE)
+    async with site() as found:
+        found.welcomed = welcomed
+        refused = found.counters.messages_refused
+        await asyncio.to_thread(found.peer.send, frame(b"x") * (most + FLOOD_MESSAGES))
+        await eventually(lambda: found.received.tally.total == most + FLOOD_MESSAGES)
+        assert (refused[MessageRefusal.MALFORMED], refused[MessageRefusal.TOO_MANY]) == (most, FLOOD_MESSAGES)
+        assert found.received.reported() == {}
+        await asyncio.to_thread(found.peer.send, frame(b"x") * 100)
+        await eventually(lambda: found.received.tally.total == most + FLOOD_MESSAGES + 100)
+        assert found.received.reported() == {found.descriptor: ConnectionRefusal.FLOOD}
+        assert refused[MessageRefusal.MALFORMED] == most
+
+
+async def test_a_flood_of_a_peer_that_has_gone_ends_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its descriptor may belong to another one by now."""
+    async with site() as found:
+        monkeypatch.setattr(found.socket, "_send", lambda _identity, _raw: False)
+        most = int(ADDRESS_AT_ONCE) + 2 * FLOOD_MESSAGES
+        await asyncio.to_thread(found.peer.send, frame(b"x") * most)
+        await eventually(lambda: found.received.tally.total == most)
+        assert found.counters.messages_refused[MessageRefusal.TOO_MANY] == 2 * FLOOD_MESSAGES
+        assert found.received.reported() == {}
+
+
+async def test_the_event_loop_gets_its_turn_after_a_few_messages() -> None:
+    async with site() as found:
+        # The loop does not run meanwhile.
+        found.peer.send(frame(b"x") * 300)
+        assert found.socket._socket.poll(10_000)
+        assert not found.socket._read_until(time.monotonic_ns() + 3_600_000_000_000)
+        assert found.received.tally.total == BUDGET_PARTS // 2
+        found.socket.read()
+        await eventually(lambda: found.received.tally.total == 300)

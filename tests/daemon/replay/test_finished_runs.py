@@ -1,6 +1,9 @@
 """The record of the finished runs of an interrupted replay."""
 
+import errno
+import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -57,3 +60,22 @@ def test_a_record_that_cannot_be_read_ends_the_replay_and_stays_as_it_is(path: P
 def test_a_record_that_cannot_be_written_names_the_option(tmp_path: Path) -> None:
     with pytest.raises(FeedError, match=r"nowhere.runs: .*--memory FILE"):
         FinishedRuns(tmp_path / "nowhere" / "runs").stored(5, "a", 1, complete=True)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_failed_write_leaves_the_record_of_before_and_no_other_file(
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    runs = FinishedRuns(path)
+    runs.stored(5, "a", 12, complete=True)
+    before = path.read_bytes()
+
+    def fail(*_arguments: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os if step == "fsync" else Path, step, fail)
+        with pytest.raises(FeedError, match=r"replay-runs: No space left"):
+            runs.stored(6, "b", 12, complete=True)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]

@@ -57,7 +57,7 @@ def connects(server: socket.socket, source: str) -> bool:
 @pytest.mark.parametrize("reason", ConnectionRefusal)
 def test_only_what_a_connection_has_sent_costs_its_address_something(site: Site, reason: ConnectionRefusal) -> None:
     site.gate.ended("192.0.2.1", reason, 0)
-    offences = {"unfinished", "stalled", "malformed", "unpermitted", "unexpected_input", "too_often"}
+    offences = {"unfinished", "stalled", "malformed", "unpermitted", "flood", "unexpected_input", "too_often"}
     expected = ConnectionRefusal.ADDRESS_REFUSED if reason in offences else None
     assert site.gate.opened("192.0.2.1", 1) == expected
     assert site.counters.address_refusals == (expected is not None)
