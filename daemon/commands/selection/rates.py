@@ -87,7 +87,7 @@ def rates(
                 lines=lines_of(scans),
                 encoding=encoding,
             )
-            counts = RateCounts(configuration.line_names, scans, truth_types=known.readout.truth_types)
+            counts = RateCounts(configuration.line_names, scans, readout=known.readout)
             damage = DamageLog()
             with counted_events(files, name) as progress:
                 for decided in deciding.run(read_all_events(files, damage)):

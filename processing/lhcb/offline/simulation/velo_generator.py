@@ -60,7 +60,8 @@ def simulate_events(
     run: int = DEFAULT_RUN,
     first_event: int = 0,
 ) -> Iterator[list[RawBank]]:
-    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, particles (32), collisions (33).
+    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, particles (32), collisions (33), sample
+    (34).
 
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
@@ -148,6 +149,7 @@ def _truth_banks(
     return [
         *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),
+        event.truth,
     ]
 
 
