@@ -27,10 +27,8 @@ def rate_in_khz(of: dict[str, Any], prefix: str = "") -> str:
 
 
 def events_text(of: dict[str, Any]) -> str:
-    """The number of events of a JSON object, and how many equal ones weighted events are worth."""
-    if not of["sample"]["weighted"]:
-        return f"{of['events']} events"
-    return f"{of['events']} weighted events (worth {of['sample']['effective_events']:.0f} equal ones for all crossings)"
+    """The number of events of a JSON object."""
+    return f"{of['events']} events with weights" if of["sample"]["weighted"] else f"{of['events']} events"
 
 
 def needed_text(events: int, passed: float) -> str:
