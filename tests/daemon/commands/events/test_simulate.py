@@ -75,7 +75,11 @@ def test_the_velo_alone_can_be_simulated(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--nu", "-1", "-o", "x.mdf"), "nu = -1.0"),
-        (("--sample", "bs2mumu", "-o", "x.mdf"), "bs2mumu"),
+        (("--sample", "b2kmumu", "-o", "x.mdf"), "b2kmumu"),
+        (("--sample", "z", "--enrich", "-o", "x.mdf"), "only minimum bias can be enriched"),
+        (("--enrich", "--input-hepmc", "my.hepmc", "-o", "x.mdf"), "only minimum bias can be enriched"),
+        (("--cached", "-o", "x.mdf"), "expected one of -o FILE and --cached"),
+        ((), "expected one of -o FILE and --cached"),
         (("-o", "x.root"), "expected a name that ends in .mdf or .mep"),
         (("--geometry", "nowhere", "-o", "x.mdf"), "velo_geometry.bin"),
         (("--input-hepmc", "nowhere.hepmc", "-o", "x.mdf"), "nowhere.hepmc"),
