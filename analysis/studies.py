@@ -45,7 +45,8 @@ class Rates:
         return f"; {self.warning}" if self.warning else ""
 
     def __repr__(self) -> str:
-        return f"<rates of {len(self.lines)} lines on {self.events} events: {self.total['rate_hz'] / 1e3:.1f} kHz{self._remark}>"
+        rate = f"{self.total['rate_hz'] / 1e3:.1f} kHz"
+        return f"<rates of {len(self.lines)} lines on {self.events} events: {rate}{self._remark}>"
 
 
 def rates(

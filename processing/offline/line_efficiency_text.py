@@ -34,8 +34,8 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
     kept = [first["kept_by_event_cut"][among] for among in ("reconstructible", "all")]
     kept_text = " and ".join("-" if of is None else f"{100 * of:.1f} %" for of in kept)
     rows = [
-        f"{first['events']} events{_kinds(first)}; {first['reconstructible']} with a decay whose {first['products']} products are all "
-        f"{reconstructible}",
+        f"{first['events']} events{_kinds(first)}; {first['reconstructible']} with a decay whose {first['products']} "
+        f"products are all {reconstructible}",
         f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
         "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of those that the event cut "

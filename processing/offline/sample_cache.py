@@ -1,6 +1,6 @@
 """Simulated samples in the user's cache, by all that their events depend on.
 
-A sample is a file of events and, written after it, a file with its size and digest. A file without them, or with others,
+A sample is a file of events and, written after it, a file with its size and digest. A file that does not have these
 counts as missing.
 """
 

@@ -20,8 +20,8 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Numbers of the truth banks of vertices and of the sample in the sub-detector of the test detector. The banks of particles are numbered
-# from 0 and never reach this number.
+# Numbers of the truth banks of vertices and of the sample in the sub-detector of the test detector. The banks of
+# particles are numbered from 0 and never reach these numbers.
 TRUTH_VERTEX_NUMBER = 1024
 TRUTH_SAMPLE_NUMBER = 1025
 

@@ -165,7 +165,9 @@ def decode_sample(bank: RawBank) -> McSample:
             RejectReason.MISMATCH, f"MC sample: bank type {LhcbBankType.MC_SAMPLE:d} expected, {bank.type} found"
         )
     if bank.version != SAMPLE_VERSION:
-        raise TruthError(RejectReason.BAD_VERSION, f"MC sample: version {SAMPLE_VERSION} expected, {bank.version} found")
+        raise TruthError(
+            RejectReason.BAD_VERSION, f"MC sample: version {SAMPLE_VERSION} expected, {bank.version} found"
+        )
     size = len(bank.payload)
     if not _SAMPLE.size < size <= _SAMPLE.size + MAX_KIND_SIZE:
         raise TruthError(RejectReason.BAD_SIZE, f"MC sample: {size} bytes")

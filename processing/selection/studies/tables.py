@@ -71,7 +71,12 @@ def _cells(of: dict[str, Any] | None) -> tuple[str, str, str, str]:
     if of is None:
         return "-", "-", "-", "-"
     alone = rate_in_khz(of, "exclusive_") if "exclusive_hz" in of else ""
-    return rate_in_khz(of), needed_text(of["events_for_10_percent"], of["events"]), alone, f"{of['bytes_per_second'] / MEGABYTE:.0f}"
+    return (
+        rate_in_khz(of),
+        needed_text(of["events_for_10_percent"], of["events"]),
+        alone,
+        f"{of['bytes_per_second'] / MEGABYTE:.0f}",
+    )
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:

@@ -32,8 +32,9 @@ def test_a_fraction_of_equal_events_has_the_wilson_interval() -> None:
 
 
 def test_weights_that_are_all_equal_change_neither_fraction_nor_interval() -> None:
-    plain, scaled = fraction(37.0, 37.0, WeightSums.of(np.ones(400))), fraction(
-        37 * 0.25, 37 * 0.25**2, WeightSums.of(np.full(400, 0.25))
+    plain, scaled = (
+        fraction(37.0, 37.0, WeightSums.of(np.ones(400))),
+        fraction(37 * 0.25, 37 * 0.25**2, WeightSums.of(np.full(400, 0.25))),
     )
     for one, other in zip(astuple(plain), astuple(scaled), strict=True):
         assert one == pytest.approx(other, rel=1e-9)

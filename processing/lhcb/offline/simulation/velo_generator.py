@@ -63,8 +63,9 @@ def simulate_events(
     run: int = DEFAULT_RUN,
     first_event: int = 0,
 ) -> Iterator[list[RawBank]]:
-    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, particles (32), collisions (33), sample
-    (34).
+    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, truth (32 to 34).
+
+    enrich: draw rare kinds of events more often, with weights.
 
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
@@ -75,7 +76,6 @@ def simulate_events(
         seed,
         VeloResponse(geometry, VeloField.of(Magnet.builtin())),
         partial(generate, nu=nu, beamline=geometry.beamline, mixture=ENRICHED if enrich else None),
-        geometry,
         velo_banks,
         run,
     )
@@ -92,7 +92,6 @@ def _events(
     seed: int,
     response: VeloResponse,
     source: Callable[[EventRandom], list[SimulatedCollisions]],
-    geometry: VeloGeometry,
     velo_banks: VeloEncoding,
     run: int,
 ) -> Iterator[list[RawBank]]:

@@ -109,6 +109,26 @@ def test_a_full_disk_is_reported_and_leaves_no_incomplete_file(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_cached_sample_is_made_once_and_again_if_options_change_or_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ("--detectors", "velo", "--nu", "0.2", "-n", "2", "--cached")
+    folder = tmp_path / "hltnode" / "samples"
+    assert "from the cache" not in simulate(*options)
+    (file,) = folder.glob("*.mdf")
+    content = file.read_bytes()
+    assert "from the cache" in simulate(*options)
+    for other in (("--seed", "2"), ("--nu", "0.3"), ("--velo-banks", "superpixel"), ("--run", "5"), ("--enrich",)):
+        assert "from the cache" not in simulate(*options, *other)
+    assert len(list(folder.glob("*.mdf"))) == 6
+    file.write_bytes(content[:-1])
+    assert "from the cache" not in simulate(*options)
+    assert file.read_bytes() == content
+    assert "6 samples" in simulate("--clear-cache")
+    assert list(folder.iterdir()) == []
+
+
 @pytest.fixture
 def ctrl_c_is_not_ignored() -> Iterator[None]:
     """A shell that runs the tests in the background makes them, and all processes that they start, ignore it."""

@@ -250,7 +250,7 @@ class _Choice:
                 spectrum = kind.spectrum
                 ratio = _eta_ratio(spectrum, particles.eta) * spectrum.pt_ratio(particles.pt, _PT_MEDIAN, _PT_SPREAD)
                 if spectrum.pid:
-                    fraction = _PROMPT_FRACTIONS[_PROMPT_PIDS == spectrum.pid].sum()
+                    fraction = _PROMPT_FRACTIONS[spectrum.pid == _PROMPT_PIDS].sum()
                     ratio *= (np.abs(particles.pid) == spectrum.pid) / fraction
                 self._frequencies[row] = added_frequency(kind.n, prompt.event, ratio, mean)
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 
-
 PROMPT, PLAIN = -1, -2
 """The process of the charged particles straight from collisions, and that of events without added particles."""
 

@@ -19,7 +19,6 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.hepmc import HepmcFile, count_prompt
 
-
 KIND = "hepmc"
 """The kind of events with a collision of a generator's file, which may hold any process."""
 

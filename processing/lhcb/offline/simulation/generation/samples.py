@@ -44,9 +44,7 @@ class Resonance:
         """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where the decay is impossible."""
         if self.width == 0.0:
             return np.full(n, self.mass)
-        threshold: float = sum(
-            part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters
-        )
+        threshold: float = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
         lowest = max(self.mass - _WIDTHS * self.width, threshold)
         first, last = (
             float(np.arctan(2 * (m - self.mass) / self.width)) for m in (lowest, self.mass + _WIDTHS * self.width)

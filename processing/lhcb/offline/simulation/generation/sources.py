@@ -40,7 +40,9 @@ def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich
     if signal is None:
         return minimum_bias
     if enrich:
-        raise ValueError(f"sample {sample}: only minimum bias can be enriched, a signal is in every event of its sample")
+        raise ValueError(
+            f"sample {sample}: only minimum bias can be enriched, a signal is in every event of its sample"
+        )
 
     def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
         events = []

@@ -73,7 +73,7 @@ def test_weighted_events_have_the_distributions_of_minimum_bias() -> None:
 def test_no_weight_is_above_the_inverse_share_of_plain_events_and_rare_events_have_small_ones() -> None:
     enriched = generated(4, ENRICHED)
     weights = np.array([event.weight for event in enriched])
-    assert 0 < weights.min()
+    assert weights.min() > 0
     assert weights.max() <= 1 / ENRICHED.kinds[0].share
     hard_beauty = np.array([numbers(event)["hard beauty"] for event in enriched])
     assert hard_beauty.sum() > 50
