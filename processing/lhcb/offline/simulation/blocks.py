@@ -32,8 +32,8 @@ class SimulationRequest:
     """All that the events of a file depend on.
 
     `enrich`: draw rare kinds of minimum bias more often, with weights; `geometry`: folder of geometry files, built-in
-    if None; `hepmc`: file of generated events instead of a sample; `polarity`: of the magnet, -1 down, +1 up, None as in
-    the geometry.
+    if None; `hepmc`: file of generated events instead of a sample; `polarity`: of the magnet, -1 down, +1 up, None as
+    in the geometry.
     """
 
     sample: Sample = Sample.MINBIAS
