@@ -81,6 +81,9 @@ class SampleCache:
         digest, size = hashlib.sha256(), 0
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(f"{path}: cannot be written: {error.strerror}") from error
+        try:
             with unfinished.open("wb") as file:
                 for block in blocks:
                     file.write(block)

@@ -167,7 +167,7 @@ class RateCounts:
         return {
             "events": self.events,
             "crossing_rate_hz": crossing_rate,
-            "sample": self.kinds.result(self.sums),
+            "sample": self.kinds.result(self.sums) | {"largest_event_hz": self.sums.largest * per_weight},
             "lines": lines,
             "total": {
                 **self._rate("", self.total, 0, crossing_rate),

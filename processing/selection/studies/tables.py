@@ -26,6 +26,13 @@ def rate_in_khz(of: dict[str, Any], prefix: str = "") -> str:
     return with_interval(*(hz / KHZ for hz in (rate, of[f"{prefix}low_hz"], of[f"{prefix}high_hz"])))
 
 
+def _about_weights(of: dict[str, Any]) -> list[str]:
+    if not of["sample"]["weighted"]:
+        return []
+    one = of["sample"]["largest_event_hz"] / KHZ
+    return [f"an event of a kind that is not drawn more often counts {one:.1f} kHz: errors do not contain missing ones"]
+
+
 def events_text(of: dict[str, Any]) -> str:
     """The number of events of a JSON object."""
     return f"{of['events']} events with weights" if of["sample"]["weighted"] else f"{of['events']} events"
@@ -51,6 +58,7 @@ def _lines(results: Sequence[Result]) -> str:
         *(f"warning: {text}" for text in [first["sample"]["warning"]] if text),
         f"{events_text(first)}, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
         "68.3 % intervals",
+        *_about_weights(first),
         "for 10 %: events of such a sample for which the error of the rate is 10 %",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
     ]

@@ -132,7 +132,10 @@ def test_weights_of_simulated_events_enter_rates_errors_overlaps_and_bytes() -> 
     assert result["overlap"]["weights"][0][1] == pytest.approx(weights[fired.all(axis=1)].sum())
     assert result["overlap"]["events"][0][1] == fired.all(axis=1).sum()
     assert result["sample"]["weighted"]
-    assert "600 events with weights" in rates_text([("x", {"sequence": "velo", "tck": "0x1"} | result)])
+    assert result["sample"]["largest_event_hz"] == pytest.approx(1000 * 1.9 / total)
+    text = rates_text([("x", {"sequence": "velo", "tck": "0x1"} | result)])
+    assert "600 events with weights" in text
+    assert "an event of a kind that is not drawn more often counts 0.0 kHz" in text
 
 
 def test_parts_of_a_weighted_sample_add_up() -> None:

@@ -151,6 +151,7 @@ def _products(
         part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
         for part in head.daughters
     ]
+    momenta: tuple[Float64Array, ...]
     if len(masses) == 2:
         momenta = two_body_decay(rng.normal(size=momentum.shape), momentum, mass, *masses)
     else:

@@ -112,12 +112,9 @@ def test_an_enriched_sample_has_the_rates_of_a_plain_one(tmp_path: Path) -> None
     geometry = VeloGeometry.builtin()
     plain = together(counted(trigger, simulate_events(400, 21, geometry=geometry, nu=1.5))).result()
     enriched = together(counted(trigger, simulate_events(400, 22, geometry=geometry, nu=1.5, enrich=True))).result()
-    assert enriched["sample"] == {
-        "kinds": {"minbias": 400},
-        "weighted": True,
-        "effective_events": pytest.approx(200, rel=0.4),
-        "warning": None,
-    }
+    sample = enriched["sample"]
+    assert (sample["kinds"], sample["weighted"], sample["warning"]) == ({"minbias": 400}, True, None)
+    assert sample["effective_events"] == pytest.approx(200, rel=0.4)
     pulls = {name: pull(plain["lines"][name], enriched["lines"][name]) for name in trigger.line_names}
     assert max(map(abs, pulls.values())) < 3.5, pulls
     assert plain["lines"]["Hlt1Many"]["events"] > 5
