@@ -173,7 +173,7 @@ def generate(
     weights = np.ones(n_events)
     if choice is not None:
         choice.count_collisions(n_collisions)
-        choice.count_prompt(prompt, np.bincount(event, mean, minlength=n_events))
+        choice.count_prompt(prompt, np.bincount(event, mean, minlength=n_events).astype(np.float64))
         weights = choice.weights
     of_particle = np.concatenate([part.event for part in parts])
     order = np.argsort(of_particle, kind="stable")
