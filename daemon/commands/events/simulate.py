@@ -29,7 +29,7 @@ from hltnode.processing.offline.sample_cache import SampleCache, user_cache
 def simulate(
     tool: Simulation[Any],
     own: Any,
-    n: Annotated[int, typer.Option("-n", "--events", min=1, help="Number of events.", show_default=False)] = 0,
+    n: Annotated[int | None, typer.Option("-n", "--events", min=1, help="Number of events.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -65,7 +65,7 @@ def simulate(
             samples, nbytes = SampleCache(user_cache()).clear()
             echo(f"{samples} samples, {nbytes / MEGABYTE:.0f} MB, removed from {user_cache()}")
             return
-        if n < 1:
+        if n is None:
             raise ValueError("expected -n, the number of events")
         if cached is (output is not None):
             raise ValueError("expected one of -o FILE and --cached")
