@@ -37,8 +37,9 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
+from hltnode.daemon.commands.result_files import require_new, result_file
 from hltnode.daemon.commands.terminal import echo
-from hltnode.daemon.storage.root_file import root_bytes, write_beside
+from hltnode.daemon.storage.root_file import root_bytes
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
@@ -64,15 +65,15 @@ def process(
     sequence: SequenceOption = None,
     accepted: Annotated[
         Path | None,
-        typer.Option("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
+        result_file("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
     ] = None,
     histograms: Annotated[
         Path | None,
-        typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
+        result_file("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
     ] = None,
     tuple_: Annotated[
         Path | None,
-        typer.Option(
+        result_file(
             "--tuple", metavar="FILE.parquet|.root", help="Write fields of the events; see --fields and --rows."
         ),
     ] = None,
@@ -203,6 +204,9 @@ def process_files(
     chain, configuration = setup.load()
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
+    beside = None if accepted is None else accepted.with_name(document.file_name)
+    if beside is not None and not _holds(beside, document.text):
+        require_new(beside)
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
         Progress(*columns, console=console, transient=True) as progress,
@@ -225,8 +229,8 @@ def process_files(
                 result.seconds = time.perf_counter() - begin
     if histograms is not None:
         _write_histograms(histograms, result, document.name)
-    if accepted is not None:
-        write_text(accepted.with_name(document.file_name), document.text)
+    if beside is not None:
+        write_text(beside, document.text)
     return {
         "trigger": {
             "tck": document.name,
@@ -250,6 +254,11 @@ def process_files(
         "reports_left_out": result.reports_left_out,
         "candidates_left_out": result.candidates_left_out,
     }
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file has this content: files of accepted events in one folder may share the document beside them."""
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _tuple_file(path: Path, chain: TriggerChain, configuration: TriggerConfig, setup: Setup, rows: str) -> TupleFile:
@@ -298,6 +307,5 @@ def _process_here(
 def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
     """Each event counts once, independent of repetitions."""
     held = list(contents(result.histograms, result.histogram_counts))
-    moved = write_beside(path, root_bytes(held, {"tck": tck}))
-    if moved is not None:
-        console.print(f"{path} existed: it is now {moved}", markup=False, highlight=False)
+    with complete_file(path) as file:
+        file.write(root_bytes(held, {"tck": tck}))

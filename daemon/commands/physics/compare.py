@@ -18,6 +18,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, read_events
@@ -30,7 +31,7 @@ def compare(
     tool: Comparison[Any],
     reference: Annotated[Path, typer.Argument(metavar="REFERENCE", help="Reference events (MDF or MEP).")],
     other: Annotated[Path, typer.Argument(metavar="OTHER", help="Events to compare with the reference.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="REPORT.html", help="Report to write.")],
+    output: Annotated[Path, result_file("-o", "--output", metavar="REPORT.html", help="Report to write.")],
     geometry: GeometryOption = None,
     json: JsonOption = None,
     chain: ChainOption = DEFAULT_CHAIN,  # noqa: ARG001 - chose the tool

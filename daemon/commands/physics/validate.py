@@ -26,6 +26,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
@@ -55,7 +56,7 @@ def validate(
     sequence: SequenceOption = None,
     json: JsonOption = None,
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
+        Path | None, result_file("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
     ] = None,
     against: Annotated[
         Path | None,
