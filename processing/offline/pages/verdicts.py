@@ -1,0 +1,66 @@
+"""Verdicts of a report: numbers against limits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum, unique
+
+
+@unique
+class Outcome(StrEnum):
+    """Outcome of a check."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    OPEN = "open"
+    """The number is beyond the limit, but its interval is not, or there is no number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """The least or the most that a number may be; both in the unit `unit`."""
+
+    least: float | None = None
+    most: float | None = None
+    unit: str = ""
+
+    def __str__(self) -> str:
+        bounds = [f"≥ {self.least:g}"] * (self.least is not None) + [f"≤ {self.most:g}"] * (self.most is not None)
+        return f"{' and '.join(bounds)} {self.unit}".rstrip()
+
+    def outcome(self, value: float | None, low: float, high: float) -> Outcome:
+        """The outcome for a number and its interval."""
+        if value is None:
+            return Outcome.OPEN
+        least = float("-inf") if self.least is None else self.least
+        most = float("inf") if self.most is None else self.most
+        if least <= value <= most:
+            return Outcome.PASSED
+        return Outcome.FAILED if high < least or low > most else Outcome.OPEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A check in a report. value: with its interval; entries: number of entries; others: the number in other results."""
+
+    title: str
+    outcome: Outcome
+    value: str
+    limit: str
+    entries: str
+    others: Sequence[str] = ()
+
+    @property
+    def kind(self) -> str:
+        """The class of its style."""
+        return str(self.outcome)
+
+
+def summary(verdicts: Sequence[Verdict]) -> tuple[str, str]:
+    """A sentence on all verdicts, and the class of its style."""
+    counts = {outcome: sum(of.outcome is outcome for of in verdicts) for outcome in Outcome}
+    text = ", ".join(f"{n} {outcome}" for outcome, n in counts.items() if n)
+    if counts[Outcome.FAILED]:
+        return f"{counts[Outcome.FAILED]} of {len(verdicts)} checks failed: {text}.", str(Outcome.FAILED)
+    if counts[Outcome.PASSED]:
+        return f"No check failed: {text}.", str(Outcome.PASSED)
+    return "No check could be made: there are no entries.", str(Outcome.OPEN)
