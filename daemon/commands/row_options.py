@@ -20,8 +20,8 @@ RowsOption = Annotated[
     typer.Option(
         "--lines",
         metavar="GLOB",
-        help="Show only table rows whose name matches, such as '*long*' (* and ? stand for any characters); repeatable. "
-        "JSON results have all rows.",
+        help="Show only rows whose name matches, such as '*long*' (* and ? stand for any characters); repeatable. "
+        "JSON results and HTML reports have all rows.",
     ),
 ]
 NonzeroOption = Annotated[bool, typer.Option("--nonzero", help="Leave out rows whose numbers are all zero.")]

@@ -36,9 +36,8 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
         f"{reconstructible}",
         f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
-        "efficiency: the line accepts the event; TOS, trigger on signal: by a candidate of the signal. Of reconstructible "
-        "decays;",
-        "kept: of those that the event cut keeps; all: of all events; errors: 68.3 % intervals",
+        "efficiency: the line accepts the event; TOS (trigger on signal): by a candidate of the signal",
+        "of reconstructible decays; kept: of those that the event cut keeps; all: of all events; errors: 68.3 %",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
         f"{'line':<{width}}"
         + "".join(

@@ -82,8 +82,8 @@ def efficiency_page(results: Sequence[Result], text: str, *, on_signal: str) -> 
     table = _line_table("Efficiencies", results, heads, _efficiency_cells, "any", _never_selects_signal)
     found = [table, *_scan_tables(results, _efficiency_points)]
     note = (
-        f"{_ERRORS}. Efficiency: the line accepts the event. TOS, trigger on signal: by a candidate of the signal, that "
-        f"is, {on_signal}. Kept decays: those that the event cut keeps."
+        f"{_ERRORS}. Efficiency: the line accepts the event. TOS, trigger on signal: by a candidate of the signal, "
+        f"that is, {on_signal}. Kept decays: those that the event cut keeps."
     )
     return _page(note, "Efficiencies", results, numbers, found, sections, text)
 

@@ -40,7 +40,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A check in a report. value: with its interval; entries: number of entries; others: the number in other results."""
+    """A check in a report. value: with its interval; entries: their number; others: the number in other results."""
 
     title: str
     outcome: Outcome

@@ -59,7 +59,7 @@ def test_no_output_replaces_an_input_and_an_incomplete_output_gets_no_name(sampl
         ["process", sample, "--json", tmp_path / "a", "--histograms", tmp_path / "a"],
     ]
     for command in commands:
-        result = runner.invoke(app, [str(part) for part in command])
+        result = runner.invoke(app, [*(str(part) for part in command), "--force"])
         assert result.exit_code == 2, result.output
         assert "of the same command" in " ".join(result.output.split())
     assert sample.read_bytes() == before
@@ -95,23 +95,20 @@ def test_process_names_the_types_of_banks_without_a_source(sample: Path, tmp_pat
 
 def inspected(path: Path, out: Path) -> Any:
     """The result of `inspect` for a file."""
-    result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
+    result = runner.invoke(app, ["inspect", str(path), "--json", str(out), "--force"])
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())
     return [found[key] for key in ("events", "runs", "first_event", "last_event", "banks")]
 
 
-def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_aside(
-    sample: Path, tmp_path: Path
-) -> None:
+def test_process_counts_each_event_once_in_histograms(sample: Path, tmp_path: Path) -> None:
     path = tmp_path / "h.root"
     for repeat in ("1", "3"):
         arguments = ["process", str(sample), "--backend", "cpu", "--repeat", repeat, "--histograms", str(path)]
-        result = runner.invoke(app, arguments)
+        result = runner.invoke(app, [*arguments, "--force"])
         assert result.exit_code == 0, result.output
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["h.root", "h.root.1"]
-    for file in tmp_path.iterdir():
-        held = {content.shape.name: content for content in read_root(file)}
+        assert [file.name for file in tmp_path.iterdir()] == ["h.root"]
+        held = {content.shape.name: content for content in read_root(path)}
         assert held["velo_tracks"].entries == 12
     listed = runner.invoke(app, ["histograms", str(path)])
     assert "VELO tracks" in listed.output
@@ -204,8 +201,8 @@ def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected a FILE, or --plan"),
-        (["events.mdf", "--plan"], "expected no FILE with --plan"),
+        ([], "expected FILES, or --plan"),
+        (["events.mdf", "--plan"], "expected no FILES with --plan"),
         (["events.mdf", "--max-events", "5"], "expected --plan with --slot-bytes, --max-events and --config"),
     ],
 )

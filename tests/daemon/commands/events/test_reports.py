@@ -72,7 +72,7 @@ def process(folder: Path, source: Path, name: str, *options: object) -> Any:
 
 def inspected(path: Path, *options: object) -> Any:
     out = path.parent / "inspected.json"
-    run("inspect", path, "--json", out, *options)
+    run("inspect", path, "--json", out, "--force", *options)
     return json.loads(out.read_text())["trigger"]
 
 

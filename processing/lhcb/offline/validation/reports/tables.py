@@ -7,7 +7,6 @@ from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES
 from hltnode.processing.offline.pages.tables import Row, Table, percent
 
-
 STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
 """Titles of the stages, by their keys in a result."""
 
@@ -52,7 +51,11 @@ def _losses(losses: dict[str, Any]) -> Table:
         Row([title, *(f"{of[name]} ({percent(of[name] / of['reconstructible'])} %)" for of in losses.values())])
         for name, title in titles.items()
     ]
-    return Table("Where long particles are lost: the first reason that holds", ["reason", *(f"{name}, particles (%)" for name in losses)], rows)
+    return Table(
+        "Where long particles are lost: the first reason that holds",
+        ["reason", *(f"{name}, particles (%)" for name in losses)],
+        rows,
+    )
 
 
 def _downstream(downstream: dict[str, Any]) -> Table:

@@ -32,9 +32,7 @@ class Check:
             value=_text((value, low, high, entries), self.limit.unit),
             limit=str(self.limit),
             entries=f"{entries:.0f}",
-            others=[
-                _text(self.number(of), self.limit.unit) if of.get(self.key) else "–" for of in results[1:]
-            ],
+            others=[_text(self.number(of), self.limit.unit) if of.get(self.key) else "–" for of in results[1:]],
         )
 
 
@@ -114,24 +112,22 @@ def _text(number: Number, unit: str) -> str:
     return f"{value:.2f} +{high - value:.2f} −{value - low:.2f} {unit}".rstrip()
 
 
-_PERCENT = "%"
-
 CHECKS = (
-    Check("VELO tracks, 2 < η < 5: efficiency", "velo", Limit(least=97, unit=_PERCENT), _efficiency("velo", "velo_eta25")),
-    Check("VELO tracks of long particles: efficiency", "velo", Limit(least=98.5, unit=_PERCENT), _efficiency("velo", "long")),
-    Check("VELO tracks: ghosts", "velo", Limit(most=2, unit=_PERCENT), _ghosts("velo")),
-    Check("VELO tracks, 2 < η < 5: clones", "velo", Limit(most=3, unit=_PERCENT), _clones("velo", "01_velo")),
-    Check("long tracks, p > 5 GeV: efficiency", "long", Limit(least=88, unit=_PERCENT), _efficiency("long", "long_p5")),
+    Check("VELO tracks, 2 < η < 5: found", "velo", Limit(least=97, unit="%"), _efficiency("velo", "velo_eta25")),
+    Check("VELO tracks of long particles: found", "velo", Limit(least=98.5, unit="%"), _efficiency("velo", "long")),
+    Check("VELO tracks: ghosts", "velo", Limit(most=2, unit="%"), _ghosts("velo")),
+    Check("VELO tracks, 2 < η < 5: clones", "velo", Limit(most=3, unit="%"), _clones("velo", "01_velo")),
+    Check("long tracks, p > 5 GeV: found", "long", Limit(least=88, unit="%"), _efficiency("long", "long_p5")),
     Check(
-        "long tracks from b, p > 5 GeV: efficiency", "long", Limit(least=90, unit=_PERCENT),
+        "long tracks from b, p > 5 GeV: found", "long", Limit(least=90, unit="%"),
         _efficiency("long", "long_from_b_p5"),
     ),
-    Check("long tracks: ghosts", "long", Limit(most=10, unit=_PERCENT), _ghosts("long")),
-    Check("long tracks: core of Δp/p", "long", Limit(most=0.7, unit=_PERCENT), _width("long", "dp_over_p")),
+    Check("long tracks: ghosts", "long", Limit(most=10, unit="%"), _ghosts("long")),
+    Check("long tracks: core of Δp/p", "long", Limit(most=0.7, unit="%"), _width("long", "dp_over_p")),
     Check("long tracks: pull of q/p", "long", Limit(least=0.85, most=1.15), _width("long", "pull_qop")),
-    Check("primary vertices: efficiency", "pv", Limit(least=90, unit=_PERCENT), _vertices),
-    Check("primary vertices: false", "pv", Limit(most=1, unit=_PERCENT), _false_vertices),
+    Check("primary vertices: found", "pv", Limit(least=90, unit="%"), _vertices),
+    Check("primary vertices: false", "pv", Limit(most=1, unit="%"), _false_vertices),
     Check("primary vertices: pull of z", "pv", Limit(least=0.85, most=1.15), _width("pv", "pull_z")),
-    Check("muons, p > 6 GeV: isMuon", "muon", Limit(least=80, unit=_PERCENT), _muons),
+    Check("muons, p > 6 GeV: isMuon", "muon", Limit(least=80, unit="%"), _muons),
 )  # fmt: skip
 """What the report judges, in the order of the reconstruction."""
