@@ -24,8 +24,9 @@ class Limit:
     unit: str = ""
 
     def __str__(self) -> str:
-        bounds = [f"≥ {self.least:g}"] * (self.least is not None) + [f"≤ {self.most:g}"] * (self.most is not None)
-        return f"{' and '.join(bounds)} {self.unit}".rstrip()
+        bounds = {"≥": self.least, "≤": self.most}
+        text = " and ".join(f"{sign} {bound:g}" for sign, bound in bounds.items() if bound is not None)
+        return f"{text} {self.unit}".rstrip()
 
     def outcome(self, value: float | None, low: float, high: float) -> Outcome:
         """The outcome for a number and its interval."""
