@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum, unique
 
+ERRORS = 2.0
+"""With one error, every third check of a number at its limit would fail by chance."""
+
 
 @unique
 class Outcome(StrEnum):
@@ -12,7 +15,7 @@ class Outcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     OPEN = "open"
-    """The number is beyond the limit, but its interval is not, or there is no number."""
+    """The number is beyond the limit by a few errors only, or there is no number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,14 +32,15 @@ class Limit:
         return f"{text} {self.unit}".rstrip()
 
     def outcome(self, value: float | None, low: float, high: float) -> Outcome:
-        """The outcome for a number and its interval."""
+        """The outcome for a number and its interval: a failure is more than ERRORS errors beyond the limit."""
         if value is None:
             return Outcome.OPEN
         least = float("-inf") if self.least is None else self.least
         most = float("inf") if self.most is None else self.most
         if least <= value <= most:
             return Outcome.PASSED
-        return Outcome.FAILED if high < least or low > most else Outcome.OPEN
+        is_far = value + ERRORS * (high - value) < least or value - ERRORS * (value - low) > most
+        return Outcome.FAILED if is_far else Outcome.OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter
 
 from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.offline.arrays import Float64Array
@@ -72,7 +72,7 @@ def axis_title(title: str, unit: str) -> str:
 
 def in_per_cent(axis: Axes) -> None:
     """Show the fractions of the vertical axis in per cent."""
-    axis.yaxis.set_major_formatter(PercentFormatter(1, symbol=None))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{100 * value:.6g}"))
 
 
 def rate_interval(part: Sequence[float], whole: Sequence[float]) -> tuple[Float64Array, Float64Array, Float64Array]:

@@ -157,6 +157,28 @@ def test_inspect_counts_banks_and_names_the_run(sample: Path, tmp_path: Path) ->
     assert (velo["version"], velo["banks_per_event"]) == (3, 208)
 
 
+def test_inspect_sums_several_files_and_folders(sample: Path, tmp_path: Path) -> None:
+    records = [record.body for record in iter_records(sample.read_bytes())]
+    for name, some, run in (("a.mdf", records[:5], 77), ("b.mdf", records[5:], 77)):
+        (tmp_path / name).write_bytes(b"".join(encode_record(body, run=run) for body in some))
+    (tmp_path / "0x1234ABCD.txt").write_text("no events")
+    result = runner.invoke(app, ["inspect", str(tmp_path), str(sample), "--json", "-"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [(Path(file["file"]).name, file["events"]) for file in found["files"]] == [
+        ("a.mdf", 5), ("b.mdf", 7), (sample.name, 12)
+    ]  # fmt: skip
+    assert (found["events"], found["runs"], found["first_event"], found["last_event"]) == (24, [77], 0, 11)
+    assert found["bytes"] == sum(file["bytes"] for file in found["files"])
+    velo = next(bank for bank in found["banks"] if bank["name"] == "VP_RETINA_CLUSTER")
+    assert velo["banks_per_event"] == 208
+    assert "24 events" in result.stderr
+    (tmp_path / "empty").mkdir()
+    refused = runner.invoke(app, ["inspect", str(tmp_path / "empty")])
+    assert refused.exit_code == 2
+    assert "no event file among 0 files" in " ".join(refused.output.split())
+
+
 def test_inspect_reads_the_old_multi_event_packet(shared: Path, tmp_path: Path) -> None:
     (packet,) = (shared / "data" / "lhcb-mep-2019").glob("*.mep")
     out = tmp_path / "out.json"

@@ -68,7 +68,8 @@ def _rates(results: Sequence[dict[str, Any]]) -> list[Row]:
         rows.append(Row([f"{title}, ghosts", *(percent(it["ghost_rate"]) for it in of_results)]))
         for category in of_results[0]["categories"]:
             found = [it["categories"].get(category) for it in of_results]
-            rows.append(Row([f"{title}, {category}", *map(_efficiency, found)]))
+            cells = [_efficiency(of) for of in found]
+            rows.append(Row([f"{title}, {category}", *cells], zero=all(cell == "–" for cell in cells)))
     if all(result.get("pv") for result in results):
         vertices = [result["pv"] for result in results]
         rows.append(Row(["primary vertices", *map(_efficiency, vertices)]))
