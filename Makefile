@@ -123,7 +123,7 @@ reference: $(VENV)/.developed
 	$(BIN)/python -m tools.generate_reference
 	$(BIN)/python -m tools.copy_chart_files
 	$(BIN)/python -m tools.generate_dashboard
-	$(BIN)/hltnode parametrise -o processing/lhcb/parametrisation
+	$(BIN)/hltnode parametrise --force -o processing/lhcb/parametrisation
 	$(BIN)/python -m tools.generate_lines_page
 
 # Versions and hashes of the dependencies, which the Debian package and the images install: of the package, of its extras

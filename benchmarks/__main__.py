@@ -7,7 +7,6 @@ Three have their own reports. `python -m benchmarks cpu` compares the CPU back e
 gpu` measures on a GPU (gpu/).
 """
 
-import argparse
 import importlib
 import json
 import os
@@ -23,6 +22,7 @@ from benchmarks import device_code
 from benchmarks.cpu import command as cpu
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
+from hltnode.daemon.commands.result_files import ResultParser
 
 NAMES = (
     "sequences",
@@ -83,8 +83,8 @@ if __name__ == "__main__":
     elif sys.argv[1:2] == ["gpu"]:
         sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:
-        parser = argparse.ArgumentParser(prog="python -m benchmarks")
+        parser = ResultParser(prog="python -m benchmarks")
         parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-        parser.add_argument("--json", type=Path, metavar="FILE", help="the main figures, by benchmark")
+        parser.add_result_file("--json", help="the main figures, by benchmark")
         chosen = parser.parse_args()
         main(chosen.names, chosen.json)

@@ -8,7 +8,6 @@ the event rate that the memory of a GPU allows. The dense event has the clusters
 global event cut it is the largest of the seven. An estimate of events per second follows (estimate.py).
 """
 
-import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from rich.table import Table
 from benchmarks.estimate import bandwidth_floor, print_estimate
 from benchmarks.lhcb import CHAIN, REAL_FILES, geometry_folder, real_file
 from benchmarks.machine_code import disassembler, machine_instructions
+from hltnode.daemon.commands.result_files import ResultParser
 from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
 from hltnode.processing.framework.declaration import Algorithm
 from hltnode.processing.framework.event_files import read_events
@@ -214,8 +214,8 @@ def count(shared: Path, sequence: str = "velo") -> dict[str, dict[str, Any]]:
 
 def main(arguments: Sequence[str], shared: Path) -> None:
     """Print the tables; write those of retina clusters, and those of super-pixels in it, to a file."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks device_code", description=__doc__)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="file for the figures")
+    parser = ResultParser(prog="python -m benchmarks device_code", description=__doc__)
+    parser.add_result_file("--json", help="file for the figures")
     parser.add_argument("--sequence", default="velo", choices=CHAIN.sequences, help="the sequence; default: velo")
     options = parser.parse_args(arguments)
     reports = count(shared, options.sequence)

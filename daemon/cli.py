@@ -61,10 +61,16 @@ def import_command(name: str, arguments: Sequence[str] = ()) -> TyperCommand | T
     module = import_module_of(name)
     if module is None:
         return None
+    # Local import: the list of commands needs no module of a command.
+    from hltnode.daemon.commands.result_files import with_force
+
     made = getattr(module, "app", None)
-    if made is None:
+    if made is not None:
+        for registered in made.registered_commands:
+            registered.callback = with_force(registered.callback)
+    else:
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        made.command(name)(_function_of(module, arguments))
+        made.command(name)(with_force(_function_of(module, arguments)))
     command = typer.main.get_command(made)
     command.name = name
     assert isinstance(command, TyperCommand | TyperGroup)

@@ -2,7 +2,7 @@
 
     hltnode simulate --sample minbias -n 2500 --seed 21 -o minbias.mdf
     hltnode simulate --sample bsphiphi -n 600 --seed 32 -o bsphiphi.mdf
-    python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf -o processing/lhcb/tracks/kalman
+    python tools/train_ghost_network.py minbias.mdf bsphiphi.mdf --force -o processing/lhcb/tracks/kalman
     python tools/train_ghost_network.py real.mdf --geometry lhcb-geometry
 
 Of every three events, two are for training and one for the test. Without -o all events test the present network
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.daemon.commands.result_files import FORCE_HELP, require_new
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.event_files import read_events
@@ -182,7 +183,13 @@ def main() -> None:
     parser.add_argument("input", type=Path, nargs="+", help="MDF files with truth")
     parser.add_argument("--geometry", type=Path, help="folder of geometry files; default: the built-in detector")
     parser.add_argument("-o", "--output", type=Path, help=f"folder to write {GHOST_NETWORK_FILE} to")
+    parser.add_argument("--force", action="store_true", help=FORCE_HELP)
     arguments = parser.parse_args()
+    if arguments.output is not None:
+        try:
+            require_new(arguments.output / GHOST_NETWORK_FILE, force=arguments.force)
+        except ValueError as error:
+            parser.error(str(error))
     samples = {path.name: Sample.read(path, arguments.geometry, 0) for path in arguments.input}
     if arguments.output is None:
         network = GhostNetwork.builtin()

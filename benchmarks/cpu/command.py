@@ -24,6 +24,7 @@ from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
 from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growth
 from benchmarks.cpu.kernels import KernelTimes, chains, kernel_times
 from benchmarks.cpu.revision import RevisionError, built
+from hltnode.daemon.commands.result_files import ResultParser
 
 TURNS = 15
 LEAST = 0.4
@@ -34,12 +35,12 @@ TARGETS = {"velo_superpixel": 2.5, "velo_retina": 1.6, "forward": 0.45}
 
 def main(arguments: Sequence[str], shared: Path) -> int:
     """Exit code: 0; 1 if a measurement was refused; 2 if nothing could be measured."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks cpu", description=__doc__)
+    parser = ResultParser(prog="python -m benchmarks cpu", description=__doc__)
     parser.add_argument("--against", metavar="REVISION", help="a version (0.1.0) or a commit")
     parser.add_argument("--growth", action="store_true", help="fit the time of simulated events against their hits")
     parser.add_argument("--kernels", action="store_true", help="CPU forms of kernels against the common kernels")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="ratios and all measurements")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="time by algorithm, as a picture; needs matplotlib")
+    parser.add_result_file("--json", help="ratios and all measurements")
+    parser.add_result_file("--plot", help="time by algorithm, as a picture; needs matplotlib")
     parser.add_argument("--instructions", metavar="SET", help="avx512, avx2 or baseline; default: best of this machine")
     parser.add_argument("--turns", type=int, default=TURNS, help="turns of each comparison, at least 2")
     parser.add_argument("--form", choices=[form.name for form in FORMS], action="append", help="default: all")

@@ -1,13 +1,9 @@
 """hltnode chains: the installed chains with their sequences, kernels and tools."""
 
-import json as json_module
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated
 
-import typer
-
-from hltnode.daemon.commands.common import echo_folded
+from hltnode.daemon.commands.common import JsonOption, echo_folded, require_writable, user_errors, write_json
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
@@ -34,16 +30,16 @@ class InstalledChain:
 
 
 def chains(
-    json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    json: JsonOption = None,
 ) -> None:
     """List the installed chains: package, sequences, whether their kernels are built, and their tools.
 
-    Example: hltnode chains --json
+    Example: hltnode chains --json -
     """
-    found = installed_chains()
-    if json:
-        echo(json_module.dumps({"chains": [asdict(chain) for chain in found]}, indent=1))
-        return
+    with user_errors():
+        require_writable(json)
+        found = installed_chains()
+        write_json(json, {"chains": [asdict(chain) for chain in found]})
     for chain in found:
         show(chain)
 

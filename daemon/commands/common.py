@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, ca
 import typer
 from rich.markup import escape
 
+from hltnode.daemon.commands.result_files import STANDARD_OUTPUT, check_json_file
 from hltnode.daemon.commands.terminal import TextConsole, echo
 from hltnode.daemon.common.background_stream import BackgroundStream
 
@@ -37,7 +38,15 @@ console = TextConsole(file=cast("TextIO", _StandardError()), emoji=False)
 
 COLUMNS = 80
 
-JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Also write the result as JSON.")]
+JsonOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        metavar="FILE|-",
+        callback=check_json_file,
+        help="Also write the result as JSON; - stands for standard output, and text then goes to standard error.",
+    ),
+]
 GeometryOption = Annotated[
     Path | None,
     typer.Option("--geometry", metavar="DIR", help="Folder of geometry files; the built-in detector if not given."),
@@ -110,8 +119,10 @@ def echo_folded(*parts: str) -> None:
 
 
 def write_json(path: Path | None, result: dict[str, Any]) -> None:
-    """Write a result as JSON, if a file is given. Raises ValueError with the name of the file."""
-    if path is not None:
+    """Write a result as JSON, if a file or standard output is given. Raises ValueError with the name of the file."""
+    if path == STANDARD_OUTPUT:
+        typer.echo(json.dumps(result, indent=1))
+    elif path is not None:
         write_text(path, json.dumps(result, indent=1) + "\n")
 
 
@@ -147,7 +158,7 @@ def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> 
     """
     others = [path for path in reads if path is not None]
     for path in paths:
-        if path is None:
+        if path is None or path == STANDARD_OUTPUT:
             continue
         if not path.parent.is_dir():
             raise ValueError(f"{path}: there is no folder {path.parent}")
@@ -163,8 +174,12 @@ def require_writable(*paths: Path | None, reads: Iterable[Path | None] = ()) -> 
 def complete_file(path: Path) -> Iterator[BinaryIO]:
     """A file for writing. It gets its name when it is complete; an incomplete file is removed.
 
-    Raises ValueError with the name of the file if a write fails.
+    A device or a pipe is written at once. Raises ValueError with the name of the file if a write fails.
     """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            yield file
+        return
     unfinished = path.with_name(path.name + ".part")
     try:
         with unfinished.open("wb") as file:

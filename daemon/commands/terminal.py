@@ -5,6 +5,7 @@ as escapes. The same holds for characters without an encoding, which would end t
 """
 
 import re
+from contextvars import ContextVar
 from typing import Any
 
 import typer
@@ -15,14 +16,18 @@ from rich.text import Text
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+text_on_standard_error: ContextVar[bool] = ContextVar("text_on_standard_error", default=False)
+"""Whether text for people goes to standard error, because `--json -` writes to standard output."""
+
+
 def shown(text: str) -> str:
     """The text with hidden characters as escapes, such as \\x1b."""
     return _HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def echo(text: str) -> None:
-    """Print a line on standard output, with hidden characters as escapes."""
-    typer.echo(shown(text))
+    """Print a line on standard output, with hidden characters as escapes; with `--json -`, on standard error."""
+    typer.echo(shown(text), err=text_on_standard_error.get())
 
 
 class TextConsole(Console):
@@ -34,3 +39,8 @@ class TextConsole(Console):
     def render_str(self, text: str, **options: Any) -> Text:
         """Text of a string."""
         return super().render_str(shown(text), **options)
+
+
+def results_console(**options: Any) -> TextConsole:
+    """A console for results, which are text of data: on standard output; with `--json -`, on standard error."""
+    return TextConsole(stderr=text_on_standard_error.get(), emoji=False, **options)

@@ -85,13 +85,13 @@ def find_inputs(given: Sequence[Path]) -> InputFiles:
     left_out: dict[Path, str] = {}
     for path in given:
         if not path.is_dir():
-            files.append(_recognise(path))
+            files.append(recognise(path))
             continue
         found = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
         n_before = len(files)
         for entry in found:
             try:
-                files.append(_recognise(entry))
+                files.append(recognise(entry))
             except FeedError as error:
                 left_out[entry] = str(error).removeprefix(f"{entry}: ")
         if len(files) == n_before:
@@ -103,7 +103,8 @@ def find_inputs(given: Sequence[Path]) -> InputFiles:
     return InputFiles(tuple(files), left_out)
 
 
-def _recognise(path: Path) -> InputFile:
+def recognise(path: Path) -> InputFile:
+    """The event file of a path. Raises FeedError for another kind of file."""
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
             # Opening a pipe would wait for its writer; also, files are read more than once.

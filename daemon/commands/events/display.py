@@ -22,6 +22,7 @@ from hltnode.daemon.commands.common import (
     require_writable,
     user_errors,
 )
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
@@ -40,7 +41,7 @@ def display(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="MDF or MEP file.")],
     output: Annotated[
         Path,
-        typer.Option(
+        result_file(
             "--output",
             "-o",
             metavar="FILE.html|.png",

@@ -1,7 +1,7 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,10 +22,11 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.terminal import TextConsole
+from hltnode.daemon.commands.terminal import results_console
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.replay.input_files import FeedError, recognise
 from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_events
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import Readout, bank_type_name
@@ -40,49 +41,78 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 @dataclass(slots=True)
+class Extent:
+    """Number of events, their runs, and their first and last number; of a file or of all files."""
+
+    events: int = 0
+    nbytes: int = 0
+    runs: set[int] = field(default_factory=set)
+    numbers: set[int] = field(default_factory=set)
+    """The smallest and the largest event number."""
+
+    def add(self, banks: Sequence[RawBank]) -> None:
+        self.events += 1
+        for bank in banks:
+            if bank.type == BankType.ODIN:
+                odin = decode_odin(bank)
+                self.runs.add(odin.run)
+                self.numbers = {min({odin.event_id, *self.numbers}), max({odin.event_id, *self.numbers})}
+
+    def include(self, other: "Extent") -> None:
+        """Add the events of a file."""
+        self.events += other.events
+        self.nbytes += other.nbytes
+        self.runs |= other.runs
+        if numbers := self.numbers | other.numbers:
+            self.numbers = {min(numbers), max(numbers)}
+
+    def result(self) -> dict[str, Any]:
+        return {
+            "bytes": self.nbytes,
+            "events": self.events,
+            "runs": sorted(self.runs),
+            "first_event": min(self.numbers, default=None),
+            "last_event": max(self.numbers, default=None),
+        }
+
+
+@dataclass(slots=True)
 class FileSummary:
-    """Counts over the events of a file; the readout gives the names of the banks."""
+    """Counts over the events of all files; the readout gives the names of the banks."""
 
     readout: Readout
     reports: ReportSummary
-    events: int = 0
-    runs: set[int] = field(default_factory=set)
-    first_event: int | None = None
-    last_event: int | None = None
+    extent: Extent = field(default_factory=Extent)
+    files: list[dict[str, Any]] = field(default_factory=list)
+    """The JSON object of each file."""
     banks: Counter[tuple[int, int]] = field(default_factory=Counter)
     nbytes: Counter[tuple[int, int]] = field(default_factory=Counter)
 
     def add(self, banks: Sequence[RawBank]) -> None:
-        self.events += 1
         self.reports.add(banks)
         for bank in banks:
             key = (int(bank.type), bank.version)
             self.banks[key] += 1
             self.nbytes[key] += len(bank.payload)
-            if bank.type == BankType.ODIN:
-                odin = decode_odin(bank)
-                self.runs.add(odin.run)
-                if self.first_event is None or self.last_event is None:
-                    self.first_event = self.last_event = odin.event_id
-                self.first_event = min(self.first_event, odin.event_id)
-                self.last_event = max(self.last_event, odin.event_id)
 
-    def result(self, path: Path) -> dict[str, Any]:
-        """The JSON object of `hltnode inspect`."""
+    def add_file(self, path: Path, extent: Extent, damage: DamageLog) -> None:
+        """End a file."""
+        extent.nbytes = path.stat().st_size
+        self.extent.include(extent)
+        self.files.append({"file": str(path), **extent.result(), "damage": damage.n})
+
+    def result(self) -> dict[str, Any]:
+        """The JSON object of `hltnode inspect`: of all files together, and briefly of each."""
         return {
-            "file": str(path),
-            "bytes": path.stat().st_size,
-            "events": self.events,
-            "runs": sorted(self.runs),
-            "first_event": self.first_event,
-            "last_event": self.last_event,
+            "files": self.files,
+            **self.extent.result(),
             "banks": [
                 {
                     "type": bank_type,
                     "name": bank_type_name(self.readout, bank_type),
                     "version": version,
-                    "banks_per_event": self.banks[bank_type, version] / self.events,
-                    "bytes_per_event": self.nbytes[bank_type, version] / self.events,
+                    "banks_per_event": self.banks[bank_type, version] / self.extent.events,
+                    "bytes_per_event": self.nbytes[bank_type, version] / self.extent.events,
                 }
                 for bank_type, version in sorted(self.banks)
             ],
@@ -91,8 +121,12 @@ class FileSummary:
 
 
 def inspect(
-    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="MDF or MEP file.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print the memory plan of the sequence; takes no FILE.")] = False,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILES|FOLDER", help="MDF or MEP files, or folders with them.")
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print the memory plan of the sequence; takes no FILES.")
+    ] = False,
     slot_bytes: Annotated[
         int | None, typer.Option("--slot-bytes", min=4096, max=16 << 30, help="With --plan: input bytes of a batch.")
     ] = None,
@@ -112,37 +146,37 @@ def inspect(
     chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
 ) -> None:
-    """Show the content of FILE: events, runs, banks, and the events accepted by each line.
+    """Show the content of FILES: events, runs, banks, and the events accepted by each line; several files are summed.
 
     The command leaves out damaged records, names them at its end, and then ends with exit code 1.
 
     Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
-    writes beside FILE.
+    writes beside its files. Of a folder, the event files are read.
 
     With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node or for --config.
 
-    Examples: hltnode inspect accepted_0001.mdf; hltnode inspect --plan --config node.toml
+    Examples: hltnode inspect accepted_0001.mdf; hltnode inspect output; hltnode inspect --plan --config node.toml
     """
     with user_errors():
-        require_writable(json, reads=(file, config, *(tck or ())))
+        require_writable(json, reads=(*(files or ()), config, *(tck or ())))
         if plan:
-            if file is not None:
-                raise ValueError("expected no FILE with --plan, which describes the sequence")
+            if files:
+                raise ValueError("expected no FILES with --plan, which describes the sequence")
             node = load_config(config)
             of_node = installed_chain(node.trigger.chain)
             trigger = of_node.load_trigger(node.trigger.file)
             sequence = of_node.with_lines(trigger).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
-            print_plan(report, TextConsole(emoji=False, markup=False))
+            print_plan(report, results_console(markup=False))
             return
-        if file is None:
-            raise ValueError("expected a FILE, or --plan")
+        if not files:
+            raise ValueError("expected FILES, or --plan")
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
         documents = [*built_in_documents(of_chain), *map(TckDocument.load, tck or ())]
-        _inspect_file(file, of_chain.readout, documents, json)
+        _inspect_files(list(_event_files(files)), of_chain.readout, documents, json)
 
 
 def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
@@ -166,19 +200,58 @@ def _document_beside(file: Path, tck: int) -> TckDocument | None:
         return None
 
 
-def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument], json: Path | None) -> None:
-    summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(file, tck)))
+def _event_files(given: Sequence[Path]) -> Iterator[Path]:
+    """The given files, and the event files of the given folders in the order of their names; other files in a folder
+    are skipped. Raises ValueError for a folder without event file."""
+    for path in given:
+        if not path.is_dir():
+            yield path
+            continue
+        entries = [entry for entry in sorted(path.iterdir()) if not entry.name.startswith(".")]
+        found = [entry for entry in entries if _is_event_file(entry)]
+        if not found:
+            raise ValueError(f"{path}: no event file among {len(entries)} files")
+        yield from found
+
+
+def _is_event_file(path: Path) -> bool:
+    try:
+        recognise(path)
+    except FeedError:
+        return False
+    return True
+
+
+def _inspect_files(
+    files: Sequence[Path], readout: Readout, documents: Sequence[TckDocument], json: Path | None
+) -> None:
+    read: list[Path] = []
+    summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(read[-1], tck)))
     damage = DamageLog()
-    for banks in read_events(file, damaged=damage):
-        try:
-            summary.add(banks)
-        except ProtocolError as error:
-            damage(f"{file}, event {summary.events} of those that can be read: {error}")
-    if not summary.events and damage.n:
+    for file in files:
+        read.append(file)
+        extent, of_file = Extent(), DamageLog()
+        for banks in read_events(file, damaged=of_file):
+            try:
+                extent.add(banks)
+                summary.add(banks)
+            except ProtocolError as error:
+                of_file(f"{file}, event {extent.events} of those that can be read: {error}")
+        summary.add_file(file, extent, of_file)
+        damage.extend(of_file)
+    if not summary.extent.events and damage.n:
         raise EventFileError(damage.first[0])
-    result = summary.result(file) | {"damage": asdict(damage)}
+    result = summary.result() | {"damage": asdict(damage)}
     write_json(json, result)
-    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=file.name)
+    page = results_console(markup=False)
+    if len(files) > 1:
+        page.print(_file_table(summary.files))
+    runs = _listed(result["runs"])
+    page.print(
+        f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
+        f"events {result['first_event']} to {result['last_event']}"
+    )
+    table = Table("type", "bank", "version", "banks / event", "bytes / event", title=_title(files))
     for bank in result["banks"]:
         table.add_row(
             str(bank["type"]),
@@ -187,12 +260,22 @@ def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument]
             f"{bank['banks_per_event']:.1f}",
             f"{bank['bytes_per_event']:.0f}",
         )
-    page = TextConsole(emoji=False, markup=False)
-    runs = ", ".join(map(str, result["runs"])) or "none"
-    page.print(
-        f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
-        f"events {result['first_event']} to {result['last_event']}"
-    )
     page.print(table)
     print_reports(result["trigger"], page)
     end_with_damage(damage)
+
+
+def _file_table(files: Sequence[dict[str, Any]]) -> Table:
+    table = Table("file", "events", "bytes", "runs", "first event", "last event", "damage")
+    for of in files:
+        numbers = (of["first_event"], of["last_event"], of["damage"])
+        table.add_row(of["file"], str(of["events"]), str(of["bytes"]), _listed(of["runs"]), *map(str, numbers))
+    return table
+
+
+def _listed(runs: Sequence[int]) -> str:
+    return ", ".join(map(str, runs)) or "none"
+
+
+def _title(files: Sequence[Path]) -> str:
+    return files[0].name if len(files) == 1 else f"{len(files)} files"

@@ -37,14 +37,23 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
+from hltnode.daemon.commands.result_files import require_new, result_file
+from hltnode.daemon.commands.row_options import LinesOption, NonzeroOption, OrderOption, row_choice
 from hltnode.daemon.commands.terminal import echo
-from hltnode.daemon.storage.root_file import root_bytes, write_beside
+from hltnode.daemon.storage.root_file import root_bytes
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.fields import FieldReader
+from hltnode.processing.selection.studies.row_choice import (
+    Order,
+    chosen_lines,
+    left_out_text,
+    rates_of_line,
+    with_note,
+)
 from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import TriggerChain
 
@@ -64,15 +73,15 @@ def process(
     sequence: SequenceOption = None,
     accepted: Annotated[
         Path | None,
-        typer.Option("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
+        result_file("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
     ] = None,
     histograms: Annotated[
         Path | None,
-        typer.Option("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
+        result_file("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
     ] = None,
     tuple_: Annotated[
         Path | None,
-        typer.Option(
+        result_file(
             "--tuple", metavar="FILE.parquet|.root", help="Write fields of the events; see --fields and --rows."
         ),
     ] = None,
@@ -88,6 +97,9 @@ def process(
         str,
         typer.Option("--rows", metavar="event|INPUT", help="Rows of --tuple: events, or the candidates of an input."),
     ] = EVENT_ROWS,
+    lines: LinesOption = None,
+    nonzero: NonzeroOption = False,
+    order: OrderOption = Order.RATE,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +141,9 @@ def process(
             with_fields=tuple_ is not None,
             fields=tuple(name for text in fields for name in text.split(",")) if fields else None,
         )
+        choice = row_choice(lines, nonzero, order)
+        if choice.patterns:
+            choice.check(setup.load()[1].line_names)
         result = process_files(
             files,
             setup,
@@ -158,7 +173,9 @@ def process(
     echo_folded("found in them: ", *objects[:-1], *(last.removesuffix(", ") for last in objects[-1:]))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
-        echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+        rates = [("lines", about | result["rates"])]
+        shown = chosen_lines(choice, rates, rates_of_line)
+        echo("\n" + with_note(rates_text(shown), left_out_text(rates, shown)))
     if (written := result["tuple"]) is not None:
         echo(f"{written['file']}: {written['rows']} rows of {written['columns']} columns")
     if unknown := result["unknown_types"]:
@@ -203,6 +220,9 @@ def process_files(
     chain, configuration = setup.load()
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
+    beside = None if accepted is None else accepted.with_name(document.file_name)
+    if beside is not None and not _holds(beside, document.text):
+        require_new(beside)
     columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
     with (
         Progress(*columns, console=console, transient=True) as progress,
@@ -225,8 +245,8 @@ def process_files(
                 result.seconds = time.perf_counter() - begin
     if histograms is not None:
         _write_histograms(histograms, result, document.name)
-    if accepted is not None:
-        write_text(accepted.with_name(document.file_name), document.text)
+    if beside is not None:
+        write_text(beside, document.text)
     return {
         "trigger": {
             "tck": document.name,
@@ -250,6 +270,11 @@ def process_files(
         "reports_left_out": result.reports_left_out,
         "candidates_left_out": result.candidates_left_out,
     }
+
+
+def _holds(path: Path, text: str) -> bool:
+    """Whether a file has this content: files of accepted events in one folder may share the document beside them."""
+    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _tuple_file(path: Path, chain: TriggerChain, configuration: TriggerConfig, setup: Setup, rows: str) -> TupleFile:
@@ -298,6 +323,5 @@ def _process_here(
 def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
     """Each event counts once, independent of repetitions."""
     held = list(contents(result.histograms, result.histogram_counts))
-    moved = write_beside(path, root_bytes(held, {"tck": tck}))
-    if moved is not None:
-        console.print(f"{path} existed: it is now {moved}", markup=False, highlight=False)
+    with complete_file(path) as file:
+        file.write(root_bytes(held, {"tck": tck}))

@@ -19,6 +19,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.offline.chain_tools import DEFAULT_RUN, FileFormat, SampleRequest, SimulatedSample, Simulation
@@ -32,7 +33,7 @@ def simulate(
     n: Annotated[int | None, typer.Option("-n", "--events", min=1, help="Number of events.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        result_file(
             "-o", "--output", metavar="FILE.mdf|.mep", help="File to write; the suffix .mdf or .mep selects the format."
         ),
     ] = None,

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from hltnode.daemon.commands.common import JsonOption, require_files, require_writable, user_errors, write_json
 from hltnode.daemon.commands.node.findings import Finding, Level, configuration_problems, examine
-from hltnode.daemon.commands.terminal import TextConsole
+from hltnode.daemon.commands.terminal import results_console
 from hltnode.daemon.configuration.loading import ConfigError, keys_in, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 
@@ -35,7 +35,7 @@ def doctor(
         findings = list(_findings(file))
         verdict = max((finding.level for finding in findings), key=list(Level).index)
         write_json(json, {"verdict": str(verdict), "findings": [asdict(finding) for finding in findings]})
-    out = TextConsole(highlight=False, emoji=False)
+    out = results_console(highlight=False)
     for finding in findings:
         colour = _COLOURS[finding.level]
         mend = f"\n          -> {escape(finding.mend)}" if finding.mend else ""

@@ -14,6 +14,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
+from hltnode.daemon.commands.result_files import ForceOption, require_new
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.offline.chain_tools import Parametrisation
@@ -35,6 +36,7 @@ def parametrise(
         ),
     ] = None,
     chain: ChainOption = DEFAULT_CHAIN,  # noqa: ARG001 - chose the tool
+    force: ForceOption = False,  # noqa: ARG001 - require_new asks for it
 ) -> None:
     """Compute the parameters of the tracking from geometry, field and material of the detector.
 
@@ -47,6 +49,7 @@ def parametrise(
         name = tool.file_name
         if output is not None:
             require_writable(output / name)
+            require_new(output / name)
         expected = None if check is None else tool.load(check)
         found = tool.compute(geometry, own)
         echo(found.accuracy)

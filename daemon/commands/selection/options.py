@@ -16,6 +16,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -42,7 +43,7 @@ CompareOption = Annotated[
     typer.Option("--compare", metavar="OTHER.toml", help="Second trigger configuration to study."),
 ]
 ReportOption = Annotated[
-    Path | None, typer.Option("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
+    Path | None, result_file("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
 ]
 
 

@@ -15,6 +15,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
+from hltnode.daemon.commands.result_files import require_new, result_file
 from hltnode.daemon.commands.terminal import TextConsole, echo
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -100,7 +101,7 @@ def diff(
 @app.command()
 def export(
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; TCK.json if not given.")
+        Path | None, result_file("-o", "--output", metavar="FILE", help="File to write; TCK.json if not given.")
     ] = None,
     chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
@@ -115,5 +116,6 @@ def export(
         known = installed_chain(chain)
         document = known.document(known.load_trigger(trigger, sequence))
         path = Path(document.name + TCK_SUFFIX) if output is None else output
+        require_new(path)
         write_text(path, document.text)
     echo(f"TCK {document.name} in {path}")

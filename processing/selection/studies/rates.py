@@ -210,4 +210,4 @@ class RateCounts:
             }
             for i, value in enumerate(scan.values)
         ]
-        return {"line": scan.line, "cut": scan.cut, "points": points}
+        return {"line": scan.line, "cut": scan.cut, "unit": scan.unit, "points": points}
