@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from tests.alerts.scenarios import Steps, scenario
+from tests.alerts.scenarios import Steps, again_and_again, scenario
 from tests.alerts.site import NORMAL_RATE, Site
 from tests.daemon.fakes import RUN, SOURCES, FakeEngine
 
@@ -32,6 +32,27 @@ async def feeder_lost(site: Site) -> Steps:
     await site.feeders[1].vanish()
     yield
     await site.feed("west", SOURCES[2:], first=site.feeders[0].sent + 1)
+
+
+@scenario(
+    "HltnodeFeederLost",
+    "both feeders vanish, and their run is kept",
+    settings=TWO,
+    detection=6.0,
+    # The node keeps a run without feeders after 60 s.
+    held=90.0,
+    tolerated={"HltnodeRunKept": "half an hour, scaled"},
+)
+async def all_feeders_lost(site: Site) -> Steps:
+    await two_feeders(site)
+    yield
+    for feeder in site.feeders:
+        await feeder.vanish()
+    yield
+    sent = max(feeder.sent for feeder in site.feeders)
+    await asyncio.gather(
+        site.feed("east", SOURCES[:2], first=sent + 1), site.feed("west", SOURCES[2:], first=sent + 1)
+    )
 
 
 @scenario("HltnodeFeedersMissing", "one of two feeders does not come", settings=TWO)
@@ -106,9 +127,16 @@ async def fragments_damaged(site: Site) -> Steps:
 async def started_twice(site: Site) -> Steps:
     await one_feeder(site)
     yield
-    second = await site.feed(feeding=False)
-    yield
-    await second.vanish()
+
+    async def start_again() -> None:
+        second = await site.feed(feeding=False)
+        # A refused feeder gives up after 30 s.
+        await asyncio.sleep(20.0)
+        await second.vanish()
+
+    async with again_and_again(start_again):
+        yield
+    await asyncio.gather(*(feeder.vanish() for feeder in site.feeders[1:]))
 
 
 @scenario("HltnodeDeadTimeHigh", "one of two feeders sends one MEP in two seconds", settings=TWO, detection=6.0)
@@ -130,6 +158,8 @@ async def slow_feeder(site: Site) -> Steps:
 async def run_kept(site: Site) -> Steps:
     await one_feeder(site)
     yield
+    await site.feeders[0].stop_feeding()
+    await site.feeders[0].feeder.end_run(site.feeders[0].sent)
     await site.feeders[0].leave()
     await site.feed(run=RUN + 1)
     yield

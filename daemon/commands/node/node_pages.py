@@ -115,6 +115,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "slots": status["slots"],
         "dead_time": dead,
         "feeders": sum(feeder["connected"] for feeder in status["feeders"]),
+        "missing_feeders": status.get("missing_feeders", []),
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
         "lagging_sources": [] if oldest is None else oldest["missing"],

@@ -128,6 +128,7 @@ def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
             f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
         ),
     ]
+    found += [Text(f"  {missing_feeder(each)}", style="red") for each in node["missing_feeders"][:SHOWN_SOURCES]]
     for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):
         if sources := node[name]:
             shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")
@@ -141,6 +142,16 @@ def _details(url: str, node: dict[str, Any]) -> list[RenderableType]:
     if len(lines) > SHOWN_LINES:
         found.append(Text(f"  and {len(lines) - SHOWN_LINES} more lines"))
     return found
+
+
+def missing_feeder(missing: dict[str, Any]) -> str:
+    """Text on a feeder that left its run with more to send."""
+    if missing["feeder"] is None:
+        return f"run {missing['run']} lacks its feeders: none has come back since the node started"
+    return (
+        f"run {missing['run']} lacks feeder {missing['feeder']} since {missing['since']} "
+        f"({missing['silent_seconds']:.0f} s)"
+    )
 
 
 def _error_banks(node: dict[str, Any]) -> list[str]:

@@ -54,6 +54,10 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
             }
             for i in range(feeders)
         ],
+        "missing_feeders": [
+            {"run": 7, "feeder": text, "since": "2026-11-23T04:59:00Z", "silent_seconds": 60.0},
+            {"run": 6, "feeder": None, "since": None, "silent_seconds": None},
+        ],
         "sources": sources,
         "silent_sources": [1],
         "error_banks": {
