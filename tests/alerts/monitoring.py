@@ -188,6 +188,12 @@ class Monitoring:
             if alert["state"] == "firing" and name_of(alert["labels"]) in names
         }
 
+    def is_scraped(self, instance: str, seconds: int) -> bool:
+        """Whether all scrapes of a node in the last seconds have succeeded."""
+        query = f'min_over_time(up{{instance="{instance}"}}[{seconds}s])'
+        found = self.get(f"query?query={urllib.parse.quote(query)}")["result"]
+        return all(float(each["value"][1]) == 1 for each in found)
+
     def samples(self, instance: str, metrics: set[str], seconds: float) -> list[dict[str, Any]]:
         """The scraped samples of some metrics of a node: `metric` with the labels, `values` of time and text."""
         query = f'{{instance="{instance}", __name__=~"{"|".join(sorted(metrics))}"}}[{seconds:.0f}s]'

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 RULES = Path(__file__).resolve().parents[2] / "deploy" / "prometheus"
 RECORDED = Path(__file__).with_name("recorded_faults.json")
 STEP_SECONDS = 5
+GAP_STEPS = 5
 INSTANCE, FILESYSTEM = "a:9105", "/dev/md0@3f2a77c1"
 _METRIC = re.compile(r"\b(?:hltnode_\w+|up|process_start_time_seconds)\b(?!:)")
 _RECORDED_RULE = re.compile(r"\b[a-z_]+:hltnode_[\w:]+")
@@ -41,12 +43,18 @@ def metrics_of(alert: str) -> set[str]:
 
 
 def at_steps(samples: list[tuple[float, float]], end: float, steps: int) -> list[float | None]:
-    """The values at equal steps before the end; None where no sample is younger than a step: the series was stale."""
+    """The values at equal steps before the end; None where no sample is younger than a step: the series was stale.
+
+    A short gap is one of a busy machine: the value before it stays.
+    """
     values: list[float | None] = []
     for step in range(steps, -1, -1):
         at = end - step * STEP_SECONDS
         known = [value for time_s, value in samples if at - STEP_SECONDS < time_s <= at]
         values.append(known[-1] if known else None)
+    for place in range(1, len(values)):
+        if values[place] is None and any(value is not None for value in values[place + 1 : place + GAP_STEPS]):
+            values[place] = values[place - 1]
     return values
 
 
@@ -55,9 +63,11 @@ class Recording:
 
     def __init__(self, monitoring: Monitoring) -> None:
         self._monitoring = monitoring
+        # Scenarios end in several threads.
+        self._lock = threading.Lock()
 
-    def take(self, scenario: Scenario, instance: str, begin: float, fault: float) -> dict[str, Any]:
-        """The series of a scenario until now. begin, fault: monotonic times of the first scrape and of the fault."""
+    def take(self, scenario: Scenario, instance: str, begin: float, fault: float) -> None:
+        """Keep the series of a scenario until now. begin, fault: monotonic times of the first scrape and of the fault."""
         assert scenario.alert is not None
         now = time.monotonic()
         steps = int((now - begin) / STEP_SECONDS)
@@ -73,20 +83,22 @@ class Recording:
             samples = [(at, float(value)) for at, value in each["values"]]
             values = at_steps(samples, end, steps)
             series[f"{name}{{{text}}}"] = values
-        return {
+        taken = {
             "alert": scenario.alert,
             "how": scenario.how,
             "fault_step": max(0, steps - int((now - fault) / STEP_SECONDS)),
             "series": dict(sorted(series.items())),
         }
+        with self._lock:
+            self._write(taken)
 
-    def write(self, taken: list[dict[str, Any]]) -> None:
-        """Replace the recorded faults by new ones; those of other scenarios stay."""
+    @staticmethod
+    def _write(taken: dict[str, Any]) -> None:
+        """Replace a recorded fault by a new one; those of other scenarios stay."""
         kept = {(each["alert"], each["how"]): each for each in (recorded_faults() if RECORDED.exists() else [])}
-        kept |= {(each["alert"], each["how"]): each for each in taken}
+        kept[taken["alert"], taken["how"]] = taken
         lines = [json.dumps(_packed(each), ensure_ascii=False) for _, each in sorted(kept.items())]
         RECORDED.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
-        print(f"{len(taken)} faults written to {RECORDED}")
 
 
 def _packed(fault: dict[str, Any]) -> dict[str, Any]:

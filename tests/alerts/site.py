@@ -31,7 +31,7 @@ from tests.daemon.pages import status_page
 from tests.daemon.readout.mutations import seal
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 EVENTS = 8
 NORMAL_RATE = 8.0
 """MEPs per second."""

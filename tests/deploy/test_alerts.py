@@ -26,6 +26,7 @@ RECORDING = PROMETHEUS / "recording.yml"
 PAGE = ROOT / "docs" / "how-to" / "respond-to-alerts.md"
 DOCS_URL = "http://127.0.0.1:8000"
 GRAFANA_URL = "http://127.0.0.1:3000"
+EXTERNAL_LABELS = {"hltnode_docs_url", "hltnode_grafana_url"}
 OF_A_FILE_SYSTEM = {"HltnodeDiskRefuses", "HltnodeOutputSpaceLow", "HltnodeOutputFullSoon"}
 GOES_ON = {
     "HltnodeLogLinesLost",
@@ -61,7 +62,7 @@ def alerts() -> dict[str, dict[str, Any]]:
 
 
 def exported_names() -> set[str]:
-    """Every name that a query may use: families with their suffixes, and recording rules."""
+    """Every name that a rule may use: families with their suffixes, recording rules, and labels of Prometheus."""
     collector = NodeCollector(
         Counters(),
         Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
@@ -73,7 +74,7 @@ def exported_names() -> set[str]:
         wall_s=0.0,
     )
     families = {family.name + suffix for family in collector.collect() for suffix in FAMILY_SUFFIXES[family.type]}
-    return families | {rule["record"] for rule in rules_of(RECORDING)}
+    return families | {rule["record"] for rule in rules_of(RECORDING)} | EXTERNAL_LABELS
 
 
 def files_with_metric_names() -> list[Path]:
@@ -179,7 +180,7 @@ def test_the_base_addresses_are_not_labels_of_the_alerts() -> None:
     [rule] = yaml.safe_load(text)["alerting"]["alert_relabel_configs"]
     assert rule["action"] == "labeldrop"
     named = set(re.findall(r"externalLabels\.(\w+)", ALERTS.read_text()))
-    assert named == set(re.findall(r"#   (hltnode_\w+): https://", text))
+    assert named == set(re.findall(r"#   (hltnode_\w+): https://", text)) == EXTERNAL_LABELS
     assert all(re.fullmatch(rule["regex"], label) for label in named)
 
 
