@@ -1,4 +1,4 @@
-"""The identity of a file system, equal for all nodes that write to it: on one machine, in its containers, or by network."""
+"""The identity of a file system, equal for all nodes that write to it: on a machine, in containers, by network."""
 
 import os
 from pathlib import Path

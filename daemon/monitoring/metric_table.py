@@ -148,7 +148,9 @@ TABLE = (
         ("type", "source"),
         lambda r: (((name, str(source)), n) for (name, source), n in r.counters.error_banks()),
     ),
-    gauge("sources_expected", "Sources of the run; 0 without one.", lambda r: r.state.run_active * len(r.state.sources)),
+    gauge(
+        "sources_expected", "Sources of the run; 0 without one.", lambda r: r.state.run_active * len(r.state.sources)
+    ),
     gauges(
         "sources_silent",
         "Sources that do not deliver while others do, by state of their feeder.",

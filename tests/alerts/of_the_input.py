@@ -53,9 +53,7 @@ async def all_feeders_lost(site: Site) -> Steps:
         await feeder.vanish()
     yield
     sent = max(feeder.sent for feeder in site.feeders)
-    await asyncio.gather(
-        site.feed("east", SOURCES[:2], first=sent + 1), site.feed("west", SOURCES[2:], first=sent + 1)
-    )
+    await asyncio.gather(site.feed("east", SOURCES[:2], first=sent + 1), site.feed("west", SOURCES[2:], first=sent + 1))
 
 
 @scenario("HltnodeFeedersMissing", "one of two feeders does not come", settings=TWO)
@@ -157,12 +155,14 @@ async def slow_feeder(site: Site) -> Steps:
     west.rate = NORMAL_RATE
 
 
-@scenario("HltnodeRunKept", "another run begins before a run is confirmed")
+@scenario(
+    "HltnodeRunKept",
+    "another run begins before a run is confirmed",
+    tolerated={"HltnodeFeederLost": "the feeder of the kept run had more to send"},
+)
 async def run_kept(site: Site) -> Steps:
     await one_feeder(site)
     yield
-    await site.feeders[0].stop_feeding()
-    await site.feeders[0].feeder.end_run(site.feeders[0].sent)
     await site.feeders[0].leave()
     await site.feed(run=RUN + 1)
     yield

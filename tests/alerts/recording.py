@@ -31,7 +31,9 @@ _RECORDED_RULE = re.compile(r"\b[a-z_]+:hltnode_[\w:]+")
 def metrics_of(alert: str) -> set[str]:
     """The metrics that the rule of an alert reads, also through recording rules."""
     groups = [
-        group for name in ("recording.yml", "alerts.yml") for group in yaml.safe_load((RULES / name).read_text())["groups"]
+        group
+        for name in ("recording.yml", "alerts.yml")
+        for group in yaml.safe_load((RULES / name).read_text())["groups"]
     ]
     rules = [rule for group in groups for rule in group["rules"]]
     texts = [rule["expr"] for rule in rules if rule.get("alert") == alert]
@@ -67,7 +69,7 @@ class Recording:
         self._lock = threading.Lock()
 
     def take(self, scenario: Scenario, instance: str, begin: float, fault: float) -> None:
-        """Keep the series of a scenario until now. begin, fault: monotonic times of the first scrape and of the fault."""
+        """Keep the series of a scenario until now. begin, fault: monotonic times of first scrape and fault."""
         assert scenario.alert is not None
         now = time.monotonic()
         steps = int((now - begin) / STEP_SECONDS)
@@ -122,9 +124,7 @@ def recorded_faults() -> list[dict[str, Any]]:
     return [
         {
             **fault,
-            "series": {
-                name: [value for value, n in runs for _ in range(n)] for name, runs in fault["series"].items()
-            },
+            "series": {name: [value for value, n in runs for _ in range(n)] for name, runs in fault["series"].items()},
         }
         for fault in faults
     ]

@@ -21,8 +21,8 @@ class Scenario:
     """One way to provoke an alert.
 
     detection: seconds that the node itself needs, which are not scaled. held: seconds for which the fault is held, and
-    the alert must stand, where the times of the node are longer than ten scaled minutes. tolerated: other alerts that are true at the
-    same time, with the reason.
+    the alert must stand, where the times of the node are longer than ten scaled minutes. tolerated: other alerts that
+    are true at the same time, with the reason.
     """
 
     alert: str | None

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.machine.filesystem_identity import filesystem_identity
 from hltnode.daemon.common.vocabulary import DeadTimeReason
+from hltnode.daemon.machine.filesystem_identity import filesystem_identity
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.transport.run_control_messages import RunState

@@ -104,7 +104,11 @@ async def test_feeders_of_a_kept_run_stay_lost_and_are_named_on_the_page(
                 await eventually(lambda: feeder.window.unacknowledged == 0)
             await eventually(lambda: node.builder_control.registry.kept)
             found = await metrics_of(node)
-            assert (found["hltnode_runs_deserted"], found["hltnode_feeders_lost"], found["hltnode_runs_kept"]) == (1, 0, 1)
+            assert (found["hltnode_runs_deserted"], found["hltnode_feeders_lost"], found["hltnode_runs_kept"]) == (
+                1,
+                0,
+                1,
+            )
             assert found[f'hltnode_feeder_lost{{name="west",run="{RUN}"}}'] == 1
             page = await asyncio.to_thread(text_of, node.http_port, "/")
             assert f"run {RUN} lacks feeder <b>west</b> since" in page
