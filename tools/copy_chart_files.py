@@ -13,7 +13,7 @@ from pathlib import Path
 
 DEPLOY = Path(__file__).resolve().parents[1] / "deploy"
 COPIES = Path("helm/hltnode/files")
-SOURCES = (Path("node.toml"), Path("prometheus/alerts.yml"))
+SOURCES = (Path("node.toml"), Path("prometheus/recording.yml"), Path("prometheus/alerts.yml"))
 
 
 def outdated(deploy: Path) -> Iterator[tuple[Path, Path]]:

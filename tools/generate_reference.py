@@ -52,6 +52,8 @@ OPEN_LABELS = {
     "histogram": "pv_z",
     "quantity": "beam_x",
     "name": "west",
+    "run": "0",
+    "filesystem": "",
     "uuid": "",
     "driver": "",
 }

@@ -45,6 +45,7 @@ class BackgroundStream:
         self._queued_bytes = 0
         self._is_writing = False
         self._lost = 0
+        self._fails = False
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         _STREAMS.add(self)
@@ -58,6 +59,11 @@ class BackgroundStream:
     def lines_lost(self) -> int:
         """Lines that were not written since the start."""
         return self._lost
+
+    @property
+    def fails(self) -> bool:
+        """True from a lost line until a line is written again."""
+        return self._fails
 
     def isatty(self) -> bool:
         """Whether the lines go to a terminal."""
@@ -84,6 +90,7 @@ class BackgroundStream:
         with self._changed:
             if self._queued_bytes + len(content) > self._most_bytes:
                 self._lost += _lines(content)
+                self._fails = True
             else:
                 self._queue.append(content)
                 self._queued_bytes += len(content)
@@ -110,9 +117,11 @@ class BackgroundStream:
                 raise BrokenPipeError
             self._stream.write(text)
             self._stream.flush()
+            self._fails = False
         except (OSError, ValueError):
             # ValueError: the stream is closed.
             self._lost += _lines(text.encode("utf-8", "backslashreplace"))
+            self._fails = True
 
     def _run(self) -> None:
         while True:
@@ -124,9 +133,9 @@ class BackgroundStream:
                 self._is_writing = True
                 content = self._take()
             unwritten = self._write(content)
-            if unwritten:
-                with self._changed:
-                    self._lost += _lines(unwritten)
+            with self._changed:
+                self._lost += _lines(unwritten) if unwritten else 0
+                self._fails = bool(unwritten)
 
     def _take(self) -> bytes:
         taken: list[bytes] = []

@@ -36,6 +36,11 @@ def lines_lost() -> int:
     return _OUTPUT.lines_lost_before + (0 if _OUTPUT.stream is None else _OUTPUT.stream.lines_lost)
 
 
+def log_fails() -> bool:
+    """Whether the last line of the log was lost."""
+    return _OUTPUT.stream is not None and _OUTPUT.stream.fails
+
+
 def drain() -> None:
     """Wait for the queued lines, for a limited time."""
     if _OUTPUT.stream is not None:

@@ -5,13 +5,15 @@ Three kinds of metrics have their own modules, because other rules decide which 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from hltnode.daemon.monitoring.counters import OutputCounters, StreamCounters
 from hltnode.daemon.monitoring.health import Condition
 from hltnode.daemon.monitoring.metric_rows import (
     ByLabel,
     Kind,
+    Readings,
     Row,
     counter,
     counters,
@@ -25,6 +27,8 @@ from hltnode.protocol.transport.run_control_messages import RunState
 
 # Only the first few lost feeders get a sample: they show the common cause, and there may be a thousand.
 SHOWN_FEEDERS = 16
+# Stands for the feeders of a run that an earlier session of the node has begun: none has come back.
+UNKNOWN_FEEDER = "unknown"
 
 
 def _of_outputs(value: Callable[[OutputCounters], int]) -> ByLabel:
@@ -33,6 +37,12 @@ def _of_outputs(value: Callable[[OutputCounters], int]) -> ByLabel:
 
 def _of_streams(value: Callable[[StreamCounters], int]) -> ByLabel:
     return lambda r: [(name, value(stream)) for name, stream in r.counters.writer.streams.items()]
+
+
+def _lost_feeders(r: Readings) -> Iterator[tuple[tuple[str, ...], float]]:
+    runs = [(r.state.run, r.state.lost_feeders), *r.state.feeders_of_deserted_runs.items()]
+    names = ((name or UNKNOWN_FEEDER, str(run)) for run, of_run in runs for name in of_run)
+    return ((labels, 1.0) for labels in islice(names, SHOWN_FEEDERS))
 
 
 TABLE = (
@@ -83,6 +93,7 @@ TABLE = (
         "Lines of the log that were not written: the reader stalls or has gone, or the disk is full.",
         lambda r: r.state.log_lines_lost,
     ),
+    gauge("log_fails", "1 if the last line of the log was not written.", lambda r: r.state.log_fails),
     # Fragments
     counter(
         "fragments_received",
@@ -121,15 +132,15 @@ TABLE = (
     ),
     gauge(
         "feeders_lost",
-        "Feeders of the run that disconnected or fell silent before the end of their data.",
+        "Feeders of the current run that disconnected or fell silent before the end of their data.",
         lambda r: len(r.state.lost_feeders),
     ),
-    gauges(
-        "feeder_lost",
-        "1 for some of the lost feeders, by name.",
-        "name",
-        lambda r: [(name, 1) for name in r.state.lost_feeders[:SHOWN_FEEDERS]],
+    gauge(
+        "runs_deserted",
+        "Kept runs without a connected feeder whose feeders had more to send, or are not known after a restart.",
+        lambda r: len(r.state.feeders_of_deserted_runs),
     ),
+    Row(Kind.GAUGE, "feeder_lost", "1 for some of the lost feeders, by name and run.", ("name", "run"), _lost_feeders),
     Row(
         Kind.COUNTER,
         "error_banks",
@@ -137,7 +148,9 @@ TABLE = (
         ("type", "source"),
         lambda r: (((name, str(source)), n) for (name, source), n in r.counters.error_banks()),
     ),
-    gauge("sources_expected", "Sources of the run; 0 without one.", lambda r: len(r.state.sources)),
+    gauge(
+        "sources_expected", "Sources of the run; 0 without one.", lambda r: r.state.run_active * len(r.state.sources)
+    ),
     gauges(
         "sources_silent",
         "Sources that do not deliver while others do, by state of their feeder.",
@@ -396,10 +409,11 @@ TABLE = (
         "outcome",
         lambda r: r.counters.writer.histogram_files.items(),
     ),
-    gauge(
+    gauges(
         "output_free_bytes",
         "Free bytes of the file system of output.directory; NaN if they cannot be read.",
-        lambda r: r.state.output_free_bytes,
+        "filesystem",
+        lambda r: [(r.state.output_filesystem, r.state.output_free_bytes)],
     ),
     # Operation of the node
     gauges(
@@ -422,6 +436,11 @@ TABLE = (
     ),
     counters(
         "config_reloads", "Reloads of the configuration.", "outcome", lambda r: r.counters.operation.reloads.items()
+    ),
+    gauge(
+        "last_reload_successful",
+        "0 if the last reload was refused: the file or a key of it is not valid.",
+        lambda r: not r.counters.operation.last_reload_refused,
     ),
     gauge(
         "last_reload_success_timestamp_seconds",

@@ -19,19 +19,23 @@ class NodeState:
     run_active: bool = False
     """All feeders of the run have connected, and the run has not ended."""
     sources: Sequence[int] = ()
-    """The sources of the run while it is active."""
+    """The sources of the run that is active or was the last one."""
     run_waits_seconds: float = 0.0
     """Time for which the current run has lacked feeders; 0 if it lacks none."""
     runs_kept: int = 0
     """Earlier runs that are not over: their feeders have not confirmed everything."""
     feeders_connected: int = 0
     lost_feeders: Sequence[str] = ()
-    """Names of the feeders of the active run that disconnected or fell silent before the end of their data."""
+    """Names of the feeders of the current run that disconnected or fell silent before the end of their data."""
+    feeders_of_deserted_runs: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """The same of each kept run without a connected feeder; an empty name stands for feeders that are not known."""
     credits_outstanding: int = 0
     """MEPs that feeders may send and that are not yet open."""
     meps_open: int = 0
     fragments_in_build: int = 0
     """Fragments of open MEPs."""
+    output_filesystem: str = ""
+    """Identity of the file system of the event files; nodes that share it have the same."""
     output_free_bytes: float = math.nan
     """Free space of the file system of the event files; NaN if it cannot be read."""
     output_queue_bytes: int = 0
@@ -43,6 +47,8 @@ class NodeState:
     """Silent sources of lost feeders."""
     log_lines_lost: int = 0
     """Lines of the log that were not written."""
+    log_fails: bool = False
+    """Whether the last line of the log was lost."""
     gpu: GpuReadings | None = None
     """Readings of the GPU that computes; None without a GPU, or if they cannot be read."""
     detector_conditions: Sequence[ConditionReading] = ()

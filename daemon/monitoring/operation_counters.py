@@ -24,6 +24,7 @@ class OperationCounters:
         default_factory=lambda: {(name, outcome): 0 for name in CommandName for outcome in Outcome}
     )
     reloads: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    last_reload_refused: bool = False
     last_reload_s: float = 0.0
     """Unix time of the last applied reload; before the first reload, that of the start."""
     connections: dict[tuple[Endpoint, ConnectionEvent], int] = field(

@@ -97,6 +97,7 @@ class HotReload:
             self._access.reload(change.config.security)
         except (ConfigError, SecurityError) as error:
             self._counters.reloads[Outcome.REFUSED] += 1
+            self._counters.last_reload_refused = True
             log.error("reload_failed", reason=str(error), version=self._counters.config_version)
             raise CommandFailedError(f"the old values stay: {error}") from error
         finally:
@@ -113,6 +114,7 @@ class HotReload:
             set_level(config.log.level)
         counters = self._counters
         counters.reloads[Outcome.OK] += 1
+        counters.last_reload_refused = False
         counters.last_reload_s = time.time()
         for key, (old, new) in change.hot.items():
             log.info("config_changed", key=key, old=str(old), new=str(new), version=counters.config_version)

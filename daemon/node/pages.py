@@ -160,7 +160,7 @@ class NodePages:
         self._page = status_page(
             PageContent(
                 status=status,
-                missing=missing_rows(status, now_s),
+                missing=missing_rows(status["missing_feeders"]),
                 problems=problems,
                 rates=rates,
                 detectors=detectors,
@@ -203,7 +203,7 @@ class NodePages:
             core, status, now_s = self._core, self._status.full(), time.time()
             problems = [f"{name}: {text}" for name, text in core.health.problems(core.clock.now_ns).items()]
             latency = core.rates.hour.latest_latency()
-            missing = [row.name for row in missing_rows(status, now_s)]
+            missing = [row.name for row in missing_rows(status["missing_feeders"])]
             self._overview = overview_of(
                 status, problems, core.rates.rates(core.clock.true_ns), latency, missing, now_s
             )

@@ -1,13 +1,15 @@
 """The state of a node: /status, the shorter answer to the status command, and the state in metrics."""
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from heapq import nlargest
 from itertools import islice
 from typing import Any
 
-from hltnode.daemon.common.log import lines_lost
+from hltnode.daemon.common.log import lines_lost, log_fails
 from hltnode.daemon.event_building.accounting import accounting
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
@@ -18,6 +20,7 @@ from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.reading_clock import ReadingClock
+from hltnode.daemon.readout.run_feeders import MissingFeeder
 from hltnode.daemon.readout.silent_sources import SilentSourceMonitor
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -28,6 +31,8 @@ _SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "ch
 SUMMARY_RUNS = 16
 # Largest number of source ids shown for a MEP.
 SHOWN_SOURCES = 32
+# Most missing feeders shown.
+SHOWN_MISSING = 64
 
 
 def memory_status(memory: SlotMemory) -> dict[str, int]:
@@ -52,6 +57,7 @@ class NodeStatus:
         clock: ReadingClock,
         gpu: GpuReader,
         conditions: Callable[[], Sequence[ConditionReading]],
+        wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._info = info
         self._session = session
@@ -65,6 +71,7 @@ class NodeStatus:
         self._clock = clock
         self._gpu = gpu
         self._conditions = conditions
+        self._wall_s = wall_s
 
     def state(self) -> NodeState:
         """The current state of the node, for metrics."""
@@ -72,26 +79,31 @@ class NodeStatus:
         now_ns = self._clock.now_ns
         current = control.registry.current
         active = current is not None and current.started and not builder.closed
-        lost = current.lost(now_ns) if current is not None and active else []
+        lost = control.lost_feeders(now_ns)
         silent = self._silence.silent if active else frozenset()
         return NodeState(
             run_state=self._run_state(),
             run=builder.run or 0,
             run_active=active,
-            sources=builder.sources if active else (),
+            sources=builder.sources,
             run_waits_seconds=control.waiting_seconds(now_ns),
             runs_kept=len(control.registry.kept),
             feeders_connected=control.registry.connected(now_ns),
             lost_feeders=[feeder.hello.feeder for feeder in lost],
+            feeders_of_deserted_runs={
+                run: [feeder.name for feeder in feeders] for run, feeders in control.deserted_runs(now_ns).items()
+            },
             credits_outstanding=builder.window.outstanding,
             meps_open=len(builder.open),
             fragments_in_build=builder.fragments_in_build,
+            output_filesystem=self._free_space.filesystem,
             output_free_bytes=math.nan if self._free_space.nbytes is None else self._free_space.nbytes,
             output_queue_bytes=self._room.nbytes,
             slots=builder.pool.by_state(),
             silent_sources=silent,
             sources_of_lost_feeders=silent.intersection(source for feeder in lost for source in feeder.hello.sources),
             log_lines_lost=lines_lost(),
+            log_fails=log_fails(),
             gpu=self._gpu.readings,
             detector_conditions=self._conditions(),
         )
@@ -115,10 +127,12 @@ class NodeStatus:
             "tck": info.tck,
             "lines": list(counters.lines),
             "feeders": self._control.feeders(self._clock.now_ns),
+            "missing_feeders": self._missing_feeders(),
             "config_version": counters.operation.config_version,
             "sources": len(builder.sources),
             "silent_sources": sorted(self._silence.silent),
             "oldest_open_mep": self._oldest_open_mep(),
+            "output_filesystem": self._free_space.filesystem,
             "output_free_bytes": self._free_space.nbytes,
             "output_queue_bytes": self._room.nbytes,
             "credits": builder.window.outstanding,
@@ -136,6 +150,25 @@ class NodeStatus:
             "accounting": accounting(counters, builder),
         }
 
+    def _missing_feeders(self) -> list[dict[str, Any]]:
+        """Feeders that left with more to send, with run and time, of the current run and of deserted kept runs."""
+        now_ns, wall_s, control = self._clock.now_ns, self._wall_s(), self._control
+        current = control.registry.current
+        missing = [
+            MissingFeeder(0 if current is None else current.run, feeder.hello.feeder, now_ns - feeder.last_message_ns)
+            for feeder in control.lost_feeders(now_ns)
+        ]
+        missing += [feeder for feeders in control.deserted_runs(now_ns).values() for feeder in feeders]
+        return [
+            {
+                "run": each.run,
+                "feeder": each.name or None,
+                "since": None if each.silent_ns is None else _utc(wall_s - each.silent_ns / 1e9),
+                "silent_seconds": None if each.silent_ns is None else round(each.silent_ns / 1e9, 1),
+            }
+            for each in missing[:SHOWN_MISSING]
+        ]
+
     def _oldest_open_mep(self) -> dict[str, Any] | None:
         builder = self._control.builder
         mep = min(builder.open.values(), key=lambda mep: mep.mep, default=None)
@@ -149,6 +182,10 @@ class NodeStatus:
         status = self.full()
         runs = list(islice(self._control.registry.kept, SUMMARY_RUNS))
         return {**{key: status[key] for key in _SUMMARY}, "kept_runs": runs}
+
+
+def _utc(unix_s: float) -> str:
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _condition(reading: ConditionReading) -> dict[str, Any]:

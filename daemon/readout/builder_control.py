@@ -33,6 +33,7 @@ from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.acknowledgements import Acknowledgements, Ranges
 from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
+from hltnode.daemon.readout.run_feeders import Feeder, MissingFeeder
 from hltnode.daemon.readout.run_keeper import RunKeeper
 from hltnode.protocol.transport.feeder_messages import Goodbye, split_ack
 from hltnode.protocol.transport.mep_ranges import as_ranges
@@ -238,6 +239,18 @@ class BuilderControl:
         """The feeders of the current run for /status."""
         current = self.registry.current
         return [] if current is None else [feeder.describe(now_ns) for feeder in current.feeders()]
+
+    def lost_feeders(self, now_ns: int) -> list[Feeder]:
+        """The missing feeders of the current run; none once the run is being closed."""
+        current = self.registry.current
+        if current is None or (current.started and self.builder.closed):
+            return []
+        return current.missing(now_ns)
+
+    def deserted_runs(self, now_ns: int) -> dict[int, list[MissingFeeder]]:
+        """The missing feeders of each kept run that was not over when its last feeder left."""
+        missing = {run.run: run.missing_while_kept(now_ns) for run in self.registry.kept.values()}
+        return {run: feeders for run, feeders in missing.items() if feeders}
 
     def kept_runs(self, now_ns: int) -> list[dict[str, object]]:
         """The kept runs, why each is kept, and their feeders, for /status."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hltnode.daemon.event_building.stimuli_and_effects import AwaitedFeeder
 from hltnode.protocol.transport.feeder_messages import EndOfRun, Hello
@@ -93,6 +94,16 @@ class Feeder:
             "confirmed": self.has_confirmed,
             "silent_seconds": round((now_ns - self.last_message_ns) * 1e-9, 1) if self.is_silent(now_ns) else 0.0,
         }
+
+
+class MissingFeeder(NamedTuple):
+    """A feeder that left its run, or fell silent, before it had sent all its MEPs."""
+
+    run: int
+    name: str
+    """Empty: no feeder has come back since the node started, so no name is known."""
+    silent_ns: int | None
+    """Time since its last message; None if it sent none to this session of the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +372,28 @@ class RunFeeders:
     def lost(self, now_ns: int) -> list[Feeder]:
         """Feeders that left or fell silent before they had sent all their MEPs."""
         return [feeder for feeder in self._active() if not feeder.ended and feeder.is_silent(now_ns)]
+
+    def missing(self, now_ns: int) -> list[Feeder]:
+        """The lost feeders without which the run has gone on, or cannot start again.
+
+        A feeder that vanished before the run started with it is not among them.
+        """
+        return [feeder for feeder in self.lost(now_ns) if self.started or feeder.took_part]
+
+    def missing_while_kept(self, now_ns: int) -> list[MissingFeeder]:
+        """The missing feeders of a kept run, all of whose feeders are away; empty if one is connected.
+
+        After a restart of the node no feeder is known before its hello. The run is not over, so one of them may have
+        more to send.
+        """
+        if not self.is_deserted(now_ns):
+            return []
+        lost = self.lost(now_ns)
+        if lost:
+            return [MissingFeeder(self.run, each.hello.feeder, now_ns - each.last_message_ns) for each in lost]
+        feeders = self._participants(now_ns)
+        unknown = self._resumed and len(feeders) < self._needed_by(feeders)
+        return [MissingFeeder(self.run, "", None)] if unknown else []
 
     def connected(self, now_ns: int) -> int:
         """Number of feeders that are not silent."""

@@ -21,6 +21,7 @@ from rich.table import Table
 
 from tests.alerts import of_the_input, of_the_node, of_the_output
 from tests.alerts.monitoring import FILES, Monitoring
+from tests.alerts.recording import RECORDED, Recording
 from tests.alerts.scaled import seconds
 from tests.alerts.scenarios import SCENARIOS, Scenario
 from tests.alerts.site import ROOT, Site
@@ -36,7 +37,11 @@ QUIET_SECONDS = 6.0
 SLACK_SECONDS = 20.0
 # Further alerts would follow within this time: the longest `for` except that of kept runs, scaled.
 CONSEQUENCES_SECONDS = 20.0
+# An alert must stand while its fault is held, for this time of Prometheus.
+HELD_MINUTES = 10.0
 SILENCE_SECONDS = 45.0
+# An alert must fire if all scrapes of this time have succeeded: longer than the `for` of critical alerts, scaled.
+SCRAPED_SECONDS = 8
 # The longest window of a rule, 15 minutes, scaled, and two groups of notifications.
 CLEAR_SECONDS = 120.0
 
@@ -70,7 +75,7 @@ class Observation:
 
     async def firing(self) -> set[str]:
         """The alerts that fire now."""
-        found = await asyncio.to_thread(self._monitoring.firing, self._site.instance)
+        found = await asyncio.to_thread(self._monitoring.firing, self._site.names)
         self.fired |= found
         return found
 
@@ -80,6 +85,20 @@ class Observation:
         while time.monotonic() < end:
             await self.firing()
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def lapse(self, alert: str, duration: float) -> float | None:
+        """Seconds until a firing alert no longer fires; None if it stands for the whole time.
+
+        Scrapes that a busy machine does not answer within their second interrupt the series of a node, not its fault.
+        """
+        begin = time.monotonic()
+        while (passed := time.monotonic() - begin) < duration:
+            if alert not in await self.firing() and await asyncio.to_thread(
+                self._monitoring.is_scraped, self._site.instance, SCRAPED_SECONDS
+            ):
+                return passed
+            await asyncio.sleep(LOOK_SECONDS)
+        return None
 
     async def until(self, alert: str, *, fires: bool, limit: float) -> float | None:
         """Seconds until the alert fires, or until no alert fires; None after the time limit."""
@@ -92,7 +111,9 @@ class Observation:
         return None
 
 
-async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, divisor: int) -> Outcome:
+async def provoke(
+    scenario: Scenario, site: Site, monitoring: Monitoring, divisor: int, recording: Recording | None
+) -> Outcome:
     """Run a scenario; the outcome names deviations."""
     outcome = Outcome(scenario)
     seen = Observation(monitoring, site)
@@ -105,6 +126,7 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
     before = seen.fired - ({"HltnodeNodeDown"} if site.process is None else set())
     if before:
         outcome.problem = f"before: {', '.join(sorted(before))}"
+    faulty = time.monotonic()
     provoked = asyncio.ensure_future(anext(steps))
     if scenario.alert is None:
         await provoked
@@ -115,13 +137,19 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
         await provoked
         if outcome.fired_after is None:
             outcome.problem = f"does not fire within {limit:.0f} s"
+        else:
+            lapse = await seen.lapse(scenario.alert, max(HELD_MINUTES * 60 / divisor, scenario.held))
+            if lapse is not None:
+                outcome.problem = f"ends {lapse:.0f} s later, while the fault is held"
         await seen.watch(CONSEQUENCES_SECONDS)
+        if recording is not None and not outcome.problem:
+            await asyncio.to_thread(recording.take, scenario, site.instance, begin, faulty)
     await anext(steps, None)
     if scenario.alert is not None:
         outcome.cleared_after = await seen.until(scenario.alert, fires=False, limit=CLEAR_SECONDS)
         if outcome.cleared_after is None:
             outcome.problem = outcome.problem or f"does not clear: {', '.join(sorted(await seen.firing()))}"
-    told = monitoring.receivers.told(site.instance, begin)
+    told = monitoring.receivers.told(site.names, begin)
     outcome.others = told - {scenario.alert}
     outcome.held_back = seen.fired - told - {scenario.alert}
     unexpected = outcome.others - set(scenario.tolerated)
@@ -136,13 +164,19 @@ async def provoke(scenario: Scenario, site: Site, monitoring: Monitoring, diviso
 
 
 async def run_one(
-    number: int, scenario: Scenario, root: Path, monitoring: Monitoring, divisor: int, places: asyncio.Semaphore
+    number: int,
+    scenario: Scenario,
+    root: Path,
+    monitoring: Monitoring,
+    divisor: int,
+    places: asyncio.Semaphore,
+    recording: Recording | None,
 ) -> Outcome:
     """Run a scenario on its own node."""
     async with places:
         site = Site(root / f"{number:02}", scenario.settings, events=scenario.events)
         try:
-            outcome = await provoke(scenario, site, monitoring, divisor)
+            outcome = await provoke(scenario, site, monitoring, divisor, recording)
         except Exception as error:
             traceback.print_exception(error)
             outcome = Outcome(scenario, problem=f"{type(error).__name__}: {error}")
@@ -155,11 +189,19 @@ async def run_one(
 
 
 async def run(
-    scenarios: list[Scenario], root: Path, monitoring: Monitoring, divisor: int, at_once: int
+    scenarios: list[Scenario],
+    root: Path,
+    monitoring: Monitoring,
+    divisor: int,
+    at_once: int,
+    recording: Recording | None,
 ) -> list[Outcome]:
     """Run all scenarios, a few at a time."""
     places = asyncio.Semaphore(at_once)
-    runs = [run_one(number, scenario, root, monitoring, divisor, places) for number, scenario in enumerate(scenarios)]
+    runs = [
+        run_one(number, scenario, root, monitoring, divisor, places, recording)
+        for number, scenario in enumerate(scenarios)
+    ]
     return list(await asyncio.gather(*runs))
 
 
@@ -186,6 +228,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--divisor", type=int, default=20, help="divisor of all durations of rules and routes")
     parser.add_argument("--at-once", type=int, default=6, help="nodes at a time")
+    parser.add_argument("--record", action="store_true", help=f"write the series of the faults to {RECORDED.name}")
     chosen = parser.parse_args()
     script = ROOT / "tools" / "fetch_prometheus.sh"
     programs = Path(subprocess.run([script], check=True, capture_output=True, text=True, cwd=ROOT).stdout.strip())
@@ -207,8 +250,9 @@ def main() -> int:
         (root / "prometheus").mkdir()
         monitoring = Monitoring(root / "prometheus", programs, chosen.divisor)
         begin = time.monotonic()
+        recording = Recording(monitoring) if chosen.record else None
         try:
-            outcomes = asyncio.run(run(wanted, root, monitoring, chosen.divisor, chosen.at_once))
+            outcomes = asyncio.run(run(wanted, root, monitoring, chosen.divisor, chosen.at_once, recording))
         finally:
             monitoring.close()
     Console(width=200).print(table_of(outcomes))

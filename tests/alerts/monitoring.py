@@ -6,6 +6,7 @@ import re
 import subprocess
 import threading
 import time
+import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,18 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification: one alert of one node at a receiver."""
+    """A notification: one alert of one node or file system at a receiver."""
 
     at: float
     receiver: str
     alert: str
     instance: str
     status: str
+
+
+def name_of(labels: dict[str, str]) -> str:
+    """The node of an alert, or the file system."""
+    return labels.get("instance") or labels["filesystem"]
 
 
 class Receivers:
@@ -45,7 +51,7 @@ class Receivers:
                 now = time.monotonic()
                 for alert in body["alerts"]:
                     labels = alert["labels"]
-                    note = Notification(now, self.path[1:], labels["alertname"], labels["instance"], alert["status"])
+                    note = Notification(now, self.path[1:], labels["alertname"], name_of(labels), alert["status"])
                     receivers.notifications.append(note)
                 self.send_response(200)
                 self.end_headers()
@@ -57,12 +63,12 @@ class Receivers:
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def told(self, instance: str, since: float) -> set[str]:
+    def told(self, names: set[str], since: float) -> set[str]:
         """The alerts of a node in notifications since a time."""
         return {
             note.alert
             for note in list(self.notifications)
-            if note.instance == instance and note.at >= since and note.status == "firing"
+            if note.instance in names and note.at >= since and note.status == "firing"
         }
 
     def close(self) -> None:
@@ -173,12 +179,26 @@ class Monitoring:
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=20) as answer:
             return json.load(answer)["data"]
 
-    def firing(self, instance: str) -> set[str]:
+    def firing(self, names: set[str]) -> set[str]:
         """Alerts of a node that fire in Prometheus, including those that Alertmanager inhibits."""
         alerts = self.get("alerts")["alerts"]
-        mine = [alert["labels"]["alertname"] for alert in alerts if alert["labels"].get("instance") == instance]
-        states = [alert["state"] for alert in alerts if alert["labels"].get("instance") == instance]
-        return {name for name, state in zip(mine, states, strict=True) if state == "firing"}
+        return {
+            alert["labels"]["alertname"]
+            for alert in alerts
+            if alert["state"] == "firing" and name_of(alert["labels"]) in names
+        }
+
+    def is_scraped(self, instance: str, seconds: int) -> bool:
+        """Whether all scrapes of a node in the last seconds have succeeded."""
+        query = f'min_over_time(up{{instance="{instance}"}}[{seconds}s])'
+        found = self.get(f"query?query={urllib.parse.quote(query)}")["result"]
+        return all(float(each["value"][1]) == 1 for each in found)
+
+    def samples(self, instance: str, metrics: set[str], seconds: float) -> list[dict[str, Any]]:
+        """The scraped samples of some metrics of a node: `metric` with the labels, `values` of time and text."""
+        query = f'{{instance="{instance}", __name__=~"{"|".join(sorted(metrics))}"}}[{seconds:.0f}s]'
+        found: list[dict[str, Any]] = self.get(f"query?query={urllib.parse.quote(query)}")["result"]
+        return found
 
     def close(self) -> None:
         """End both processes."""

@@ -1,11 +1,12 @@
 """Scenarios with the node itself: its process, back end, commands and connections."""
 
 import asyncio
+import contextlib
 import signal
 import socket
 
 from hltnode.protocol.transport.feeder_messages import Revoked
-from tests.alerts.scenarios import NODE_IS_DOWN, Steps, scenario
+from tests.alerts.scenarios import NODE_IS_DOWN, Steps, again_and_again, scenario
 from tests.alerts.site import Site
 from tests.attacks.raw_peer import RawPeer, subscribe
 from tests.daemon.fakes import RUN
@@ -36,16 +37,20 @@ async def killed(site: Site) -> Steps:
     await site.start()
 
 
-@scenario("HltnodeRestartLoop", "three SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
+@scenario("HltnodeRestartLoop", "SIGKILLs, each with a new start", detection=40.0, tolerated=NODE_IS_DOWN)
 async def restarted(site: Site) -> Steps:
     await running(site)
     yield
-    for _ in range(3):
+
+    async def restart() -> None:
         site.kill()
         await site.start()
         # Every session is scraped at least once.
         await asyncio.sleep(2.0)
-    yield
+
+    async with again_and_again(restart):
+        yield
+    await site.restart()
 
 
 @scenario("HltnodeStartHangs", "a back end that does not answer the first, empty batch")
@@ -66,12 +71,13 @@ async def hangs(site: Site) -> Steps:
     site.behave()
 
 
-@scenario("HltnodeBackendErrors", "a batch that fails")
+@scenario("HltnodeBackendErrors", "a batch that fails", tolerated=NODE_IS_DOWN)
 async def batch_fails(site: Site) -> Steps:
     await running(site)
     yield
     site.behave(fail=1)
     yield
+    await site.restart()
 
 
 @scenario(
@@ -92,6 +98,7 @@ async def left_out(site: Site) -> Steps:
     site.behave()
     await site.start()
     yield
+    await site.restart()
 
 
 @scenario("HltnodeDeadTimeHigh", "batches of 0.5 s, and MEPs as fast as they are taken", detection=6.0)
@@ -166,10 +173,13 @@ async def bad_reload(site: Site) -> Steps:
 async def no_token(site: Site) -> Steps:
     await running(site)
     yield
-    for _ in range(12):
+
+    async def attempt() -> None:
         await asyncio.to_thread(site.post, "/control/pause")
         await asyncio.sleep(0.3)
-    yield
+
+    async with again_and_again(attempt):
+        yield
 
 
 @scenario(
@@ -180,24 +190,34 @@ async def no_token(site: Site) -> Steps:
 async def flood(site: Site) -> Steps:
     await running(site)
     yield
-    for _ in range(6):
-        connections = [socket.create_connection(("127.0.0.1", site.data_port), 5) for _ in range(20)]
-        await asyncio.sleep(1.0)
-        for connection in connections:
-            connection.close()
-    yield
+
+    async def connect() -> None:
+        with contextlib.suppress(OSError):
+            connections = [socket.create_connection(("127.0.0.1", site.data_port), 5) for _ in range(20)]
+            await asyncio.sleep(1.0)
+            for connection in connections:
+                connection.close()
+
+    async with again_and_again(connect):
+        yield
 
 
 @scenario("HltnodeAddressesRefused", "a consumer that sends subscriptions without end")
 async def endless_subscriptions(site: Site) -> Steps:
     await running(site)
     yield
-    await asyncio.to_thread(_subscribe_without_end, site.decisions_port)
-    yield
+
+    async def subscribe_again() -> None:
+        await asyncio.to_thread(_subscribe_without_end, site.decisions_port)
+        await asyncio.sleep(1.0)
+
+    async with again_and_again(subscribe_again):
+        yield
 
 
 def _subscribe_without_end(port: int) -> None:
-    with RawPeer(port, "127.0.0.2").shake_hands(b"SUB") as peer:
+    # While the address is refused, no connection is made.
+    with contextlib.suppress(OSError), RawPeer(port, "127.0.0.2").shake_hands(b"SUB") as peer:
         while peer.send(subscribe(bytes(100)) * 100):
             pass
 
@@ -206,5 +226,10 @@ def _subscribe_without_end(port: int) -> None:
 async def revocation(site: Site) -> Steps:
     await running(site)
     yield
-    await site.feeders[0].connection.send_message(Revoked(RUN, ((0, 1),)))
-    yield
+
+    async def revoke() -> None:
+        await site.feeders[0].connection.send_message(Revoked(RUN, ((0, 1),)))
+        await asyncio.sleep(1.0)
+
+    async with again_and_again(revoke):
+        yield

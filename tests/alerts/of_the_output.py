@@ -133,6 +133,7 @@ async def file_gone(site: Site) -> Steps:
     site.part_files()[0].unlink()
     await site.start()
     yield
+    await site.restart()
 
 
 @scenario(
@@ -152,6 +153,7 @@ async def file_damaged(site: Site) -> Steps:
     path.write_bytes(content)
     await site.start()
     yield
+    await site.restart()
 
 
 @scenario("HltnodeJournalDamaged", "wrong bytes in the journal after a kill", detection=15.0, tolerated=NODE_IS_DOWN)
@@ -167,6 +169,7 @@ async def journal_damaged(site: Site) -> Steps:
     journal.write_bytes(content)
     await site.start()
     yield
+    await site.restart()
 
 
 @scenario(
@@ -185,3 +188,4 @@ async def other_boot(site: Site) -> Steps:
     mount = f"mount --bind {boot} /proc/sys/kernel/random/boot_id"
     await site.start(("unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh"))
     yield
+    await site.restart()

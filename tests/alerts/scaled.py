@@ -8,7 +8,10 @@ _DURATION = r"(\d+)([smh])"
 _PLACES = (
     re.compile(rf"(\[){_DURATION}(\])"),
     re.compile(rf"(\boffset ){_DURATION}(\b)"),
-    re.compile(rf"(?m)^(\s*(?:for|group_wait|group_interval|repeat_interval|evaluation_interval): ){_DURATION}(\b)"),
+    re.compile(
+        rf"(?m)^(\s*(?:for|keep_firing_for|(?:group_wait|group_interval|repeat_interval)|evaluation_interval): )"
+        rf"{_DURATION}(\b)"
+    ),
 )
 _HORIZON = re.compile(r"(predict_linear\([^,]+, )(\d+)(\))")
 

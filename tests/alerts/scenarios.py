@@ -6,7 +6,9 @@ rules.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from tests.alerts.site import Site
@@ -18,8 +20,9 @@ Steps = AsyncIterator[None]
 class Scenario:
     """One way to provoke an alert.
 
-    detection: seconds that the node itself needs, which are not scaled. tolerated: other alerts that are true at the
-    same time, with the reason.
+    detection: seconds that the node itself needs, which are not scaled. held: seconds for which the fault is held, and
+    the alert must stand, where the times of the node are longer than ten scaled minutes. tolerated: other alerts that
+    are true at the same time, with the reason.
     """
 
     alert: str | None
@@ -27,6 +30,7 @@ class Scenario:
     steps: Callable[[Site], Steps]
     settings: dict[str, dict[str, object]] = field(default_factory=dict)
     detection: float = 2.0
+    held: float = 0.0
     tolerated: dict[str, str] = field(default_factory=dict)
     events: int = 8
     needs_mount: bool = False
@@ -55,6 +59,22 @@ def scenario(
         return steps
 
     return register
+
+
+@contextlib.asynccontextmanager
+async def again_and_again(action: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
+    """Repeat an action until the end of the block: the fault goes on."""
+
+    async def repeat() -> None:
+        while True:
+            await action()
+
+    task = asyncio.create_task(repeat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 NODE_IS_DOWN = {"HltnodeNodeDown": "a start takes longer than the scaled 30 s"}

@@ -22,6 +22,7 @@ from hltnode.client.fault_injection import FaultInjector, FaultPlan
 from hltnode.client.feeder import Feeder, FeederIdentity
 from hltnode.client.sockets import FeederSockets
 from hltnode.daemon.commands.demo import free_ports
+from hltnode.daemon.machine.filesystem_identity import filesystem_identity
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.raw_data import mfp
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, decode_header
@@ -30,7 +31,7 @@ from tests.daemon.pages import status_page
 from tests.daemon.readout.mutations import seal
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 EVENTS = 8
 NORMAL_RATE = 8.0
 """MEPs per second."""
@@ -159,6 +160,8 @@ class Site:
         self.data, self.control = f"tcp://127.0.0.1:{data}", f"tcp://127.0.0.1:{control}"
         self.decisions_port, self.data_port = decisions, data
         self.instance = f"127.0.0.1:{self.http}"
+        self.names = {self.instance}
+        """What alerts call the node."""
         self.output = directory / "disk" / "out"
         self.output.parent.mkdir()
         self.config = directory / "node.toml"
@@ -221,6 +224,13 @@ class Site:
         self.process.kill()
         self.process.wait()
 
+    async def restart(self) -> None:
+        """Stop the node in order and start it again."""
+        assert self.process is not None
+        self.signal(signal.SIGTERM)
+        await asyncio.to_thread(self.process.wait, START_SECONDS)
+        await self.start()
+
     async def status(self) -> dict[str, Any] | None:
         """The status page."""
         return await asyncio.to_thread(status_page, self.http, timeout=5.0)
@@ -276,6 +286,8 @@ class Site:
         """Mount a file system for the output; it uses memory only for written data."""
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(self.output.parent)], check=True)
         self.mounted = True
+        # Alerts on disks have the file system in place of the node.
+        self.names.add(filesystem_identity(self.output.parent))
 
     def resize(self, size: str | int) -> bool:
         """Change the size of the file system; False if its content is larger."""

@@ -13,7 +13,9 @@ from tests.alerts.scaled import scaled, seconds
 from tests.alerts.scenarios import SCENARIOS, UNIT_TESTED
 from tests.alerts.site import Site
 
-DURATION = re.compile(r"(?:\[|for: |offset |group_wait: |group_interval: |repeat_interval: )(\d+)(ms|[smh])\b")
+DURATION = re.compile(
+    r"(?:\[|for: |keep_firing_for: |offset |group_wait: |group_interval: |repeat_interval: )(\d+)(ms|[smh])\b"
+)
 MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 

@@ -26,3 +26,10 @@ def all_metrics(port: int, *, timeout: float = 10.0) -> dict[str, float]:
 def metric(port: int, series: str) -> float:
     """The value of one series, named with its labels as /metrics writes it."""
     return all_metrics(port)[series]
+
+
+def text_of(port: int, path: str) -> str:
+    """The text of a page."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10.0) as page:
+        text: str = page.read().decode()
+    return text

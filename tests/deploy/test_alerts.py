@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -23,6 +24,20 @@ PROMETHEUS = ROOT / "deploy" / "prometheus"
 ALERTS = PROMETHEUS / "alerts.yml"
 RECORDING = PROMETHEUS / "recording.yml"
 PAGE = ROOT / "docs" / "how-to" / "respond-to-alerts.md"
+DOCS_URL = "http://127.0.0.1:8000"
+GRAFANA_URL = "http://127.0.0.1:3000"
+EXTERNAL_LABELS = {"hltnode_docs_url", "hltnode_grafana_url"}
+OF_A_FILE_SYSTEM = {"HltnodeDiskRefuses", "HltnodeOutputSpaceLow", "HltnodeOutputFullSoon"}
+GOES_ON = {
+    "HltnodeLogLinesLost",
+    "HltnodeFeederRefused",
+    "HltnodeRevocationRefused",
+    "HltnodeEventsDropped",
+    "HltnodeLoginsRefused",
+    "HltnodeConnectionsRefused",
+    "HltnodeAddressesRefused",
+}
+"""Alerts on what a peer or a disk repeats, or that have a gauge beside the counter."""
 UNIT_TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 FAMILY_SUFFIXES = {
     "counter": ["_total"],
@@ -47,7 +62,7 @@ def alerts() -> dict[str, dict[str, Any]]:
 
 
 def exported_names() -> set[str]:
-    """Every name that a query may use: families with their suffixes, and recording rules."""
+    """Every name that a rule may use: families with their suffixes, recording rules, and labels of Prometheus."""
     collector = NodeCollector(
         Counters(),
         Health(loop_tick_ns=0, pipeline_tick_ns=0, feeders_expected=1),
@@ -59,7 +74,7 @@ def exported_names() -> set[str]:
         wall_s=0.0,
     )
     families = {family.name + suffix for family in collector.collect() for suffix in FAMILY_SUFFIXES[family.type]}
-    return families | {rule["record"] for rule in rules_of(RECORDING)}
+    return families | {rule["record"] for rule in rules_of(RECORDING)} | EXTERNAL_LABELS
 
 
 def files_with_metric_names() -> list[Path]:
@@ -111,7 +126,7 @@ def test_the_page_has_a_section_and_a_row_for_every_alert_and_reason_of_dead_tim
     sections = re.findall(r"(?m)^## (Hltnode\w+)$", page)
     assert sorted(sections) == sorted(alerts())
     assert sorted(re.findall(r"(?m)^### Dead time: (\w+)$", page)) == sorted(DeadTimeReason)
-    rows = re.findall(r"(?m)^\| \[([^]]+)\]\(#([\w-]+)\) \| (\w+) \|", page)
+    rows = re.findall(r"(?m)^\| \[([^]]+)\]\(#([\w-]+)\) \| (\w+) \| [^|]+ \| [^|]+ \|$", page)
     severity = {name: rule["labels"]["severity"] for name, rule in alerts().items()}
     assert {name: of for name, anchor, of in rows if anchor == name.lower()} == severity
     reasons = {name for name, anchor, _ in rows if anchor == f"dead-time-{name.removeprefix('dead time, ')}"}
@@ -131,8 +146,52 @@ def test_every_alert_says_how_bad_it_is_and_leads_to_its_section() -> None:
     for name, rule in alerts().items():
         assert rule["labels"] == {"severity": rule["labels"]["severity"]}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-        assert rule["annotations"]["runbook"] == f"{PAGE.relative_to(ROOT)}#{name.lower()}"
-        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url", "dashboard_url"}
+        page, _, anchor = path_of(rule, "runbook_url", "hltnode_docs_url", DOCS_URL).partition("#")
+        assert (ROOT / "docs" / page).with_suffix(".md") == PAGE
+        assert anchor == name.lower()
+
+
+def path_of(rule: dict[str, Any], annotation: str, label: str, default: str) -> str:
+    """The part of an address behind its base, which an external label of Prometheus replaces."""
+    begin = f"{{{{ or $externalLabels.{label} `{default}` }}}}/"
+    address: str = rule["annotations"][annotation]
+    assert address.startswith(begin)
+    return address.removeprefix(begin)
+
+
+def test_every_alert_leads_to_a_dashboard_of_grafana_with_the_node_chosen() -> None:
+    boards = {
+        board["uid"]: {variable["name"] for variable in board["templating"]["list"]}
+        for board in map(json.loads, (path.read_text() for path in (ROOT / "deploy/grafana/dashboards").glob("*.json")))
+    }
+    compose = yaml.safe_load((ROOT / "docker" / "compose.yml").read_text())
+    assert compose["services"]["grafana"]["ports"] == [GRAFANA_URL.removeprefix("http://") + ":3000"]
+    for name, rule in alerts().items():
+        path, _, query = path_of(rule, "dashboard_url", "hltnode_grafana_url", GRAFANA_URL).partition("?")
+        folder, uid = path.split("/")
+        assert folder == "d"
+        assert "instance" in boards[uid]
+        assert query == ("" if name in OF_A_FILE_SYSTEM else "var-instance={{ $labels.instance }}")
+
+
+def test_the_base_addresses_are_not_labels_of_the_alerts() -> None:
+    text = (PROMETHEUS / "prometheus.yml").read_text()
+    [rule] = yaml.safe_load(text)["alerting"]["alert_relabel_configs"]
+    assert rule["action"] == "labeldrop"
+    named = set(re.findall(r"externalLabels\.(\w+)", ALERTS.read_text()))
+    assert named == set(re.findall(r"#   (hltnode_\w+): https://", text)) == EXTERNAL_LABELS
+    assert all(re.fullmatch(rule["regex"], label) for label in named)
+
+
+def test_nodes_that_share_a_file_system_are_one_alert() -> None:
+    for name in OF_A_FILE_SYSTEM:
+        assert re.match(r"(count|min) by \(filesystem\)", alerts()[name]["expr"])
+
+
+def test_no_alert_on_a_single_loss_ends_with_a_window_while_the_node_runs() -> None:
+    """`increase` ends when its window has passed; that is right only for what goes on."""
+    assert {name for name, rule in alerts().items() if "increase(" in rule["expr"]} == GOES_ON
 
 
 def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() -> None:
@@ -145,7 +204,10 @@ def test_every_severity_has_a_receiver_and_inhibition_names_alerts_that_exist() 
     named = set(re.findall(r"Hltnode[A-Z]\w+", str(config["inhibit_rules"])))
     assert named
     assert named <= set(alerts())
-    assert all(rule["equal"] == ["instance"] for rule in config["inhibit_rules"])
+    of_disks = set().union(*(re.findall(r"Hltnode[A-Z]\w+", str(rule)) for rule in config["inhibit_rules"] if
+        rule["equal"] == ["filesystem"]))  # fmt: skip
+    assert of_disks == OF_A_FILE_SYSTEM
+    assert all(rule["equal"] in (["instance"], ["filesystem"]) for rule in config["inhibit_rules"])
 
 
 def test_no_alert_has_a_label_for_each_source() -> None:

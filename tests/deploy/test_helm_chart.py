@@ -204,7 +204,8 @@ def test_monitoring_scrapes_the_metrics_and_has_the_alerts(helm: str) -> None:
     documents = rendered(helm, EVERYTHING)
     (endpoint,) = only(documents, "PodMonitor")["spec"]["podMetricsEndpoints"]
     assert (endpoint["port"], endpoint["path"]) == ("http", "/metrics")
-    assert only(documents, "PrometheusRule")["spec"] == read_yaml(DEPLOY / "prometheus" / "alerts.yml")
+    files = [read_yaml(DEPLOY / "prometheus" / name)["groups"] for name in ("recording.yml", "alerts.yml")]
+    assert only(documents, "PrometheusRule")["spec"] == {"groups": [group for groups in files for group in groups]}
     # The alerts select this job.
     labels = only(documents, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
     assert labels[only(documents, "PodMonitor")["spec"]["jobLabel"]] == "hltnode"
@@ -224,3 +225,13 @@ def test_the_chart_has_the_version_of_the_package() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     chart = read_yaml(CHART / "Chart.yaml")
     assert (chart["version"], chart["appVersion"]) == (version, version)
+
+
+def test_the_base_addresses_of_the_links_in_alerts_are_values(helm: str) -> None:
+    values = {"docsUrl": "https://docs.example.org/hltnode", "grafanaUrl": "https://grafana.example.org"}
+    documents = rendered(helm, EVERYTHING | {f"prometheusRule.{key}": value for key, value in values.items()})
+    rules = [rule for group in only(documents, "PrometheusRule")["spec"]["groups"] for rule in group["rules"]]
+    alerts = [rule["annotations"] for rule in rules if "alert" in rule]
+    assert len(alerts) > 30
+    assert all(f"`{values['docsUrl']}` }}}}/how-to/" in alert["runbook_url"] for alert in alerts)
+    assert all(f"`{values['grafanaUrl']}` }}}}/d/" in alert["dashboard_url"] for alert in alerts)

@@ -13,6 +13,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).resolve().parents[2]
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 OUTSIDE = {
     "index.html": "README.md",
     "project/contributing.html": "CONTRIBUTING.md",
@@ -72,3 +73,10 @@ def test_headings_lists_and_tables_are_those_that_the_repository_shows(site: Pat
         if found != expected:
             differ.append(f"{source.relative_to(ROOT)}: missing {expected - found}, more {found - expected}")
     assert not differ, "\n".join(differ)
+
+
+def test_every_page_and_section_that_an_alert_links_to_is_there(site: Path) -> None:
+    links = re.findall(r"hltnode_docs_url `[^`]+` \}\}/([\w/.-]+)#([\w-]+)", ALERTS.read_text(encoding="utf-8"))
+    assert len(links) > 30
+    pages = {page: (site / page).read_text(encoding="utf-8") for page, _ in links}
+    assert not [anchor for page, anchor in links if f'id="{anchor}"' not in pages[page]]

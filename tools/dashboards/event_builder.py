@@ -46,6 +46,7 @@ EVENT_BUILDER = Board(
                     gauge("hltnode_feeders_connected", "connected {{instance}}"),
                     gauge("hltnode_feeders_expected", "expected {{instance}}"),
                     gauge("hltnode_feeders_lost", "lost {{instance}}"),
+                    gauge("hltnode_runs_deserted", "runs without feeders {{instance}}"),
                 ),
             ),
             Panel(
@@ -59,11 +60,12 @@ EVENT_BUILDER = Board(
                 "s",
                 (
                     Query(
-                        f"topk(10, time() - hltnode_source_last_fragment_timestamp_seconds{{{NODES}}})",
+                        f"topk(10, (time() - hltnode_source_last_fragment_timestamp_seconds{{{NODES}}}) "
+                        f"and on (instance) hltnode_run_active{{{NODES}}} == 1)",
                         "source {{source}} {{instance}}",
                     ),
                 ),
-                "Time since the last fragment, the ten longest.",
+                "Time since the last fragment in a run, the ten longest.",
                 warn=5,
                 alarm=30,
             ),

@@ -84,9 +84,11 @@ class _Condition(msgspec.Struct):
     followed: bool
 
 
-class _Missing(msgspec.Struct):
-    since: float | None = None
-    reason: str | None = None
+class _MissingFeeder(msgspec.Struct):
+    run: int
+    feeder: str | None
+    since: str | None
+    silent_seconds: float | None
 
 
 class _Status(msgspec.Struct):
@@ -108,7 +110,7 @@ class _Status(msgspec.Struct):
     accounting: _Accounting
     error_banks: _AllErrorBanks
     conditions: dict[str, _Condition] = {}
-    missing_sources: list[_Missing] = []
+    missing_feeders: list[_MissingFeeder] = []
 
 
 def read_pages(url: str) -> Pages:
@@ -179,9 +181,9 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "slots": status["slots"],
         "dead_time": dead,
         "feeders": sum(feeder["connected"] for feeder in status["feeders"]),
+        "missing_feeders": status.get("missing_feeders", []),
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
-        "missing_sources": status.get("missing_sources", []),
         "lagging_sources": [] if oldest is None else oldest["missing"],
         "error_banks": status["error_banks"],
         "conditions": status.get("conditions", {}),

@@ -1,33 +1,35 @@
-"""The feeders and sources that the node lacks, from `missing_sources` of /status."""
+"""The feeders that the node lacks: `missing_feeders` of /status in words, for the pages and `hltnode top`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hltnode.daemon.monitoring.status_page.numbers import seconds, utc
+from hltnode.daemon.monitoring.status_page.numbers import seconds
 
 SHOWN_MISSING = 50
 
 
 @dataclass(frozen=True, slots=True)
 class MissingRow:
-    """A feeder or a source that does not deliver; empty texts are not known."""
+    """A feeder that left its run with more to send; an empty time is not known."""
 
     name: str
     since: str
     reason: str
 
+    def __str__(self) -> str:
+        since = f" since {self.since}" if self.since else ""
+        return f"{self.name}{since}: {self.reason}"
 
-def missing_rows(status: Mapping[str, Any], now_s: float) -> Sequence[MissingRow]:
-    """One row for each entry; none if the status has no such list."""
-    return [_row(entry, now_s) for entry in status.get("missing_sources", ())]
+
+def missing_rows(missing_feeders: Iterable[Mapping[str, Any]]) -> Sequence[MissingRow]:
+    """One row for each entry."""
+    return [_row(entry) for entry in missing_feeders]
 
 
-def _row(entry: Mapping[str, Any], now_s: float) -> MissingRow:
-    names = [str(entry[key]) for key in ("name", "feeder") if entry.get(key) is not None]
-    source = entry.get("source_id", entry.get("source"))
-    if source is not None:
-        names.append(f"source 0x{source:04x}" if isinstance(source, int) else f"source {source}")
-    since = entry.get("since")
-    text = "" if since is None else f"{utc(since)} UTC ({seconds(max(0.0, now_s - since))})"
-    return MissingRow(", ".join(names), text, str(entry.get("reason") or ""))
+def _row(entry: Mapping[str, Any]) -> MissingRow:
+    run = entry["run"]
+    if entry["feeder"] is None:
+        return MissingRow("all feeders", "", f"none of run {run} has come back since the node started")
+    since = "" if entry["since"] is None else f"{entry['since']} ({seconds(entry['silent_seconds'])})"
+    return MissingRow(entry["feeder"], since, f"run {run} is open and has more to come from it")

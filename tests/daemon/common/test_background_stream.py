@@ -47,6 +47,7 @@ def test_without_a_reader_lines_are_lost_and_counted(pipe: Pipe) -> None:
     stream.write("two\nthree without an end")
     assert stream.drain()
     assert stream.lines_lost == 3
+    assert stream.fails
 
 
 def test_a_full_disk_costs_the_lines_that_have_no_room() -> None:
@@ -66,6 +67,7 @@ def test_a_reader_that_stalls_blocks_no_writer_and_bounds_the_queue(pipe: Pipe) 
         stream.write(line)
     assert not stream.drain(0.0)
     lost = stream.lines_lost
+    assert stream.fails
     assert n - lost <= (os.fpathconf(pipe.reading, "PC_PIPE_BUF") + (1 << 16) + (1 << 16)) // len(line) + 10
     read = 0
     while not stream.drain(0.01):
@@ -74,6 +76,7 @@ def test_a_reader_that_stalls_blocks_no_writer_and_bounds_the_queue(pipe: Pipe) 
     read += len(os.read(pipe.reading, 1 << 20))
     assert read == (n - lost) * len(line)
     assert stream.lines_lost == lost
+    assert not stream.fails, "a line was written again"
 
 
 def test_a_line_that_exactly_fills_the_queue_is_kept(pipe: Pipe) -> None:
@@ -109,10 +112,12 @@ def test_a_stream_in_memory_has_its_lines_at_once_and_counts_those_after_its_end
     stream = BackgroundStream(memory)
     stream.write("one\n")
     assert memory.getvalue() == "one\n"
+    assert not stream.fails
     assert not stream.isatty()
     memory.close()
     stream.write("two\n")
     assert stream.lines_lost == 1
+    assert stream.fails
     assert not stream.isatty()
 
 

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from hltnode.daemon.common.vocabulary import CloseReason, ErrorPlace, EventStream, SlotState, Stage, WriteErrorKind
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.health import Condition, Health
+from hltnode.daemon.monitoring.metric_table import SHOWN_FEEDERS
 from hltnode.daemon.monitoring.metrics import BuildInfo, NodeCollector, render
 from hltnode.daemon.monitoring.node_state import NodeState
 from hltnode.processing.framework.memory_plan import SlotMemory
@@ -99,6 +100,9 @@ def test_the_exported_state_equals_the_state_of_the_node() -> None:
         run_active=True,
         sources=(1, 2, 3),
         lost_feeders=["west"],
+        feeders_of_deserted_runs={5: ["east", "west"], 6: [""]},
+        output_filesystem="/dev/md0@3f2a77c1",
+        output_free_bytes=1e9,
         silent_sources=frozenset({2, 3}),
         sources_of_lost_feeders=frozenset({3}),
     )
@@ -116,17 +120,29 @@ def test_the_exported_state_equals_the_state_of_the_node() -> None:
     assert samples[key("hltnode_sources_silent", feeder="connected")] == 1
     assert samples[key("hltnode_sources_silent", feeder="lost")] == 1
     assert samples[key("hltnode_feeders_lost")] == 1
-    assert samples[key("hltnode_feeder_lost", name="west")] == 1
+    assert samples[key("hltnode_runs_deserted")] == 2
+    lost = {(dict(labels)["run"], dict(labels)["name"]) for name, labels in samples if name == "hltnode_feeder_lost"}
+    assert lost == {("328614", "west"), ("5", "east"), ("5", "west"), ("6", "unknown")}
+    assert samples[key("hltnode_output_free_bytes", filesystem="/dev/md0@3f2a77c1")] == 1e9
     assert samples[key("hltnode_run_active")] == 1
     assert samples[key("hltnode_run_info", run="328614", state="paused", version="0.1.0", tck="0x1234")] == 1
 
 
-def test_sources_of_other_runs_have_no_series() -> None:
+@pytest.mark.parametrize("active", [True, False])
+def test_only_sources_of_the_last_run_have_series_and_they_are_expected_while_it_is_active(*, active: bool) -> None:
     counters = Counters()
     counters.expect_sources([1, 2])
     for sources in ((2,), ()):
-        found = scrape(counters, state=NodeState(run_active=bool(sources), sources=sources))
+        found = scrape(counters, state=NodeState(run_active=active, sources=sources))
         assert {int(dict(labels)["source"]) for _, labels in found if "source" in dict(labels)} == set(sources)
+        assert found[key("hltnode_sources_expected")] == active * len(sources)
+
+
+def test_many_lost_feeders_have_few_series() -> None:
+    runs = {run: [f"feeder {n}" for n in range(100)] for run in range(100)}
+    samples = scrape(Counters(), state=NodeState(feeders_of_deserted_runs=runs))
+    assert samples[key("hltnode_runs_deserted")] == 100
+    assert sum(name == "hltnode_feeder_lost" for name, _ in samples) == SHOWN_FEEDERS
 
 
 def test_the_memory_of_a_slot_is_exported_by_kind() -> None:

@@ -66,6 +66,10 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
             }
             for i in range(feeders)
         ],
+        "missing_feeders": [
+            {"run": 7, "feeder": text, "since": "2026-11-23T04:59:00Z", "silent_seconds": 60.0},
+            {"run": 6, "feeder": None, "since": None, "silent_seconds": None},
+        ],
         "sources": sources,
         "silent_sources": [1],
         "error_banks": {
@@ -164,22 +168,20 @@ def test_a_node_without_a_token_is_read_only_and_says_so() -> None:
     assert 'data-legal="pause stop"' in page
 
 
-def test_missing_feeders_and_sources_are_shown_in_red_with_the_time_and_the_reason() -> None:
-    status = {
-        "missing_sources": [
-            {"name": "west-1", "since": 1.8e9 - 90, "reason": "silent"},
-            {"source_id": 4097, "since": 1.8e9 - 600, "reason": None},
+def test_missing_feeders_are_shown_in_red_with_the_time_and_the_reason() -> None:
+    rows = missing_rows(
+        [
+            {"run": 7, "feeder": "west-1", "since": "2027-01-15T07:58:30Z", "silent_seconds": 90.0},
+            {"run": 6, "feeder": None, "since": None, "silent_seconds": None},
         ]
-    }
-    rows = missing_rows(status, 1.8e9)
+    )
     assert rows == [
-        MissingRow("west-1", "2027-01-15 07:58:30 UTC (90.0 s)", "silent"),
-        MissingRow("source 0x1001", "2027-01-15 07:50:00 UTC (10 min)", ""),
+        MissingRow("west-1", "2027-01-15T07:58:30Z (90.0 s)", "run 7 is open and has more to come from it"),
+        MissingRow("all feeders", "", "none of run 6 has come back since the node started"),
     ]
     page = status_page(replace(content(), missing=rows)).decode()
     assert "✗ 2 missing" in page
     assert '<td class="error">west-1</td>' in page
-    assert missing_rows({}, 0.0) == []
     assert "missing</h2>" not in status_page(replace(content(), missing=[])).decode()
 
 

@@ -14,6 +14,7 @@ import pytest
 import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import DeadTimeReason
+from hltnode.daemon.machine.filesystem_identity import filesystem_identity
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.replay.single_node import feed_meps
 from hltnode.protocol.transport.run_control_messages import RunState
@@ -114,5 +115,8 @@ async def test_the_free_space_of_the_output_directory_is_shown(tmp_path: Path) -
     async with running_node(make_config(tmp_path)) as (node, _):
         await eventually(lambda: node.status.full()["output_free_bytes"] is not None)
         free = os.statvfs(tmp_path)
-        shown = await asyncio.to_thread(metric, node.http_port, "hltnode_output_free_bytes")
+        filesystem = filesystem_identity(tmp_path)
+        assert node.status.full()["output_filesystem"] == filesystem
+        name = f'hltnode_output_free_bytes{{filesystem="{filesystem}"}}'
+        shown = await asyncio.to_thread(metric, node.http_port, name)
         assert math.isclose(shown, free.f_bavail * free.f_frsize, rel_tol=0.2)
