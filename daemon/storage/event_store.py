@@ -185,9 +185,9 @@ class EventStore:
     def write_summary(self, summary: dict[str, Any]) -> str:
         """Write the summary of a run, with the names and sizes of its finished files; returns its name.
 
-        `files` are those of this session, `files_of_killed_sessions` those of earlier sessions, because a killed session
-        writes no summary; both without the files that another summary names. `stored` counts the files, events and
-        bytes of the run in all its sessions, also those before a kill.
+        `files` are those of this session, `files_of_killed_sessions` those of earlier sessions, because a killed
+        session writes no summary; both without the files that another summary names. `stored` counts the files, events
+        and bytes of the run in all its sessions, also those before a kill.
         """
         with self._refusals():
             stem = f"{self._prefix}_{summary['run']:010d}"

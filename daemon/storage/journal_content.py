@@ -140,9 +140,7 @@ class JournalContent:
                 if run.input:
                     values["input"] = run.input
                 if run.stored:
-                    values["stored"] = {
-                        stream: [of.files, of.events, of.bytes] for stream, of in run.stored.items()
-                    }
+                    values["stored"] = {stream: [of.files, of.events, of.bytes] for stream, of in run.stored.items()}
                 yield {"run": number, "done": ranges, **values}
         for key, state in self.files.items():
             for piece in state.pieces:
