@@ -8,8 +8,6 @@ import re
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 # C0 and C1 controls except line feed and tab, line separators, marks that reverse the order of characters, surrogates.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -25,12 +23,10 @@ def echo(text: str) -> None:
     typer.echo(shown(text))
 
 
-class TextConsole(Console):
-    """A console that shows hidden characters as escapes in all its text, tables included.
+def __getattr__(name: str) -> Any:
+    # `TextConsole` for those who use it at once; the import of rich costs 50 ms.
+    if name == "TextConsole":
+        from hltnode.daemon.commands.text_console import TextConsole
 
-    Markup is a matter of the caller: `markup=False` for a console of data, `rich.markup.escape` for text in markup.
-    """
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Text of a string."""
-        return super().render_str(shown(text), **options)
+        return TextConsole
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,6 +26,7 @@ from hltnode.daemon.commands.events.sample_results import PartResult
 from hltnode.processing.framework.event_files import DamageLog
 from hltnode.processing.framework.event_ranges import EventRange, event_ranges
 from hltnode.processing.framework.histograms import HistogramShape
+from hltnode.processing.framework.installation import extra_hint
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -61,7 +62,7 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
     scheduler: its address, or `local:N` for N worker processes that end with the client. Raises ValueError.
     """
     if find_spec("distributed") is None:
-        raise ValueError("--dask needs distributed: pip install -e '.[dask]' in the folder of hltnode")
+        raise ValueError(f"--dask needs distributed: {extra_hint('dask')}")
     from distributed import Client, LocalCluster
     from distributed.comm.core import connect
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from hltnode.processing.framework.backends.compilation import compiling
 from hltnode.processing.framework.backends.kernel_cache import cache_folder, key_of, read_cached, write_cached
 
 # -O1 would make 100 lines 1.1 to 1.2 times as fast (0.2 % of a sequence), but compiles 1.4 times as long.
@@ -80,7 +81,8 @@ def compile_kernel(
             text = Path(folder) / "kernel.cpp"
             text.write_text(unit)
             command = [found, *options, str(text), "-o", str(made)]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
+            with compiling(cached=path is not None):
+                subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
             return ctypes.CDLL(str(path if write_cached(path, made.read_bytes()) else made))
     except (OSError, subprocess.SubprocessError) as error:
         log = getattr(error, "stderr", None) or ""
