@@ -51,7 +51,8 @@ class _Console:
         return getattr(self._console(), name)
 
     def __enter__(self) -> "TextConsole":
-        return self._console().__enter__()
+        self._console().__enter__()
+        return self._console()
 
     def __exit__(self, *error: Any) -> None:
         self._console().__exit__(*error)

@@ -1,8 +1,9 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain as chained
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -141,7 +142,7 @@ def inspect(
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
-        documents = [*built_in_documents(of_chain), *map(TckDocument.load, tck or ())]
+        documents = chained([TckDocument.load(path) for path in tck or ()], built_in_documents(of_chain))
         _inspect_file(file, of_chain.readout, documents, json)
 
 
@@ -166,7 +167,7 @@ def _document_beside(file: Path, tck: int) -> TckDocument | None:
         return None
 
 
-def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument], json: Path | None) -> None:
+def _inspect_file(file: Path, readout: Readout, documents: Iterable[TckDocument], json: Path | None) -> None:
     summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(file, tck)))
     damage = DamageLog()
     for banks in read_events(file, damaged=damage):
