@@ -5,7 +5,6 @@ as escapes. The same holds for characters without an encoding, which would end t
 """
 
 import re
-from typing import Any
 
 import typer
 
@@ -21,12 +20,3 @@ def shown(text: str) -> str:
 def echo(text: str) -> None:
     """Print a line on standard output, with hidden characters as escapes."""
     typer.echo(shown(text))
-
-
-def __getattr__(name: str) -> Any:
-    # `TextConsole` for those who use it at once; the import of rich costs 50 ms.
-    if name == "TextConsole":
-        from hltnode.daemon.commands.text_console import TextConsole
-
-        return TextConsole
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,7 +23,7 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.terminal import TextConsole
+from hltnode.daemon.commands.text_console import TextConsole
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits

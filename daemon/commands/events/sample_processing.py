@@ -9,7 +9,7 @@ from typing import Any
 
 from hltnode.analysis.tuple_files import EVENT_ROWS, TupleFile, tuple_file
 from hltnode.daemon.commands.common import complete_file, console, write_text
-from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
+from hltnode.daemon.commands.events.dask_workers import processed_ranges, workers_with_kernels
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.commands.progress import count_events, event_progress
@@ -55,7 +55,7 @@ def process_files(
         else:
             for path in files:
                 require_sources(path, chain.with_sequence(configuration.sequence))
-            with dask_client(dask) as client:
+            with workers_with_kernels(dask, setup) as client:
                 begin = time.perf_counter()
                 for part in processed_ranges(client, files, setup, damage, accepted=accepted is not None):
                     result.add(part)

@@ -16,7 +16,8 @@ from hltnode.daemon.commands.common import (
     write_text,
 )
 from hltnode.daemon.commands.completion import complete_tcks
-from hltnode.daemon.commands.terminal import TextConsole, echo
+from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.commands.text_console import TextConsole
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, find_document
