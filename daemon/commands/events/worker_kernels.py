@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-class ProvidedKernels(WorkerPlugin):  # type: ignore[misc]
+class ProvidedKernels(WorkerPlugin):
     """Gives a worker the libraries of generated kernels; also one that joins later."""
 
     def __init__(self, libraries: dict[str, bytes]) -> None:

@@ -34,7 +34,7 @@ def test_the_hint_is_a_command_for_this_installation(
 ) -> None:
     found = SimpleNamespace(read_text=lambda _name: record)
     monkeypatch.setattr("importlib.metadata.distribution", lambda _name: found)
-    monkeypatch.setattr(installation.sys, "prefix", prefix)
+    monkeypatch.setattr(sys, "prefix", prefix)
     list_of_dpkg = tmp_path / "hltnode.list"
     if has_dpkg:
         list_of_dpkg.touch()
