@@ -15,6 +15,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.installation import extra_hint
 from hltnode.processing.selection.studies.fields import Field, FieldReader, FieldValues, joined
 
 Columns: TypeAlias = Mapping[str, NDArray[Any]]
@@ -141,7 +142,7 @@ def check_suffix(path: Path) -> None:
     if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: expected one of {', '.join(SUFFIXES)} as suffix")
     if path.suffix == ".parquet" and find_spec("pyarrow") is None:
-        raise ValueError(f"{path}: Parquet files need pyarrow: pip install 'hltnode[parquet]', or write a .root file")
+        raise ValueError(f"{path}: Parquet files need pyarrow: {extra_hint('parquet')}, or write a .root file")
 
 
 def check_rows(fields: Sequence[Field], rows: str) -> None:

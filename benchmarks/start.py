@@ -1,7 +1,7 @@
 """Cost of starting a command, and a node until it is ready: separate processes, medians.
 
-The baseline is a process that imports NumPy and pyzmq, which every command needs. Bytecode is compiled in advance, as
-after an installation.
+The baseline is a Python process that does nothing. Bytecode is compiled in advance, as after an installation. Wall
+times depend on other work of the machine, processor times hardly.
 """
 
 import os
@@ -17,7 +17,10 @@ from pathlib import Path
 from benchmarks.measure import Result
 
 RUNS = 7
-BASELINE = "python -c 'import numpy, zmq'"
+BASELINE = "python -c pass"
+LIBRARIES = "python -c 'import numpy, zmq'"
+INSPECTED_BYTES = 14_000_000
+REAL_EVENTS = "data/lhcb-minbias-mdf/minbias_80a10f3e_noretina_ev6001_6007.mdf"
 TICKS = os.sysconf("SC_CLK_TCK")
 NODE = """
 [network]
@@ -33,8 +36,11 @@ port = 0
 """
 
 
-def run(_shared: Path) -> Iterator[Result]:
-    """Wall-clock time and processor time of each start against the baseline, in turn."""
+def run(shared: Path) -> Iterator[Result]:
+    """Wall-clock time and processor time of each start against the baseline, in turn.
+
+    `inspect` reads the seven real events of `shared`, repeated; without them it is left out.
+    """
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "node.toml"
         config.write_text(NODE.format(directory=folder))
@@ -44,7 +50,8 @@ def run(_shared: Path) -> Iterator[Result]:
         }
         hltnode = [sys.executable, "-m", "hltnode.daemon"]
         starts: dict[str, Callable[[], tuple[float, float]]] = {
-            BASELINE: lambda: _until_its_end([sys.executable, "-c", "import numpy, zmq"], environment),
+            BASELINE: lambda: _until_its_end([sys.executable, "-c", "pass"], environment),
+            LIBRARIES: lambda: _until_its_end([sys.executable, "-c", "import numpy, zmq"], environment),
             "hltnode --version": lambda: _until_its_end([*hltnode, "--version"], environment),
             "hltnode --help": lambda: _until_its_end([*hltnode, "--help"], environment),
             "hltnode serve --help": lambda: _until_its_end([*hltnode, "serve", "--help"], environment),
@@ -53,6 +60,13 @@ def run(_shared: Path) -> Iterator[Result]:
                 [*hltnode, "serve", "--config", str(config)], environment
             ),
         }
+        if (events := shared / REAL_EVENTS).exists():
+            file = Path(folder) / "events.mdf"
+            content = events.read_bytes()
+            file.write_bytes(content * (INSPECTED_BYTES // len(content)))
+            starts[f"hltnode inspect, {INSPECTED_BYTES / 1e6:.0f} MB"] = lambda: _until_its_end(
+                [*hltnode, "inspect", str(file)], environment
+            )
         seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in starts}
         for turn in range(RUNS + 1):
             for name, start in starts.items():
@@ -65,6 +79,11 @@ def run(_shared: Path) -> Iterator[Result]:
             continue
         yield Result(f"{name}, wall clock", wall[name] * 1e3, "ms", BASELINE, wall[name] / wall[BASELINE])
         yield Result(f"{name}, processor", cpu[name] * 1e3, "ms", BASELINE, cpu[name] / cpu[BASELINE])
+
+
+def summary(results: list[Result]) -> dict[str, object]:
+    """Milliseconds of each start, and their ratio to the baseline, for both clocks."""
+    return {result.name: {"ms": result.value, "ratio": result.ratio} for result in results}
 
 
 def _until_its_end(command: list[str], environment: dict[str, str]) -> tuple[float, float]:

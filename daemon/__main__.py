@@ -9,12 +9,16 @@ if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
 
 import sys
 
+from hltnode import __version__
 from hltnode.daemon.common.ending import end_at_once, run_to_its_end, take_signals
 
 
 def main() -> None:
     """Run the command line."""
     take_signals(end_at_once)
+    if sys.argv[1:] == ["--version"]:
+        # Scripts and packages ask for it; the command line costs four times as much as the rest of this process.
+        run_to_its_end(lambda: print(f"hltnode {__version__}"))
     from typer.main import get_command
 
     from hltnode.daemon.cli import app, import_module_of

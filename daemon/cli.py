@@ -5,10 +5,8 @@ sentence of each help text from its source. Commands that use a tool of a chain 
 `--chain`.
 """
 
-import ast
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -16,34 +14,53 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hltnode import __version__
+from hltnode.daemon.common.near_names import did_you_mean
+
 COMMANDS = "hltnode.daemon.commands"
 
-_COMMANDS = {
-    "demo": "demo",
-    "chains": "chains",
-    "serve": "node.serve",
-    "config": "node.config",
-    "doctor": "node.doctor",
-    "top": "node.top",
-    "ctl": "node.ctl",
-    "keys": "node.keys",
-    "replay": "mep_streams.replay",
-    "record": "mep_streams.record",
-    "simulate": "events.simulate",
-    "inspect": "events.inspect",
-    "display": "events.display",
-    "process": "events.process",
-    "replay-check": "events.replay_check",
-    "lines": "selection.lines",
-    "rates": "selection.rates",
-    "efficiency": "selection.efficiency",
-    "histograms": "selection.histograms",
-    "tck": "selection.tck",
-    "validate": "physics.validate",
-    "compare": "physics.compare",
-    "parametrise": "physics.parametrise",
+GROUPS = {
+    "First steps": {
+        "demo": "demo",
+        "chains": "chains",
+    },
+    "A node": {
+        "serve": "node.serve",
+        "config": "node.config",
+        "doctor": "node.doctor",
+        "top": "node.top",
+        "ctl": "node.ctl",
+        "keys": "node.keys",
+    },
+    "Input of a node": {
+        "replay": "mep_streams.replay",
+        "record": "mep_streams.record",
+    },
+    "Event files": {
+        "simulate": "events.simulate",
+        "inspect": "events.inspect",
+        "display": "events.display",
+        "process": "events.process",
+        "replay-check": "events.replay_check",
+    },
+    "Selection": {
+        "lines": "selection.lines",
+        "rates": "selection.rates",
+        "efficiency": "selection.efficiency",
+        "histograms": "selection.histograms",
+        "tck": "selection.tck",
+    },
+    "Physics": {
+        "validate": "physics.validate",
+        "compare": "physics.compare",
+        "parametrise": "physics.parametrise",
+    },
 }
-"""Modules of `commands`: each has a function of its own name, or an `app` of several commands."""
+"""The commands by group of `hltnode --help`, with their modules of `commands`.
+
+Each module has a function of its own name, or an `app` of several commands.
+"""
+_COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 
 
 def import_module_of(name: str) -> ModuleType | None:
@@ -92,21 +109,24 @@ def command_names() -> list[str]:
 
 
 def _first_sentence(name: str) -> str:
-    """The help text of a command, read from its source without an import."""
+    """The first sentence of the help text of a command, read from its source without an import."""
+    return " ".join(_help_text(name).split("\n\n")[0].split()).split(". ")[0].removesuffix(".") + "."
+
+
+def _help_text(name: str) -> str:
+    import ast
+
     place = _COMMANDS[name]
-    # This imports only the package of the command.
-    spec = find_spec(f"{COMMANDS}.{place}")
-    assert spec is not None
-    assert spec.origin is not None
+    source = Path(__file__).with_name("commands").joinpath(*place.split(".")).with_suffix(".py")
     function = place.rpartition(".")[2]
-    for node in ast.parse(Path(spec.origin).read_bytes()).body:
+    for node in ast.parse(source.read_bytes()).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             return ast.get_docstring(node) or ""
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "app":
             assert isinstance(node.value, ast.Call)
             [text] = [word.value for word in node.value.keywords if word.arg == "help"]
             return str(ast.literal_eval(text))
-    raise AssertionError(f"{spec.origin}: no function {function}, and no app")
+    raise AssertionError(f"{source}: no function {function}, and no app")
 
 
 class _Commands(TyperGroup):
@@ -121,13 +141,27 @@ class _Commands(TyperGroup):
             return None
         return TyperCommand(cmd_name, help=_first_sentence(cmd_name), rich_markup_mode=None)
 
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """The commands in groups, each with its whole first sentence."""
+        column = max(map(len, _COMMANDS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                # The padding aligns the descriptions of all groups.
+                formatter.write_dl([(name.ljust(column), _first_sentence(name)) for name in group])
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command to run."""
         if args and import_module_of(args[0]) is not None:
             from hltnode.daemon.commands.common import user_errors
+            from hltnode.daemon.commands.progress import named_compilation
+            from hltnode.processing.framework.backends.compilation import observed_by
 
+            ctx.with_resource(observed_by(named_compilation))
             with user_errors():
                 return args[0], import_command(args[0], args[1:]), args[1:]
+        if args and not args[0].startswith("-") and not ctx.resilient_parsing:
+            near = did_you_mean(args[0], _COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}{near or '; hltnode --help lists all commands.'}")
         return super().resolve_command(ctx, args)
 
 
@@ -143,9 +177,7 @@ app = typer.Typer(
 
 def _show_version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version
-
-        typer.echo(f"hltnode {version('hltnode')}")
+        typer.echo(f"hltnode {__version__}")
         raise typer.Exit
 
 

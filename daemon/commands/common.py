@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn, TextIO, cast
 
 import typer
-from rich.markup import escape
 
+from hltnode.daemon.commands.completion import complete_chains, complete_sequences
 from hltnode.daemon.commands.result_files import STANDARD_OUTPUT, check_json_file
-from hltnode.daemon.commands.terminal import TextConsole, echo
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.background_stream import BackgroundStream
+from hltnode.processing.framework.installation import extra_hint
 
 if TYPE_CHECKING:
+    from hltnode.daemon.commands.text_console import TextConsole
     from hltnode.processing.framework.event_files import DamageLog
 
 
@@ -33,7 +35,31 @@ class _StandardError:
         return getattr(self._stream, name)
 
 
-console = TextConsole(file=cast("TextIO", _StandardError()), emoji=False)
+class _Console:
+    """Makes the console when it is first used: the import of rich costs 50 ms, and `--help` needs no console."""
+
+    def __init__(self) -> None:
+        self._made: TextConsole | None = None
+
+    def _console(self) -> "TextConsole":
+        if self._made is None:
+            from hltnode.daemon.commands.text_console import TextConsole
+
+            self._made = TextConsole(file=cast("TextIO", _StandardError()), emoji=False)
+        return self._made
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._console(), name)
+
+    def __enter__(self) -> "TextConsole":
+        self._console().__enter__()
+        return self._console()
+
+    def __exit__(self, *error: Any) -> None:
+        self._console().__exit__(*error)
+
+
+console = cast("TextConsole", _Console())
 """Console for progress and messages; results go to standard output."""
 
 COLUMNS = 80
@@ -59,10 +85,21 @@ TriggerOption = Annotated[
 ]
 SequenceOption = Annotated[
     str | None,
-    typer.Option("--sequence", metavar="NAME", help="Sequence to run; that of the configuration if not given."),
+    typer.Option(
+        "--sequence",
+        metavar="NAME",
+        help="Sequence to run; that of the configuration if not given.",
+        autocompletion=complete_sequences,
+    ),
 ]
-ChainOption = Annotated[str, typer.Option("--chain", metavar="NAME", help="Name of the installed chain to run.")]
+ChainOption = Annotated[
+    str,
+    typer.Option("--chain", metavar="NAME", help="Name of the installed chain to run.", autocompletion=complete_chains),
+]
 DEFAULT_CHAIN = "lhcb"
+EncodingOption = Annotated[str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")]
+DEFAULT_ENCODING = "auto"
+"""AUTO of `framework.readout`, whose import costs that of NumPy."""
 
 ServerKeyOption = Annotated[
     Path | None, typer.Option("--server-key", metavar="FILE", help="Public key of the node (NAME.key), for CURVE.")
@@ -104,8 +141,14 @@ def _can_be_corrected(error: Exception) -> bool:
 
 def fail(text: str, cause: Exception | None = None) -> NoReturn:
     """Print an error and end with exit code 2."""
-    console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
+    _print_error(text)
     raise typer.Exit(2) from cause
+
+
+def _print_error(text: str) -> None:
+    from rich.markup import escape
+
+    console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def echo_folded(*parts: str) -> None:
@@ -197,15 +240,15 @@ def require_packages(what: str, *packages: str) -> None:
     what: the part of the command that needs them. Raises ValueError.
     """
     if missing := [package for package in packages if find_spec(package) is None]:
-        raise ValueError(f"{what} needs {' and '.join(missing)}: pip install -e '.[plot]' in the folder of hltnode")
+        raise ValueError(f"{what} needs {' and '.join(missing)}: {extra_hint('plot')}")
 
 
 def end_with_damage(damage: "DamageLog") -> None:
     """End with exit code 1 and an error line for each event that could not be read; do nothing without one."""
     for text in damage.first:
-        console.print(f"[red]error:[/red] {escape(text)}", highlight=False, soft_wrap=True)
+        _print_error(text)
     if damage.n > len(damage.first):
-        console.print(f"[red]error:[/red] and {damage.n - len(damage.first)} more", highlight=False, soft_wrap=True)
+        _print_error(f"and {damage.n - len(damage.first)} more")
     if damage.n:
         raise typer.Exit(1)
 

@@ -6,11 +6,8 @@ as escapes. The same holds for characters without an encoding, which would end t
 
 import re
 from contextvars import ContextVar
-from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 # C0 and C1 controls except line feed and tab, line separators, marks that reverse the order of characters, surrogates.
 _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -28,19 +25,3 @@ def shown(text: str) -> str:
 def echo(text: str) -> None:
     """Print a line on standard output, with hidden characters as escapes; with `--json -`, on standard error."""
     typer.echo(shown(text), err=text_on_standard_error.get())
-
-
-class TextConsole(Console):
-    """A console that shows hidden characters as escapes in all its text, tables included.
-
-    Markup is a matter of the caller: `markup=False` for a console of data, `rich.markup.escape` for text in markup.
-    """
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Text of a string."""
-        return super().render_str(shown(text), **options)
-
-
-def results_console(**options: Any) -> TextConsole:
-    """A console for results, which are text of data: on standard output; with `--json -`, on standard error."""
-    return TextConsole(stderr=text_on_standard_error.get(), emoji=False, **options)

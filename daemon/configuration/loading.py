@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
+from hltnode.daemon.common.near_names import expected_one_of
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig, variable_of
 
 RENAMED = {
@@ -127,11 +128,11 @@ def _unusable_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, s
             elif meant := _meant(section, value):
                 yield variable, f"not a key; expected {' or '.join(meant)}"
         elif section not in NodeConfig.model_fields:
-            yield variable, f"unknown section {section!r}; expected one of {', '.join(NodeConfig.model_fields)}"
+            yield variable, f"unknown section {section!r}{expected_one_of(section, NodeConfig.model_fields)}"
         elif renamed := RENAMED.get(f"{section}.{key}"):
             yield variable, renamed
         elif key.partition(ENV_DELIMITER)[0] not in (known := section_of(section).model_fields):
-            yield variable, f"unknown key; expected one of {', '.join(known)}"
+            yield variable, f"unknown key{expected_one_of(key, known)}"
 
 
 def _is_json_object(value: str) -> bool:
@@ -174,7 +175,7 @@ def _explain(path: Path | None, item: dict[str, Any]) -> Iterator[str]:
     location = _location(item)
     key = ".".join(location)
     if item["type"] == "extra_forbidden":
-        unknown = f"unknown {'section' if len(location) == 1 else 'key'}; expected {_known_keys(location)}"
+        unknown = f"unknown {'section' if len(location) == 1 else 'key'}{_known_keys(location)}"
         yield f"{origin(path, key)}: {key}: {RENAMED.get(key) or unknown}"
         return
     message = item["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
@@ -190,7 +191,7 @@ def _explain(path: Path | None, item: dict[str, Any]) -> Iterator[str]:
 
 def _known_keys(location: list[str]) -> str:
     if len(location) == 1:
-        return "one of " + ", ".join(NodeConfig.model_fields)
+        return expected_one_of(location[0], NodeConfig.model_fields)
     if location[0] in NodeConfig.model_fields:
-        return "one of " + ", ".join(section_of(location[0]).model_fields)
-    return "another key"
+        return expected_one_of(location[1], section_of(location[0]).model_fields)
+    return "; expected another key"

@@ -1,8 +1,8 @@
 """The summary of a run on this node: counts of fragments, MEPs and events by class, for a JSON file beside the events.
 
 The counters of a node continue from run to run, so a summary holds their growth since the start of the run. A killed
-session writes no summary. The summary of the next session covers only that session, and names the files of the killed
-one.
+session writes no summary. The counters of the next summary cover only its session; `stored` and the names of the files,
+which the event store adds, cover the killed one too.
 """
 
 import time
@@ -15,7 +15,7 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.monitoring.counters import Counters
 
-SUMMARY_VERSION = 2
+SUMMARY_VERSION = 3
 
 
 class RunSummary:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hltnode.daemon.storage.event_files import FINAL_SUFFIX, Extent, FileKey, fi
 from hltnode.daemon.storage.event_writer import EventWriter
 from hltnode.daemon.storage.file_bytes import copy_bytes, write_all
 from hltnode.daemon.storage.journal import Journal
-from hltnode.daemon.storage.journal_content import Ranges
+from hltnode.daemon.storage.journal_content import Ranges, Stored
 from hltnode.daemon.storage.output_directory import OutputDirectory, OutputError
 from hltnode.daemon.storage.quarantine import Quarantine
 from hltnode.daemon.storage.record_block import RecordBlock
@@ -58,6 +59,8 @@ class EventStore:
         self._counters = counters
         self._fsync = fsync
         self._confirmed: dict[int, int] = {}
+        self._stored_at_end: dict[int, dict[EventStream, Stored]] = {}
+        """Totals of runs that ended, until their summary is written."""
         self._refusal: str | None = None
         self._moved: str | None = None
         self._own: list[Callable[[], Path | None]] = [journal.replaced]
@@ -119,6 +122,8 @@ class EventStore:
         with self._refusals():
             self._writer.close_files(run)
         self.finish_files(ended=run)
+        if stored := self.journal.content.stored(run):
+            self._stored_at_end[run] = stored
         with self._refusals():
             self.journal.run_ended(run)
             self.journal.force()
@@ -180,20 +185,27 @@ class EventStore:
     def write_summary(self, summary: dict[str, Any]) -> str:
         """Write the summary of a run, with the names and sizes of its finished files; returns its name.
 
-        `files` are those of this session, whose events the summary counts. `files_of_killed_sessions` are those of
-        earlier sessions that no summary names: a killed session writes none.
+        `files` are those of this session, `files_of_killed_sessions` those of earlier sessions, because a killed
+        session writes no summary; both without the files that another summary names. `stored` counts the files, events
+        and bytes of the run in all its sessions, also those before a kill.
         """
         with self._refusals():
             stem = f"{self._prefix}_{summary['run']:010d}"
             names = self._directory.names()
-            files = {name: self._directory.size(name) for name in names if _is_finished(name, stem)}
             unnamed = self._unnamed_files(names, summary["run"])
+            files = {name: self._directory.size(name) for name in unnamed if name.startswith(f"{stem}_")}
             earlier = {name: self._directory.size(name) for name in unnamed if name not in files}
+            stored = self._stored_at_end.get(summary["run"]) or self.journal.content.stored(summary["run"])
             # This session may have left the run and continued it later.
             part = 1 + sum(name.startswith(f"{stem}_summary") and name.endswith(".json") for name in names)
             name = f"{stem}_summary.json" if part == 1 else f"{stem}_summary_{part}.json"
             new = f"{stem}_summary.new"
-            content = {**summary, "files": files, "files_of_killed_sessions": earlier}
+            content = {
+                **summary,
+                "stored": {stream: asdict(stored.get(stream, Stored())) for stream in EventStream},
+                "files": files,
+                "files_of_killed_sessions": earlier,
+            }
             descriptor = self._directory.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             try:
                 write_all(descriptor, json.dumps(content, indent=1).encode() + b"\n")
@@ -202,6 +214,7 @@ class EventStore:
             finally:
                 os.close(descriptor)
             self._directory.rename(new, name)
+            self._stored_at_end.pop(summary["run"], None)
             return name
 
     def _unnamed_files(self, names: list[str], run: int) -> list[str]:
@@ -322,7 +335,3 @@ class EventStore:
     def _force_names(self) -> None:
         if self._fsync is not FsyncPolicy.NEVER:
             self._directory.sync()
-
-
-def _is_finished(name: str, stem: str) -> bool:
-    return name.startswith(f"{stem}_") and name.endswith(FINAL_SUFFIX)

@@ -8,7 +8,7 @@ dropped event is counted.
 
 import errno
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -75,7 +75,8 @@ class _Stream:
         self.rest = memoryview(b"")
         self.file: OpenFile | None = None
         self.closed: list[OpenFile] = []
-        self.files_opened = 0
+        self.files_opened: Counter[int] = Counter()
+        """Number of files of each run. A run that continues in this session continues the numbers of its files."""
 
     @property
     def unwritten_bytes(self) -> int:
@@ -273,9 +274,9 @@ class EventWriter:
         stream.chunk = None
 
     def _open(self, name: EventStream, stream: _Stream, run: int) -> OpenFile:
-        key = FileKey(self._prefix, run, name, stream.files_opened + 1)
+        key = FileKey(self._prefix, run, name, stream.files_opened[run] + 1)
         descriptor = self._directory.open(key.part, os.O_RDWR | os.O_CREAT | os.O_EXCL)
-        stream.files_opened += 1
+        stream.files_opened[run] += 1
         return OpenFile(key, descriptor)
 
     def _close_file(self, name: EventStream, stream: _Stream) -> None:

@@ -5,7 +5,7 @@ that builds the same content.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hltnode.daemon.common.vocabulary import EventStream, QuarantineReason
@@ -42,6 +42,21 @@ class Loss:
 
 
 @dataclass(slots=True)
+class Stored:
+    """Finished files of one stream of a run, in all sessions, with their events and bytes."""
+
+    files: int = 0
+    events: int = 0
+    bytes: int = 0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Add a file with these rows."""
+        self.files += 1
+        self.events += sum(row.records for row in rows)
+        self.bytes += sum(row.bytes for row in rows)
+
+
+@dataclass(slots=True)
 class _Run:
     """One run that has not ended."""
 
@@ -58,6 +73,8 @@ class _Run:
     computing: MepRanges = field(default_factory=MepRanges)
     """MEPs that this session is computing."""
     interrupted: dict[int, int] = field(default_factory=dict)
+    stored: dict[EventStream, Stored] = field(default_factory=dict)
+    """What the forgotten files hold."""
 
 
 class JournalContent:
@@ -101,6 +118,10 @@ class JournalContent:
                 self._run(run).finished_below = below
                 self._run(run).supervised = supervised
                 self._run(run).tck = int(record.get("tck", 0))
+                self._run(run).stored = {
+                    EventStream(stream): Stored(int(files), int(events), int(nbytes))
+                    for stream, (files, events, nbytes) in dict(record.get("stored", {})).items()
+                }
                 self.name_input(run, str(record.get("input", "")))
             case {"run": int(run), "split": list(meps)}:
                 self._run(run).split.update(int(mep) for mep in meps)
@@ -118,6 +139,8 @@ class JournalContent:
                 values: Record = {"finished_below": run.finished_below, "supervised": run.supervised, "tck": run.tck}
                 if run.input:
                     values["input"] = run.input
+                if run.stored:
+                    values["stored"] = {stream: [of.files, of.events, of.bytes] for stream, of in run.stored.items()}
                 yield {"run": number, "done": ranges, **values}
         for key, state in self.files.items():
             for piece in state.pieces:
@@ -233,8 +256,16 @@ class JournalContent:
             self._runs[run].done.add(0, below - 1)
 
     def forget(self, key: FileKey) -> None:
-        """Forget a file that has its final name or no content."""
-        self.files.pop(key, None)
+        """Forget a file that has its final name or no content; the totals of its run keep its events."""
+        state = self.files.pop(key, None)
+        run = self._runs.get(key.run)
+        if state is not None and run is not None and (rows := state.rows()):
+            run.stored.setdefault(key.stream, Stored()).add(rows)
+
+    def stored(self, run: int) -> dict[EventStream, Stored]:
+        """The finished files of a run that has not ended, in all sessions, by stream."""
+        of_run = self._runs.get(run)
+        return {} if of_run is None else {stream: replace(of) for stream, of in of_run.stored.items()}
 
     def revoke(self, run: int, meps: Ranges) -> Revocation:
         """Revoke MEPs: they lose their state "finished", and their events leave the files that can still change.

@@ -181,7 +181,7 @@ def fed(machine: Machine) -> subprocess.Popen[str]:
     """A feeder that has started and runs for ten seconds."""
 
     def meps() -> int:
-        status = json.loads(machine.run(HLTNODE, "ctl", "status").stdout)
+        status = json.loads(machine.run(HLTNODE, "ctl", "status", "--json").stdout)
         return int(status["accounting"]["meps"]["complete"])
 
     before = meps()

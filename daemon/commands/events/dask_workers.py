@@ -11,6 +11,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -26,6 +27,7 @@ from hltnode.daemon.commands.events.sample_results import PartResult
 from hltnode.processing.framework.event_files import DamageLog
 from hltnode.processing.framework.event_ranges import EventRange, event_ranges
 from hltnode.processing.framework.histograms import HistogramShape
+from hltnode.processing.framework.installation import extra_hint
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -61,7 +63,7 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
     scheduler: its address, or `local:N` for N worker processes that end with the client. Raises ValueError.
     """
     if find_spec("distributed") is None:
-        raise ValueError("--dask needs distributed: pip install -e '.[dask]' in the folder of hltnode")
+        raise _missing()
     from distributed import Client, LocalCluster
     from distributed.comm.core import connect
 
@@ -84,6 +86,24 @@ def dask_client(scheduler: str) -> "Iterator[Client]":
                     f"{scheduler}: the scheduler has no worker: start some (dask worker {scheduler} --nthreads 1)"
                 ) from error
             yield client
+
+
+@contextmanager
+def workers_with_kernels(scheduler: str, setup: Setup) -> "Iterator[Client]":
+    """The client of `dask_client`, whose workers have the compiled lines of a setup. This machine compiles them while
+    the workers start. Raises ValueError, BackendError."""
+    if find_spec("distributed") is None:
+        raise _missing()
+    from hltnode.daemon.commands.events.worker_kernels import compiled_kernels, provided_kernels
+
+    with ThreadPoolExecutor(1, thread_name_prefix="hltnode-compile") as pool:
+        compiling = pool.submit(compiled_kernels, setup)
+        with dask_client(scheduler) as client, provided_kernels(client, compiling.result()):
+            yield client
+
+
+def _missing() -> ValueError:
+    return ValueError(f"--dask needs distributed: {extra_hint('dask')}")
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain as chained
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +23,7 @@ from hltnode.daemon.commands.common import (
 )
 from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.terminal import results_console
+from hltnode.daemon.commands.text_console import results_console
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.sizing import batch_limits
@@ -175,7 +176,7 @@ def inspect(
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
-        documents = [*built_in_documents(of_chain), *map(TckDocument.load, tck or ())]
+        documents = chained([TckDocument.load(path) for path in tck or ()], built_in_documents(of_chain))
         _inspect_files(list(_event_files(files)), of_chain.readout, documents, json)
 
 
@@ -223,7 +224,7 @@ def _is_event_file(path: Path) -> bool:
 
 
 def _inspect_files(
-    files: Sequence[Path], readout: Readout, documents: Sequence[TckDocument], json: Path | None
+    files: Sequence[Path], readout: Readout, documents: Iterable[TckDocument], json: Path | None
 ) -> None:
     read: list[Path] = []
     summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(read[-1], tck)))

@@ -1,28 +1,23 @@
 """hltnode process: runs the pipeline of the node on files, without sockets."""
 
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from hltnode.analysis.tuple_files import EVENT_ROWS, TupleFile, check_suffix, tuple_file
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
+    DEFAULT_ENCODING,
     BackendOption,
     ChainOption,
     DeviceOption,
+    EncodingOption,
     GeometryOption,
     JsonOption,
     SequenceOption,
     ThreadsOption,
     TriggerOption,
-    complete_file,
     console,
     echo_folded,
     end_with_damage,
@@ -32,21 +27,10 @@ from hltnode.daemon.commands.common import (
     unknown_source_text,
     user_errors,
     write_json,
-    write_text,
 )
-from hltnode.daemon.commands.events.dask_workers import dask_client, processed_ranges
-from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
-from hltnode.daemon.commands.events.sample_results import SampleResult
-from hltnode.daemon.commands.result_files import require_new, result_file
+from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.row_options import LinesOption, NonzeroOption, OrderOption, row_choice
 from hltnode.daemon.commands.terminal import echo
-from hltnode.daemon.storage.root_file import root_bytes
-from hltnode.processing.framework.event_files import DamageLog, read_all_events
-from hltnode.processing.framework.foreign_files import require_sources
-from hltnode.processing.framework.histograms import contents
-from hltnode.processing.framework.readout import AUTO
-from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.processing.selection.studies.fields import FieldReader
 from hltnode.processing.selection.studies.row_choice import (
     Order,
     chosen_lines,
@@ -54,8 +38,9 @@ from hltnode.processing.selection.studies.row_choice import (
     rates_of_line,
     with_note,
 )
-from hltnode.processing.selection.studies.tables import rates_text
-from hltnode.processing.selection.trigger_chain import TriggerChain
+
+EVENT_ROWS = "event"
+"""EVENT_ROWS of `analysis.tuple_files`, whose import costs that of the whole selection."""
 
 
 def process(
@@ -65,9 +50,7 @@ def process(
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
     repeat_count: Annotated[int, typer.Option("--repeat", min=1, help="Number of passes over the files.")] = 1,
-    encoding: Annotated[
-        str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
-    ] = AUTO,
+    encoding: EncodingOption = DEFAULT_ENCODING,
     chain: ChainOption = DEFAULT_CHAIN,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
@@ -117,6 +100,13 @@ def process(
     Examples: hltnode process minbias.mdf --geometry conditions --repeat 100 --json out.json;
     hltnode process jpsi.mdf --tuple jpsi.parquet --fields 'event.run,dimuons.mass,dimuons.pt' --rows dimuons
     """
+    # Local imports: `--help` needs neither NumPy nor the selection, and answers ten times as fast without them.
+    from hltnode.analysis.tuple_files import check_suffix
+    from hltnode.daemon.commands.events.event_processor import Setup
+    from hltnode.daemon.commands.events.sample_processing import process_files
+    from hltnode.processing.framework.event_files import DamageLog
+    from hltnode.processing.selection.studies.tables import rates_text
+
     with user_errors():
         require_writable(json, accepted, histograms, tuple_, reads=[*files, trigger])
         require_files(*files)
@@ -197,131 +187,3 @@ def process(
 
 def _of_workers(dask: str | None, result: dict[str, Any]) -> str:
     return "" if dask is None else f" of each of {result['workers']} workers"
-
-
-def process_files(
-    files: Sequence[Path],
-    setup: Setup,
-    *,
-    repeat_count: int = 1,
-    dask: str | None = None,
-    accepted: Path | None = None,
-    histograms: Path | None = None,
-    to_tuple: Path | None = None,
-    rows: str = EVENT_ROWS,
-) -> dict[str, Any]:
-    """The JSON object of `hltnode process`. The document of the trigger configuration is written beside `accepted`.
-
-    dask: scheduler whose workers process the events; None: this process. `seconds` is the time of the pipeline
-    (EventProcessor.process); with Dask, the time from the first range to the last result.
-
-    Raises ValueError for the setup, and EventFileError, also for a file without any source that the chain reads.
-    """
-    chain, configuration = setup.load()
-    document = chain.document(configuration)
-    shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
-    beside = None if accepted is None else accepted.with_name(document.file_name)
-    if beside is not None and not _holds(beside, document.text):
-        require_new(beside)
-    columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-    with (
-        Progress(*columns, console=console, transient=True) as progress,
-        nullcontext() if accepted is None else complete_file(accepted) as file,
-        nullcontext() if to_tuple is None else _tuple_file(to_tuple, chain, configuration, setup, rows) as tuple_rows,
-    ):
-        task = progress.add_task("", total=None)
-        damage = DamageLog()
-        result = SampleResult(document.collections, document.line_names, shapes, file, tuple_rows)
-        if dask is None:
-            _process_here(files, setup, repeat_count, result, damage, lambda n: progress.advance(task, n))
-        else:
-            for path in files:
-                require_sources(path, chain.with_sequence(configuration.sequence))
-            with dask_client(dask) as client:
-                begin = time.perf_counter()
-                for part in processed_ranges(client, files, setup, damage, accepted=accepted is not None):
-                    result.add(part)
-                    progress.update(task, completed=result.events)
-                result.seconds = time.perf_counter() - begin
-    if histograms is not None:
-        _write_histograms(histograms, result, document.name)
-    if beside is not None:
-        write_text(beside, document.text)
-    return {
-        "trigger": {
-            "tck": document.name,
-            "sequence": document.sequence,
-            "lines": len(configuration.line_names),
-            "of_built_in_menu": configuration.from_menu,
-        },
-        "events": result.events,
-        "seconds": result.seconds,
-        "events_per_second": result.events / result.seconds if result.seconds else 0.0,
-        "backend": result.backend,
-        "threads": result.threads,
-        "workers": len(result.workers),
-        "objects": result.objects,
-        "rates": result.rates.result() if result.rates.events else None,
-        "per_event": result.per_event,
-        "tuple": None if to_tuple is None else _tuple_result(result),
-        "damage": asdict(damage),
-        "unknown_types": sorted(result.unknown_types),
-        "banks_left_out": result.banks_left_out,
-        "reports_left_out": result.reports_left_out,
-        "candidates_left_out": result.candidates_left_out,
-    }
-
-
-def _holds(path: Path, text: str) -> bool:
-    """Whether a file has this content: files of accepted events in one folder may share the document beside them."""
-    return path.is_file() and path.read_bytes() == text.encode()
-
-
-def _tuple_file(path: Path, chain: TriggerChain, configuration: TriggerConfig, setup: Setup, rows: str) -> TupleFile:
-    return tuple_file(path, FieldReader(chain, configuration, setup.fields), rows)
-
-
-def _tuple_result(result: SampleResult) -> dict[str, Any]:
-    """seconds: time for reading and writing the fields; seconds_ratio: time of the pipeline with them to that without,
-    as if no other thread had computed meanwhile."""
-    written = result.tuple
-    assert written is not None
-    without = result.seconds - result.fields_seconds
-    seconds = result.fields_seconds + written.seconds
-    return {
-        "file": str(written.path),
-        "rows": written.n_rows,
-        "columns": written.n_columns,
-        "seconds": seconds,
-        "seconds_ratio": (without + seconds) / without if without else None,
-    }
-
-
-def _process_here(
-    files: Sequence[Path],
-    setup: Setup,
-    times: int,
-    result: SampleResult,
-    damage: DamageLog,
-    processed: Callable[[int], None],
-) -> None:
-    """Add the results of all events that can be read, and the faults of the others to `damage`."""
-    # Report errors of the setup before errors of the files.
-    processor = EventProcessor(setup)
-    try:
-        for path in files:
-            require_sources(path, processor.engine.chain)
-        result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
-        accepted = result.accepted is not None
-        events = read_all_events(files, damage)
-        for part in processor.process(events, times=times, accepted=accepted, processed=processed):
-            result.add(part)
-    finally:
-        processor.close()
-
-
-def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:
-    """Each event counts once, independent of repetitions."""
-    held = list(contents(result.histograms, result.histogram_counts))
-    with complete_file(path) as file:
-        file.write(root_bytes(held, {"tck": tck}))

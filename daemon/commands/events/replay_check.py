@@ -1,6 +1,6 @@
 """hltnode replay-check: checks that the recorded decisions of a file are reproduced."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.progress import event_progress
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.factory import create_backend
@@ -98,7 +99,11 @@ def replay_check(
         check_encoding(known.readout, encoding)
         recorded, not_computed, configuration = _read(file, known, _configurations(known, trigger))
         _require_given(file, known, trigger, configuration)
-        checks = [_check(known, configuration, recorded, geometry, place, device, encoding) for place in _places()]
+        places = list(_places())
+        with event_progress("checking", len(recorded) * len(places)) as processed:
+            checks = [
+                _check(known, configuration, recorded, geometry, place, device, encoding, processed) for place in places
+            ]
         identical = not any(check["differences"] for check in checks)
         result = {
             "file": str(file),
@@ -208,6 +213,7 @@ def _check(
     place: Place,
     device: int,
     encoding: str,
+    processed: Callable[[int], None],
 ) -> dict[str, Any]:
     """Compute the events on one back end and compare the decisions."""
     engine = chain.create_engine(
@@ -224,6 +230,7 @@ def _check(
         encode_meps(engine.chain, (event.banks for event in recorded), EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
     ):
         decided = _decisions(batch.workspace.output.lines, n_lines)
+        processed(len(decided))
         events = list(islice(waiting, len(decided)))
         wrong = np.argwhere(decided != np.array([event.lines for event in events]).reshape(-1, n_lines))
         differences += len(wrong)

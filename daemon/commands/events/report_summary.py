@@ -35,15 +35,16 @@ class Decisions:
 class ReportSummary:
     """Counts over the banks of the trigger. Banks of unknown versions are skipped.
 
-    documents: trigger configurations with the names of lines and counters. find: finds the document of another TCK.
+    documents: trigger configurations with the names of lines and counters. They are taken one by one as they are
+    needed: the documents of the built-in configurations take seconds. find: finds the document of a TCK beside the
+    file, which is asked first.
     """
 
     def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
-        self._documents = {document.tck: document for document in documents}
+        self._waiting = iter(documents)
+        self._documents: dict[int, TckDocument] = {}
         self._find = find
         self._schemas: dict[int, LumiSchema] = {}
-        for document in self._documents.values():
-            self._know(document)
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
         self._of_event: Decisions | None = None
         """Summary of the current event; its decision report precedes its selection reports."""
@@ -64,6 +65,12 @@ class ReportSummary:
         schema = lumi_schema(document.collections)
         self._schemas[schema.key] = schema
 
+    def _take_documents(self, is_found: Callable[[], bool]) -> None:
+        """Take documents until one has what is searched, or all of them."""
+        while not is_found() and (document := next(self._waiting, None)) is not None:
+            if document.tck not in self._documents:
+                self._know(document)
+
     def add(self, banks: Sequence[RawBank]) -> None:
         """Count the banks of one event. Raises ProtocolError for a damaged bank."""
         self._of_event = None
@@ -79,6 +86,7 @@ class ReportSummary:
             document = self._find(report.tck)
             if document is not None:
                 self._know(document)
+            self._take_documents(lambda: report.tck in self._documents)
         decisions = self._of_event = self._decisions[key]
         decisions.events += 1
         decisions.n_lines = max(decisions.n_lines, len(report.lines))
@@ -101,6 +109,7 @@ class ReportSummary:
     def _add_lumi_summary(self, bank: RawBank) -> None:
         key = lumi_key(bank)
         self._summaries[key] += 1
+        self._take_documents(lambda: key in self._schemas)
         if key in self._schemas:
             self._counters[key].update(decode_lumi_summary(bank, self._schemas[key]))
 

@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,7 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.mep_streams.handshake import Handshake
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, NotReachableError, check_option
 from hltnode.daemon.common.reachability import require_node
@@ -111,17 +113,21 @@ def _record(
     # A tap identifies itself at once; another port of the node may accept the subscription and send nothing or other
     # data.
     is_tap = False
-    with zmq.Context() as context, context.socket(zmq.SUB) as socket:
+    with ExitStack() as stack:
+        context = stack.enter_context(zmq.Context())
+        socket = stack.enter_context(context.socket(zmq.SUB))
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
         socket.setsockopt(zmq.RCVHWM, QUEUE)
         socket.setsockopt(zmq.SUBSCRIBE, b"")
         if keys is not None:
             keys.apply(socket)
+        handshake = stack.enter_context(Handshake(socket, endpoint, has_keys=keys is not None))
         socket.connect(endpoint)
         console.print(f"recording from {endpoint}", markup=False, highlight=False)
         while not is_over and (seconds is None or time.monotonic() - begin < seconds):
             if not socket.poll(POLL_MS):
+                handshake.check()
                 if not is_tap and not wait and time.monotonic() - begin >= REACHABLE_SECONDS:
                     raise NotReachableError(f"{endpoint}: {_NO_TAP}")
                 if time.monotonic() - heard >= SILENT_SECONDS:

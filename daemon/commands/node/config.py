@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from hltnode.daemon.commands.common import console, fail, require_files, user_errors
+from hltnode.daemon.commands.completion import complete_configuration_keys
 from hltnode.daemon.commands.node.findings import configuration_problems
 from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.common.near_names import expected_one_of
 from hltnode.daemon.common.package_files import example_configuration
 from hltnode.daemon.configuration import description
 from hltnode.daemon.configuration.loading import section_of
@@ -67,20 +69,25 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Configurati
 
 
 @app.command()
-def explain(key: Annotated[str, typer.Argument(metavar="KEY", help="SECTION.KEY, or a SECTION.")]) -> None:
+def explain(
+    key: Annotated[
+        str,
+        typer.Argument(metavar="KEY", help="SECTION.KEY, or a SECTION.", autocompletion=complete_configuration_keys),
+    ],
+) -> None:
     """Explain a key, or list the keys of a section.
 
     Example: hltnode config explain pipeline.slots
     """
     section, _, name = key.strip("[]").partition(".")
     if section not in NodeConfig.model_fields:
-        fail(f"{key}: unknown section; expected one of {', '.join(NodeConfig.model_fields)}")
+        fail(f"{key}: unknown section{expected_one_of(section, NodeConfig.model_fields)}")
     fields = section_of(section).model_fields
     if not name:
         echo(f"[{section}] {inspect.cleandoc(section_of(section).__doc__ or '')}\n\n" + "\n".join(fields))
         return
     if name not in fields:
-        fail(f"{key}: unknown key; expected one of {', '.join(fields)}")
+        fail(f"{key}: unknown key{expected_one_of(name, fields)}")
     field = fields[name]
     default = description.toml_value(field.default) if description.has_default(field) else "not set; see above"
     lines = [f"{section}.{name}", "", *_wrapped(field.description), ""]

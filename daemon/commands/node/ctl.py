@@ -1,6 +1,6 @@
 """hltnode ctl: commands for a running node, over its control socket or over HTTP."""
 
-import json
+import json as json_module
 import secrets
 import time
 import urllib.error
@@ -16,6 +16,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from hltnode.client.keys import ClientKeys, SecurityError, load_client_keys
 from hltnode.daemon.commands.common import KeyFileOption, ServerKeyOption, console, user_errors
+from hltnode.daemon.commands.node.status_text import status_text
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common.endpoints import REACHABLE_SECONDS, check_option, require_address
 from hltnode.daemon.security.curve_keys import load_token
@@ -81,8 +82,13 @@ def ctl(
             help="Seconds to wait for the answer, and for configure, stop and close to complete.",
         ),
     ] = 60.0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the answer as JSON; status over HTTP has more keys than over --to.")
+    ] = False,
 ) -> None:
     """Send a command to a running node and wait until it is executed; exit code 1 if the node refuses it.
+
+    Scripts use --json: the state and the text of the answer, or the whole status.
 
     Examples: hltnode ctl status --to tcp://127.0.0.1:5556
 
@@ -101,10 +107,17 @@ def ctl(
             reply = command_and_wait(
                 lambda name, run: request_over_http(http, token, name, run, timeout), command, run, timeout
             )
+    if json:
+        is_status = reply.ok and command is CommandName.STATUS
+        content = {"ok": reply.ok, "state": reply.state, "text": reply.text}
+        echo(reply.text if is_status else json_module.dumps(content))
+        raise typer.Exit(0 if reply.ok else 1)
     if not reply.ok:
         console.print(f"[red]refused:[/red] {escape(reply.text)} (state {reply.state})", highlight=False)
         raise typer.Exit(1)
-    echo(reply.text if command is CommandName.STATUS else f"{reply.state}: {reply.text}")
+    echo(
+        status_text(json_module.loads(reply.text)) if command is CommandName.STATUS else f"{reply.state}: {reply.text}"
+    )
 
 
 def command_and_wait(request: Requester, command: CommandName, run: int | None, timeout: float) -> Reply:
@@ -120,7 +133,7 @@ def command_and_wait(request: Requester, command: CommandName, run: int | None, 
         time.sleep(POLL_SECONDS)
         status = request(CommandName.STATUS, None)
         state = status.state
-        is_closing = is_closing and json.loads(status.text)["closing"] is not None
+        is_closing = is_closing and json_module.loads(status.text)["closing"] is not None
     text = _DONE.get(command, reply.text) if waits and state is RunState.READY else reply.text
     return Reply(reply.request, reply.ok and state is not RunState.ERROR, state, text)
 
@@ -216,7 +229,7 @@ def request_over_http(url: str, token: bytes | None, name: CommandName, run: int
     if name is CommandName.STATUS:
         return _as_reply(url, True, _fetch(urllib.request.Request(f"{base}/status"), timeout))
     headers = {} if token is None else {"Authorization": f"Bearer {token.decode()}"}
-    body = b"" if run is None else json.dumps({"run": run}).encode()
+    body = b"" if run is None else json_module.dumps({"run": run}).encode()
     request = urllib.request.Request(f"{base}/control/{name}", body, headers, method="POST")
     try:
         return _as_reply(url, True, _fetch(request, timeout))
@@ -224,7 +237,7 @@ def request_over_http(url: str, token: bytes | None, name: CommandName, run: int
         with error:
             content = _decoded(url, error.read(MAX_ANSWER_BYTES))
         if "state" in content:
-            return _as_reply(url, False, json.dumps(content).encode())
+            return _as_reply(url, False, json_module.dumps(content).encode())
         raise CtlError(f"{url}: {error.code} {content.get('error', error.reason)}") from error
 
 
@@ -241,7 +254,7 @@ def _fetch(request: urllib.request.Request, timeout: float) -> bytes:
 
 def _decoded(url: str, raw: bytes) -> dict[str, Any]:
     try:
-        content = json.loads(raw)
+        content = json_module.loads(raw)
     except ValueError:
         content = None
     if not isinstance(content, dict):
@@ -255,4 +268,4 @@ def _as_reply(url: str, ok: bool, raw: bytes) -> Reply:
         state = RunState(content["state"])
     except (KeyError, ValueError) as error:
         raise CtlError(f"{url}: not a node: the answer has no state") from error
-    return Reply(0, ok, state, content.get("text") or json.dumps(content))
+    return Reply(0, ok, state, content.get("text") or json_module.dumps(content))

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from hltnode.daemon.commands.common import JsonOption, require_files, require_writable, user_errors, write_json
 from hltnode.daemon.commands.node.findings import Finding, Level, configuration_problems, examine
-from hltnode.daemon.commands.terminal import results_console
+from hltnode.daemon.commands.text_console import results_console
 from hltnode.daemon.configuration.loading import ConfigError, keys_in, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 

@@ -1,6 +1,10 @@
-"""The reason of a failed start or a crash as a JSON log line, if log lines are JSON, for log collectors."""
+"""The reason of a failed start or a crash as a JSON log line, if log lines are JSON, for log collectors.
+
+On a terminal it is a line for people, whatever the format of the log.
+"""
 
 import os
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +27,14 @@ JOURNAL_VARIABLE = "JOURNAL_STREAM"
 def json_errors(config: Path) -> Iterator[None]:
     """Log an error of a node as its last line; exit with code 2 for an error that a user can correct, else with 1.
 
-    If log lines are not JSON, the error propagates and is shown like the errors of other commands.
+    On a terminal, and if log lines are not JSON, the error propagates and is shown like the errors of other commands.
     """
     try:
         yield
     except typer.Exit:
         raise
     except Exception as error:
-        if not logs_json(config):
+        if sys.stderr.isatty() or not logs_json(config):
             raise
         log.configure("info", LogFormat.JSON)
         # The errors that commands show in one line: input, configuration, back end, files.

@@ -16,7 +16,8 @@ from hltnode.daemon.commands.common import fail
 from hltnode.daemon.commands.node.keyboard import Keyboard
 from hltnode.daemon.commands.node.node_pages import NodeUnreachableError, Pages, describe, read_pages
 from hltnode.daemon.commands.node.top_screen import View, screen
-from hltnode.daemon.commands.terminal import TextConsole, echo
+from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.commands.text_console import TextConsole
 
 DEFAULT_URL = "http://127.0.0.1:9105"
 # Time between the two readings of --once, for its rates.

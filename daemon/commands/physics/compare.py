@@ -4,20 +4,19 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     ChainOption,
     GeometryOption,
     JsonOption,
-    console,
     require_packages,
     require_writable,
     user_errors,
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.row_options import NonzeroOption, RowOrderOption, RowsOption, row_choice
 from hltnode.daemon.commands.terminal import echo
@@ -59,12 +58,10 @@ def compare(
 
 def _add_events(path: Path, summary: SampleSummary, tool: Comparison[Any]) -> None:
     """Count the events of a file. Raises EventFileError, which names file and event."""
-    columns = (SpinnerColumn(), TextColumn(f"{path.name}: {{task.completed}} events"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
+    with event_progress(path.name, count_events([path])) as read:
         for banks in read_events(path):
             try:
                 summary.add_event(banks)
             except ProtocolError as error:
                 raise EventFileError(f"{path}, {tool.event_name(banks)}: {error}") from error
-            progress.advance(task)
+            read(1)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
@@ -26,6 +25,7 @@ from hltnode.daemon.commands.common import (
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.row_options import NonzeroOption, RowOrderOption, RowsOption, row_choice
 from hltnode.daemon.commands.terminal import echo
@@ -92,15 +92,14 @@ def validate(
             retain=check.retained,
         )
         runner = OfflineRunner(engine)
-        columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            task = progress.add_task("", total=None)
+        with event_progress("validating", count_events([input_file])) as processed:
             try:
                 events = check.events(input_file)
                 meps = encode_meps(engine.chain, events, EVENTS_PER_MEP, check.encoding, LIMITS.input_bytes)
                 for batch in runner.run(meps):
+                    seen = check.events_seen
                     check.add(batch)
-                    progress.update(task, completed=check.events_seen)
+                    processed(check.events_seen - seen)
             except ProtocolError as error:
                 raise EventFileError(f"{input_file}: {error}") from error
         engine.close()

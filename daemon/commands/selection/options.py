@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.daemon.commands.common import (
-    console,
     require_files,
     require_packages,
     require_writable,
     write_json,
     write_text,
 )
+from hltnode.daemon.commands.completion import complete_cuts
+from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
@@ -36,6 +36,7 @@ ScanOption = Annotated[
         "--scan",
         metavar="LINE.CUT=FIRST:LAST:N",
         help="Repeat the study with N values of a cut, in the same pass; or LINE.CUT=VALUE,VALUE,... Repeatable.",
+        autocompletion=complete_cuts,
     ),
 ]
 CompareOption = Annotated[
@@ -102,10 +103,8 @@ def counted_events(files: list[Path], what: str) -> Iterator[Callable[[int], Non
 
     Raises EventFileError, which names the files, for unreadable banks.
     """
-    columns = (SpinnerColumn(), TextColumn(f"{what}: {{task.completed}} events"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
+    with event_progress(what, count_events(files)) as processed:
         try:
-            yield lambda n: progress.advance(task, n)
+            yield processed
         except ProtocolError as error:
             raise EventFileError(f"{' '.join(map(str, files))}: {error}") from error

@@ -15,8 +15,10 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_text,
 )
+from hltnode.daemon.commands.completion import complete_tcks
 from hltnode.daemon.commands.result_files import require_new, result_file
-from hltnode.daemon.commands.terminal import TextConsole, echo
+from hltnode.daemon.commands.terminal import echo
+from hltnode.daemon.commands.text_console import TextConsole
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument, differences
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, find_document
@@ -30,7 +32,12 @@ app = typer.Typer(
 )
 
 WhichArgument = Annotated[
-    str, typer.Argument(metavar="TCK", help="Key of a built-in configuration (0x1234ABCD), or a document.")
+    str,
+    typer.Argument(
+        metavar="TCK",
+        help="Key of a built-in configuration (0x1234ABCD), or a document.",
+        autocompletion=complete_tcks,
+    ),
 ]
 
 
@@ -83,7 +90,10 @@ def show(tck: WhichArgument, chain: ChainOption = DEFAULT_CHAIN) -> None:
 @app.command()
 def diff(
     first: WhichArgument,
-    second: Annotated[str, typer.Argument(metavar="OTHER", help="The configuration to compare with.")],
+    second: Annotated[
+        str,
+        typer.Argument(metavar="OTHER", help="The configuration to compare with.", autocompletion=complete_tcks),
+    ],
     chain: ChainOption = DEFAULT_CHAIN,
 ) -> None:
     """Print the differences of two configurations. Exit code 1 if there are any, like diff.

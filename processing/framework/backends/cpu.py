@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends import _executor
-from hltnode.processing.framework.backends.cpu_compiler import compile_kernel
+from hltnode.processing.framework.backends.cpu_compiler import compile_kernel, compiled_library, library_key
 from hltnode.processing.framework.backends.host_memory import available_bytes
 from hltnode.processing.framework.backends.interface import (
     BackendError,
@@ -191,6 +191,12 @@ class CpuBackend:
             folders, digest = self._kernels.folders, self._kernels.digest(source)
             self._compiled[source] = compile_kernel(kernel, source, folders, self.target, digest)
         return self._compiled[source] is not None
+
+    def library(self, kernel: str, source: str) -> tuple[str, bytes] | None:
+        """Key and content of the library of a generated kernel, for other machines (`cpu_compiler.provide`)."""
+        folders, digest = self._kernels.folders, self._kernels.digest(source)
+        made = compiled_library(kernel, source, folders, self.target, digest)
+        return None if made is None else (library_key(kernel, source, self.target, digest), made[0])
 
     def _address(self, launch: Launch) -> int:
         if launch.generated is None:

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from hltnode.processing.framework.backends.compilation import compiling
 from hltnode.processing.framework.backends.kernel_cache import cache_folder, key_of, read_cached, write_cached
 
 # -O1 would make 100 lines 1.1 to 1.2 times as fast (0.2 % of a sequence), but compiles 1.4 times as long.
@@ -57,6 +59,19 @@ def kernel_unit(name: str, source: str) -> str:
     )
 
 
+_provided: dict[str, bytes] = {}
+
+
+def provide(libraries: Mapping[str, bytes]) -> None:
+    """Use libraries that another process compiled, by `library_key`, instead of the compiler of this machine."""
+    _provided.update(libraries)
+
+
+def library_key(name: str, source: str, target: str, sources_digest: str) -> str:
+    """Names a library wherever it is compiled: the key has no folder and no version of a compiler."""
+    return key_of((kernel_unit(name, source), sources_digest, target, *OPTIONS))
+
+
 def compile_kernel(
     name: str, source: str, folders: Sequence[Path], target: str, sources_digest: str
 ) -> ctypes.CDLL | None:
@@ -64,28 +79,54 @@ def compile_kernel(
 
     sources_digest: digest of the included sources. Returns None, with a warning, if there is no compiler or it fails.
     """
+    provided = _provided.get(library_key(name, source, target, sources_digest))
+    if provided is not None:
+        # A library of a machine with another C library cannot be loaded: this machine compiles it again.
+        with suppress(OSError):
+            return _loaded(provided)
+    made = compiled_library(name, source, folders, target, sources_digest)
+    if made is None:
+        return None
+    content, path = made
+    return _loaded(content) if path is None else ctypes.CDLL(str(path))
+
+
+def compiled_library(
+    name: str, source: str, folders: Sequence[Path], target: str, sources_digest: str
+) -> tuple[bytes, Path | None] | None:
+    """The content of this library, and its file in the cache, if there is one; otherwise as `compile_kernel`."""
     found = compiler()
     if found is None:
-        warnings.warn("no C++ compiler (g++, clang++): NumPy evaluates the lines, which is slower", stacklevel=2)
+        warnings.warn("no C++ compiler (g++, clang++): NumPy evaluates the lines, which is slower", stacklevel=3)
         return None
     unit = kernel_unit(name, source)
     options = (*OPTIONS, *TARGET_OPTIONS[target], *(f"-I{folder}" for folder in folders))
     try:
         cache = cache_folder()
         path = None if cache is None else cache / f"{key_of((unit, sources_digest, *options, _version(found)))}.so"
-        if read_cached(path) is not None:
-            return ctypes.CDLL(str(path))
+        if (content := read_cached(path)) is not None:
+            return content, path
         with tempfile.TemporaryDirectory(prefix="hltnode-lines-") as folder:
             made = Path(folder) / "kernel.so"
             text = Path(folder) / "kernel.cpp"
             text.write_text(unit)
             command = [found, *options, str(text), "-o", str(made)]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
-            return ctypes.CDLL(str(path if write_cached(path, made.read_bytes()) else made))
+            with compiling(cached=path is not None):
+                subprocess.run(command, check=True, capture_output=True, text=True, timeout=TIMEOUT)
+            content = made.read_bytes()
+        return content, path if write_cached(path, content) else None
     except (OSError, subprocess.SubprocessError) as error:
         log = getattr(error, "stderr", None) or ""
         warnings.warn(
             f"{found} failed to compile the lines; NumPy evaluates them, which is slower: {error}\n{log}",
-            stacklevel=2,
+            stacklevel=3,
         )
         return None
+
+
+def _loaded(content: bytes) -> ctypes.CDLL:
+    """The library; its file may be removed while it is loaded. Raises OSError."""
+    with tempfile.NamedTemporaryFile(prefix="hltnode-lines-", suffix=".so") as file:
+        file.write(content)
+        file.flush()
+        return ctypes.CDLL(file.name)

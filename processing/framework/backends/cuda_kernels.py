@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from hltnode.processing.framework.backends.compilation import compiling
 from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.backends.kernel_cache import key_of, read_cached, write_cached
 from hltnode.processing.framework.kernel_sources import KernelSources, MissingSourceError
@@ -104,6 +105,7 @@ def cached_kernels(
     path = None if folder is None else folder / name
     cubin = read_cached(path)
     if cubin is None:
-        cubin = compile_kernels(nvrtc, kernels, architecture, source)
+        with compiling(cached=path is not None):
+            cubin = compile_kernels(nvrtc, kernels, architecture, source)
         write_cached(path, cubin)
     return cubin

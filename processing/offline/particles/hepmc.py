@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hltnode.processing.framework.installation import extra_hint
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS
@@ -78,7 +79,7 @@ def _events_of(path: Path) -> Iterator[Any]:
     try:
         import pyhepmc
     except ImportError as error:
-        raise HepmcError(f"{path}: reading HepMC needs pyhepmc: pip install 'hltnode[hepmc]'") from error
+        raise HepmcError(f"{path}: reading HepMC needs pyhepmc: {extra_hint('hepmc')}") from error
     if not path.is_file():
         raise HepmcError(f"{path}: no such file")
     return _read(pyhepmc, path)

@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hltnode.daemon.cli import app, command_names, import_command
+from hltnode.analysis import tuple_files
+from hltnode.daemon.cli import GROUPS, app, command_names, import_command
+from hltnode.daemon.commands import common
+from hltnode.daemon.commands.events import process
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.processing.framework import readout
 
 FEW = """
 [network]
@@ -48,6 +52,11 @@ def test_help_lists_every_command_with_its_purpose(option: str) -> None:
     listed = {line.split()[0]: line for line in result.output.splitlines() if line.startswith("  ") and line.split()}
     for name in command_names():
         assert len(listed[name].split()) > 3
+    titles = [line.removesuffix(":") for line in result.output.splitlines() if line.removesuffix(":") in GROUPS]
+    assert titles == list(GROUPS)
+    # Each description is a whole sentence, not cut off.
+    assert "..." not in result.output.partition("Options:")[2]
+    assert "decays, for reconstructible decays and for all events." in said(result)
 
 
 @pytest.mark.parametrize("name", command_names())
@@ -59,23 +68,46 @@ def test_every_command_explains_itself(name: str) -> None:
     assert (command.help or "").split(".")[0].split()[0] in said(result)
 
 
-def test_help_and_version_import_no_command() -> None:
-    code = (
-        "import sys; from hltnode.daemon.cli import app; from typer.testing import CliRunner; "
-        "assert CliRunner().invoke(app, ['--help']).exit_code == 0; "
-        "print([name for name in ('numpy', 'zmq', 'pydantic_settings', 'rich') if name in sys.modules])"
-    )
-    printed = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
-    ).stdout
-    assert printed.strip() == "[]"
+HEAVY = (
+    "asyncio", "awkward", "distributed", "matplotlib", "msgspec", "numpy", "pandas", "prometheus_client", "pyarrow",
+    "pydantic_settings", "rich", "scipy", "structlog", "uproot", "uvloop", "zmq",
+)  # fmt: skip
+"""Libraries whose import takes 20 ms and more of processor time."""
+
+
+@pytest.mark.parametrize(
+    ("command", "also"),
+    [("--version", ("typer", "importlib.metadata")), ("--help", ("pydantic",)), ("process --help", ())],
+)
+def test_the_first_answers_import_no_heavy_library(command: str, also: tuple[str, ...]) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "hltnode.daemon", *command.split()],
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    assert "hltnode.daemon.common.ending" in imported
+    assert not imported & {*HEAVY, *also}
+
+
+def test_defaults_that_save_an_import_are_those_of_the_modules() -> None:
+    assert common.DEFAULT_ENCODING == readout.AUTO
+    assert process.EVENT_ROWS == tuple_files.EVENT_ROWS
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("re", ["replay", "record", "replay-check"]), ("config ", ["check", "explain"]), ("serve --c", ["--config"])],
+    [
+        ("re", ["replay", "record", "replay-check"]),
+        ("config ", ["check", "explain"]),
+        ("serve --c", ["--config"]),
+        ("config explain http.p", ["http.port"]),
+        ("process --chain l", ["lhcb"]),
+        ("rates --sequence forward_", ["forward_then_matching"]),
+        ("rates --scan Hlt1TrackMVA.a", ["Hlt1TrackMVA.alpha="]),
+        ("rates --chain none --sequence f", []),
+    ],
 )
-def test_the_shell_completes_commands_and_options(words: str, expected: list[str]) -> None:
+def test_the_shell_completes_commands_options_and_values(words: str, expected: list[str]) -> None:
     typed = ["hltnode", *words.split(" ")]
     environment = {
         "_HLTNODE_COMPLETE": "complete_bash",
@@ -260,9 +292,11 @@ def test_a_missing_file_and_a_folder_in_its_place_are_named(command: tuple[str, 
         (("simulate", "-n", "1", "--run", "99999999999", "-o", "{tmp}/x.mdf"), "Invalid value for '--run'"),
         (("simulate", "-n", "many", "-o", "{tmp}/x.mdf"), "Invalid value for '-n'"),
         (("ctl", "start", "--run", "99999999999"), "Invalid value for '--run'"),
-        (("config", "explain", "builder.feeder"), "builder.feeder: unknown key; expected one of min_feeders"),
-        (("config", "explain", "build"), "build: unknown section; expected one of node"),
-        (("serv",), "No such command 'serv'"),
+        (("config", "explain", "builder.feeder"), "builder.feeder: unknown key; did you mean 'min_feeders' or "),
+        (("config", "explain", "build"), "build: unknown section; did you mean 'builder'? Expected one of node"),
+        (("serv",), "No such command 'serv'; did you mean 'serve'?"),
+        (("xyz",), "No such command 'xyz'; hltnode --help lists all commands."),
+        (("process", "{events}", "--thread", "2"), "No such option: --thread (Possible options: "),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -7,7 +7,8 @@ import io
 import pytest
 from rich.table import Table
 
-from hltnode.daemon.commands.terminal import TextConsole, echo, shown
+from hltnode.daemon.commands.terminal import echo, shown
+from hltnode.daemon.commands.text_console import TextConsole
 
 HOSTILE = "name\x1b]0;title\x07\x9b31m\r\x7f\u202e\ud800"
 VISIBLE = r"name\x1b]0;title\x07\x9b31m\r\x7f\u202e\ud800"

@@ -96,8 +96,16 @@ def test_bytes_that_are_not_text_are_not_a_toml_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "expected"),
     [
-        ("[pipelines]\nslots = 3", "pipelines", "unknown section; expected one of node, network"),
-        ("[pipeline]\nslot = 3", "pipeline.slot", "unknown key; expected one of slots, slot_bytes"),
+        (
+            "[pipelines]\nslots = 3",
+            "pipelines",
+            "unknown section; did you mean 'pipeline'? Expected one of node, network",
+        ),
+        (
+            "[pipeline]\nslot = 3",
+            "pipeline.slot",
+            "unknown key; did you mean 'slots'? Expected one of slots, slot_bytes",
+        ),
         ("[pipeline]\nslots = 0", "pipeline.slots", "expected greater than or equal to 2, not 0"),
         ('[pipeline]\nslots = "many"', "pipeline.slots", "expected a valid integer"),
         ('[pipeline]\nbackend = "gpu"', "pipeline.backend", "expected 'auto', 'cpu' or 'cuda', not 'gpu'"),
@@ -153,7 +161,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     [
         ("HLTNODE_PIPELINE__SLOTS", "x", "pipeline.slots: expected a valid integer"),
         ("hltnode_pipeline__slots", "x", "pipeline.slots: expected a valid integer"),
-        ("HLTNODE_PIPELINE__SLOT", "3", "unknown key; expected one of slots, "),
+        ("HLTNODE_PIPELINE__SLOT", "3", "unknown key; did you mean 'slots'? Expected one of slots, "),
         ("HLTNODE_PIPELIN__SLOTS", "3", "unknown section 'pipelin'"),
         ("HLTNODE_BUILDER__EXPECTED_SOURCES", "[1", "builder.expected_sources: expected a valid tuple"),
         ("HLTNODE_BUILDER__EXPECTED_SOURCES", "[70000]", "builder.expected_sources.0: expected less than"),

@@ -52,7 +52,7 @@ def test_sighup_reloads_and_sigterm_ends_the_node_in_every_state(
     node = site.start_node()
     for command in COMMANDS[state]:
         ctl(site, command)
-    assert json.loads(ctl(site, "status"))["state"] == state
+    assert json.loads(ctl(site, "status", "--json"))["state"] == state
     hang_up(site, node, "ok")
     assert metric(site.http, f'hltnode_run_state{{state="{state}"}}') == 1
     node.send_signal(signal.SIGTERM)
@@ -128,7 +128,9 @@ def test_ctl_over_http_stops_and_starts_and_shows_refusals(site: Site, monkeypat
     monkeypatch.setenv("HLTNODE_SECURITY__HTTP_TOKEN_FILE", str(token))
     site.start_node()
     url = ["--http", f"http://127.0.0.1:{site.http}"]
-    site.wait_for(lambda: json.loads(runner.invoke(app, ["ctl", "status", *url]).output)["state"] == "running")
+    site.wait_for(
+        lambda: json.loads(runner.invoke(app, ["ctl", "status", "--json", *url]).output)["state"] == "running"
+    )
     for command, says in (("stop", "ready"), ("start", "running")):
         result = runner.invoke(app, ["ctl", command, *url, "--token-file", str(token)])
         assert result.exit_code == 0, result.output

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hltnode.daemon.common.vocabulary import FsyncPolicy, QuarantineReason
+from hltnode.daemon.common.vocabulary import EventStream, FsyncPolicy, QuarantineReason
 from tests.daemon.storage.sessions import RUN, Session, events_in, events_of, kept, names, quarantined
 
 
@@ -197,6 +197,16 @@ def test_the_summary_of_a_run_names_its_finished_files(tmp_path: Path) -> None:
     session.kill()
 
 
+def on_disk(directory: Path) -> dict[str, dict[str, int]]:
+    """Finished files, events and bytes of RUN, counted in the files of the node."""
+    found = {}
+    for stream in EventStream:
+        contents = [path.read_bytes() for path in directory.glob(f"node_*_{RUN:010d}_{stream}_*.mdf")]
+        events = sum(len(events_in(content)) for content in contents)
+        found[stream.value] = {"files": len(contents), "events": events, "bytes": sum(map(len, contents))}
+    return found
+
+
 def summary(directory: Path, name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((directory / name).read_text())
     return found
@@ -218,6 +228,33 @@ def test_the_summaries_of_a_run_name_each_finished_file_also_those_of_killed_ses
     assert set(first["files"]) == {"node_c_0000000007_accepted_00001.mdf"}
     earlier = {"node_a_0000000007_accepted_00001.mdf", "node_b_0000000007_accepted_00001.mdf"}
     assert first["files_of_killed_sessions"] == {name: (tmp_path / name).stat().st_size for name in earlier}
+    assert first["stored"] == on_disk(tmp_path)
     # They are named once.
     assert summary(tmp_path, session.store.write_summary({"run": RUN}))["files_of_killed_sessions"] == {}
     session.kill()
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_a_summary_after_kills_counts_exactly_what_the_files_hold(tmp_path: Path, rewritten: bool) -> None:
+    first = Session(tmp_path, "a", max_file_events=4)
+    first.batch(1, 2, 3, 4, 6)
+    first.batch(7)
+    if rewritten:
+        first.store.journal.compact()
+    first.kill()
+    second = Session(tmp_path, "b", max_file_events=4)
+    second.batch(8, 9)
+    second.store.leave_run(RUN)
+    left = summary(tmp_path, second.store.write_summary({"run": RUN}))
+    assert left["stored"] == on_disk(tmp_path)
+    second.batch(10)
+    second.kill()
+    third = Session(tmp_path, "c", max_file_events=4)
+    third.batch(12)
+    third.store.end_run(RUN)
+    ended = summary(tmp_path, third.store.write_summary({"run": RUN}))
+    assert ended["stored"] == on_disk(tmp_path)
+    assert sum(of_stream["events"] for of_stream in ended["stored"].values()) == len(kept(tmp_path))
+    named = [*left["files"], *left["files_of_killed_sessions"], *ended["files"], *ended["files_of_killed_sessions"]]
+    assert sorted(named) == sorted(path.name for path in tmp_path.glob("*.mdf"))
+    third.kill()

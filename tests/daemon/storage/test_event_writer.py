@@ -137,14 +137,15 @@ def test_an_event_larger_than_a_file_gets_a_file_of_its_own(tmp_path: Path) -> N
     assert [numbers([path]) for path in sorted(tmp_path.glob("*.mdf"))] == [[0], [1], [2]]
 
 
-def test_a_new_run_starts_a_new_file(tmp_path: Path) -> None:
+def test_a_new_run_starts_a_new_file_and_the_file_numbers_of_a_run_begin_at_1(tmp_path: Path) -> None:
     writer = Output(tmp_path)
-    writer.append(1, run=1)
-    writer.append(2, run=2)
+    for number, run in enumerate((1, 2, 1)):
+        writer.append(number, run=run)
     writer.finish_files()
     assert [path.name for path in sorted(tmp_path.glob("*.mdf"))] == [
         "node_s1_0000000001_accepted_00001.mdf",
-        "node_s1_0000000002_accepted_00002.mdf",
+        "node_s1_0000000001_accepted_00002.mdf",
+        "node_s1_0000000002_accepted_00001.mdf",
     ]
 
 

@@ -1,6 +1,7 @@
 """Trigger banks of files: process writes accepted events, inspect reads them, tck names their lines."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.readout import LHCB_READOUT
+from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol import decode_odin, encode_banks, encode_record
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.bank_types import BankType
@@ -344,3 +346,29 @@ def test_the_number_of_lines_is_that_of_the_longest_report() -> None:
         summary.add([encode_dec_reports(HltDecReports(key=1, tck=2, task_id=3, lines=lines))])
     [decisions] = summary.result()["decisions"]
     assert (decisions["events"], decisions["n_lines"]) == (3, 5)
+
+
+def test_documents_are_made_only_until_that_of_the_events_is_found() -> None:
+    made: list[TckDocument] = []
+
+    def documents() -> Iterator[TckDocument]:
+        for number in range(4):
+            made.append(TckDocument("lhcb", "velo", ("tracks",) * number, {"lines": {}, "number": number}))
+            yield made[-1]
+
+    def read(summary: ReportSummary, tck: int) -> None:
+        lines = (LineReport(decision=True, decision_id=1),)
+        summary.add([encode_dec_reports(HltDecReports(key=1, tck=tck, task_id=3, lines=lines))])
+
+    first, second = list(documents())[:2]
+    made.clear()
+    beside = ReportSummary(documents(), lambda _tck: second)
+    read(beside, second.tck)
+    assert made == []
+    summary = ReportSummary(documents(), lambda _tck: None)
+    read(summary, second.tck)
+    assert made == [first, second]
+    read(summary, second.tck)
+    assert len(made) == 2
+    read(summary, 0xFFFFFFFF)
+    assert len(made) == 4

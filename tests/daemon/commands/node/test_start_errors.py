@@ -64,6 +64,18 @@ def test_without_json_lines_the_commands_print_the_error(tmp_path: Path) -> None
         raise KeyError("lost")
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_error_is_for_people_although_the_log_is_json(tmp_path: Path) -> None:
+    stream = Terminal()
+    with redirect_stderr(stream), pytest.raises(ConfigError), json_errors(written(tmp_path, JSON)):
+        raise ConfigError("node.toml: http.port: expected a number")
+    assert stream.getvalue() == ""
+
+
 @pytest.mark.parametrize(
     ("text", "environment", "expected"),
     [
