@@ -22,10 +22,11 @@ static size_t read_out(uint8_t* mfp, int source, uint64_t first)
         types[i] = source == BOARD ? BOARD_TYPE : HLTNODE_ODIN_TYPE;
         sizes[i] = source == BOARD ? BANK_BYTES : HLTNODE_ODIN_BYTES;
         memset(banks[i], (int)(first + i), BANK_BYTES);
-        if (source != BOARD) hltnode_odin_write(banks[i], RUN, first + i, (first + i) % 25 ? 0 : PULSER, 25 * (first + i));
+        if (source != BOARD)
+            hltnode_odin_write(banks[i], RUN, first + i, (first + i) % 25 ? 0 : PULSER, 25 * (first + i));
     }
-    return hltnode_mfp_write(mfp, MFP_BYTES, (uint16_t)source, source == BOARD ? 1 : HLTNODE_ODIN_VERSION, first, EVENTS,
-                             types, sizes, data);
+    return hltnode_mfp_write(mfp, MFP_BYTES, (uint16_t)source, source == BOARD ? 1 : HLTNODE_ODIN_VERSION, first,
+                             EVENTS, types, sizes, data);
 }
 
 int main(int n_words, char** words)
@@ -37,7 +38,8 @@ int main(int n_words, char** words)
     hltnode_status status =
         hltnode_feeder_connect(feeder, n_words > 1 ? words[1] : "tcp://127.0.0.1:5555", n_words > 3 ? words[3] : NULL);
     for (uint64_t mep = 0; !status && mep < n_meps; ++mep) {
-        const size_t sizes[] = {read_out(timing, HLTNODE_ODIN_SOURCE, mep * EVENTS), read_out(board, BOARD, mep * EVENTS)};
+        const size_t sizes[] = {read_out(timing, HLTNODE_ODIN_SOURCE, mep * EVENTS),
+                                read_out(board, BOARD, mep * EVENTS)};
         status = hltnode_feeder_offer(feeder, mep, mfps, sizes, -1); /* waits until the node has credit for it */
     }
     if (!status) status = hltnode_feeder_finish(feeder, -1); /* waits until everything is acknowledged */

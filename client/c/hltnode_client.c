@@ -107,14 +107,14 @@ enum { CONTROL_MAXRT_MS = 4000, DATA_MAXRT_MS = 15000, LINGER_MS = 500 };
 
 /* Reasons of refused fragments. The last entry counts those that this version does not know. */
 static const char* const REASONS[] = {
-    "bad_magic", "bad_version", "bad_size",  "bad_crc",   "bad_checksum", "truncated",     "oversized",
-    "unknown_source", "foreign_run", "duplicate", "late", "revoked", "no_credit", "malformed",
-    "mismatch",  "reserved_type", "bank_too_large", "unknown_token", "foreign_source", "other"};
+    "bad_magic",      "bad_version",   "bad_size",       "bad_crc",       "bad_checksum",   "truncated", "oversized",
+    "unknown_source", "foreign_run",   "duplicate",      "late",          "revoked",        "no_credit", "malformed",
+    "mismatch",       "reserved_type", "bank_too_large", "unknown_token", "foreign_source", "other"};
 enum { N_REASONS = (int)(sizeof REASONS / sizeof REASONS[0]) };
 
 /* Errors that the same hello gets again and again. */
-static const char* const HOPELESS[] = {"foreign_chain", "foreign_input", "no_sources",  "events_per_mep", "foreign_run",
-                                       "sources_fixed", "bad_version",   "malformed",   "oversized"};
+static const char* const HOPELESS[] = {"foreign_chain", "foreign_input", "no_sources", "events_per_mep", "foreign_run",
+                                       "sources_fixed", "bad_version",   "malformed",  "oversized"};
 /* Refusals of the memory that end: the hello is still on its way, or an earlier segment is not closed yet. */
 static const char* const PASSING_OF_MEMORY[] = {"unknown_feeder", "too_many", "late"};
 
@@ -376,7 +376,20 @@ enum {
     FIELD_TOKEN = 1 << 12,
     FIELD_RESEND = 1 << 13
 };
-enum { WELCOME, CREDIT, ACK, HELD, NACK, MISSED, GOODBYE, ERROR_MESSAGE, RUN_CLOSED, ATTACHED, REFUSED_MEMORY, N_TYPES };
+enum {
+    WELCOME,
+    CREDIT,
+    ACK,
+    HELD,
+    NACK,
+    MISSED,
+    GOODBYE,
+    ERROR_MESSAGE,
+    RUN_CLOSED,
+    ATTACHED,
+    REFUSED_MEMORY,
+    N_TYPES
+};
 typedef struct MessageType {
     const char* name;
     unsigned fields;
@@ -535,9 +548,9 @@ static int read_message(Message* to, const uint8_t* bytes, size_t size, uint64_t
 typedef struct Fragment {
     uint8_t* frame;
     size_t size;
-    int64_t due_ns;    /* sending time; 0: now; -1: sent */
-    int nacked;        /* reason of a refusal that is not repeated yet; -1: none */
-    unsigned damaged;  /* arrivals with a wrong CRC */
+    int64_t due_ns;   /* sending time; 0: now; -1: sent */
+    int nacked;       /* reason of a refusal that is not repeated yet; -1: none */
+    unsigned damaged; /* arrivals with a wrong CRC */
     bool was_sent;
     bool is_given_up;
 } Fragment;
@@ -615,8 +628,8 @@ struct hltnode_feeder {
 
     /* The conversation with the node. */
     char node_session[MAX_NAME + 1];
-    uint64_t token;             /* permission of the node to send */
-    uint64_t max_node_bytes;    /* largest MFP of the node; 0 before the first welcome */
+    uint64_t token;          /* permission of the node to send */
+    uint64_t max_node_bytes; /* largest MFP of the node; 0 before the first welcome */
     uint64_t credit, n_begun, arrived, floor_of_session;
     bool is_welcome;
     int64_t hello_ns, refused_since_ns, heard_ns;
@@ -760,8 +773,8 @@ static void add_ahead(const hltnode_feeder* feeder, Range* ranges, size_t* n, si
     if (feeder->has_meps && range.last < feeder->next_mep) return;
     for (size_t i = 0; i < *n; ++i) {
         Range* at = &ranges[i];
-        const bool touches = range.first <= at->last + (at->last != UINT64_MAX) &&
-                             at->first <= range.last + (range.last != UINT64_MAX);
+        const bool touches =
+            range.first <= at->last + (at->last != UINT64_MAX) && at->first <= range.last + (range.last != UINT64_MAX);
         if (at->source != range.source || !touches) continue;
         if (range.first < at->first) at->first = range.first;
         if (range.last > at->last) at->last = range.last;
@@ -846,7 +859,7 @@ static void acknowledge(hltnode_feeder* feeder, uint64_t first, uint64_t last)
         end_mep(feeder, mep);
         ++feeder->n_acknowledged;
     }
-    memmove(feeder->kept + begin, feeder->kept + end, (feeder->n_kept - end) * sizeof feeder->kept[0]);
+    if (end > begin) memmove(feeder->kept + begin, feeder->kept + end, (feeder->n_kept - end) * sizeof feeder->kept[0]);
     feeder->n_kept -= end - begin;
     const Range range = {first, last, 0};
     add_ahead(feeder, feeder->acked_ahead, &feeder->n_acked_ahead, MAX_ACKED_AHEAD, range);
@@ -1274,8 +1287,8 @@ static void read_memory_socket(hltnode_feeder* feeder)
         lose(feeder);
         return;
     }
-    if (is_refused && !is_one_of(message->reason, PASSING_OF_MEMORY,
-                                 sizeof PASSING_OF_MEMORY / sizeof PASSING_OF_MEMORY[0])) {
+    if (is_refused &&
+        !is_one_of(message->reason, PASSING_OF_MEMORY, sizeof PASSING_OF_MEMORY / sizeof PASSING_OF_MEMORY[0])) {
         leave_memory_socket(feeder);
         end_with(feeder, HLTNODE_REFUSED, "the node refuses the memory: %s: %s", message->reason, message->text);
         return;
@@ -1953,8 +1966,7 @@ static void note_offered(hltnode_feeder* feeder, uint64_t mep)
     feeder->has_meps = true;
     for (size_t i = 0; i < feeder->n_missed_ahead; ++i) {
         const Range* missed = &feeder->missed_ahead[i];
-        if (mep >= missed->first && mep <= missed->last)
-            count_refused(feeder, reason_of("late"), missed->source, mep);
+        if (mep >= missed->first && mep <= missed->last) count_refused(feeder, reason_of("late"), missed->source, mep);
     }
 }
 
@@ -1976,7 +1988,7 @@ static hltnode_status wait_for_room(hltnode_feeder* feeder, Mep* mep, const size
         }
         if (!wait_for_change(feeder, deadline_ns))
             return fail(feeder, HLTNODE_TIMEOUT, "MEP %" PRIu64 ": %s", mep->id,
-                        !feeder->is_welcome                ? "no welcome of the node"
+                        !feeder->is_welcome               ? "no welcome of the node"
                         : feeder->n_kept < feeder->credit ? "the shared memory is full"
                                                           : "no credit of the node");
     }

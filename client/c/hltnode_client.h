@@ -35,15 +35,15 @@ extern "C" {
 /* What a function returns. hltnode_feeder_error() gives the text. */
 typedef enum hltnode_status {
     HLTNODE_OK = 0,
-    HLTNODE_TIMEOUT = 1,            /* nothing was changed, the call may be repeated */
-    HLTNODE_INVALID = 2,            /* an argument or the order of calls is wrong; nothing was changed */
-    HLTNODE_NO_MEMORY = 3,          /* nothing was changed */
-    HLTNODE_SYSTEM = 4,             /* libzmq, a file, or the operating system reports an error */
-    HLTNODE_TOO_LARGE = 5,          /* the MEP exceeds a limit of the node or of the shared memory; it was not sent */
-    HLTNODE_FRAGMENTS_REFUSED = 6,  /* the run has ended, but the node refused fragments: no event contains them */
+    HLTNODE_TIMEOUT = 1,           /* nothing was changed, the call may be repeated */
+    HLTNODE_INVALID = 2,           /* an argument or the order of calls is wrong; nothing was changed */
+    HLTNODE_NO_MEMORY = 3,         /* nothing was changed */
+    HLTNODE_SYSTEM = 4,            /* libzmq, a file, or the operating system reports an error */
+    HLTNODE_TOO_LARGE = 5,         /* the MEP exceeds a limit of the node or of the shared memory; it was not sent */
+    HLTNODE_FRAGMENTS_REFUSED = 6, /* the run has ended, but the node refused fragments: no event contains them */
     /* With these the feeder has ended: every later call returns the same. */
-    HLTNODE_REFUSED = 7,    /* the node refuses this feeder, its key or its memory */
-    HLTNODE_RUN_CLOSED = 8  /* an operator closed the run: unacknowledged MEPs will not be acknowledged */
+    HLTNODE_REFUSED = 7,   /* the node refuses this feeder, its key or its memory */
+    HLTNODE_RUN_CLOSED = 8 /* an operator closed the run: unacknowledged MEPs will not be acknowledged */
 } hltnode_status;
 
 /* The name of a status, for example "HLTNODE_TIMEOUT". */
@@ -56,8 +56,8 @@ HLTNODE_API const char* hltnode_client_version(void);
 
 typedef struct hltnode_feeder hltnode_feeder;
 
-/* A feeder that is not connected. `name` is unique among the feeders of a node: 1 to 64 characters A-Z a-z 0-9 . _ : / -.
- * `sources` are its source ids, at most 4096. A MEP has at most `events_per_mep` events, an MFP at most
+/* A feeder that is not connected. `name` is unique among the feeders of a node: 1 to 64 characters A-Z a-z 0-9 . _ : /
+ * -. `sources` are its source ids, at most 4096. A MEP has at most `events_per_mep` events, an MFP at most
  * `max_mfp_bytes` bytes. hltnode_feeder_connect() reports invalid arguments. NULL if there is no memory: the functions
  * below, except counts and refusals, then return HLTNODE_NO_MEMORY. */
 HLTNODE_API hltnode_feeder* hltnode_feeder_new(const char* name, uint32_t run, const uint16_t* sources,
@@ -103,14 +103,14 @@ HLTNODE_API void hltnode_feeder_free(hltnode_feeder* feeder);
 HLTNODE_API const char* hltnode_feeder_error(const hltnode_feeder* feeder);
 
 typedef enum hltnode_count {
-    HLTNODE_MEPS_ACKNOWLEDGED = 0,       /* MEPs that were kept, and that the node acknowledged */
-    HLTNODE_MEPS_ACKNOWLEDGED_BEFORE,    /* MEPs that were not sent: acknowledged to an earlier process */
-    HLTNODE_MEPS_KEPT,                   /* MEPs that are not acknowledged yet */
-    HLTNODE_FRAGMENTS_SENT,              /* repeated ones included */
+    HLTNODE_MEPS_ACKNOWLEDGED = 0,    /* MEPs that were kept, and that the node acknowledged */
+    HLTNODE_MEPS_ACKNOWLEDGED_BEFORE, /* MEPs that were not sent: acknowledged to an earlier process */
+    HLTNODE_MEPS_KEPT,                /* MEPs that are not acknowledged yet */
+    HLTNODE_FRAGMENTS_SENT,           /* repeated ones included */
     HLTNODE_FRAGMENTS_REPEATED,
-    HLTNODE_FRAGMENTS_REFUSED_FOR_GOOD,  /* fragments that no event contains */
-    HLTNODE_WELCOMES,                    /* answers of the node to the hellos of each second */
-    HLTNODE_UNREADABLE_MESSAGES          /* messages that were ignored */
+    HLTNODE_FRAGMENTS_REFUSED_FOR_GOOD, /* fragments that no event contains */
+    HLTNODE_WELCOMES,                   /* answers of the node to the hellos of each second */
+    HLTNODE_UNREADABLE_MESSAGES         /* messages that were ignored */
 } hltnode_count;
 
 HLTNODE_API uint64_t hltnode_feeder_count(hltnode_feeder* feeder, hltnode_count which);

@@ -193,11 +193,11 @@ def test_a_permanent_refusal_ends_the_feeder_with_the_reason(
 
 def test_temporary_refusals_goodbyes_and_runs_of_others_do_not_end_a_feeder(node: FakeNode, start: Start) -> None:
     feeder = start(node.data, node.control, "--meps", 2)
+    node.hello()
     for message in (
         Error("run_active", "run 6 is not over"), Error("unknown_feeder", "say hello"), Goodbye("restart"),
         RunClosed(RUN + 1), Nack(RUN, TIMING, 0, "foreign_run", True),  # type: ignore[arg-type]
     ):  # fmt: skip
-        node.hello()
         node.send(message)
     node.serve(feeder, OF_BOTH)
     assert "2 MEPs acknowledged" in output(feeder, 0)
@@ -312,14 +312,14 @@ def test_the_parser_reads_valid_messages_and_no_damaged_one_harms_it(driver: Pat
     rng = random.Random(20261128)
     valid = [raw for _ in range(25) for raw in some_messages(rng)]
     assert parsed(driver, valid) == [as_printed(raw) for raw in valid]
-    bad = [damaged(rng, rng.choice(valid)) for _ in range(20_000)]
-    bad += [rng.randbytes(rng.randrange(300)) for _ in range(2_000)]
+    bad = [damaged(rng, rng.choice(valid)) for _ in range(6_000)]
+    bad += [rng.randbytes(rng.randrange(300)) for _ in range(1_000)]
     # Lists that announce more than there is, and lists in lists.
     bad += [b"\xdf\xff\xff\xff\xff", b"\x81\xa1x" + b"\xdd\xff\xff\xff\xff" * 6000, b"\x81\xa1x" + b"\x91" * 30_000]
     bad += [b"\x81\xa1x" + b"\xdf\xff\xff\xff\xff" * 6000, b""]
     results = parsed(driver, bad)
     assert len(results) == len(bad)
-    assert results.count("malformed") > 10_000
+    assert results.count("malformed") > 3_000
     for raw, result in zip(bad, results, strict=True):
         try:
             expected = as_printed(raw)
@@ -343,7 +343,9 @@ def test_garbage_of_a_node_costs_a_feeder_nothing_but_the_garbage(node: FakeNode
     for _ in range(3):
         node.hello()
         for _ in range(400):
-            node.send_bytes(rng.randbytes(rng.randrange(1, 200)) if rng.random() < 0.3 else damaged(rng, rng.choice(valid)))
+            node.send_bytes(
+                rng.randbytes(rng.randrange(1, 200)) if rng.random() < 0.3 else damaged(rng, rng.choice(valid))
+            )
             n += 1
         node.welcome()
         node.send(Credit(RUN, 2))
