@@ -75,10 +75,10 @@ HLTNODE_API hltnode_status hltnode_feeder_set_input(hltnode_feeder* feeder, cons
  * the public key of the node. With `encrypt_data` the fragments are encrypted too (security.encrypt_data). */
 HLTNODE_API hltnode_status hltnode_feeder_set_keys(hltnode_feeder* feeder, const char* key_file,
                                                    const char* server_key_file, int encrypt_data);
-/* Size of the shared memory for a data endpoint shm:///PATH, 256 MiB by default. It must hold all MEPs that are sent
- * and not acknowledged; connect allocates all of it. */
+/* Size of the shared memory for a data endpoint shm:///PATH, 256 MiB by default. hltnode_feeder_connect() allocates all
+ * of it. hltnode_feeder_offer() waits while unacknowledged MEPs fill it. */
 HLTNODE_API hltnode_status hltnode_feeder_set_memory(hltnode_feeder* feeder, size_t bytes);
-/* Called with each event between feeder and node, in the thread of the feeder. It must not call the feeder. */
+/* Called with each event between feeder and node, usually in the thread of the feeder. It must not call the feeder. */
 typedef void (*hltnode_log)(void* context, const char* text);
 HLTNODE_API hltnode_status hltnode_feeder_set_log(hltnode_feeder* feeder, hltnode_log log, void* context);
 
