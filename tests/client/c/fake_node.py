@@ -3,14 +3,12 @@
 import subprocess
 import time
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import zmq
-import zmq.auth
 
+from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, EndOfRun, Hello, Nack, Welcome
@@ -20,25 +18,13 @@ RUN = 7
 SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
-    """Key files of a node that uses CURVE."""
-
-    secret_key: Path
-
-
 class FakeNode:
     """Binds to free ports. Use as context manager."""
 
-    def __init__(self, keys: Keys | None = None, context: zmq.Context[zmq.Socket[bytes]] | None = None) -> None:
-        self._context = context or zmq.Context()
+    def __init__(self) -> None:
+        self._context = zmq.Context()
         self._data: zmq.Socket[bytes] = self._context.socket(zmq.PULL)
         self._control: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        for socket in (self._data, self._control):
-            socket.linger = 0
-            if keys is not None:
-                public, secret = zmq.auth.load_certificate(keys.secret_key)
-                socket.curve_publickey, socket.curve_secretkey, socket.curve_server = public, secret, True
         self.data = f"tcp://127.0.0.1:{self._data.bind_to_random_port('tcp://127.0.0.1')}"
         self.control = f"tcp://127.0.0.1:{self._control.bind_to_random_port('tcp://127.0.0.1')}"
         self._peer = b""
@@ -83,7 +69,7 @@ class FakeNode:
         self.send(Ack(RUN, ((first, last),)))
 
     def refuse(self, frame: FrameHeader, reason: str, *, resend: bool) -> None:
-        self.send(Nack(RUN, frame.source_id, frame.mep_id, reason, resend))  # type: ignore[arg-type]
+        self.send(Nack(RUN, frame.source_id, frame.mep_id, RejectReason(reason), resend))
 
     def frame(self, seconds: float = SECONDS) -> FrameHeader:
         """The next frame, after a check of its CRC, its token and its MFP."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.control_messages import decode_message, encode_message
+from hltnode.protocol.errors import ProtocolError, RejectReason
+from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_message
 from hltnode.protocol.transport.feeder_messages import (
     Ack,
     Credit,
@@ -194,10 +194,11 @@ def test_a_permanent_refusal_ends_the_feeder_with_the_reason(
 def test_temporary_refusals_goodbyes_and_runs_of_others_do_not_end_a_feeder(node: FakeNode, start: Start) -> None:
     feeder = start(node.data, node.control, "--meps", 2)
     node.hello()
-    for message in (
+    messages: list[ControlMessage] = [
         Error("run_active", "run 6 is not over"), Error("unknown_feeder", "say hello"), Goodbye("restart"),
-        RunClosed(RUN + 1), Nack(RUN, TIMING, 0, "foreign_run", True),  # type: ignore[arg-type]
-    ):  # fmt: skip
+        RunClosed(RUN + 1), Nack(RUN, TIMING, 0, RejectReason.FOREIGN_RUN, True),
+    ]  # fmt: skip
+    for message in messages:
         node.send(message)
     node.serve(feeder, OF_BOTH)
     assert "2 MEPs acknowledged" in output(feeder, 0)
@@ -244,20 +245,18 @@ def some_messages(rng: random.Random) -> list[bytes]:
         return tuple((first, last) for first, last in pairs)
 
     name, text = rng.choice(NAMES), rng.choice(("", "é" * 400, "why not\n" * 9))
-    return [
-        encode_message(message)
-        for message in (
-            Welcome(name, rng.choice(NAMES), number(32), number(32), number(64)),
-            Credit(number(32), number(32)),
-            Ack(number(32), ranges()),
-            Held(name, number(32), ranges()),
-            Nack(number(32), number(16), number(64), rng.choice(("late", "bad_crc")), rng.random() < 0.5),  # type: ignore[arg-type]
-            Missed(number(32), number(16), ranges()),
-            Goodbye(text),
-            Error(name, text),
-            RunClosed(number(32)),
-        )
+    messages: list[ControlMessage] = [
+        Welcome(name, rng.choice(NAMES), number(32), number(32), number(64)),
+        Credit(number(32), number(32)),
+        Ack(number(32), ranges()),
+        Held(name, number(32), ranges()),
+        Nack(number(32), number(16), number(64), rng.choice(list(RejectReason)), rng.random() < 0.5),
+        Missed(number(32), number(16), ranges()),
+        Goodbye(text),
+        Error(name, text),
+        RunClosed(number(32)),
     ]
+    return [encode_message(message) for message in messages]
 
 
 def damaged(rng: random.Random, raw: bytes) -> bytes:
@@ -335,10 +334,10 @@ def test_garbage_of_a_node_costs_a_feeder_nothing_but_the_garbage(node: FakeNode
     rng = random.Random(seed)
     feeder = start(node.data, node.control, "--meps", 6)
     # Messages that are well-formed by chance must not end the run of the feeder: they are of other runs.
-    valid = [
-        encode_message(message)
-        for message in (Ack(RUN + 1, ((0, 5), (9, 2**64 - 1))), Missed(RUN + 1, BOARD, ((0, 9),)), Credit(RUN + 1, 9))
-    ]
+    others: list[ControlMessage] = [
+        Ack(RUN + 1, ((0, 5), (9, 2**64 - 1))), Missed(RUN + 1, BOARD, ((0, 9),)), Credit(RUN + 1, 9)
+    ]  # fmt: skip
+    valid = [encode_message(message) for message in others]
     n = 0
     for _ in range(3):
         node.hello()
