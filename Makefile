@@ -8,7 +8,7 @@ CMAKE_FILES := $(shell find processing -name '*.cmake')
 # The names of the parts, as `wheel.packages` in pyproject.toml maps them to folders.
 LINKS := $(addprefix build/typecheck/hltnode/,__init__.py __init__.pyi py.typed analysis client daemon processing protocol)
 GENERATED := $(shell find processing -path '*/generated/*.h')
-WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES))
+WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES)) $(wildcard client/c/*.c tests/client/c/*.c)
 SOAK_SECONDS ?= 600
 BENCHMARKS ?= real_readout replay gather latency
 TEST_WORKERS ?= 2

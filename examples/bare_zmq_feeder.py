@@ -4,7 +4,7 @@ python examples/bare_zmq_feeder.py tcp://127.0.0.1:5555 tcp://127.0.0.1:5556 --m
 
 It sends artificial data of a timing board and one detector board. It keeps every MEP until the node acknowledges it,
 and repeats fragments that the node refused or lost by a restart. Programs that may import hltnode use `hltnode.client`;
-programs in C start from examples/feeder.c.
+programs in C use the library of client/c.
 """
 
 import argparse

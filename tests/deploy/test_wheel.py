@@ -24,6 +24,7 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_folder(tmp_p
         "hltnode/deploy/prometheus/alerts.yml",
         "hltnode/deploy/grafana/dashboards/hltnode-overview.json",
         "hltnode/deploy/systemd/hltnode.service",
+        *(f"hltnode/client/c/{name}" for name in ("hltnode_client.h", "hltnode_client.c", "CMakeLists.txt", "LICENSE")),
     } <= names
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=300)

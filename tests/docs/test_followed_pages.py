@@ -18,7 +18,7 @@ NOT_RUN = {
     (README, "the test has an environment that is built"),
     (TUTORIAL, "the test has an environment that is built"),
     (TUTORIAL, "the test has a folder and a PATH of its own"),
-    (FEEDING, "libzmq with its headers is not on each machine; tests/examples/test_feeders.py compiles and runs it"),
+    (FEEDING, "libzmq with its headers is not on each machine; tests/client/c compiles and runs it"),
 }
 """Reasons why blocks of these pages are not run; tests/docs/test_commands.py checks that their commands exist."""
 
@@ -52,6 +52,11 @@ def test_each_block_is_run_but_those_that_are_named_here() -> None:
         if block.mark.startswith("skip, ")
     }
     assert not_run == NOT_RUN
+
+
+def test_the_feeder_in_c_of_the_page_is_that_of_the_library() -> None:
+    files = [block.content for block in blocks(FEEDING) if block.mark == "file feeder.c"]
+    assert files == [(ROOT / "client" / "c" / "feeder.c").read_text("utf-8")]
 
 
 def test_the_menu_of_the_tutorial_is_that_of_the_examples() -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 SUFFIXES = {
-    ".cpp", ".cuh", ".h", ".html", ".json", ".md", ".py", ".pyi", ".service", ".sh", ".toml", ".txt", ".yaml", ".yml",
+    ".c", ".cpp", ".cuh", ".h", ".html", ".json", ".md", ".py", ".pyi", ".service", ".sh", ".toml", ".txt", ".yaml",
+    ".yml",
 }  # fmt: skip
 NAMES = {"Makefile", "Dockerfile.cpu", "Dockerfile.cuda", "CMakeLists.txt"}
 

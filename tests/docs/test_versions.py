@@ -37,6 +37,11 @@ def test_the_package_has_the_version_of_its_metadata() -> None:
     assert hltnode.__version__ == PROJECT["version"] == importlib.metadata.version("hltnode")
 
 
+def test_the_c_library_has_the_version_of_the_package() -> None:
+    header = (ROOT / "client" / "c" / "hltnode_client.h").read_text(encoding="utf-8")
+    assert re.findall(r'#define HLTNODE_CLIENT_VERSION "(.*)"', header) == [PROJECT["version"]]
+
+
 def test_the_package_imports_nothing() -> None:
     """Each command imports it first, so an import here would slow down all commands."""
     program = "import sys; before = set(sys.modules); import hltnode; print(*sorted(set(sys.modules) - before))"

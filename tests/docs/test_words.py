@@ -45,8 +45,8 @@ INSTEAD = {
 BANNED = {re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])", re.IGNORECASE): text for pattern, text in INSTEAD.items()}
 
 SUFFIXES = {
-    ".cff", ".cpp", ".cu", ".cuh", ".h", ".html", ".in", ".j2", ".js", ".json", ".md", ".py", ".pyi", ".service", ".sh",
-    ".svg", ".toml", ".yaml", ".yml",
+    ".c", ".cff", ".cpp", ".cu", ".cuh", ".h", ".html", ".in", ".j2", ".js", ".json", ".md", ".py", ".pyi", ".service",
+    ".sh", ".svg", ".toml", ".yaml", ".yml",
 }  # fmt: skip
 LINK_TARGET = re.compile(r"(?<=\])\([^)\s]+\)")
 MARKER = re.compile(r"^\s*(?:[-*+]|\d+\.)?\s*|^\s*")

@@ -1,8 +1,5 @@
-"""The feeders of examples/ in C and with only pyzmq, and a node that is killed while they feed."""
+"""The feeder of examples/ with only pyzmq: a node that is killed while it feeds, and feeders of older versions."""
 
-import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import zmq
 
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -28,42 +24,12 @@ WANTED = list(range(1, MEPS * EVENTS, 2))
 pytestmark = [pytest.mark.process, pytest.mark.loopback]
 
 
-def loaded_libzmq() -> Path:
-    """The libzmq that pyzmq uses in this process: its own, or that of the system."""
-    assert zmq.zmq_version_info() >= (4, 2)
-    with Path("/proc/self/maps").open() as maps:
-        found = {line.split(maxsplit=5)[5].strip() for line in maps if re.search(r"/libzmq[^/]*\.so", line)}
-    assert found, "pyzmq has no shared libzmq to link with: it was built with a static one"
-    return Path(found.pop())
-
-
-def compiled(source: Path, program: Path) -> Path:
-    """A feeder in C, compiled; it contains the required declarations in case <zmq.h> is missing."""
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    assert compiler, "no C compiler; hltnode itself needs a C++ compiler to be built"
-    library = loaded_libzmq()
-    warnings = ("-std=c11", "-Wall", "-Wextra", "-Werror")
-    subprocess.run(
-        [*compiler.split(), *warnings, "-O2", "-o", str(program), str(source), str(library),
-         f"-Wl,-rpath,{library.parent}"],
-        check=True, timeout=60,
-    )  # fmt: skip
-    return program
-
-
-@pytest.fixture(scope="module")
-def feeder_in_c(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return compiled(EXAMPLES / "feeder.c", tmp_path_factory.mktemp("examples") / "feeder")
-
-
-def old_feeder_in_c(folder: Path, *versions: str) -> list[str]:
-    """The example with these versions one lower: the command that feeds some MEPs."""
-    source = (EXAMPLES / "feeder.c").read_text()
-    for name in versions:
-        source, n = re.subn(rf"\b{name} = (\d+)", lambda found: f"{found[0].split()[0]} = {int(found[1]) - 1}", source)
-        assert n == 1
-    (folder / "old.c").write_text(source)
-    return [str(compiled(folder / "old.c", folder / "old")), "--meps", "5", "--events-per-mep", str(EVENTS)]
+def older_feeder(folder: Path, text: str, replacement: str) -> list[str]:
+    """The example with this text replaced: the command that feeds some MEPs."""
+    source = (EXAMPLES / "bare_zmq_feeder.py").read_text()
+    assert source.count(text) == 1
+    (folder / "old.py").write_text(source.replace(text, replacement))
+    return [sys.executable, str(folder / "old.py")]
 
 
 @pytest.fixture
@@ -110,22 +76,6 @@ def check_accounts(site: Site) -> None:
     assert status["accounting"]["meps"]["complete"] == status["accounting"]["meps"]["opened"]
 
 
-def test_the_feeder_in_c_loses_nothing_when_the_node_is_killed_and_frames_are_damaged(
-    site: Site, feeder_in_c: Path
-) -> None:
-    printed = run_with_a_killed_node(
-        site,
-        [str(feeder_in_c), site.data, site.control, "--meps", str(MEPS), "--events-per-mep", str(EVENTS),
-         "--rate", "1000", "--corrupt", "17"],
-    )  # fmt: skip
-    assert f"{MEPS} MEPs acknowledged" in printed
-    again = re.search(r"\((\d+) again\)", printed)
-    assert again is not None
-    assert int(again[1]) > 0
-    check_accounts(site)
-    assert kept_events(site) == WANTED
-
-
 def test_the_feeder_with_pyzmq_only_loses_nothing_when_the_node_is_killed(site: Site) -> None:
     program = EXAMPLES / "bare_zmq_feeder.py"
     assert "hltnode import" not in program.read_text()
@@ -138,10 +88,10 @@ def test_the_feeder_with_pyzmq_only_loses_nothing_when_the_node_is_killed(site: 
 
 
 def test_a_feeder_of_an_older_version_ends_with_an_error_that_names_both_versions(site: Site, tmp_path: Path) -> None:
-    program, *options = old_feeder_in_c(tmp_path, "CONTROL_VERSION")
+    program = older_feeder(tmp_path, "CONTROL_VERSION = 3", "CONTROL_VERSION = 2")
     site.start_node()
     feeder = subprocess.run(
-        [program, site.data, site.control, *options], capture_output=True, text=True, timeout=60, check=False
+        [*program, site.data, site.control, "--meps", "5"], capture_output=True, text=True, timeout=60, check=False
     )
     assert feeder.returncode == 1, feeder.stderr
     expected = f"version {CONTROL_VERSION} expected, {CONTROL_VERSION - 1} found; since version {CONTROL_VERSION} "
@@ -153,9 +103,9 @@ def test_a_feeder_of_an_older_version_ends_with_an_error_that_names_both_version
 
 
 def test_frames_with_an_older_header_are_counted_and_logged_with_both_versions(site: Site, tmp_path: Path) -> None:
-    program, *options = old_feeder_in_c(tmp_path, "FRAME_VERSION")
+    program = older_feeder(tmp_path, "0x464E4C48, 2, 0, RUN", "0x464E4C48, 1, 0, RUN")
     site.start_node()
-    with subprocess.Popen([program, site.data, site.control, *options]) as feeder:
+    with subprocess.Popen([*program, site.data, site.control, "--meps", "5"]) as feeder:
         try:
             site.wait_for(lambda: f"version {VERSION} expected, {VERSION - 1} found" in site.logs())
         finally:
