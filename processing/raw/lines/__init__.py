@@ -1,0 +1,1 @@
+"""Lines on sizes and presence of banks."""
