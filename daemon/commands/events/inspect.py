@@ -189,9 +189,10 @@ def _inspect_file(file: Path, readout: Readout, documents: Sequence[TckDocument]
         )
     page = TextConsole(emoji=False, markup=False)
     runs = ", ".join(map(str, result["runs"])) or "none"
+    numbers = f"events {result['first_event']} to {result['last_event']}"
     page.print(
         f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
-        f"events {result['first_event']} to {result['last_event']}"
+        f"{'no event numbers' if result['first_event'] is None else numbers}"
     )
     page.print(table)
     print_reports(result["trigger"], page)
