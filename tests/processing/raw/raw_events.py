@@ -87,7 +87,7 @@ def random_events(seed: int, n_events: int, n_sources: int) -> list[dict[int, tu
 
 @dataclass(frozen=True, slots=True)
 class RawResult:
-    """What the chain made of some MEPs in one batch: columns by name, the names of the lines of each event, histograms."""
+    """What the chain made of some MEPs in one batch; the names of the lines that selected each event."""
 
     columns: dict[str, NDArray[Any]]
     lines: list[set[str]]
@@ -95,9 +95,7 @@ class RawResult:
     histograms: dict[str, HistogramContent]
 
 
-def run_chain(
-    meps: Sequence[EncodedMep], configuration: str = "", flags: EventFlag = EventFlag(0)
-) -> RawResult:
+def run_chain(meps: Sequence[EncodedMep], configuration: str = "", flags: int = 0) -> RawResult:
     """Run some MEPs through the chain and the lines of a configuration on the CPU."""
     trigger = TriggerConfig.from_toml(configuration, CHAIN.menu)
     n_events = sum(mep.n_events for mep in meps)
@@ -114,7 +112,7 @@ def run_chain(
         for mep in meps:
             workspace.input_data[at : at + mep.data.nbytes] = mep.data
             places = [(source, at + offset, size) for source, offset, size in mep.fragments]
-            placed.append(MepInBatch(mep.n_events, places, flags))
+            placed.append(MepInBatch(mep.n_events, places, EventFlag(flags)))
             at += mep.data.nbytes
         workspace.seal(placed)
         workspace.submit()

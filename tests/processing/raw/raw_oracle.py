@@ -35,6 +35,9 @@ class Settings:
         return f"[sequence.raw_list_banks]\n{values}"
 
 
+DEFAULT = Settings()
+
+
 def fragments_of(mfp: NDArray[np.uint8]) -> list[tuple[int, bytes]]:
     """Type and bytes of each fragment of an MFP; type BROKEN and no bytes for one that reaches beyond it."""
     n = int(mfp[2:4].view("<u2")[0])
@@ -54,7 +57,7 @@ def fragments_of(mfp: NDArray[np.uint8]) -> list[tuple[int, bytes]]:
 
 
 def expected_columns(
-    meps: Sequence[EncodedMep], settings: Settings = Settings(), flags: EventFlag = EventFlag(0)
+    meps: Sequence[EncodedMep], settings: Settings = DEFAULT, flags: int = 0
 ) -> dict[str, NDArray[Any]]:
     """Every column of the chain for a batch of MEPs."""
     counts, banks, numbers, words = [], [], [], []
@@ -69,7 +72,7 @@ def expected_columns(
                 for source, kind, payload in of_event
             ]
             there = [(kind, payload) for _, kind, payload in of_event if kind != NO_BANK]
-            word = int(flags)
+            word = flags
             if len(there) < settings.min_banks:
                 word |= FLAGS["missing_banks"]
             n_errors = sum(kind in ERRORS for kind, _ in there)
@@ -90,7 +93,7 @@ def expected_columns(
                 else:
                     word |= FLAGS["no_event_number"]
             if number is None:
-                header = next(iter(mfps.values()), None) if not mfps else mfps[min(mfps)]
+                header = mfps[min(mfps)] if mfps else None
                 number = 0 if header is None else int(header[8:16].view("<u8")[0]) + index
             counts.append(len(of_event))
             words.append(word)

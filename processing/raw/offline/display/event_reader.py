@@ -71,7 +71,7 @@ class EventReader:
         self._engine.close()
 
     def read(self, banks: Sequence[RawBank], encoding: str = AUTO) -> BankPicture:
-        """The picture of an event. Raises ProtocolError, BackendError, and ValueError for an event that is too large."""
+        """The picture of an event. Raises ProtocolError, BackendError, and ValueError above the limits."""
         mep = encode_mep(self._engine.chain, [banks], encoding=encoding)
         (batch,) = self._runner.run([mep])
         workspace = batch.workspace

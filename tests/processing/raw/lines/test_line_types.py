@@ -138,9 +138,7 @@ CASES = [
 def test_each_line_and_each_bound_decides_alone() -> None:
     meps = [mep_of([event], i, sources=sorted(event)) for i, (_, event, _) in enumerate(CASES)]
     found = run_chain(meps, LINES)
-    wrong = {
-        name: lines for (name, _, expected), lines in zip(CASES, found.lines, strict=True) if lines != expected
-    }
+    wrong = {name: lines for (name, _, expected), lines in zip(CASES, found.lines, strict=True) if lines != expected}
     assert wrong == {}
     assert found.accepted == [bool(expected) for _, _, expected in CASES]
 
