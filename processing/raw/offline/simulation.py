@@ -158,4 +158,5 @@ def drawn_sizes(rng: np.random.Generator, own: RawOptions) -> NDArray[np.int64]:
         case Sizes.LOGNORMAL:
             # exp(sigma^2 / 2) is the mean of a log-normal distribution with median 1.
             sizes = mean * rng.lognormal(-(_LOGNORMAL_SIGMA**2) / 2, _LOGNORMAL_SIGMA, n)
-    return np.minimum(np.rint(sizes), MAX_PAYLOAD_SIZE).astype(np.int64)
+    rounded: NDArray[np.int64] = np.minimum(np.rint(sizes), MAX_PAYLOAD_SIZE).astype(np.int64)
+    return rounded

@@ -7,6 +7,7 @@ import json
 import urllib.request
 from asyncio import gather, to_thread
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,12 @@ import pytest
 import zmq.asyncio
 
 from hltnode.client.mep import FeedMep
+from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.sizing import batch_limits
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.raw.chain import CHAIN
-from hltnode.processing.raw.offline.display.picture import picture_maker
+from hltnode.processing.raw.offline.display.picture import bank_drawing
+from hltnode.processing.raw.offline.tools.display import RawDisplay
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.bank_types import NO_BANK, TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.mdf import iter_records
@@ -34,6 +37,7 @@ SILENT = 33
 LINES = """
 [sequence.raw_list_banks]
 max_bank_bytes = 1000
+first_known_type = 0
 
 [[lines]]
 type = "SourceSize"
@@ -91,11 +95,14 @@ async def run_node(
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     trigger = TriggerConfig.from_toml(LINES, CHAIN.menu)
     engine = CHAIN.create_engine(backend, {}, trigger, batch_limits(config))
-    with zmq.asyncio.Context() as context:
+    reader = RawDisplay().reader(CHAIN, None, trigger)
+
+    def load() -> Draw:
+        return lambda banks: bank_drawing(reader.read(banks))
+
+    with zmq.asyncio.Context() as context, closing(reader):
         async with (
-            node_of_engine(
-                config, engine, backend.name, CHAIN.document(trigger), lambda: picture_maker(CHAIN, {}, trigger)
-            ) as node,
+            node_of_engine(config, engine, backend.name, CHAIN.document(trigger), load) as node,
             make_feeder(context, node, name="a", sources=LEFT, events=EVENTS, chain="raw") as one,
             make_feeder(context, node, name="b", sources=RIGHT, events=EVENTS, chain="raw") as other,
         ):

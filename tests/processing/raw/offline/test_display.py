@@ -53,6 +53,11 @@ def test_bars_are_as_high_as_the_banks_are_large_in_the_order_of_sources() -> No
     assert [colour for *_, colour in drawn] == [COLOURS[0], COLOURS[1], COLOURS[1]]
 
 
+def test_the_status_page_gets_the_same_drawing() -> None:
+    trigger = TriggerConfig.from_toml("", CHAIN.menu)
+    assert CHAIN.picture_maker({}, trigger)(EVENT) == bank_drawing(picture_of(EVENT))
+
+
 def test_types_beyond_the_colours_share_one() -> None:
     banks = [bank(source, 192 + source, b"x") for source in range(10)]
     drawn = bars(bank_drawing(picture_of(banks)))
