@@ -17,6 +17,7 @@ import zmq.asyncio
 from hltnode.client.mep import FeedMep
 from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.storage.root_file import load_library
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.raw.chain import CHAIN
 from hltnode.processing.raw.offline.display.picture import bank_drawing
@@ -91,6 +92,8 @@ async def run_node(
     tmp_path: Path, events: list[dict[int, Bank]], text_of_page: str = "", **builder: object
 ) -> tuple[str, str]:
     """Feed the events by two feeders; the metrics, and the status page when it has a text."""
+    # On a busy machine the import of uproot takes longer than the end of a node waits for histograms.
+    load_library()
     config = make_config(tmp_path, trigger={"chain": "raw"}, builder={"min_feeders": 2, **builder})
     backend = create_backend("cpu", CHAIN.kernels, threads=1)
     trigger = TriggerConfig.from_toml(LINES, CHAIN.menu)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -213,6 +215,26 @@ def test_the_histograms_of_the_chain_hold_sizes_types_and_sub_detectors() -> Non
     assert {i: int(n) for i, n in enumerate(found["bank_size_log2"].bins) if n} == quarters
     assert {i: int(n) for i, n in enumerate(found["event_bytes_log2"].bins) if n} == {0: 1, 40: 300}
     assert {i: int(n) for i, n in enumerate(found["event_banks"].bins) if n} == {0: 1, 2: 300}
+
+
+def test_a_file_of_lines_selects_and_counts_by_any_expression(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from hltnode.processing.raw.lines import *\n"
+        "larger = count_of(banks, lambda bank: bank.size > 10)\n"
+        'lines = [Line("TwoLarger", event, lambda e: larger >= 2),\n'
+        '         Line("EmptySource", sources, lambda source: (source.id == 8) & (source.bytes == 0))]\n'
+        "of_type = dict(of=banks, where=lambda bank: bank.type == 200)\n"
+        'histograms = [Histogram("size_of_200", lambda bank: bank.size, 10, 0, 100, **of_type)]\n'
+    )
+    configuration = f'lines = []\nline_files = ["{tmp_path}/mine.py"]\n'
+    events = [
+        with_banks((7, 200, 11), (8, 192, 11)),
+        with_banks((7, 200, 11), (8, 192, 10)),
+        with_banks((7, 200, 55)),
+    ]
+    found = run_chain([mep_of(events)], configuration)
+    assert found.lines == [{"TwoLarger"}, set(), {"EmptySource"}]
+    assert found.histograms["size_of_200"].bins.tolist() == [0, 2, 0, 0, 0, 1, 0, 0, 0, 0]
 
 
 def test_a_line_without_its_bank_is_refused_and_named() -> None:
