@@ -19,7 +19,7 @@ def bank(source: int, kind: int, payload: bytes = b"", version: int = 1) -> RawB
 def test_each_source_keeps_its_id_and_its_banks() -> None:
     events = [[bank(65535, 0, b"a"), bank(3, 254, b"bc")], [bank(3, 7, b"")]]
     mep = encode_mep(CHAIN, events, first_event_id=9)
-    mfps = {source: Mfp.parse(mep.data[at : at + size]) for source, at, size in mep.fragments}
+    mfps = {source: Mfp.parse(mep.data[at : at + size].data) for source, at, size in mep.fragments}
     assert {source: [None if b is None else (b.type, bytes(b.payload)) for b in mfp.banks()]
             for source, mfp in mfps.items()} == {
         3: [(254, b"bc"), (7, b"")],
@@ -32,7 +32,7 @@ def test_each_source_keeps_its_id_and_its_banks() -> None:
 def test_several_banks_of_a_source_become_an_error_bank_with_the_first_payload() -> None:
     mep = encode_mep(CHAIN, [[bank(3, 200, b"first"), bank(3, 201, b"second")]])
     [(_, at, size)] = mep.fragments
-    [found] = Mfp.parse(mep.data[at : at + size]).banks()
+    [found] = Mfp.parse(mep.data[at : at + size].data).banks()
     assert found is not None
     assert (found.type, bytes(found.payload)) == (RawBankType.SEVERAL_BANKS, b"first")
 
