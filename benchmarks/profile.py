@@ -1,4 +1,4 @@
-"""Runs a sequence of HLT1 on the CPU back end, with the time of each kernel."""
+"""Runs a sequence of a chain, by default HLT1, on the CPU back end, with the time of each kernel."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -10,27 +10,30 @@ from hltnode.processing.framework.backends.cpu import CpuBackend, CpuQueue
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, OfflineRunner
 from hltnode.processing.selection.configuration.trigger_config import Override, TriggerConfig
+from hltnode.processing.selection.trigger_chain import TriggerChain
 
 
 class ProfiledSequence:
-    """A sequence by name, with its default lines, on a number of threads; `overrides`: constants.
+    """A sequence by name, with its default lines, on a number of threads; None: the default sequence. `overrides`:
+    constants.
 
     `trigger`: the configuration instead of the default one.
     """
 
     def __init__(
         self,
-        name: str,
+        name: str | None,
         geometry: Path | None,
         limits: BatchLimits,
         threads: int = 1,
         overrides: tuple[Override, ...] = (),
         trigger: TriggerConfig | None = None,
+        chain: TriggerChain = CHAIN,
     ) -> None:
-        self.engine = CHAIN.create_engine(
-            CpuBackend(CHAIN.kernels, threads=threads),
-            CHAIN.with_sequence(name).load_geometry(geometry),
-            replace(trigger or CHAIN.load_trigger(None, name), overrides=overrides),
+        self.engine = chain.create_engine(
+            CpuBackend(chain.kernels, threads=threads),
+            chain.with_sequence(name).load_geometry(geometry),
+            replace(trigger or chain.load_trigger(None, name), overrides=overrides),
             limits,
         )
         self.runner = OfflineRunner(self.engine)

@@ -248,9 +248,10 @@ def _inspect_files(
     if len(files) > 1:
         page.print(_file_table(summary.files))
     runs = _listed(result["runs"])
+    numbers = f"events {result['first_event']} to {result['last_event']}"
     page.print(
         f"{result['events']} events in {result['bytes']} bytes; runs: {runs}; "
-        f"events {result['first_event']} to {result['last_event']}"
+        f"{'no event numbers' if result['first_event'] is None else numbers}"
     )
     table = Table("type", "bank", "version", "banks / event", "bytes / event", title=_title(files))
     for bank in result["banks"]:

@@ -1,0 +1,1 @@
+"""Tools of the chain that no node imports to decide on events."""

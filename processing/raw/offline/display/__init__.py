@@ -1,0 +1,1 @@
+"""Pictures of single events: the sizes of banks by source."""
