@@ -168,9 +168,7 @@ def _details(url: str, node: Node) -> list[RenderableType]:
             f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
         ),
     ]
-    found += [
-        Text(f"  missing: {row}", style="red") for row in missing_rows(node["missing_feeders"][:SHOWN_SOURCES])
-    ]
+    found += [Text(f"  missing: {row}", style="red") for row in missing_rows(node["missing_feeders"][:SHOWN_SOURCES])]
     if (more := len(node["missing_feeders"]) - SHOWN_SOURCES) > 0:
         found.append(Text(f"  and {more} more missing", style="red"))
     for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):

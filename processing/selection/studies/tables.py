@@ -99,7 +99,8 @@ def _scans(name: str, result: dict[str, Any]) -> list[str]:
     for scan in result["scans"]:
         rows = [
             f"{name}: {scan['line']}.{scan['cut']}",
-            f"{'value':>12}{'line [kHz]':>24}{'for 10 %':>10}{'alone [kHz]':>24}{'all lines [kHz]':>24}{'kept [MB/s]':>13}",
+            f"{'value':>12}{'line [kHz]':>24}{'for 10 %':>10}"
+            f"{'alone [kHz]':>24}{'all lines [kHz]':>24}{'kept [MB/s]':>13}",
         ]
         for point in scan["points"]:
             of_line, *others = (f" {rate_in_khz(point[of]):>23}" for of in ("line", "exclusive", "total"))
