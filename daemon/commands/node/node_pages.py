@@ -85,8 +85,9 @@ class _Condition(msgspec.Struct):
 
 
 class _Missing(msgspec.Struct):
-    since: float | None = None
+    since: float | str | None = None
     reason: str | None = None
+    run: int | None = None
 
 
 class _Status(msgspec.Struct):
@@ -109,6 +110,7 @@ class _Status(msgspec.Struct):
     error_banks: _AllErrorBanks
     conditions: dict[str, _Condition] = {}
     missing_sources: list[_Missing] = []
+    missing_feeders: list[_Missing] = []
 
 
 def read_pages(url: str) -> Pages:
@@ -181,7 +183,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "feeders": sum(feeder["connected"] for feeder in status["feeders"]),
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
-        "missing_sources": status.get("missing_sources", []),
+        "missing": status.get("missing_feeders", []) + status.get("missing_sources", []),
         "lagging_sources": [] if oldest is None else oldest["missing"],
         "error_banks": status["error_banks"],
         "conditions": status.get("conditions", {}),

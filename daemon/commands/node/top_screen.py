@@ -32,7 +32,7 @@ ORDERS: Mapping[str, Any] = {
     "events/s": lambda node: _rate_of("events", node),
     "accepted/s": lambda node: _rate_of("accepted", node),
     "dead time": lambda node: -_dead_sum(node),
-    "missing": lambda node: -len(node.get("missing_sources", ())),
+    "missing": lambda node: -len(node.get("missing", ())),
 }
 """Names of the orders of rows, and their keys. Nodes that do not answer come first in all but the first."""
 KEYS = (
@@ -118,7 +118,7 @@ def screen(nodes: Mapping[str, Node], view: View | None = None) -> RenderableTyp
 def _row(node: Node) -> Sequence[Text | str]:
     rates = node["per_second"]
     busy, slots = _slots(node)
-    missing = len(node["missing_sources"])
+    missing = len(node["missing"])
     return (
         node["node"],
         Text(node["state"], style="green" if node["state"] == "running" else "yellow"),
@@ -147,7 +147,7 @@ def _sums(nodes: Mapping[str, Node]) -> Sequence[Text | str]:
         *rates,
         f"{sum(busy for busy, _ in slots)}/{sum(all_slots for _, all_slots in slots)}",
         f"{sum(with_run) / len(with_run):.0%} mean" if with_run else "-",
-        str(sum(len(node["missing_sources"]) for node in answering)),
+        str(sum(len(node["missing"]) for node in answering)),
     )
 
 
@@ -166,8 +166,8 @@ def _details(url: str, node: Node) -> list[RenderableType]:
             f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
         ),
     ]
-    found += [Text(f"  missing: {_missing(entry)}", style="red") for entry in node["missing_sources"][:SHOWN_SOURCES]]
-    if (more := len(node["missing_sources"]) - SHOWN_SOURCES) > 0:
+    found += [Text(f"  missing: {_missing(entry)}", style="red") for entry in node["missing"][:SHOWN_SOURCES]]
+    if (more := len(node["missing"]) - SHOWN_SOURCES) > 0:
         found.append(Text(f"  and {more} more missing", style="red"))
     for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):
         if sources := node[name]:
@@ -188,9 +188,11 @@ def _missing(entry: Mapping[str, Any]) -> str:
     """A feeder or source, since when it is missing, and why."""
     names = [str(entry[key]) for key in ("name", "feeder", "source_id", "source") if entry.get(key) is not None]
     since = entry.get("since")
-    text = ", ".join(names)
+    text = ", ".join(names) or "all feeders"
+    if entry.get("run") is not None:
+        text += f" of run {entry['run']}"
     if since is not None:
-        text += f" since {time.strftime('%H:%M:%S UTC', time.gmtime(since))}"
+        text += f" since {since if isinstance(since, str) else time.strftime('%H:%M:%S UTC', time.gmtime(since))}"
     return text + (f": {entry['reason']}" if entry.get("reason") else "")
 
 

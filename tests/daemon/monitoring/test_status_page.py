@@ -169,15 +169,21 @@ def test_missing_feeders_and_sources_are_shown_in_red_with_the_time_and_the_reas
         "missing_sources": [
             {"name": "west-1", "since": 1.8e9 - 90, "reason": "silent"},
             {"source_id": 4097, "since": 1.8e9 - 600, "reason": None},
-        ]
+        ],
+        "missing_feeders": [
+            {"run": 7, "feeder": "east", "since": "2027-01-15T07:59:00Z", "silent_seconds": 60.0},
+            {"run": 6, "feeder": None, "since": None, "silent_seconds": None},
+        ],
     }
     rows = missing_rows(status, 1.8e9)
     assert rows == [
+        MissingRow("east of run 7", "2027-01-15T07:59:00Z (60.0 s)", ""),
+        MissingRow("all feeders of run 6", "", ""),
         MissingRow("west-1", "2027-01-15 07:58:30 UTC (90.0 s)", "silent"),
         MissingRow("source 0x1001", "2027-01-15 07:50:00 UTC (10 min)", ""),
     ]
     page = status_page(replace(content(), missing=rows)).decode()
-    assert "✗ 2 missing" in page
+    assert "✗ 4 missing" in page
     assert '<td class="error">west-1</td>' in page
     assert missing_rows({}, 0.0) == []
     assert "missing</h2>" not in status_page(replace(content(), missing=[])).decode()

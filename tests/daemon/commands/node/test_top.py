@@ -104,7 +104,7 @@ def described(**changes: object) -> dict[str, Any]:
         **{"node": "n1", "state": "running", "run": 7, "backend": "cpu", "tck": "0x1", "events": 100, "accepted": 10},
         "per_second": {"events": 1000.0, "accepted": 10.0, "meps": 5.0, "error_banks": 0.0},
         **{"slots": {"free": 2, "filling": 1}, "dead_time": {"disk": 0.25}, "feeders": 1, "sources": 3},
-        **{"silent_sources": [], "lagging_sources": [], "missing_sources": [], "conditions": {}, "lines": {}},
+        **{"silent_sources": [], "lagging_sources": [], "missing": [], "conditions": {}, "lines": {}},
         **{"error_banks": {"by_type": {}, "most": []}, "output_free_bytes": None, **changes},
     }
 
@@ -119,7 +119,9 @@ def printed(nodes: Mapping[str, Mapping[str, Any]], view: View | None = None) ->
 NODES = {
     "http://a:1": described(),
     "http://b:1": {"error": "http://b:1: connection refused"},
-    "http://c:1": described(node="c", dead_time={"disk": 0.75}, missing_sources=[{"name": "west", "since": 1.8e9}]),
+    "http://c:1": described(
+        node="c", dead_time={"disk": 0.75}, missing=[{"feeder": "west", "run": 7, "since": "2027-01-15T08:00:00Z"}]
+    ),
 }
 
 
@@ -129,7 +131,7 @@ def test_a_node_that_does_not_answer_has_a_row_and_the_sums_say_so() -> None:
     sums = "2 of 3 nodes answer 2 running 2,000 20 10 2/6 50% mean 1"
     assert " ".join(lines[4].split()) == sums
     assert "http://b:1: connection refused" in lines
-    assert "  missing: west since 08:00:00 UTC" in lines
+    assert "  missing: west of run 7 since 2027-01-15T08:00:00Z" in lines
 
 
 def test_keys_sort_select_and_quit() -> None:
