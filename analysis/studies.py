@@ -22,8 +22,10 @@ class Rates:
     """Rates of the lines of a configuration on a sample; `print(rates)` shows a table.
 
     events: number of crossings. total: rate of all lines together. lines: by name. Each entry has "events" (accepted),
-    "rate_hz", "error_hz", "low_hz", "high_hz" (68.3 % interval) and "bytes_per_second"; lines also "exclusive_events"
-    and "exclusive_hz". overlap: {"lines", "events"}, the events that two lines both select.
+    "rate_hz", "error_hz", "low_hz", "high_hz" (68.3 % interval), "events_for_10_percent" (events of such a sample
+    for a relative error of 10 %) and "bytes_per_second"; lines also "exclusive_events" and "exclusive_hz". overlap:
+    {"lines", "events", "weights"}, the events that two lines both select. warning: why the events are not minimum bias
+    by the truth of the simulation, empty if they may be. Weights of simulated events count.
     """
 
     sequence: str
@@ -32,13 +34,19 @@ class Rates:
     total: Mapping[str, Any]
     lines: Mapping[str, Mapping[str, Any]]
     overlap: Mapping[str, Any]
+    warning: str
     _result: Mapping[str, Any]
 
     def __str__(self) -> str:
         return rates_text([("lines", dict(self._result))])
 
+    @property
+    def _remark(self) -> str:
+        return f"; {self.warning}" if self.warning else ""
+
     def __repr__(self) -> str:
-        return f"<rates of {len(self.lines)} lines on {self.events} events: {self.total['rate_hz'] / 1e3:.1f} kHz>"
+        rate = f"{self.total['rate_hz'] / 1e3:.1f} kHz"
+        return f"<rates of {len(self.lines)} lines on {self.events} events: {rate}{self._remark}>"
 
 
 def rates(
@@ -73,7 +81,7 @@ def rates(
         constants,
         encoding=encoding,
     )
-    counts = RateCounts(configuration.line_names, truth_types=known.readout.truth_types)
+    counts = RateCounts(configuration.line_names, readout=known.readout)
     try:
         for decided in deciding.run(read_all_events(paths)):
             counts.add(decided.banks, decided.fired)
@@ -91,5 +99,6 @@ def rates(
         result["total"],
         result["lines"],
         result["overlap"],
+        result["sample"]["warning"] or "",
         result,
     )

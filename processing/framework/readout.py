@@ -1,6 +1,7 @@
 """Readout rules of an experiment: from raw banks to the MFPs of its readout sources."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from hltnode.protocol.raw_data.bank_types import BankType
@@ -9,6 +10,19 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 AUTO = "auto"
 """Choose the encoding from the events."""
 _RESERVED_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
+
+
+@dataclass(frozen=True, slots=True)
+class SampleTruth:
+    """The sample that a simulated event belongs to, by the truth in its banks.
+
+    kind: name of the sample. minimum_bias: whether its events stand for bunch crossings. weight: of the event in a mean
+    over crossings; the mean weight of a sample is 1.
+    """
+
+    kind: str
+    minimum_bias: bool
+    weight: float
 
 
 class Readout(Protocol):
@@ -29,6 +43,12 @@ class Readout(Protocol):
     @property
     def truth_types(self) -> frozenset[int]:
         """Bank types of the simulation's truth, which a feeder sends only on request."""
+
+    def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
+        """The sample of a simulated event; None for an event without this truth, as all recorded ones are.
+
+        Raises ProtocolError for truth that cannot be read.
+        """
 
     @property
     def types_not_read_out(self) -> frozenset[int]:

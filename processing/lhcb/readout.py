@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import cast
 
-from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, TRUTH_TYPES, LhcbBankType
 from hltnode.protocol.lhcb.readout import (
     ERROR_TYPE,
@@ -16,6 +16,7 @@ from hltnode.protocol.lhcb.readout import (
     velo_encoding,
 )
 from hltnode.protocol.lhcb.subdetectors import SubDetector
+from hltnode.protocol.lhcb.truth import decode_sample
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id
 
@@ -38,6 +39,15 @@ class LhcbReadout:
         """Banks of true particles that later events may have, in addition to those of the first events."""
         first = source_id(SubDetector.TDET, 0)
         return {first + number: first for number in range(1, _TRUTH_BANKS)} if first in sources else {}
+
+    def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
+        """From the bank of type 34."""
+        # The simulation writes truth behind all other banks.
+        for bank in reversed(banks):
+            if bank.type == LhcbBankType.MC_SAMPLE:
+                sample = decode_sample(bank)
+                return SampleTruth(sample.kind, sample.minimum_bias, sample.weight)
+        return None
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         """Retina clusters if there are any, otherwise super-pixels."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hltnode.processing.selection.studies.tables import needed_text
+
 Result = tuple[str, dict[str, Any]]
 """Name of a trigger configuration, and the JSON object of `hltnode efficiency` with it."""
 
@@ -32,16 +34,16 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
     kept = [first["kept_by_event_cut"][among] for among in ("reconstructible", "all")]
     kept_text = " and ".join("-" if of is None else f"{100 * of:.1f} %" for of in kept)
     rows = [
-        f"{first['events']} events; {first['reconstructible']} with a decay whose {first['products']} products are all "
-        f"{reconstructible}",
+        f"{first['events']} events{_kinds(first)}; {first['reconstructible']} with a decay whose {first['products']} "
+        f"products are all {reconstructible}",
         f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
         "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of those that the event cut "
-        "keeps, and of all events",
+        "keeps, and of all events; for 10 %: events of such a sample for which the error is a tenth of the efficiency",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
         f"{'':<{width}}"
         + "".join(
-            f"{f'{name}: efficiency':>24}{'TOS':>18}{'of kept':>10}{'TOS':>7}{'of all':>9}{'TOS':>7}"
+            f"{f'{name}: efficiency':>24}{'for 10 %':>10}{'TOS':>18}{'of kept':>10}{'TOS':>7}{'of all':>9}{'TOS':>7}"
             for name, _ in results
         ),
     ]
@@ -50,16 +52,23 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
     return "\n".join(rows)
 
 
+def _kinds(of: dict[str, Any]) -> str:
+    kinds = ", ".join(of["sample"]["kinds"])
+    return f" of {kinds}" if kinds else ""
+
+
 def _cells(of: dict[str, Any] | None) -> str:
     if of is None:
-        return f"{'-':>24}{'-':>18}{'-':>10}{'-':>7}{'-':>9}{'-':>7}"
+        return f"{'-':>24}{'-':>10}{'-':>18}{'-':>10}{'-':>7}{'-':>9}{'-':>7}"
     short = [
         "-" if (it := of[among][name]) is None else f"{100 * it:.1f}"
         for among in ("of_kept", "of_all")
         for name in ("efficiency", "trigger_on_signal")
     ]
     widths = (10, 7, 9, 7)
-    return f"{efficiency_cell(of):>24}{efficiency_cell(of, 'trigger_on_signal'):>18}" + "".join(
+    needed = of["efficiency_events_for_10_percent"]
+    needed_cell = "-" if needed is None else needed_text(needed, of["efficiency"])
+    return f"{efficiency_cell(of):>24}{needed_cell:>10}{efficiency_cell(of, 'trigger_on_signal'):>18}" + "".join(
         f"{cell:>{width}}" for cell, width in zip(short, widths, strict=True)
     )
 

@@ -16,6 +16,7 @@ class LhcbBankType(IntEnum):
     HCAL_PACKED = 22
     MC_TRACKS = 32
     MC_VERTICES = 33
+    MC_SAMPLE = 34
     TEST_DET = 51
     FILE_ID = 62
     VP = 63
@@ -41,7 +42,7 @@ class LhcbBankType(IntEnum):
     PCIE_TEST = 254
 
 
-TRUTH_TYPES = frozenset({LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES})
+TRUTH_TYPES = frozenset({LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, LhcbBankType.MC_SAMPLE})
 """Banks that only the simulation writes."""
 NOT_READ_OUT = TYPES_OF_NODE | {LhcbBankType.DAQ, LhcbBankType.FILE_ID}
 """Banks written by the trigger or the file writer, never by the readout."""

@@ -20,9 +20,10 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Number of the truth bank of vertices in the sub-detector of the test detector. The banks of particles are numbered
-# from 0 and never reach this number.
+# Numbers of the truth banks of vertices and of the sample in the sub-detector of the test detector. The banks of
+# particles are numbered from 0 and never reach these numbers.
 TRUTH_VERTEX_NUMBER = 1024
+TRUTH_SAMPLE_NUMBER = 1025
 
 # For each VELO encoding the bank type to skip: simulated events may hold the same hits in both encodings, with the same
 # source ids.
@@ -59,7 +60,8 @@ def readout_source_id(bank: RawBank) -> int | None:
     - Simulated banks (no top bits) keep their number. VELO: odd modules are on side A (x > 0), even modules on side C.
       UT, SciFi, Muon: odd numbers go to side A, even numbers to side C; this spreads the load but differs from the
       cabling.
-    - Truth banks belong to the test detector: particles by their own number, vertices to number 1024.
+    - Truth banks belong to the test detector: particles by their own number, vertices to number 1024, the
+      sample to 1025.
     - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
     """
     return _readout_source_id(bank.type, bank.version >= VeloVersion.SENSOR_PAIRS, bank.source_id)
@@ -75,6 +77,8 @@ def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> 
         return source
     if bank_type == LhcbBankType.MC_VERTICES:
         return source_id(SubDetector.TDET, TRUTH_VERTEX_NUMBER)
+    if bank_type == LhcbBankType.MC_SAMPLE:
+        return source_id(SubDetector.TDET, TRUTH_SAMPLE_NUMBER)
     sides = _TWO_SIDED.get(bank_type)
     if sides is None:
         subdetector = _ONE_SIDED.get(bank_type)

@@ -1,7 +1,9 @@
-"""Monte Carlo truth in raw banks: particles (type 32) and vertices (type 33) (docs/formats/truth-banks.md)."""
+"""Monte Carlo truth in raw banks: particles (type 32), vertices (type 33) and the sample (type 34)
+(docs/formats/truth-banks.md)."""
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,9 +26,13 @@ from hltnode.protocol.lhcb.truth_columns import (
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 VERTICES_VERSION = 1
+SAMPLE_VERSION = 1
+MAX_KIND_SIZE = 64
+"""Bytes of the longest name of a sample."""
 
 _VERTEX = struct.Struct("<iddd")
 _N_VERTICES = struct.Struct("<i")
+_SAMPLE = struct.Struct("<dB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +84,19 @@ class McVertex:
     x: float
     y: float
     z: float
+
+
+@dataclass(frozen=True, slots=True)
+class McSample:
+    """The sample of a simulated event.
+
+    kind: its name, such as "minbias". minimum_bias: whether its events stand for bunch crossings. weight: of the event
+    in a mean over crossings; the mean weight of a sample is 1.
+    """
+
+    kind: str
+    minimum_bias: bool
+    weight: float = 1.0
 
 
 def decode_particles(banks: Iterable[RawBank]) -> list[McParticle]:
@@ -137,3 +156,35 @@ def encode_vertices(vertices: Sequence[McVertex], version: int = VERTICES_VERSIO
     except struct.error as error:
         raise TruthError(RejectReason.OVERSIZED, f"MC vertices: {error}") from error
     return RawBank(LhcbBankType.MC_VERTICES, version, 0, memoryview(b"".join(parts)))
+
+
+def decode_sample(bank: RawBank) -> McSample:
+    """The sample of an event from its bank of type 34.  Raises TruthError."""
+    if bank.type != LhcbBankType.MC_SAMPLE:
+        raise TruthError(
+            RejectReason.MISMATCH, f"MC sample: bank type {LhcbBankType.MC_SAMPLE:d} expected, {bank.type} found"
+        )
+    if bank.version != SAMPLE_VERSION:
+        raise TruthError(
+            RejectReason.BAD_VERSION, f"MC sample: version {SAMPLE_VERSION} expected, {bank.version} found"
+        )
+    size = len(bank.payload)
+    if not _SAMPLE.size < size <= _SAMPLE.size + MAX_KIND_SIZE:
+        raise TruthError(RejectReason.BAD_SIZE, f"MC sample: {size} bytes")
+    weight, minimum_bias = _SAMPLE.unpack_from(bank.payload)
+    name = bytes(bank.payload[_SAMPLE.size :]).decode("latin-1")
+    is_name = name.isascii() and name.isprintable()
+    if not (math.isfinite(weight) and weight > 0 and minimum_bias <= 1 and is_name):
+        raise TruthError(RejectReason.MALFORMED, f"MC sample: weight {weight}, flag {minimum_bias}, name {name!r}")
+    return McSample(name, bool(minimum_bias), weight)
+
+
+def encode_sample(sample: McSample) -> RawBank:
+    """The bank (type 34) of an event of a sample.  Raises TruthError for a name or weight that cannot be written."""
+    name = sample.kind.encode()
+    if not 0 < len(name) <= MAX_KIND_SIZE or not (name.isascii() and sample.kind.isprintable()):
+        raise TruthError(RejectReason.OVERSIZED, f"MC sample: name {sample.kind!r}")
+    if not (math.isfinite(sample.weight) and sample.weight > 0):
+        raise TruthError(RejectReason.MALFORMED, f"MC sample: weight {sample.weight}")
+    payload = _SAMPLE.pack(sample.weight, sample.minimum_bias) + name
+    return RawBank(LhcbBankType.MC_SAMPLE, SAMPLE_VERSION, 0, memoryview(payload))

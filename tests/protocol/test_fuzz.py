@@ -41,10 +41,13 @@ from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_supe
 from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.lhcb.truth import (
     McParticle,
+    McSample,
     McVertex,
     decode_particles,
+    decode_sample,
     decode_vertices,
     encode_particles,
+    encode_sample,
     encode_vertices,
 )
 from hltnode.protocol.raw_data.bank_types import BankType
@@ -104,7 +107,11 @@ def _read_event(banks: Iterable[RawBank]) -> None:
         lambda: decode_muon_pads(banks),
         lambda: mfps_of_events([banks], 0),
     ]
-    single = {BankType.ODIN: decode_odin, LhcbBankType.MC_VERTICES: decode_vertices}
+    single = {
+        BankType.ODIN: decode_odin,
+        LhcbBankType.MC_VERTICES: decode_vertices,
+        LhcbBankType.MC_SAMPLE: decode_sample,
+    }
     decoders += [lambda bank=bank: single[bank.type](bank) for bank in banks if bank.type in single]  # type: ignore[misc]
     for decoder in decoders:
         try:
@@ -175,6 +182,10 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "vertices": (
         _bank_parser(decode_vertices, LhcbBankType.MC_VERTICES, 1),
         bytes(encode_vertices([McVertex(5, 0.1, 0.2, 30.0)] * 2).payload),
+    ),
+    "sample": (
+        _bank_parser(decode_sample, LhcbBankType.MC_SAMPLE, 1),
+        bytes(encode_sample(McSample("minbias", True, 0.25)).payload),
     ),
     "decision reports": (
         _bank_parser(decode_dec_reports, BankType.HLT_DEC_REPORTS, 3),

@@ -147,7 +147,7 @@ class EventProcessor:
             events += batch.workspace.n_events
             processed(batch.workspace.n_events)
         seconds = time.perf_counter() - begin
-        rates = RateCounts(engine.lines, truth_types=engine.chain.readout.truth_types)
+        rates = RateCounts(engine.lines, readout=engine.chain.readout)
         banks = [of_event for mep in chunk for of_event in mep.events]
         rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
         records = io.BytesIO()

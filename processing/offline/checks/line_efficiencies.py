@@ -1,7 +1,8 @@
 """Efficiencies of lines on a sample of signal decays (docs/physics/selection.md).
 
 Three denominators: events whose decay can be reconstructed, that is all its products are reconstructible; those of them
-that the event cut keeps; and all events. Errors are Wilson score intervals of 68.3 %.
+that the event cut keeps; and all events. Errors are intervals of 68.3 % (framework.statistics.fraction); events count
+with their weights.
 """
 
 from collections.abc import Sequence
@@ -11,9 +12,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.framework.statistics import WeightSums, fraction
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.checks.binning import Binning
+from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
 
 PT = Binning("$p_T$ of the decay", "GeV", np.concatenate([np.arange(0, 8, 1), np.arange(8, 20.1, 2)]), scale=1e-3)
@@ -25,6 +27,7 @@ class SelectedSignal:
 
     fired, on_signal: bool[events, lines]. varied, varied_on_signal: bool[events, values] of each scan. is_cut: the
     event cut removed the event. products, reconstructible: numbers of products of the decay. pt: of the decay, MeV.
+    weights: of the events.
     """
 
     fired: Mask
@@ -35,6 +38,7 @@ class SelectedSignal:
     products: Int64Array
     reconstructible: Int64Array
     pt: Float64Array
+    weights: Float64Array
 
     def of(self, kept: Mask) -> "SelectedSignal":
         """Some of the events, bool[events]."""
@@ -47,6 +51,7 @@ class SelectedSignal:
             self.products[kept],
             self.reconstructible[kept],
             self.pt[kept],
+            self.weights[kept],
         )
 
     @classmethod
@@ -62,6 +67,7 @@ class SelectedSignal:
             products=np.concatenate([part.products for part in parts]),
             reconstructible=np.concatenate([part.reconstructible for part in parts]),
             pt=np.concatenate([part.pt for part in parts]),
+            weights=np.concatenate([part.weights for part in parts]),
         )
 
 
@@ -72,11 +78,16 @@ MAX_OTHER_DECAYS = 0.01
 class Efficiencies:
     """Efficiencies of lines, by name, and of all together.
 
-    has_tracks: for each line, whether signal can have made its candidates.
+    has_tracks: for each line, whether signal can have made its candidates. kinds: of the events of the sample.
     """
 
     def __init__(
-        self, names: Sequence[str], has_tracks: Sequence[bool], scans: Sequence[Scan], found: SelectedSignal
+        self,
+        names: Sequence[str],
+        has_tracks: Sequence[bool],
+        scans: Sequence[Scan],
+        found: SelectedSignal,
+        kinds: SampleKinds | None = None,
     ) -> None:
         """Raises ValueError if no event has a signal decay, or if the events have different decays."""
         if not found.products.any():
@@ -85,6 +96,7 @@ class Efficiencies:
         self.has_tracks = tuple(has_tracks)
         self.scans = tuple(scans)
         self.found = found
+        self.kinds = SampleKinds() if kinds is None else kinds
         numbers, counts = np.unique(found.products[found.products > 0], return_counts=True)
         self.products = int(numbers[np.argmax(counts)])
         """Products of a decay: the number that most decays have. Truth lacks products without any hit."""
@@ -106,11 +118,12 @@ class Efficiencies:
         }
         return {
             "events": len(found.pt),
+            "sample": self.kinds.described(WeightSums.of(found.weights)),
             "products": self.products,
             "reconstructible": int(self.complete.sum()),
             "kept_by_event_cut": {
-                "reconstructible": _fraction(~found.is_cut[self.complete]),
-                "all": _fraction(~found.is_cut),
+                "reconstructible": _mean(~found.is_cut[self.complete], found.weights[self.complete]),
+                "all": _mean(~found.is_cut, found.weights),
             },
             "lines": lines,
             "any": self._line(_any(found.fired), _any(found.on_signal)),
@@ -121,10 +134,27 @@ class Efficiencies:
     def _line(self, fired: Mask, on_signal: Mask | None) -> dict[str, Any]:
         """Efficiencies of reconstructible decays, of those that the event cut keeps, and of all events."""
         return {
-            **_efficiencies(fired, on_signal, self.complete),
-            "of_kept": _efficiencies(fired, on_signal, self.complete & ~self.found.is_cut),
-            "of_all": _efficiencies(fired, on_signal, np.ones(len(fired), bool)),
+            **self._efficiencies(fired, on_signal, self.complete),
+            "of_kept": self._efficiencies(fired, on_signal, self.complete & ~self.found.is_cut),
+            "of_all": self._efficiencies(fired, on_signal, np.ones(len(fired), bool)),
         }
+
+    def _efficiencies(self, fired: Mask, on_signal: Mask | None, among: Mask) -> dict[str, Any]:
+        tos = {} if on_signal is None else self._interval("trigger_on_signal", on_signal, among)
+        return {
+            **self._interval("efficiency", fired, among),
+            **(tos or dict.fromkeys(_names("trigger_on_signal"))),
+        }
+
+    def _interval(self, name: str, passed: Mask, among: Mask) -> dict[str, float | None]:
+        """The last number is that of events of the whole sample."""
+        weights = self.found.weights[among]
+        if not len(weights):
+            return dict.fromkeys(_names(name))
+        of = weights[passed[among]]
+        found = fraction(float(of.sum()), float((of**2).sum()), WeightSums.of(weights))
+        needed = round(found.events_needed * len(among) / len(weights))
+        return dict(zip(_names(name), (found.value, found.low, found.high, needed), strict=True))
 
     def _against_pt(self) -> dict[str, Any]:
         """Reconstructible decays in bins of their pt: all, selected by any line, and selected on signal."""
@@ -162,18 +192,10 @@ def _any(of_lines: Mask) -> Mask:
     return cast(Mask, of_lines.any(axis=1))
 
 
-def _efficiencies(fired: Mask, on_signal: Mask | None, among: Mask) -> dict[str, Any]:
-    names = ("trigger_on_signal", "trigger_on_signal_low", "trigger_on_signal_high")
-    tos = dict.fromkeys(names) if on_signal is None else _interval("trigger_on_signal", on_signal[among])
-    return {**_interval("efficiency", fired[among]), **tos}
+def _names(of: str) -> tuple[str, str, str, str]:
+    """A fraction, the ends of its interval, the events that it needs for an error of 10 %."""
+    return of, f"{of}_low", f"{of}_high", f"{of}_events_for_10_percent"
 
 
-def _interval(name: str, passed: NDArray[np.bool_]) -> dict[str, float | None]:
-    if len(passed) == 0:
-        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-    low, high = wilson_interval(int(passed.sum()), len(passed))
-    return {name: float(passed.mean()), f"{name}_low": float(low), f"{name}_high": float(high)}
-
-
-def _fraction(passed: NDArray[np.bool_]) -> float | None:
-    return float(passed.mean()) if len(passed) else None
+def _mean(passed: NDArray[np.bool_], weights: Float64Array) -> float | None:
+    return float(weights[passed].sum() / weights.sum()) if len(passed) else None

@@ -93,11 +93,11 @@ def _by_line(
 
 def overlap_figure(name: str, result: dict[str, Any]) -> Figure:
     """The fraction of the events of a row's line that the column's line selects too."""
-    events = np.array(result["overlap"]["events"], dtype=np.float64)
+    events = np.array(result["overlap"]["weights"], dtype=np.float64)
     selected = events.diagonal() > 0
     names = [line for line, any_event in zip(result["overlap"]["lines"], selected, strict=True) if any_event]
     events = events[np.ix_(selected, selected)]
-    share = 100 * events / np.maximum(events.diagonal()[:, None], 1)
+    share = 100 * events / events.diagonal()[:, None]
     size = 2.6 + 0.27 * max(len(names), 1)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(size + 0.6, size), layout="constrained")

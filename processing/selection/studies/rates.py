@@ -1,18 +1,21 @@
 """Rates of lines on a sample of bunch crossings: single, exclusive and common rates, and the kept bytes.
 
-An event of the sample stands for one crossing of the given rate. If the sample excludes crossings without collision,
-the rate must exclude them too. Errors are Wilson score intervals of 68.3 %.
+An event of the sample stands for one crossing of the given rate, or for as many as its weight says. If the sample
+excludes crossings without collision, the rate must exclude them too. Errors are intervals of 68.3 %
+(framework.statistics.fraction).
 """
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.statistics import wilson_interval
+from hltnode.processing.framework.readout import Readout
+from hltnode.processing.framework.statistics import WeightSums, fraction
 from hltnode.processing.selection.evaluation.lines import Bools
+from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
 from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, RawBank
@@ -22,8 +25,7 @@ CROSSING_RATE = 30e6
 
 _ALIGNMENT = 4
 
-Counts = NDArray[np.int64]
-Bytes = NDArray[np.int64]
+Sums = NDArray[np.float64]
 
 
 def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> int:
@@ -34,112 +36,164 @@ def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> in
 
 
 @dataclass(slots=True)
+class PassedEvents:
+    """Sums over the events that pass, one element for each selection: number, weights, squared weights."""
+
+    events: NDArray[np.int64]
+    weights: Sums
+    squares: Sums
+
+    @classmethod
+    def none(cls, n: int) -> Self:
+        """The sums of n selections that no event passed."""
+        return cls(np.zeros(n, np.int64), np.zeros(n), np.zeros(n))
+
+    def add(self, passed: Bools, weights: Sums) -> None:
+        """Add events; passed: bool[events, selections], weights: f64[events]."""
+        self.events += passed.sum(axis=0)
+        self.weights += weights @ passed
+        self.squares += weights**2 @ passed
+
+    def add_sums(self, other: Self) -> None:
+        """Add the sums of other events."""
+        self.events += other.events
+        self.weights += other.weights
+        self.squares += other.squares
+
+
+@dataclass(slots=True)
 class ScanCounts:
-    """Events of each value of a scan, i64[values]: of the line, of all lines, of only this line; bytes of all lines."""
+    """Events of each value of a scan: of the line, of all lines, of only this line; bytes of all lines."""
 
     scan: Scan
-    line: Counts = field(init=False)
-    total: Counts = field(init=False)
-    exclusive: Counts = field(init=False)
-    total_bytes: Bytes = field(init=False)
+    line: PassedEvents = field(init=False)
+    total: PassedEvents = field(init=False)
+    exclusive: PassedEvents = field(init=False)
+    total_bytes: Sums = field(init=False)
 
     def __post_init__(self) -> None:
         n = len(self.scan.values)
-        self.line, self.total, self.exclusive, self.total_bytes = (np.zeros(n, np.int64) for _ in range(4))
+        self.line, self.total, self.exclusive = (PassedEvents.none(n) for _ in range(3))
+        self.total_bytes = np.zeros(n)
 
 
 class RateCounts:
     """Sums over the events of a sample, added a batch at a time.
 
-    truth_types: bank types of the simulation's truth, which do not count as bytes of an event.
+    readout: that of the chain, which reads kinds and weights of simulated events; without it all events count once. Its
+    truth banks do not count as bytes of an event. Sums of weights depend on the order of events in the last bit.
     """
 
-    def __init__(
-        self, names: Sequence[str], scans: Sequence[Scan] = (), *, truth_types: Set[int] = frozenset()
-    ) -> None:
+    def __init__(self, names: Sequence[str], scans: Sequence[Scan] = (), *, readout: Readout | None = None) -> None:
         n = len(names)
         self.names = tuple(names)
-        self._truth_types = truth_types
-        self.events = 0
-        self.accepted = 0
-        self.accepted_bytes = 0
-        self.overlap: Counts = np.zeros((n, n), np.int64)
+        self._readout = readout
+        self._truth_types = frozenset[int]() if readout is None else readout.truth_types
+        self.kinds = SampleKinds()
+        self.sums = WeightSums()
+        self.lines = PassedEvents.none(n)
+        self.exclusive = PassedEvents.none(n)
+        self.total = PassedEvents.none(1)
+        self.total_bytes = 0.0
+        self.overlap: NDArray[np.int64] = np.zeros((n, n), np.int64)
         """Events that two lines both select; the diagonal holds the events of one line."""
-        self.exclusive: Counts = np.zeros(n, np.int64)
-        self.bytes: Bytes = np.zeros(n, np.int64)
-        """Bytes of the events that each line selects."""
+        self.overlap_weights: Sums = np.zeros((n, n))
+        self.bytes: Sums = np.zeros(n)
+        """Weighted bytes of the events that each line selects."""
         self.scans = [ScanCounts(scan) for scan in scans]
+
+    @property
+    def events(self) -> int:
+        """Number of events so far."""
+        return self.sums.events
 
     def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
         """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
+        weights = self.kinds.add(banks, self._readout)
         kept = fired.any(axis=1)
         # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
-        size = np.zeros(len(banks), np.int64)
+        size = np.zeros(len(banks))
         size[measured] = [size_of(banks[event], self._truth_types) for event in measured.tolist()]
-        as_numbers = fired.astype(np.int64)
-        self.events += len(banks)
-        self.accepted += int(kept.sum())
-        self.accepted_bytes += int(size[kept].sum())
-        self.overlap += as_numbers.T @ as_numbers
-        self.exclusive += fired[fired.sum(axis=1) == 1].sum(axis=0)
+        size *= weights
+        as_numbers = fired.astype(np.float64)
+        self.sums += WeightSums.of(weights)
+        self.lines.add(fired, weights)
+        self.exclusive.add(fired & np.equal(fired.sum(axis=1), 1)[:, None], weights)
+        self.total.add(kept[:, None], weights)
+        self.total_bytes += float(size[kept].sum())
+        self.overlap += (as_numbers.T @ as_numbers).astype(np.int64)
+        self.overlap_weights += (as_numbers.T * weights) @ as_numbers
         self.bytes += size @ as_numbers
         for counts, of_scan in zip(self.scans, of_scans, strict=True):
-            counts.line += of_scan.line.sum(axis=0)
-            counts.total += of_scan.total.sum(axis=0)
-            counts.exclusive += of_scan.exclusive.sum(axis=0)
-            counts.total_bytes += size @ of_scan.total.astype(np.int64)
+            counts.line.add(of_scan.line, weights)
+            counts.total.add(of_scan.total, weights)
+            counts.exclusive.add(of_scan.exclusive, weights)
+            counts.total_bytes += size @ of_scan.total
 
     def add_counts(self, other: "RateCounts") -> None:
         """Add the counts of another object with the same lines; both without scans."""
         assert self.names == other.names
         assert not self.scans
         assert not other.scans
-        self.events += other.events
-        self.accepted += other.accepted
-        self.accepted_bytes += other.accepted_bytes
+        self.kinds.add_kinds(other.kinds)
+        self.sums += other.sums
+        self.lines.add_sums(other.lines)
+        self.exclusive.add_sums(other.exclusive)
+        self.total.add_sums(other.total)
+        self.total_bytes += other.total_bytes
         self.overlap += other.overlap
-        self.exclusive += other.exclusive
+        self.overlap_weights += other.overlap_weights
         self.bytes += other.bytes
 
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
 
         "error_hz" is half of the interval from "low_hz" to "high_hz"; the rate is not in its middle.
+        "events_for_10_percent" is the least number where no event passed.
         """
         if not self.events:
             raise ValueError("rates need at least one event")
-        own = self.overlap.diagonal()
-        per_event = crossing_rate / self.events
+        per_weight = crossing_rate / self.sums.weights
         lines = {}
         for i, name in enumerate(self.names):
             lines[name] = {
-                **self._rate("", own[i], crossing_rate),
-                **self._rate("exclusive_", self.exclusive[i], crossing_rate),
-                "bytes_per_second": float(self.bytes[i]) * per_event,
+                **self._rate("", self.lines, i, crossing_rate),
+                **self._rate("exclusive_", self.exclusive, i, crossing_rate),
+                "bytes_per_second": float(self.bytes[i]) * per_weight,
             }
+        accepted = float(self.total.weights[0])
         return {
             "events": self.events,
             "crossing_rate_hz": crossing_rate,
+            "sample": self.kinds.result(self.sums) | {"largest_event_hz": self.sums.largest * per_weight},
             "lines": lines,
             "total": {
-                **self._rate("", self.accepted, crossing_rate),
-                "bytes_per_second": self.accepted_bytes * per_event,
-                "bytes_per_event": self.accepted_bytes / self.accepted if self.accepted else None,
+                **self._rate("", self.total, 0, crossing_rate),
+                "bytes_per_second": self.total_bytes * per_weight,
+                "bytes_per_event": self.total_bytes / accepted if accepted else None,
             },
-            "overlap": {"lines": list(self.names), "events": self.overlap.tolist()},
+            "overlap": {
+                "lines": list(self.names),
+                "events": self.overlap.tolist(),
+                "weights": self.overlap_weights.tolist(),
+            },
             "scans": [self._scan(counts, crossing_rate) for counts in self.scans],
         }
 
-    def _rate(self, prefix: str, passed: int, crossing_rate: float) -> dict[str, float | int]:
-        low, high = (crossing_rate * float(end) for end in wilson_interval(passed, self.events))
+    def _rate(self, prefix: str, passed: PassedEvents, place: int, crossing_rate: float) -> dict[str, float | int]:
+        weights, squares = float(passed.weights[place]), float(passed.squares[place])
+        found = fraction(weights, squares, self.sums)
+        low, high = crossing_rate * found.low, crossing_rate * found.high
         return {
-            f"{prefix}events": int(passed),
-            f"{prefix}hz" if prefix else "rate_hz": crossing_rate * int(passed) / self.events,
+            f"{prefix}events": int(passed.events[place]),
+            f"{prefix}effective_events": weights**2 / squares if squares else 0.0,
+            f"{prefix}hz" if prefix else "rate_hz": crossing_rate * weights / self.sums.weights,
             f"{prefix}error_hz": (high - low) / 2,
             f"{prefix}low_hz": low,
             f"{prefix}high_hz": high,
+            f"{prefix}events_for_10_percent": round(found.events_needed),
         }
 
     def _scan(self, counts: ScanCounts, crossing_rate: float) -> dict[str, Any]:
@@ -147,11 +201,11 @@ class RateCounts:
         points = [
             {
                 "value": value,
-                "line": self._rate("", counts.line[i], crossing_rate),
-                "exclusive": self._rate("", counts.exclusive[i], crossing_rate),
+                "line": self._rate("", counts.line, i, crossing_rate),
+                "exclusive": self._rate("", counts.exclusive, i, crossing_rate),
                 "total": {
-                    **self._rate("", counts.total[i], crossing_rate),
-                    "bytes_per_second": float(counts.total_bytes[i]) * crossing_rate / self.events,
+                    **self._rate("", counts.total, i, crossing_rate),
+                    "bytes_per_second": float(counts.total_bytes[i]) * crossing_rate / self.sums.weights,
                 },
             }
             for i, value in enumerate(scan.values)

@@ -26,16 +26,44 @@ def rate_in_khz(of: dict[str, Any], prefix: str = "") -> str:
     return with_interval(*(hz / KHZ for hz in (rate, of[f"{prefix}low_hz"], of[f"{prefix}high_hz"])))
 
 
+def _about_weights(of: dict[str, Any]) -> list[str]:
+    if not of["sample"]["weighted"]:
+        return []
+    one = of["sample"]["largest_event_hz"] / KHZ
+    return [f"an event of a kind that is not drawn more often counts {one:.1f} kHz: errors do not contain missing ones"]
+
+
+def events_text(of: dict[str, Any]) -> str:
+    """The number of events of a JSON object."""
+    return f"{of['events']} events with weights" if of["sample"]["weighted"] else f"{of['events']} events"
+
+
+def needed_text(events: int, passed: float) -> str:
+    """The events needed for an error of 10 %, to two digits; the least number where none passed."""
+    digits = max(len(str(events)) - 2, 0)
+    rounded = round(events, -digits)
+    for size, letter in ((1_000_000, "M"), (1000, "k")):
+        if rounded >= 10 * size:
+            text = f"{rounded / size:g}{letter}"
+            break
+    else:
+        text = str(rounded)
+    return text if passed else f">{text}"
+
+
 def _lines(results: Sequence[Result]) -> str:
     first = results[0][1]
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
     rows = [
-        f"{first['events']} events, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
+        *(f"warning: {text}" for text in [first["sample"]["warning"]] if text),
+        f"{events_text(first)}, each for one bunch crossing of {first['crossing_rate_hz'] / 1e6:g} MHz; errors: "
         "68.3 % intervals",
+        *_about_weights(first),
+        "for 10 %: events of such a sample for which the error of the rate is 10 %",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
     ]
     table = [
-        ["", *(title for name, _ in results for title in (f"{name}: rate [kHz]", "alone", "MB/s"))],
+        ["", *(title for name, _ in results for title in (f"{name}: rate [kHz]", "for 10 %", "alone", "MB/s"))],
         *([name, *(cell for _, result in results for cell in _cells(result["lines"].get(name)))] for name in names),
         ["total", *(cell for _, result in results for cell in _cells(result["total"]))],
     ]
@@ -47,11 +75,16 @@ def _lines(results: Sequence[Result]) -> str:
     return "\n".join(rows)
 
 
-def _cells(of: dict[str, Any] | None) -> tuple[str, str, str]:
+def _cells(of: dict[str, Any] | None) -> tuple[str, str, str, str]:
     if of is None:
-        return "-", "-", "-"
+        return "-", "-", "-", "-"
     alone = rate_in_khz(of, "exclusive_") if "exclusive_hz" in of else ""
-    return rate_in_khz(of), alone, f"{of['bytes_per_second'] / MEGABYTE:.0f}"
+    return (
+        rate_in_khz(of),
+        needed_text(of["events_for_10_percent"], of["events"]),
+        alone,
+        f"{of['bytes_per_second'] / MEGABYTE:.0f}",
+    )
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:
@@ -59,10 +92,12 @@ def _scans(name: str, result: dict[str, Any]) -> list[str]:
     for scan in result["scans"]:
         rows = [
             f"{name}: {scan['line']}.{scan['cut']}",
-            f"{'value':>12}{'line [kHz]':>24}{'alone':>24}{'all lines':>24}{'MB/s':>10}",
+            f"{'value':>12}{'line [kHz]':>24}{'for 10 %':>10}{'alone':>24}{'all lines':>24}{'MB/s':>10}",
         ]
         for point in scan["points"]:
-            cells = "".join(f" {rate_in_khz(point[of]):>23}" for of in ("line", "exclusive", "total"))
+            of_line, *others = (f" {rate_in_khz(point[of]):>23}" for of in ("line", "exclusive", "total"))
+            needed = needed_text(point["line"]["events_for_10_percent"], point["line"]["events"])
+            cells = f"{of_line}{needed:>10}{''.join(others)}"
             rows.append(f"{point['value']:>12g}{cells}{point['total']['bytes_per_second'] / MEGABYTE:>10.0f}")
         texts.append("\n".join(rows))
     return texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
 
 import pytest
@@ -13,11 +14,15 @@ from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.lhcb.truth import (
+    MAX_KIND_SIZE,
     McParticle,
+    McSample,
     McVertex,
     decode_particles,
+    decode_sample,
     decode_vertices,
     encode_particles,
+    encode_sample,
     encode_vertices,
 )
 from hltnode.protocol.lhcb.truth_columns import CHUNK_SIZE
@@ -129,3 +134,51 @@ def test_truth_is_unchanged_after_mfps(retina_events: list[list[RawBank]]) -> No
     packets = mfps_of_events(retina_events, 6001)
     events = events_of_mfps([Mfp.parse(packet) for packet in packets.values()])
     assert [decode_particles(banks) for banks in events] == [decode_particles(banks) for banks in retina_events]
+
+
+SAMPLES = st.builds(
+    McSample,
+    kind=st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1, max_size=MAX_KIND_SIZE),
+    minimum_bias=st.booleans(),
+    weight=st.floats(1e-300, 1e300),
+)
+
+
+@given(SAMPLES)
+def test_the_sample_of_an_event_comes_back_as_written(sample: McSample) -> None:
+    assert decode_sample(encode_sample(sample)) == sample
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_weight_that_counts_no_event_is_refused(weight: float) -> None:
+    with pytest.raises(TruthError, match="weight"):
+        encode_sample(McSample("minbias", True, weight))
+    payload = bytearray(encode_sample(McSample("minbias", True)).payload)
+    payload[:8] = struct.pack("<d", weight)
+    with pytest.raises(TruthError, match="weight"):
+        decode_sample(RawBank(LhcbBankType.MC_SAMPLE, 1, 0, memoryview(payload)))
+
+
+@pytest.mark.parametrize("kind", ["", "x" * (MAX_KIND_SIZE + 1), "µµ", "a\n"])
+def test_a_name_of_a_sample_is_short_and_printable(kind: str) -> None:
+    with pytest.raises(TruthError, match="name"):
+        encode_sample(McSample(kind, True))
+
+
+@pytest.mark.parametrize(
+    ("bank_type", "version", "payload", "reason"),
+    [
+        (LhcbBankType.MC_VERTICES, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1mb", RejectReason.MISMATCH),
+        (LhcbBankType.MC_SAMPLE, 2, b"\0" * 6 + b"\xf0\x3f" + b"\1mb", RejectReason.BAD_VERSION),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1", RejectReason.BAD_SIZE),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1" + b"x" * 65, RejectReason.BAD_SIZE),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\2mb", RejectReason.MALFORMED),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1m\xff", RejectReason.MALFORMED),
+    ],
+)
+def test_a_damaged_bank_of_a_sample_is_refused(
+    bank_type: int, version: int, payload: bytes, reason: RejectReason
+) -> None:
+    with pytest.raises(TruthError) as refused:
+        decode_sample(RawBank(bank_type, version, 0, memoryview(payload)))
+    assert refused.value.reason == reason

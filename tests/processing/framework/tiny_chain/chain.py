@@ -12,7 +12,7 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.processing.selection.configuration.trigger_config import Menu
 from hltnode.processing.selection.lines.inputs import ColumnField, Input
 from hltnode.processing.selection.lines.line import selection_types
@@ -61,6 +61,9 @@ class TinyReadout:
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         return {}
+
+    def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
+        return None
 
     def encoding_of(self, bank_types: Collection[int]) -> str:
         return AUTO

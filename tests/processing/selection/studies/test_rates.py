@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from hltnode.processing.framework.readout import SampleTruth
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.readout import LhcbReadout
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.rates import RateCounts, size_of
 from hltnode.processing.selection.studies.scans import Scan
-from hltnode.processing.selection.studies.tables import rates_text
+from hltnode.processing.selection.studies.tables import needed_text, rates_text
+from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import TRUTH_TYPES, LhcbBankType
+from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -90,6 +96,89 @@ def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> N
     assert of["high_hz"] == pytest.approx(100 / 101)
     assert of["error_hz"] == pytest.approx(50 / 101)
     assert counts.result()["total"]["bytes_per_event"] is None
+
+
+class Weighted(LhcbReadout):
+    """Reads weight and kind of an event from the size of its first bank."""
+
+    def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
+        size = len(banks[0].payload)
+        if size == 99:
+            raise TruthError(RejectReason.BAD_SIZE, "MC sample")
+        return None if size == 0 else SampleTruth("z" if size > 50 else "minbias", size <= 50, size / 10)
+
+
+def counts_of(sizes: Sequence[int], fired: np.ndarray) -> RateCounts:
+    counts = RateCounts(["A", "B"], readout=Weighted())
+    counts.add([[bank(size)] for size in sizes], fired)
+    return counts
+
+
+def test_weights_of_simulated_events_enter_rates_errors_overlaps_and_bytes() -> None:
+    rng = np.random.default_rng(13)
+    sizes, fired = rng.integers(1, 20, 600), rng.random((600, 2)) < 0.05
+    weights = sizes / 10
+    result = counts_of(sizes.tolist(), fired).result(1000.0)
+    own, total = weights[fired[:, 0]], weights.sum()
+    of = result["lines"]["A"]
+    assert of["events"] == fired[:, 0].sum()
+    assert of["rate_hz"] == pytest.approx(1000 * own.sum() / total)
+    assert of["effective_events"] == pytest.approx(own.sum() ** 2 / (own**2).sum())
+    assert of["error_hz"] == pytest.approx(1000 * np.sqrt((own**2).sum()) / total, rel=0.06)
+    assert of["exclusive_hz"] == pytest.approx(1000 * weights[fired[:, 0] & ~fired[:, 1]].sum() / total)
+    banks = np.array([size_of([bank(int(size))]) for size in sizes])
+    assert of["bytes_per_second"] == pytest.approx(1000 * (weights * banks)[fired[:, 0]].sum() / total)
+    assert result["total"]["rate_hz"] == pytest.approx(1000 * weights[fired.any(axis=1)].sum() / total)
+    assert result["overlap"]["weights"][0][1] == pytest.approx(weights[fired.all(axis=1)].sum())
+    assert result["overlap"]["events"][0][1] == fired.all(axis=1).sum()
+    assert result["sample"]["weighted"]
+    assert result["sample"]["largest_event_hz"] == pytest.approx(1000 * 1.9 / total)
+    text = rates_text([("x", {"sequence": "velo", "tck": "0x1"} | result)])
+    assert "600 events with weights" in text
+    assert "an event of a kind that is not drawn more often counts 0.0 kHz" in text
+
+
+def test_parts_of_a_weighted_sample_add_up() -> None:
+    rng = np.random.default_rng(14)
+    sizes, fired = rng.integers(1, 60, 80).tolist(), rng.random((80, 2)) < 0.3
+    whole, first, second = (counts_of(sizes[part], fired[part]) for part in (slice(80), slice(30), slice(30, 80)))
+    first.add_counts(second)
+    summed, at_once = first.result(), whole.result()
+    assert summed["sample"]["kinds"] == at_once["sample"]["kinds"]
+    assert summed["sample"]["effective_events"] == pytest.approx(at_once["sample"]["effective_events"])
+    assert summed["lines"]["A"] == pytest.approx(at_once["lines"]["A"])
+
+
+def test_a_sample_that_is_not_minimum_bias_is_named() -> None:
+    nothing = np.zeros((4, 2), bool)
+    warnings = [counts_of(sizes, nothing).result()["sample"]["warning"] for sizes in ([5] * 4, [0] * 4, [0, 5, 5, 0])]
+    assert warnings == [None] * 3
+    signal = counts_of([60] * 4, nothing).result()
+    assert signal["sample"]["kinds"] == {"z": 4}
+    assert signal["sample"]["warning"].startswith("the sample is z, not minimum bias")
+    assert "warning: the sample is z" in rates_text([("x", {"sequence": "velo", "tck": "0x1"} | signal)])
+    assert "1 of 4 events are z" in counts_of([5, 5, 60, 0], nothing).result()["sample"]["warning"]
+    assert "weight of 1 events cannot be read" in counts_of([5, 99, 5, 0], nothing).result()["sample"]["warning"]
+
+
+def test_the_number_of_events_for_a_tenth_is_stated_and_is_a_lower_limit_without_an_event() -> None:
+    fired = np.zeros((1000, 2), bool)
+    fired[:5, 0] = True
+    result = counts_of([0] * 1000, fired).result()
+    assert result["lines"]["A"]["events_for_10_percent"] == pytest.approx(20_000, rel=0.01)
+    assert result["lines"]["B"]["events_for_10_percent"] == pytest.approx(100_000, rel=0.01)
+    text = rates_text([("x", {"sequence": "velo", "tck": "0x1"} | result)])
+    rows = {row.split()[0]: row.split() for row in text.splitlines() if row[:1] in ("A", "B")}
+    assert "20k" in rows["A"]
+    assert ">100k" in rows["B"]
+
+
+@pytest.mark.parametrize(
+    ("events", "text"), [(7, "7"), (99, "99"), (101, "100"), (12_345, "12k"), (1_234_567, "1200k"), (98_765_432, "99M")]
+)
+def test_needed_events_are_shown_with_two_digits(events: int, text: str) -> None:
+    assert needed_text(events, 1) == text
+    assert needed_text(events, 0) == f">{text}"
 
 
 def test_no_event_is_no_rate() -> None:

@@ -9,10 +9,12 @@ from hltnode.processing.lhcb.offline.validation.checker.reconstruction import re
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import read_truth
 from hltnode.processing.lhcb.offline.validation.selections.signal import SignalDecays
 from hltnode.processing.lhcb.offline.validation.selections.trigger_on_signal import SignalTracks, is_on_tracks
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.offline.checks.line_efficiencies import Efficiencies, SelectedSignal
 from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass
+from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -34,18 +36,19 @@ def efficiencies_of(
     Raises ValueError where no event has truth, or none a signal decay.
     """
     parts = []
+    kinds = SampleKinds()
     for decided in deciding.run(events):
-        parts.append(_selected(decided, lines, scans, faults))
+        parts.append(_selected(decided, lines, scans, kinds, faults))
         progress(len(decided.banks))
     found = SelectedSignal.joined(parts) if parts else None
     if found is None or len(found.pt) == 0:
         reasons = "; ".join(f"{fault} ({n})" for fault, n in faults.counts.items()) or "there are no events"
         raise ValueError(f"efficiencies need truth, and no event has one that can be used: {reasons}")
-    return Efficiencies([line.name for line in lines], [is_on_tracks(line) for line in lines], scans, found)
+    return Efficiencies([line.name for line in lines], [is_on_tracks(line) for line in lines], scans, found, kinds)
 
 
 def _selected(
-    decided: DecidedEvents, lines: Sequence[Line], scans: Sequence[Scan], faults: TruthFaults
+    decided: DecidedEvents, lines: Sequence[Line], scans: Sequence[Scan], kinds: SampleKinds, faults: TruthFaults
 ) -> SelectedSignal:
     found = reconstructed_batch(decided.workspace)
     # Events that the global event cut removes have no hits to compare truth with.
@@ -66,5 +69,6 @@ def _selected(
         products=decays.products,
         reconstructible=decays.reconstructible,
         pt=decays.pt,
+        weights=kinds.add(decided.banks, LHCB_READOUT),
     )
     return of_all.of(np.array([it is not None for it in truth], dtype=bool))

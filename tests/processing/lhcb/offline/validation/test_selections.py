@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -102,6 +103,7 @@ def selected(n: int) -> SelectedSignal:
         products=products,
         reconstructible=np.minimum(rng.integers(2, 5, n), products),
         pt=rng.uniform(0, 15_000, n),
+        weights=np.ones(n),
     )
 
 
@@ -131,6 +133,29 @@ def test_efficiencies_are_those_of_fully_reconstructible_decays_and_of_all_event
     assert point["any"]["trigger_on_signal"] == pytest.approx(any_on_signal[complete].mean())
 
 
+def test_efficiencies_count_events_with_their_weights() -> None:
+    found = selected(400)
+    weights = np.where(found.pt < 7000, 0.2, 1.8)
+    result = Efficiencies(["A", "B", "C"], [True, True, False], [SCAN], replace(found, weights=weights)).result()
+    complete = found.reconstructible == 4
+    of, passed = result["lines"]["A"], complete & found.fired[:, 0]
+    assert of["efficiency"] == pytest.approx(weights[passed].sum() / weights[complete].sum())
+    assert of["of_all"]["efficiency"] == pytest.approx(weights[found.fired[:, 0]].sum() / weights.sum())
+    equal = Efficiencies(["A", "B", "C"], [True, True, False], [SCAN], found).result()["lines"]["A"]
+    assert of["efficiency_high"] - of["efficiency_low"] > equal["efficiency_high"] - equal["efficiency_low"]
+    assert of["efficiency_events_for_10_percent"] > equal["efficiency_events_for_10_percent"]
+    assert result["sample"]["weighted"]
+
+
+def test_an_efficiency_needs_events_of_the_whole_sample() -> None:
+    """An efficiency of 0.4 needs about 150 reconstructible decays for 10 %."""
+    found = selected(400)
+    result = Efficiencies(["A", "B", "C"], [True, True, False], [SCAN], found).result()
+    of = result["lines"]["A"]
+    needed = 100 * (1 - of["efficiency"]) / of["efficiency"] * 400 / result["reconstructible"]
+    assert of["efficiency_events_for_10_percent"] == pytest.approx(needed, rel=0.05)
+
+
 def test_events_in_parts_are_the_events_together() -> None:
     whole = selected(100)
     first = np.arange(100) < 30
@@ -143,7 +168,7 @@ def test_events_in_parts_are_the_events_together() -> None:
 def test_a_sample_without_signal_is_refused() -> None:
     found = selected(5)
     none = SelectedSignal(
-        found.fired, found.on_signal, (), (), found.is_cut, np.zeros(5, int), np.zeros(5, int), found.pt
+        found.fired, found.on_signal, (), (), found.is_cut, np.zeros(5, int), np.zeros(5, int), found.pt, found.weights
     )
     with pytest.raises(ValueError, match="no event has a signal decay"):
         Efficiencies(["A", "B", "C"], [True] * 3, [], none)
