@@ -6,7 +6,7 @@ understands; options of one detector are fields of the tool's `options`, a datac
 expects (`Annotated[int, typer.Option("--name", help=...)]`) and have defaults.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -15,6 +15,7 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.entry_points import find_entry_point
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import CompletedBatch
+from hltnode.processing.offline.sample_cache import NamedSample
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidingPass
@@ -53,6 +54,14 @@ class SimulatedSample(Protocol):
     """Simulated events, numbered from 0. The same request and options give the same events."""
 
     @property
+    def name(self) -> str:
+        """A short name for files."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that the events depend on: options, contents of files, the code of the simulation."""
+
+    @property
     def description(self) -> dict[str, Any]:
         """The options of the chain's own, for the JSON object of `hltnode simulate`."""
 
@@ -72,6 +81,10 @@ class Simulation(Protocol[Options]):
     @property
     def options(self) -> type[Options]:
         """The chain's own options; their defaults are used where no command line gives them."""
+
+    @property
+    def named_samples(self) -> Mapping[str, NamedSample]:
+        """The samples that users may ask for by name."""
 
     def sample(self, request: SampleRequest, options: Options) -> SimulatedSample:
         """The sample of a request."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from hltnode.daemon.commands.cached_samples import CachedOption, files_or_cached
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
@@ -47,7 +48,8 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 def efficiency(
     tool: Efficiency[Any],
     own: Any,
-    files: FilesArgument,
+    files: FilesArgument = None,
+    cached: CachedOption = None,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     scan: ScanOption = None,
@@ -67,11 +69,12 @@ def efficiency(
     Example: hltnode efficiency bsphiphi.mdf --scan Hlt1TwoTrackMVA.min_response=0.9:0.99:10 --report efficiency.html
     """
     with user_errors():
-        check_files(files, json, report, trigger, compare)
+        check_files(files or (), json, report, trigger, compare)
         results: Results = []
         known = installed_chain(chain)
         studied = configurations(known, trigger, compare, sequence)
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
+        files = files_or_cached(files, cached, chain, geometry)
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
             chosen = known.with_sequence(configuration.sequence)
             deciding = DecidingPass(

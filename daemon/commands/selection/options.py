@@ -27,7 +27,7 @@ Results = list[tuple[str, dict[str, Any]]]
 """The JSON object of each configuration, with the name of the configuration."""
 
 FilesArgument = Annotated[
-    list[Path], typer.Argument(metavar="INPUT", help="Event files; several files form one sample.")
+    list[Path] | None, typer.Argument(metavar="INPUT", help="Event files; several files form one sample.")
 ]
 ScanOption = Annotated[
     list[str] | None,

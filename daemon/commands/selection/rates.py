@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from hltnode.daemon.commands.cached_samples import CachedOption, files_or_cached
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
@@ -44,7 +45,8 @@ from hltnode.processing.selection.trigger_chain import installed_chain
 
 
 def rates(
-    files: FilesArgument,
+    files: FilesArgument = None,
+    cached: CachedOption = None,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     scan: ScanOption = None,
@@ -68,16 +70,18 @@ def rates(
 
     Every event of INPUT counts as one bunch crossing, also an event without collision.
 
-    Example: hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
+    Examples: hltnode rates --cached minbias-enriched;
+    hltnode rates minbias.mdf --scan Hlt1TrackMVA.alpha=0:500:11 --report rates.html
     """
     with user_errors():
-        check_files(files, json, report, trigger, compare)
+        check_files(files or (), json, report, trigger, compare)
         if not crossing_rate > 0:
             raise ValueError(f"--crossing-rate {crossing_rate}: expected a rate above 0")
         known = installed_chain(chain)
         results: Results = []
         studied = configurations(known, trigger, compare, sequence)
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
+        files = files_or_cached(files, cached, chain, geometry)
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
             deciding = DecidingPass(
                 known,
@@ -87,7 +91,7 @@ def rates(
                 lines=lines_of(scans),
                 encoding=encoding,
             )
-            counts = RateCounts(configuration.line_names, scans, truth_types=known.readout.truth_types)
+            counts = RateCounts(configuration.line_names, scans, readout=known.readout)
             damage = DamageLog()
             with counted_events(files, name) as progress:
                 for decided in deciding.run(read_all_events(files, damage)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from hltnode.processing.offline.chain_tools import ChainTools, SampleRequest
+from hltnode.processing.offline.sample_cache import NamedSample
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
@@ -59,6 +60,14 @@ class TinySample:
     own: TinyOptions
 
     @property
+    def name(self) -> str:
+        return "tiny"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"seed": self.request.seed, **self.description}
+
+    @property
     def description(self) -> dict[str, Any]:
         return {"most_hits": self.own.most_hits}
 
@@ -79,6 +88,7 @@ class TinySimulation:
     """Random numbers of hits."""
 
     options: type[Any] = TinyOptions
+    named_samples: Mapping[str, NamedSample] = {"few": NamedSample(events=3, options={"most_hits": 2}, description="")}
 
     def sample(self, request: SampleRequest, options: TinyOptions) -> TinySample:
         return TinySample(request, options)

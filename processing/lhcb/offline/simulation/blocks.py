@@ -31,11 +31,13 @@ Detectors = Literal["velo", "full"]
 class SimulationRequest:
     """All that the events of a file depend on.
 
-    `geometry`: folder of geometry files, built-in if None; `hepmc`: file of generated events instead of a sample;
-    `polarity`: of the magnet, -1 down, +1 up, None as in the geometry.
+    `enrich`: draw rare kinds of minimum bias more often, with weights; `geometry`: folder of geometry files, built-in
+    if None; `hepmc`: file of generated events instead of a sample; `polarity`: of the magnet, -1 down, +1 up, None as
+    in the geometry.
     """
 
     sample: Sample = Sample.MINBIAS
+    enrich: bool = False
     nu: float = DEFAULT_NU
     seed: int
     run: int = DEFAULT_RUN
@@ -87,12 +89,14 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
         return _VeloSimulation(request)
     if request.hepmc is not None and request.sample is not Sample.MINBIAS:
         raise ValueError(f"events come from {request.hepmc} or from the sample {request.sample}, not from both")
+    if request.hepmc is not None and request.enrich:
+        raise ValueError("only minimum bias can be enriched, not the events of a file")
     detector = (Detector.builtin() if request.geometry is None else Detector.load(request.geometry)).with_polarity(
         request.polarity
     )
     beamline = detector.velo.beamline
     source = (
-        sample_source(request.sample, request.nu, beamline)
+        sample_source(request.sample, request.nu, beamline, enrich=request.enrich)
         if request.hepmc is None
         else HepmcSource(request.hepmc, request.nu, beamline)
     )
@@ -121,6 +125,7 @@ class _VeloSimulation:
             seed,
             geometry=self._geometry,
             nu=it.nu,
+            enrich=it.enrich,
             velo_banks=it.versions.velo,
             run=it.run,
             first_event=first_event,

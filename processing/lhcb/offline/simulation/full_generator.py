@@ -93,7 +93,7 @@ class FullSimulation:
         self._propagation = Propagation(detector.magnet, self._layer_z)
 
     def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
-        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32, 33).
+        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32 to 34).
 
         Raises ValueError, before the first event, for a negative number or seed.
         """

@@ -3,7 +3,8 @@
 An event depends on (seed, event id) alone: any range of events can be made by any process, in any batches.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import DEFAULT_VERSIONS, VeloEncoding, velo_banks_of
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
+from hltnode.processing.lhcb.offline.simulation.generation.mixtures import ENRICHED
 from hltnode.processing.lhcb.offline.simulation.generation.sources import check_nu
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import links
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import VeloResponse
@@ -56,11 +58,14 @@ def simulate_events(
     *,
     geometry: VeloGeometry,
     nu: float = DEFAULT_NU,
+    enrich: bool = False,
     velo_banks: VeloEncoding = "retina",
     run: int = DEFAULT_RUN,
     first_event: int = 0,
 ) -> Iterator[list[RawBank]]:
-    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, particles (32), collisions (33).
+    """Banks of events first_event ... first_event + n - 1: ODIN v7, 208 VELO banks, truth (32 to 34).
+
+    enrich: draw rare kinds of events more often, with weights.
 
     Raises ValueError, before the first event, for a negative number of events, seed or nu, or one that is not finite.
     """
@@ -70,8 +75,7 @@ def simulate_events(
         range(first_event, first_event + n),
         seed,
         VeloResponse(geometry, VeloField.of(Magnet.builtin())),
-        nu,
-        geometry,
+        partial(generate, nu=nu, beamline=geometry.beamline, mixture=ENRICHED if enrich else None),
         velo_banks,
         run,
     )
@@ -87,8 +91,7 @@ def _events(
     event_ids: range,
     seed: int,
     response: VeloResponse,
-    nu: float,
-    geometry: VeloGeometry,
+    source: Callable[[EventRandom], list[SimulatedCollisions]],
     velo_banks: VeloEncoding,
     run: int,
 ) -> Iterator[list[RawBank]]:
@@ -96,7 +99,7 @@ def _events(
         ids_of_chunk = event_ids[start : start + CHUNK]
         generators = [np.random.default_rng((seed, event_id)) for event_id in ids_of_chunk]
         random = EventRandom(generators)
-        collisions = generate(random, nu, geometry.beamline)
+        collisions = source(random)
         particles = ParticleColumns.join([one.particles for one in collisions])
         event = np.repeat(np.arange(len(collisions)), [len(one.particles) for one in collisions])
         fired = response.fire(random, event, particles)
@@ -148,6 +151,7 @@ def _truth_banks(
     return [
         *encode_particle_columns(columns, ids, n_ids[seen]),
         encode_vertices(vertices),
+        event.truth,
     ]
 
 

@@ -1,19 +1,27 @@
 """Simulated events of LHCb, for the commands that need events with truth."""
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
+from hltnode import protocol
+from hltnode.processing import offline
+from hltnode.processing.lhcb import geometry
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
+from hltnode.processing.lhcb.offline import simulation
+from hltnode.processing.lhcb.offline.simulation import _native
 from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks, events_of
 from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -45,6 +53,14 @@ class SimulationOptions:
     sample: Annotated[Sample, typer.Option("--sample", help="Minimum bias, or one signal decay per event.")] = (
         Sample.MINBIAS
     )
+    enrich: Annotated[
+        bool,
+        typer.Option(
+            "--enrich",
+            help="Draw events of rare kinds more often: hard beauty and charm, strange decays, muons, many collisions. "
+            "Each event has a weight, which rates use.",
+        ),
+    ] = False
     nu: Annotated[float, typer.Option("--nu", help="Mean number of collisions per event.")] = DEFAULT_NU
     detectors: Annotated[DetectorsOption, typer.Option("--detectors", help="All, or the VELO alone (faster).")] = (
         DetectorsOption.FULL
@@ -72,11 +88,25 @@ class LhcbSample:
     request: SimulationRequest
 
     @property
+    def name(self) -> str:
+        """The kind of the events."""
+        kind = "hepmc" if self.request.hepmc else self.request.sample.value
+        return f"{kind}-enriched" if self.request.enrich else kind
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The request with the contents of its files, and the code."""
+        request = asdict(self.request)
+        files = {name: path for name in ("geometry", "hepmc") if (path := request[name]) is not None}
+        return request | {name: digest_of_files([path]) for name, path in files.items()} | {"code": _code()}
+
+    @property
     def description(self) -> dict[str, Any]:
         """What LHCb's own options chose."""
         request = self.request
         return {
             "sample": None if request.hepmc else request.sample.value,
+            "enrich": request.enrich,
             "hepmc": str(request.hepmc) if request.hepmc else None,
             "nu": request.nu,
             "detectors": request.detectors,
@@ -95,6 +125,17 @@ class LhcbSimulation:
     """Collisions, decays, detectors and banks of LHCb."""
 
     options = SimulationOptions
+    named_samples: Mapping[str, NamedSample] = {
+        "minbias": NamedSample(events=5000, options={}, description="minimum bias"),
+        "minbias-enriched": NamedSample(
+            events=5000, options={"enrich": True}, description="minimum bias, rare kinds more often, with weights"
+        ),
+        **{
+            sample.value: NamedSample(events=500, options={"sample": sample}, description="one signal decay per event")
+            for sample in Sample
+            if sample is not Sample.MINBIAS
+        },
+    }
 
     def sample(self, request: SampleRequest, options: SimulationOptions) -> LhcbSample:
         """The sample of a request."""
@@ -102,6 +143,7 @@ class LhcbSimulation:
         return LhcbSample(
             SimulationRequest(
                 sample=options.sample,
+                enrich=options.enrich,
                 nu=options.nu,
                 seed=request.seed,
                 run=request.run,
@@ -115,6 +157,14 @@ class LhcbSimulation:
                 polarity=polarity,
             )
         )
+
+
+@cache
+def _code() -> str:
+    """Digest of the modules that make events, and of the release of NumPy, whose random numbers may change."""
+    modules = (simulation, geometry, offline, protocol)
+    folders = [Path(str(module.__file__)).parent for module in modules]
+    return digest_of_files([*folders, Path(str(_native.__file__))]) + np.__version__
 
 
 _POLARITIES = {PolarityOption.DOWN: DOWN, PolarityOption.UP: UP}

@@ -75,7 +75,11 @@ def test_the_velo_alone_can_be_simulated(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (("--nu", "-1", "-o", "x.mdf"), "nu = -1.0"),
-        (("--sample", "bs2mumu", "-o", "x.mdf"), "bs2mumu"),
+        (("--sample", "b2kmumu", "-o", "x.mdf"), "b2kmumu"),
+        (("--sample", "z", "--enrich", "-o", "x.mdf"), "only minimum bias can be enriched"),
+        (("--enrich", "--input-hepmc", "my.hepmc", "-o", "x.mdf"), "only minimum bias can be enriched"),
+        (("--cached", "-o", "x.mdf"), "expected one of -o FILE and --cached"),
+        ((), "expected one of -o FILE and --cached"),
         (("-o", "x.root"), "expected a name that ends in .mdf or .mep"),
         (("--geometry", "nowhere", "-o", "x.mdf"), "velo_geometry.bin"),
         (("--input-hepmc", "nowhere.hepmc", "-o", "x.mdf"), "nowhere.hepmc"),
@@ -103,6 +107,26 @@ def test_a_full_disk_is_reported_and_leaves_no_incomplete_file(tmp_path: Path) -
     assert printed.startswith("2:")
     assert "x.mdf: cannot be written: No space left on device" in "".join(printed.splitlines())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cached_sample_is_made_once_and_again_if_options_change_or_it_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    options = ("--detectors", "velo", "--nu", "0.2", "-n", "2", "--cached")
+    folder = tmp_path / "hltnode" / "samples"
+    assert "from the cache" not in simulate(*options)
+    (file,) = folder.glob("*.mdf")
+    content = file.read_bytes()
+    assert "from the cache" in simulate(*options)
+    for other in (("--seed", "2"), ("--nu", "0.3"), ("--velo-banks", "superpixel"), ("--run", "5"), ("--enrich",)):
+        assert "from the cache" not in simulate(*options, *other)
+    assert len(list(folder.glob("*.mdf"))) == 6
+    file.write_bytes(content[:-1])
+    assert "from the cache" not in simulate(*options)
+    assert file.read_bytes() == content
+    assert "6 samples" in simulate("--clear-cache")
+    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

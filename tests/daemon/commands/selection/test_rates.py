@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import typing
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +11,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hltnode.daemon.cli import app
+from hltnode.daemon.commands.cached_samples import CachedOption
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
+from hltnode.processing.lhcb.offline.tools.simulation import LhcbSimulation
+from hltnode.processing.offline.sample_cache import NamedSample
+from hltnode.protocol.lhcb.bank_types import TRUTH_TYPES
 from hltnode.protocol.lhcb.truth import decode_vertices
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import encode_banks
+from tests.processing.lhcb.full_events import full_events
 
 TRIGGER = """
 [sequence]
@@ -89,6 +95,39 @@ def test_json_table_and_report_contain_a_scan_and_a_second_configuration(folder:
     text = page.read_text()
     assert text.count("<figure>") == 4
     assert "one.toml against other.toml" in text
+
+
+def test_a_cached_sample_by_name_replaces_the_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"few": NamedSample(events=6, options={"nu": 1.0, "enrich": True}, description="")}
+    monkeypatch.setattr(LhcbSimulation, "named_samples", few)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    arguments = ("--cached", "few", "--trigger", folder / "one.toml", "--json", tmp_path / "out.json")
+    assert "simulated" in run(*arguments).output
+    again = run(*arguments)
+    assert "from the cache" in again.output
+    result = json.loads((tmp_path / "out.json").read_text())
+    assert (result["events"], result["sample"]["kinds"], result["sample"]["weighted"]) == (6, {"minbias": 6}, True)
+    assert "6 events with weights" in again.output
+    assert "chain lhcb has the samples few" in error_of(run("--cached", "none"))
+    assert "INPUT or --cached NAME, not both" in error_of(run("--cached", "few", folder / "first.mdf"))
+    assert "expected INPUT" in error_of(run())
+
+
+def test_help_names_every_cached_sample() -> None:
+    words = set(str(typing.get_args(CachedOption)[1].help).replace(",", " ").replace(".", " ").split())
+    assert set(LhcbSimulation().named_samples) <= words
+
+
+def test_signal_is_named_in_the_table_and_recorded_data_are_not(folder: Path, tmp_path: Path) -> None:
+    events = full_events(2, 3, sample="z", nu=1.0)
+    recorded = [[bank for bank in banks if bank.type not in TRUTH_TYPES] for banks in events]
+    for name, of, warns in (("z", events, True), ("recorded", recorded, False)):
+        path = tmp_path / f"{name}.mdf"
+        path.write_bytes(b"".join(encode_record(encode_banks(banks), run=1) for banks in of))
+        output = run(path, "--trigger", folder / "one.toml").output
+        assert ("warning: the sample is z, not minimum bias" in output) is warns
 
 
 def test_unreadable_input_is_one_line_with_exit_code_2(folder: Path, tmp_path: Path) -> None:

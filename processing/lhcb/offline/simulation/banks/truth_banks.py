@@ -50,7 +50,7 @@ def truth_of_chunk(
     ut: HitLists,
     scifi: HitLists,
 ) -> list[list[RawBank]]:
-    """The banks of particles (32) and collisions (33) of each event.
+    """The banks of particles (32), collisions (33) and the sample (34) of each event.
 
     Hits refer to rows of `particles`, with their `event` (rising) and `key` in the event; the first rows of each event
     are those of its `collisions`, in their order. Particles without hits are left out.
@@ -80,8 +80,8 @@ def truth_of_chunk(
         np.bincount(event[seen], minlength=len(collisions)).tolist(),
     )
     return [
-        [*of_event, encode_vertices(its_vertices)]
-        for of_event, its_vertices in zip(particle_banks, vertices, strict=True)
+        [*of_event, encode_vertices(its_vertices), collision.truth]
+        for of_event, its_vertices, collision in zip(particle_banks, vertices, collisions, strict=True)
     ]
 
 

@@ -10,11 +10,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from hltnode.processing.lhcb.geometry.velo import BeamLine
-from hltnode.processing.offline.arrays import Float64Array, Int64Array
+from hltnode.processing.lhcb.offline.simulation.generation.enrichment import (
+    PROMPT,
+    AddedRows,
+    Harder,
+    Mixture,
+    added_frequency,
+    places_to_add,
+)
+from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, two_body_decay, unit_vectors
 from hltnode.processing.offline.sorting import ranges
+from hltnode.protocol.lhcb.truth import McSample, encode_sample
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+MINIMUM_BIAS = "minbias"
+"""The kind of events that stand for bunch crossings."""
 
 # Luminous region, standard deviations in mm, from the collisions of the seven full events.
 SIGMA_XY = 0.030
@@ -86,8 +99,8 @@ DECAYS = (
     Decay(0.013, 511, 5279.7, 0.455, 2500.0, (_PION, -_PION), alone=0.0),
 )
 _K_SHORT = 310  # its own antiparticle
-_CHARM, _BEAUTY = 2, 3
-_STRANGE = (0, 1)
+K_SHORT, LAMBDA, CHARM, BEAUTY = 0, 1, 2, 3
+_STRANGE = (K_SHORT, LAMBDA)
 """Places in DECAYS."""
 _NEUTRAL_MASS = 134.98
 """MeV; the least mass of the neutral products of a heavy particle, that of a neutral pion."""
@@ -105,21 +118,34 @@ _DAUGHTER_MASSES = np.array([[MASS[abs(pid)] for pid in decay.daughters] for dec
 class SimulatedCollisions:
     """The collisions of an event, at `positions` f64[n, 3] (mm), and its charged particles.
 
-    The first len(collision) particles come straight from the collision of that number (i64); the others do not.
+    The first len(collision) particles come straight from the collision of that number (i64); the others do not. kind:
+    name of the sample. weight: of the event in a mean over crossings.
     """
 
     positions: Float64Array
     particles: ParticleColumns
     collision: Int64Array
+    kind: str = MINIMUM_BIAS
+    weight: float = 1.0
+
+    @property
+    def truth(self) -> RawBank:
+        """The bank with kind and weight."""
+        return encode_sample(McSample(self.kind, self.kind == MINIMUM_BIAS, self.weight))
 
 
-def generate(random: EventRandom, nu: float, beamline: BeamLine, *, at_least: int = 0) -> list[SimulatedCollisions]:
+def generate(
+    random: EventRandom, nu: float, beamline: BeamLine, *, at_least: int = 0, mixture: Mixture | None = None
+) -> list[SimulatedCollisions]:
     """Events of Poisson(nu) collisions each along the luminous region, and their particles.
 
-    Every event has at least `at_least` collisions, which are hard ones and come first.
+    Every event has at least `at_least` collisions, which are hard ones and come first. With a mixture, events of some
+    kinds are more frequent, and all have weights.
     """
     n_events = len(random)
-    n_collisions = np.maximum(random.poisson(np.full((n_events, 1), nu))[:, 0], at_least)
+    choice = None if mixture is None else _Choice(mixture, random, nu)
+    nus = np.full(n_events, nu) if choice is None else choice.nus
+    n_collisions = np.maximum(random.poisson(nus[:, None])[:, 0], at_least)
     event = np.repeat(np.arange(n_events), n_collisions)
     number = _counted(n_collisions)
     positions = random.normal(event, 3) * (SIGMA_XY, SIGMA_XY, SIGMA_Z)
@@ -127,17 +153,28 @@ def generate(random: EventRandom, nu: float, beamline: BeamLine, *, at_least: in
     hard = number < at_least
     inelastic = random.chance(event, _INELASTIC_FRACTION) | hard
     mean = np.where(inelastic, _MEAN_INELASTIC, _MEAN_DIFFRACTIVE) * random.exponential(event)
-    multiplicity = random.poisson_by_row(event, mean + np.where(hard, _MEAN_UNDERLYING, 0.0))
+    mean += np.where(hard, _MEAN_UNDERLYING, 0.0)
+    multiplicity = random.poisson_by_row(event, mean)
+    added = None
+    if choice is not None:
+        extra = choice.extra(random, event, mean, np.full(len(event), PROMPT))
+        multiplicity += extra
+        added = choice.spectra(np.repeat(np.arange(len(event)), multiplicity), event, extra)
     source = np.repeat(np.arange(len(event)), multiplicity)
-    prompt = _NewParticles(event[source], _prompt_particles(random, event[source], positions[source]))
+    prompt = _NewParticles(event[source], _prompt_particles(random, event[source], positions[source], added))
     key = _counted(np.bincount(prompt.event, minlength=n_events))
     parts = [
         prompt,
         _conversions(random, event, positions, multiplicity),
         _knock_on_electrons(random, prompt, key),
         _interactions(random, prompt, key),
-        _decay_products(random, event[inelastic], positions[inelastic]),
+        _decay_products(random, event[inelastic], positions[inelastic], choice),
     ]
+    weights = np.ones(n_events)
+    if choice is not None:
+        choice.count_collisions(n_collisions)
+        choice.count_prompt(prompt, np.bincount(event, mean, minlength=n_events).astype(np.float64))
+        weights = choice.weights
     of_particle = np.concatenate([part.event for part in parts])
     order = np.argsort(of_particle, kind="stable")
     particles = ParticleColumns.join([part.particles for part in parts]).take(order)
@@ -146,8 +183,10 @@ def generate(random: EventRandom, nu: float, beamline: BeamLine, *, at_least: in
         for events in (of_particle[order], event, prompt.event)
     )
     return [
-        SimulatedCollisions(positions[c], particles.take(p), number[source[q]])
-        for c, p, q in zip(*(map(slice, x, x[1:]) for x in (collision_edges, edges, prompt_edges)), strict=True)
+        SimulatedCollisions(positions[c], particles.take(p), number[source[q]], weight=weight)
+        for c, p, q, weight in zip(
+            *(map(slice, x, x[1:]) for x in (collision_edges, edges, prompt_edges)), weights.tolist(), strict=True
+        )
     ]
 
 
@@ -158,6 +197,95 @@ class _NewParticles:
 
     event: Int64Array
     particles: ParticleColumns
+
+
+class _Choice:
+    """The kinds of the events of a chunk in a mixture, and how much more frequent each kind makes the events."""
+
+    def __init__(self, mixture: Mixture, random: EventRandom, nu: float) -> None:
+        self._mixture, self._nu = mixture, nu
+        self._kind = mixture.chosen(random.uniform(np.arange(len(random))))
+        self._frequencies = np.ones((len(mixture.kinds), len(random)))
+        self.nus = nu * np.array([kind.busy for kind in mixture.kinds])[self._kind]
+
+    @property
+    def weights(self) -> Float64Array:
+        """The weights of the events."""
+        return self._mixture.weights(self._frequencies)
+
+    def extra(self, random: EventRandom, event: Int64Array, mean: Float64Array, process: Int64Array) -> Int64Array:
+        """How many particles to add in each row, which has `mean` particles of a process of its event."""
+        kinds = self._mixture.kinds
+        wanted = np.array([kind.process for kind in kinds])[self._kind][event] == process
+        mean = np.where(wanted, mean, 0.0)
+        n_events = len(self._kind)
+        total = np.bincount(event, mean, minlength=n_events)
+        ends = np.cumsum(mean)
+        first = np.concatenate([[0.0], np.cumsum(total)[:-1]])
+        n_added = np.where(total > 0, np.array([kind.n for kind in kinds])[self._kind], 0)
+        added = np.repeat(np.arange(n_events), n_added)
+        rows = np.searchsorted(ends, first[added] + random.uniform(added) * total[added], side="right")
+        # Rounding must not choose a row of another event or process.
+        chosen = np.flatnonzero(mean > 0)
+        rows = chosen[np.clip(np.searchsorted(chosen, rows, side="right") - 1, 0, None)] if len(rows) else rows
+        return np.bincount(rows, minlength=len(event)).astype(np.int64)
+
+    def spectra(self, source: Int64Array, event: Int64Array, extra: Int64Array) -> AddedRows:
+        """The spectra of the particles of the rows `source`: added ones are the last of their rows."""
+        return AddedRows.of(
+            places_to_add(source, extra), [kind.spectrum for kind in self._mixture.kinds], self._kind[event[source]]
+        )
+
+    def count_collisions(self, number: Int64Array) -> None:
+        """Enter the frequencies of kinds with another number of collisions."""
+        for row, kind in enumerate(self._mixture.kinds):
+            if kind.busy != 1.0:
+                self._frequencies[row] = kind.busy**number * np.exp(-(kind.busy - 1) * self._nu)
+
+    def count_prompt(self, prompt: _NewParticles, mean: Float64Array) -> None:
+        """Enter the frequencies of kinds with more prompt particles; mean: f64[events], all of them."""
+        particles = prompt.particles
+        for row, kind in enumerate(self._mixture.kinds):
+            if kind.process == PROMPT:
+                spectrum = kind.spectrum
+                ratio = _eta_ratio(spectrum, particles.eta) * spectrum.pt_ratio(particles.pt, _PT_MEDIAN, _PT_SPREAD)
+                if spectrum.pid:
+                    fraction = _PROMPT_FRACTIONS[spectrum.pid == _PROMPT_PIDS].sum()
+                    ratio *= (np.abs(particles.pid) == spectrum.pid) / fraction
+                self._frequencies[row] = added_frequency(kind.n, prompt.event, ratio, mean)
+
+    def count_decays(
+        self,
+        event: Int64Array,
+        process: Int64Array,
+        momentum: Float64Array,
+        flight: Float64Array,
+        alone: Mask,
+        n_inelastic: Int64Array,
+    ) -> None:
+        """Enter the frequencies of kinds with more decaying particles. One row for each: place in DECAYS, momentum,
+        distance flown in mean distances, whether there are no other products."""
+        pt = np.hypot(momentum[:, 0], momentum[:, 1])
+        eta = np.arcsinh(momentum[:, 2] / pt)
+        for row, kind in enumerate(self._mixture.kinds):
+            if kind.process < 0:
+                continue
+            spectrum, rows = kind.spectrum, np.flatnonzero(process == kind.process)
+            ratio = _eta_ratio(spectrum, eta[rows]) * spectrum.flight_ratio(flight[rows])
+            ratio *= spectrum.pt_ratio(pt[rows], _DECAY_PT[kind.process], _PT_SPREAD)
+            if spectrum.alone:
+                ratio *= alone[rows] / _ALONE[kind.process]
+            self._frequencies[row] = added_frequency(
+                kind.n, event[rows], ratio, n_inelastic * _DECAY_RATE[kind.process]
+            )
+
+
+def _eta_ratio(spectrum: Harder, eta: Float64Array) -> Float64Array:
+    """Density of the pseudorapidity of added particles relative to all."""
+    low, high = spectrum.eta_range(_ETA_GRID, _ETA_CUMULATIVE)
+    inside = (eta > spectrum.eta[0]) & (eta < spectrum.eta[1])
+    # One half of all particles flies backwards.
+    return inside / (0.5 * (high - low))
 
 
 def _counted(numbers: Int64Array) -> Int64Array:
@@ -179,10 +307,13 @@ def _log_normal(random: EventRandom, event: Int64Array, median: float | Float64A
     return values
 
 
-def _prompt_particles(random: EventRandom, event: Int64Array, origin: Float64Array) -> ParticleColumns:
-    momentum = _momenta(random, event, _PT_MEDIAN, _PT_SPREAD)
+def _prompt_particles(
+    random: EventRandom, event: Int64Array, origin: Float64Array, added: AddedRows | None
+) -> ParticleColumns:
+    momentum = _momenta(random, event, _PT_MEDIAN, _PT_SPREAD, added=added)
     charge = _signs(random, event)
-    pid = _choice(random, event, _PROMPT_PIDS, _PROMPT_FRACTIONS) * charge
+    kind = _choice(random, event, _PROMPT_PIDS, _PROMPT_FRACTIONS)
+    pid = (kind if added is None else np.where(added.pid > 0, added.pid, kind)) * charge
     return ParticleColumns.of(origin, momentum, np.where(np.abs(pid) == _MUON, -pid, pid), charge)
 
 
@@ -192,10 +323,17 @@ def _momenta(
     pt_median: float | Float64Array,
     pt_spread: float,
     eta_cumulative: Float64Array = _ETA_CUMULATIVE,
+    added: AddedRows | None = None,
 ) -> Float64Array:
     """Momenta f64[n, 3] with a spectrum of angles (the common one) and a log-normal transverse momentum."""
     u = random.uniform(event, 2)
-    eta = np.interp(u[:, 0], eta_cumulative, _ETA_GRID) * _signs(random, event)
+    sign = _signs(random, event)
+    if added is not None:
+        low, high = added.eta_range(_ETA_GRID, eta_cumulative)
+        u[:, 0] = low + (high - low) * u[:, 0]
+        sign = np.where(added.is_added, 1, sign)
+        pt_median = pt_median * added.pt
+    eta = np.interp(u[:, 0], eta_cumulative, _ETA_GRID) * sign
     pt = _log_normal(random, event, pt_median, pt_spread)
     phi = np.pi * (2 * u[:, 1] - 1)
     return np.stack([pt * np.cos(phi), pt * np.sin(phi), pt * np.sinh(eta)], axis=1)
@@ -271,20 +409,33 @@ def _interactions(random: EventRandom, prompt: _NewParticles, key: Int64Array) -
     )
 
 
-def _decay_products(random: EventRandom, event: Int64Array, positions: Float64Array) -> _NewParticles:
+def _decay_products(
+    random: EventRandom, event: Int64Array, positions: Float64Array, choice: _Choice | None
+) -> _NewParticles:
     """The charged products of all particles of DECAYS: exponential flight, isotropic decay in the rest frame."""
     every = np.arange(len(event)).repeat(len(DECAYS))
     rates = np.tile(_DECAY_RATE, len(event))
     number = random.poisson_by_row(event[every], rates)
-    kind = np.repeat(np.tile(np.arange(len(DECAYS)), len(event)), number)
+    place = np.tile(np.arange(len(DECAYS)), len(event))
+    n_inelastic = np.bincount(event, minlength=len(random))
+    added = None
+    if choice is not None:
+        extra = choice.extra(random, event[every], rates, place)
+        number += extra
+        added = choice.spectra(np.repeat(np.arange(len(every)), number), event[every], extra)
+    kind = np.repeat(place, number)
     source = np.repeat(every, number)
     event = event[source]
-    mother = _momenta(random, event, _DECAY_PT[kind], _PT_SPREAD)
-    flight = random.exponential(event) * _DECAY_LENGTH[kind]
+    mother = _momenta(random, event, _DECAY_PT[kind], _PT_SPREAD, added=added)
+    flown = random.exponential(event) * (1.0 if added is None else added.flight)
+    flight = flown * _DECAY_LENGTH[kind]
     vertex = positions[source] + mother * (flight / _DECAY_MASS[kind])[:, None]
     sign = _signs(random, event)  # particle or antiparticle
     n_mothers = np.bincount(event, minlength=len(random))
-    pairs = _pairs(random, event, kind, vertex, mother)
+    alone = _ALONE[kind] if added is None else np.where(added.alone, 1.0, _ALONE[kind])
+    pairs = _pairs(random, event, kind, vertex, mother, alone)
+    if choice is not None:
+        choice.count_decays(event, kind, mother, flown, pairs.alone, n_inelastic)
     pair_event, of = event[pairs.mother], pairs.mother
     daughters = two_body_decay(
         random.normal(pair_event, 3), pairs.momentum, pairs.mass, *_DAUGHTER_MASSES.T[:, pairs.kind]
@@ -304,8 +455,8 @@ def _decay_products(random: EventRandom, event: Int64Array, positions: Float64Ar
         mother_key=np.tile(pair_key, 2),
     )
     of = np.tile(of, 2)
-    products.from_beauty[:] = kind[of] == _BEAUTY
-    products.from_charm[:] = kind[of] == _CHARM
+    products.from_beauty[:] = kind[of] == BEAUTY
+    products.from_charm[:] = kind[of] == CHARM
     products.from_strange[:] = np.isin(kind[of], _STRANGE)
     heavy = products.from_beauty | products.from_charm
     ancestor = of[heavy]
@@ -319,37 +470,50 @@ def _decay_products(random: EventRandom, event: Int64Array, positions: Float64Ar
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pairs:
     """Pairs of charged particles that decays make, one row each: row of the particle that decays, the place in DECAYS
-    whose daughters they are, where they begin, momentum f64[n, 3] and mass of both together. Events rise."""
+    whose daughters they are, where they begin, momentum f64[n, 3] and mass of both together. Events rise.
+
+    alone: of each particle that decays, whether its own pair are its only products."""
 
     mother: Int64Array
     kind: Int64Array
     vertex: Float64Array
     momentum: Float64Array
     mass: Float64Array
+    alone: Mask
 
 
 def _pairs(
-    random: EventRandom, event: Int64Array, kind: Int64Array, vertex: Float64Array, mother: Float64Array
+    random: EventRandom,
+    event: Int64Array,
+    kind: Int64Array,
+    vertex: Float64Array,
+    mother: Float64Array,
+    alone: Float64Array,
 ) -> _Pairs:
-    """One pair of each decaying particle; a B also has the pair of its D0."""
-    beauty = np.flatnonzero(kind == _BEAUTY)
+    """One pair of each decaying particle; a B also has the pair of its D0. alone: chance that its own pair is all that
+    a particle makes."""
+    beauty = np.flatnonzero(kind == BEAUTY)
     of_b = event[beauty]
     momentum, mass = mother.copy(), _DECAY_MASS[kind]
-    mass[beauty] = _below(random, of_b, np.full(len(beauty), _SMALLEST_W), mass[beauty] - _DECAY_MASS[_CHARM])
+    mass[beauty] = _below(random, of_b, np.full(len(beauty), _SMALLEST_W), mass[beauty] - _DECAY_MASS[CHARM])
     momentum[beauty], charm = two_body_decay(
-        random.normal(of_b, 3), mother[beauty], _DECAY_MASS[_BEAUTY], mass[beauty], _DECAY_MASS[_CHARM]
+        random.normal(of_b, 3), mother[beauty], _DECAY_MASS[BEAUTY], mass[beauty], _DECAY_MASS[CHARM]
     )
-    flight = charm * (random.exponential(of_b) * _DECAY_LENGTH[_CHARM] / _DECAY_MASS[_CHARM])[:, None]
+    flight = charm * (random.exponential(of_b) * _DECAY_LENGTH[CHARM] / _DECAY_MASS[CHARM])[:, None]
     order = np.argsort(np.concatenate([event, of_b]), kind="stable")
     row = np.concatenate([np.arange(len(event)), beauty])[order]
     pairs = _Pairs(
         row,
-        np.concatenate([kind, np.full(len(beauty), _CHARM)])[order],
+        np.concatenate([kind, np.full(len(beauty), CHARM)])[order],
         np.concatenate([vertex, vertex[beauty] + flight])[order],
         np.concatenate([momentum, charm])[order],
-        np.concatenate([mass, np.full(len(beauty), _DECAY_MASS[_CHARM])])[order],
+        np.concatenate([mass, np.full(len(beauty), _DECAY_MASS[CHARM])])[order],
+        np.ones(len(event), dtype=bool),
     )
-    others = np.flatnonzero(~random.chance(event[row], _ALONE[pairs.kind]))
+    own = order < len(event)
+    is_alone = random.chance(event[row], np.where(own, alone[row], _ALONE[pairs.kind]))
+    pairs.alone[row[own]] = is_alone[own]
+    others = np.flatnonzero(~is_alone)
     in_event, whole = event[row[others]], pairs.mass[others]
     pairs.mass[others] = _below(
         random, in_event, _DAUGHTER_MASSES[pairs.kind[others]].sum(axis=1), whole - _NEUTRAL_MASS

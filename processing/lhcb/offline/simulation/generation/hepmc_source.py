@@ -19,6 +19,9 @@ from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.processing.offline.particles.hepmc import HepmcFile, count_prompt
 
+KIND = "hepmc"
+"""The kind of events with a collision of a generator's file, which may hold any process."""
+
 
 class HepmcSource:
     """One collision per event from a file, moved into the luminous region, in addition to Poisson(nu) minimum-bias
@@ -55,6 +58,7 @@ def _together(pile_up: SimulatedCollisions, particles: ParticleColumns, place: F
     rows = np.arange(len(pile_up.particles))
     return replace(
         pile_up,
+        kind=KIND,
         positions=np.concatenate([pile_up.positions, place[None]]),
         particles=ParticleColumns.join(
             [

@@ -11,7 +11,7 @@ import numpy as np
 
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.particles.columns import ParticleColumns
-from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, two_body_decay
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, three_body_decay, two_body_decay
 
 
 class Sample(StrEnum):
@@ -20,26 +20,31 @@ class Sample(StrEnum):
     MINBIAS = "minbias"
     BJPSIK = "bjpsik"
     BSPHIPHI = "bsphiphi"
+    BSMUMU = "bsmumu"
     D2KPI = "d2kpi"
+    JPSI = "jpsi"
+    KS2PIPI = "ks2pipi"
+    L2PPI = "l2ppi"
+    TAU3MU = "tau3mu"
     Z = "z"
 
 
 @dataclass(frozen=True, slots=True)
 class Resonance:
-    """A particle that decays into two: PDG id, mass (MeV), c tau (mm), its daughters (resonances or PDG ids), and the
-    full width of its mass (MeV) if a detector could resolve it."""
+    """A particle that decays into two or three: PDG id, mass (MeV), c tau (mm), its daughters (resonances or PDG ids;
+    three are stable ones), and the full width of its mass (MeV) if a detector could resolve it."""
 
     pid: int
     mass: float
     c_tau: float
-    daughters: tuple["Resonance | int", "Resonance | int"]
+    daughters: tuple["Resonance | int", ...]
     width: float = 0.0
 
     def masses(self, rng: np.random.Generator, n: int) -> Float64Array:
         """Masses f64[n] of a Breit-Wigner distribution, cut off at `_WIDTHS` and where the decay is impossible."""
         if self.width == 0.0:
             return np.full(n, self.mass)
-        threshold = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
+        threshold: float = sum(part.mass if isinstance(part, Resonance) else MASS[abs(part)] for part in self.daughters)
         lowest = max(self.mass - _WIDTHS * self.width, threshold)
         first, last = (
             float(np.arctan(2 * (m - self.mass) / self.width)) for m in (lowest, self.mass + _WIDTHS * self.width)
@@ -57,6 +62,7 @@ class Signal:
     rapidity: tuple[float, float]
     from_beauty: bool = False
     from_charm: bool = False
+    from_strange: bool = False
 
 
 # Largest distance of a mass from its middle, in widths.
@@ -68,6 +74,11 @@ _PHI = Resonance(333, 1019.46, 0.0, (321, -321), width=4.249)
 SIGNALS = {
     Sample.BJPSIK: Signal(Resonance(521, 5279.3, 0.4911, (_JPSI, 321)), 5500.0, (1.8, 4.8), from_beauty=True),
     Sample.BSPHIPHI: Signal(Resonance(531, 5366.9, 0.4560, (_PHI, _PHI)), 5500.0, (1.8, 4.8), from_beauty=True),
+    Sample.BSMUMU: Signal(Resonance(531, 5366.9, 0.4560, (13, -13)), 5500.0, (1.8, 4.8), from_beauty=True),
+    Sample.JPSI: Signal(_JPSI, 3000.0, (1.8, 4.8)),
+    Sample.KS2PIPI: Signal(Resonance(310, 497.611, 26.84, (211, -211)), 1200.0, (1.8, 4.8), from_strange=True),
+    Sample.L2PPI: Signal(Resonance(3122, 1115.683, 78.9, (2212, -211)), 1500.0, (1.8, 4.8), from_strange=True),
+    Sample.TAU3MU: Signal(Resonance(15, 1776.93, 0.08703, (13, 13, -13)), 2600.0, (1.8, 4.8)),
     Sample.D2KPI: Signal(Resonance(421, 1864.8, 0.1229, (-321, 211)), 2600.0, (1.8, 4.8), from_charm=True),
     Sample.Z: Signal(Resonance(23, 91187.6, 0.0, (13, -13), width=2495.5), 12_000.0, (1.6, 4.6)),
 }
@@ -112,6 +123,7 @@ def signal_decay(rng: np.random.Generator, signal: Signal, vertex: Float64Array)
     particles.from_signal[:] = True
     particles.from_beauty[:] = signal.from_beauty
     particles.from_charm[:] = signal.from_charm
+    particles.from_strange[:] = signal.from_strange
     if signal.from_beauty or signal.from_charm:
         particles.dom_key[:] = _FIRST_KEY
         particles.dom_pid[:] = sign * signal.head.pid
@@ -139,7 +151,11 @@ def _products(
         part.masses(rng, len(mass)) if isinstance(part, Resonance) else np.full(len(mass), MASS[abs(part)])
         for part in head.daughters
     ]
-    momenta = two_body_decay(rng.normal(size=momentum.shape), momentum, mass, *masses)
+    momenta: tuple[Float64Array, ...]
+    if len(masses) == 2:
+        momenta = two_body_decay(rng.normal(size=momentum.shape), momentum, mass, *masses)
+    else:
+        momenta = three_body_decay(rng, momentum, mass, *masses)
     found: list[_Product] = []
     key = first_key
     for part, its_mass, daughter in zip(head.daughters, masses, momenta, strict=True):
@@ -152,4 +168,4 @@ def _products(
     return found
 
 
-_SELF_CONJUGATE = {443, 333, 23}
+_SELF_CONJUGATE = {443, 333, 310, 23}

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
+from hltnode.processing.lhcb.offline.simulation.generation.mixtures import ENRICHED
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
@@ -21,10 +22,12 @@ def check_nu(nu: float) -> None:
         raise ValueError(f"nu = {nu}: the mean number of collisions must be between 0 and {LARGEST_NU:g}")
 
 
-def sample_source(sample: Sample | str, nu: float, beamline: BeamLine) -> Source:
+def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich: bool = False) -> Source:
     """The events of a named sample: minimum bias, or one signal decay in the first of at least one collision.
 
-    Raises ValueError for an unknown sample or an impossible nu.
+    enrich: draw rare kinds of minimum bias more often; the events have weights.
+
+    Raises ValueError for an unknown sample, an impossible nu, or signal that is to be enriched.
     """
     check_nu(nu)
     if sample not in list(Sample):
@@ -32,16 +35,21 @@ def sample_source(sample: Sample | str, nu: float, beamline: BeamLine) -> Source
     signal = SIGNALS.get(Sample(sample))
 
     def minimum_bias(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
-        return generate(random, nu, beamline)
+        return generate(random, nu, beamline, mixture=ENRICHED if enrich else None)
 
     if signal is None:
         return minimum_bias
+    if enrich:
+        raise ValueError(
+            f"sample {sample}: only minimum bias can be enriched, a signal is in every event of its sample"
+        )
 
     def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
         events = []
         for rng, event in zip(random.generators, generate(random, nu, beamline, at_least=1), strict=True):
             decay = signal_decay(rng, signal, event.positions[0])
-            events.append(replace(event, particles=ParticleColumns.join([event.particles, decay])))
+            particles = ParticleColumns.join([event.particles, decay])
+            events.append(replace(event, particles=particles, kind=str(Sample(sample))))
         return events
 
     return with_signal

@@ -64,6 +64,7 @@ def test_an_event_has_the_banks_of_all_detectors(sample: list[list[RawBank]]) ->
         ((LhcbBankType.FT_CLUSTER, 5), 240),
         ((LhcbBankType.MUON, 2), 10),
         ((LhcbBankType.MC_VERTICES, 1), 1),
+        ((LhcbBankType.MC_SAMPLE, 1), 1),
     ):
         assert kinds.count(kind) == n
 

@@ -7,7 +7,7 @@ from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNAL
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
-from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS
+from hltnode.processing.offline.particles.decays import LIGHT_MM_PER_NS, MASS, three_body_decay
 
 
 def decays(sample: Sample, n: int) -> list[ParticleColumns]:
@@ -66,9 +66,51 @@ def test_flight_distances_follow_the_lifetime() -> None:
     np.testing.assert_allclose(tau * LIGHT_MM_PER_NS, proper, rtol=1e-6)
 
 
+DECAYS = {
+    Sample.BSMUMU: (5366.9, 0.456, (531, -531), {(-13, 13)}),
+    Sample.JPSI: (3096.9, 0.0, (443,), {(-13, 13)}),
+    Sample.KS2PIPI: (497.611, 26.84, (310,), {(-211, 211)}),
+    Sample.L2PPI: (1115.683, 78.9, (3122, -3122), {(-211, 2212), (-2212, 211)}),
+    Sample.TAU3MU: (1776.93, 0.08703, (15, -15), {(-13, 13, 13), (-13, -13, 13)}),
+    Sample.D2KPI: (1864.8, 0.1229, (421, -421), {(-321, 211), (-211, 321)}),
+}
+"""Mass (MeV), c tau (mm), ids of the particle, ids of its products: Particle Data Group."""
+
+
+@pytest.mark.parametrize("sample", list(DECAYS))
+def test_signals_have_the_masses_lifetimes_and_ids_of_nature(sample: Sample) -> None:
+    mass, c_tau, ids, products = DECAYS[sample]
+    found = decays(sample, 250)
+    proper = []
+    for particles in found:
+        assert mass_of(particles) == pytest.approx(mass, abs=0.1)
+        p = np.linalg.norm(particles.momentum.sum(axis=0))
+        proper.append(np.linalg.norm(particles.origin[0] - [0.1, 0.2, 30.0]) * mass / p)
+    # The mean of 250 exponential numbers has an error of 6.3 %.
+    assert np.mean(proper) == pytest.approx(c_tau, rel=0.2, abs=1e-9)
+    assert {mother for particles in found for mother in particles.mother.tolist()} == set(ids)
+    assert {tuple(sorted(particles.pid.tolist())) for particles in found} == products
+
+
+def test_three_body_decays_fill_phase_space() -> None:
+    """The mean mass of two of three massless products is that of phase space, whose m² is uniform in m12² and m23²."""
+    n = 4000
+    mass = np.full(n, 3.0)
+    none = np.zeros(n)
+    first, second, third = three_body_decay(np.random.default_rng(2), np.zeros((n, 3)), mass, none, none, none)
+    np.testing.assert_allclose(first + second + third, 0, atol=1e-9)
+    energies = [np.linalg.norm(one, axis=1) for one in (first, second, third)]
+    np.testing.assert_allclose(sum(energies), mass, rtol=1e-9)
+    # Every pair has m² = M (M - 2 E) with the mean M² / 3, and a density that falls linearly.
+    for energy in energies:
+        squared = mass * (mass - 2 * energy)
+        assert squared.mean() == pytest.approx(9 / 3, rel=0.04)
+        assert (squared < 9 / 2).mean() == pytest.approx(0.75, abs=0.03)
+
+
 def test_unknown_samples_and_impossible_nu_are_refused() -> None:
-    with pytest.raises(ValueError, match="sample 'bs2mumu' is not known, only minbias, bjpsik"):
-        sample_source("bs2mumu", 7.6, Z_AXIS)
+    with pytest.raises(ValueError, match="sample 'b2kmumu' is not known, only minbias, bjpsik"):
+        sample_source("b2kmumu", 7.6, Z_AXIS)
     for nu in (-1.0, float("nan"), 1e4):
         with pytest.raises(ValueError, match="nu ="):
             sample_source("minbias", nu, Z_AXIS)
