@@ -120,7 +120,7 @@ class RateCounts:
         as_numbers = fired.astype(np.float64)
         self.sums += WeightSums.of(weights)
         self.lines.add(fired, weights)
-        self.exclusive.add(fired & np.equal(fired.sum(axis=1), 1)[:, None], weights)
+        self.exclusive.add(fired & np.asarray(fired.sum(axis=1) == 1)[:, None], weights)
         self.total.add(kept[:, None], weights)
         self.total_bytes += float(size[kept].sum())
         self.overlap += (as_numbers.T @ as_numbers).astype(np.int64)

@@ -61,7 +61,7 @@ def test_without_a_passing_event_the_upper_end_holds_for_events_of_the_largest_w
 def test_the_interval_of_a_weighted_fraction_covers_it_in_two_of_three_samples() -> None:
     """Events pass with a chance of 0.02; half of those that do have a small weight, as in an enriched sample."""
     rng = np.random.default_rng(6)
-    covered, zero_covered = [], []
+    covered, zero_covered = list[bool](), list[bool]()
     for _ in range(600):
         rare = rng.random(2000) < 0.5
         # Drawn from a mixture in which one event in two comes from a region of 4 % of the crossings.
