@@ -1,9 +1,8 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain as chained
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +32,7 @@ from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
-from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -142,8 +141,8 @@ def inspect(
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
-        documents = chained([TckDocument.load(path) for path in tck or ()], built_in_documents(of_chain))
-        _inspect_file(file, of_chain.readout, documents, json)
+        documents = [TckDocument.load(path) for path in tck or ()]
+        _inspect_file(file, of_chain, documents, json)
 
 
 def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
@@ -167,8 +166,9 @@ def _document_beside(file: Path, tck: int) -> TckDocument | None:
         return None
 
 
-def _inspect_file(file: Path, readout: Readout, documents: Iterable[TckDocument], json: Path | None) -> None:
-    summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(file, tck)))
+def _inspect_file(file: Path, chain: TriggerChain, documents: Sequence[TckDocument], json: Path | None) -> None:
+    reports = ReportSummary(documents, lambda tck: _document_beside(file, tck), built_in_documents(chain))
+    summary = FileSummary(chain.readout, reports)
     damage = DamageLog()
     for banks in read_events(file, damaged=damage):
         try:
