@@ -1,9 +1,8 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain as chained
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +33,7 @@ from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
-from hltnode.processing.selection.trigger_chain import installed_chain
+from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
@@ -176,8 +175,8 @@ def inspect(
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
         of_chain = installed_chain(chain)
-        documents = chained([TckDocument.load(path) for path in tck or ()], built_in_documents(of_chain))
-        _inspect_files(list(_event_files(files)), of_chain.readout, documents, json)
+        documents = [TckDocument.load(path) for path in tck or ()]
+        _inspect_files(list(_event_files(files)), of_chain, documents, json)
 
 
 def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
@@ -224,10 +223,11 @@ def _is_event_file(path: Path) -> bool:
 
 
 def _inspect_files(
-    files: Sequence[Path], readout: Readout, documents: Iterable[TckDocument], json: Path | None
+    files: Sequence[Path], chain: TriggerChain, documents: Sequence[TckDocument], json: Path | None
 ) -> None:
     read: list[Path] = []
-    summary = FileSummary(readout, ReportSummary(documents, lambda tck: _document_beside(read[-1], tck)))
+    reports = ReportSummary(documents, lambda tck: _document_beside(read[-1], tck), built_in_documents(chain))
+    summary = FileSummary(chain.readout, reports)
     damage = DamageLog()
     for file in files:
         read.append(file)

@@ -35,16 +35,22 @@ class Decisions:
 class ReportSummary:
     """Counts over the banks of the trigger. Banks of unknown versions are skipped.
 
-    documents: trigger configurations with the names of lines and counters. They are taken one by one as they are
-    needed: the documents of the built-in configurations take seconds. find: finds the document of a TCK beside the
-    file, which is asked first.
+    documents: trigger configurations with the names of lines and counters. find: finds the document of another TCK.
+    built_in: further ones, of which each takes a second to make: they are taken one by one, as the events need them.
     """
 
-    def __init__(self, documents: Iterable[TckDocument], find: Callable[[int], TckDocument | None]) -> None:
-        self._waiting = iter(documents)
+    def __init__(
+        self,
+        documents: Iterable[TckDocument],
+        find: Callable[[int], TckDocument | None],
+        built_in: Iterable[TckDocument] = (),
+    ) -> None:
+        self._waiting = iter(built_in)
         self._documents: dict[int, TckDocument] = {}
         self._find = find
         self._schemas: dict[int, LumiSchema] = {}
+        for document in documents:
+            self._know(document)
         self._decisions: defaultdict[tuple[int, int], Decisions] = defaultdict(Decisions)
         self._of_event: Decisions | None = None
         """Summary of the current event; its decision report precedes its selection reports."""

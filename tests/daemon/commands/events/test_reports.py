@@ -362,10 +362,10 @@ def test_documents_are_made_only_until_that_of_the_events_is_found() -> None:
 
     first, second = list(documents())[:2]
     made.clear()
-    beside = ReportSummary(documents(), lambda _tck: second)
+    beside = ReportSummary([], lambda _tck: second, documents())
     read(beside, second.tck)
     assert made == []
-    summary = ReportSummary(documents(), lambda _tck: None)
+    summary = ReportSummary([], lambda _tck: None, documents())
     read(summary, second.tck)
     assert made == [first, second]
     read(summary, second.tck)
