@@ -59,7 +59,7 @@ CHECKS = (check_result_file, check_json_file)
 """The callbacks of options that name result files."""
 
 
-def result_file(*declarations: str, metavar: str, help: str) -> Any:  # noqa: A002 - the name that typer has
+def result_file(*declarations: str, metavar: str, help: str) -> Any:
     """An option whose value is the path of a result file."""
     return typer.Option(*declarations, metavar=metavar, help=help, callback=check_result_file)
 
@@ -89,6 +89,7 @@ def with_force(function: Callable[..., Any]) -> Callable[..., Any]:
     force = inspect.Parameter("force", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=ForceOption)
 
     def run(**given: Any) -> None:
+        given.pop("force", None)
         function(**given)
 
     run.__signature__ = signature.replace(parameters=[*parameters, force])  # type: ignore[attr-defined]
@@ -108,7 +109,7 @@ class ResultParser(argparse.ArgumentParser):
         super().__init__(**options)
         self.results: list[str] = []
 
-    def add_result_file(self, *names: str, help: str) -> None:  # noqa: A002 - the name that argparse has
+    def add_result_file(self, *names: str, help: str) -> None:
         """Add an option whose value is the path of a result file, and --force before the first one."""
         if not self.results:
             self.add_argument("--force", action="store_true", help=FORCE_HELP)

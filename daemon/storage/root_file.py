@@ -6,7 +6,6 @@ on a busy machine) and 35 MB.
 
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,15 +94,3 @@ def _content(name: str, histogram: Any, about: Mapping[str, Any]) -> HistogramCo
         line=about["line"],
     )
     return HistogramContent(shape, np.append(counts, about["not_a_number"]).astype(np.uint64))
-
-
-def write_beside(path: Path, content: bytes) -> Path | None:
-    """Write a file by an atomic rename. An existing file is renamed first; returns its new path. Raises OSError."""
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(content)
-    moved = None
-    if path.exists():
-        moved = next(name for n in range(1, 1 << 30) if not (name := path.with_name(f"{path.name}.{n}")).exists())
-        os.rename(path, moved)
-    os.rename(new, path)
-    return moved

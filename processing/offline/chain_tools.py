@@ -18,6 +18,7 @@ from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidingPass
+from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -112,8 +113,11 @@ class TruthCheck(Protocol):
     def add(self, batch: CompletedBatch) -> None:
         """Compare a batch."""
 
-    def finish(self) -> CheckedSample:
-        """The numbers of all batches. Raises ValueError where an option of the user was never of use."""
+    def finish(self, rows: RowChoice) -> CheckedSample:
+        """The numbers of all batches; the text has the chosen rows only.
+
+        Raises ValueError where an option of the user was never of use.
+        """
 
 
 class Validation(Protocol[Options]):
@@ -163,8 +167,8 @@ class Comparison(Protocol[Summary]):
     def event_name(self, banks: Sequence[RawBank]) -> str:
         """An event, for errors."""
 
-    def compare(self, files: tuple[Path, Path], samples: tuple[Summary, Summary]) -> ComparedSamples:
-        """The likeness of the second sample to the first one."""
+    def compare(self, files: tuple[Path, Path], samples: tuple[Summary, Summary], rows: RowChoice) -> ComparedSamples:
+        """The likeness of the second sample to the first one; the text has the chosen rows only."""
 
 
 class EventPicture(Protocol):

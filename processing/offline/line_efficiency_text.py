@@ -28,7 +28,7 @@ def efficiency_cell(of: dict[str, Any], name: str = "efficiency") -> str:
 def _lines(results: Sequence[Result], reconstructible: str) -> str:
     first = results[0][1]
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
-    width = max(len(name) for name in (*names, "any line"))
+    width = max(map(len, (*names, "any line")))
     kept = [first["kept_by_event_cut"][among] for among in ("reconstructible", "all")]
     kept_text = " and ".join("-" if of is None else f"{100 * of:.1f} %" for of in kept)
     rows = [
@@ -36,12 +36,12 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
         f"{reconstructible}",
         f"kept by the global event cut: {kept_text} of the reconstructible decays and of all events; others are not "
         "selected",
-        "efficiency and trigger on signal (TOS), per cent, of reconstructible decays; then of those that the event cut "
-        "keeps, and of all events",
+        "efficiency: the line accepts the event; TOS (trigger on signal): by a candidate of the signal",
+        "of reconstructible decays; kept: of those that the event cut keeps; all: of all events; errors: 68.3 %",
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
-        f"{'':<{width}}"
+        f"{'line':<{width}}"
         + "".join(
-            f"{f'{name}: efficiency':>24}{'TOS':>18}{'of kept':>10}{'TOS':>7}{'of all':>9}{'TOS':>7}"
+            "".join(f"{title:>{size}}" for title, size in zip(_titles(name), _WIDTHS, strict=True))
             for name, _ in results
         ),
     ]
@@ -50,18 +50,25 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
     return "\n".join(rows)
 
 
+_WIDTHS = (28, 18, 16, 15, 15, 14)
+
+
+def _titles(name: str) -> tuple[str, ...]:
+    """Titles of the columns of a configuration, each with its own name and unit."""
+    shorts = (f"{among}: {what} [%]" for among in ("kept", "all") for what in ("eff.", "TOS"))
+    return f"{name}: efficiency [%]", "TOS [%]", *shorts
+
+
 def _cells(of: dict[str, Any] | None) -> str:
     if of is None:
-        return f"{'-':>24}{'-':>18}{'-':>10}{'-':>7}{'-':>9}{'-':>7}"
+        return "".join(f"{'-':>{size}}" for size in _WIDTHS)
     short = [
         "-" if (it := of[among][name]) is None else f"{100 * it:.1f}"
         for among in ("of_kept", "of_all")
         for name in ("efficiency", "trigger_on_signal")
     ]
-    widths = (10, 7, 9, 7)
-    return f"{efficiency_cell(of):>24}{efficiency_cell(of, 'trigger_on_signal'):>18}" + "".join(
-        f"{cell:>{width}}" for cell, width in zip(short, widths, strict=True)
-    )
+    cells = (efficiency_cell(of), efficiency_cell(of, "trigger_on_signal"), *short)
+    return "".join(f"{cell:>{size}}" for cell, size in zip(cells, _WIDTHS, strict=True))
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:
@@ -69,7 +76,7 @@ def _scans(name: str, result: dict[str, Any]) -> list[str]:
     for scan in result["scans"]:
         rows = [
             f"{name}: {scan['line']}.{scan['cut']}, of reconstructible decays",
-            f"{'value':>12}{'line':>18}{'line, TOS':>18}{'any line':>18}{'any, TOS':>18}",
+            f"{'value':>12}{'line [%]':>18}{'line, TOS [%]':>18}{'any line [%]':>18}{'any, TOS [%]':>18}",
         ]
         for point in scan["points"]:
             cells = [

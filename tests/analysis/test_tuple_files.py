@@ -26,8 +26,20 @@ def test_one_row_per_event(real_events: Path, trigger: Path, arrays: ak.Array, t
     paths = [tmp_path / f"events.{suffix}" for suffix in ("parquet", "root")]
     for path in paths:
         fields = ("--fields", ",".join(FIELDS[:3]), "--fields", ",".join(FIELDS[3:]))
-        command = ("process", real_events, "--trigger", trigger, *OPTIONS, "--tuple", path, *fields, "--json", out)
-        output = run(*command)
+        command = (
+            "process",
+            real_events,
+            "--trigger",
+            trigger,
+            *OPTIONS,
+            "--tuple",
+            path,
+            *fields,
+            "--json",
+            out,
+            "--force",
+        )
+        output = run(*command, "--json", out, "--force")
         n_columns = len(arrays.attrs["fields"])
         assert f"events.{path.suffix[1:]}: 7 rows of {n_columns} columns" in output
         found = json.loads(out.read_text())["tuple"]

@@ -38,6 +38,7 @@ from hltnode.daemon.commands.events.dask_workers import dask_client, processed_r
 from hltnode.daemon.commands.events.event_processor import EventProcessor, Setup
 from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.commands.result_files import require_new, result_file
+from hltnode.daemon.commands.row_options import LinesOption, NonzeroOption, OrderOption, row_choice
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.storage.root_file import root_bytes
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
@@ -46,6 +47,13 @@ from hltnode.processing.framework.histograms import contents
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.fields import FieldReader
+from hltnode.processing.selection.studies.row_choice import (
+    Order,
+    chosen_lines,
+    left_out_text,
+    rates_of_line,
+    with_note,
+)
 from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import TriggerChain
 
@@ -89,6 +97,9 @@ def process(
         str,
         typer.Option("--rows", metavar="event|INPUT", help="Rows of --tuple: events, or the candidates of an input."),
     ] = EVENT_ROWS,
+    lines: LinesOption = None,
+    nonzero: NonzeroOption = False,
+    order: OrderOption = Order.RATE,
     dask: Annotated[
         str | None,
         typer.Option(
@@ -130,6 +141,9 @@ def process(
             with_fields=tuple_ is not None,
             fields=tuple(name for text in fields for name in text.split(",")) if fields else None,
         )
+        choice = row_choice(lines, nonzero, order)
+        if choice.patterns:
+            choice.check(setup.load()[1].line_names)
         result = process_files(
             files,
             setup,
@@ -159,7 +173,9 @@ def process(
     echo_folded("found in them: ", *objects[:-1], *(last.removesuffix(", ") for last in objects[-1:]))
     if result["rates"] is not None:
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
-        echo(f"\n{rates_text([('lines', about | result['rates'])])}")
+        rates = [("lines", about | result["rates"])]
+        shown = chosen_lines(choice, rates, rates_of_line)
+        echo("\n" + with_note(rates_text(shown), left_out_text(rates, shown)))
     if (written := result["tuple"]) is not None:
         echo(f"{written['file']}: {written['rows']} rows of {written['columns']} columns")
     if unknown := result["unknown_types"]:

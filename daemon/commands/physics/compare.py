@@ -19,6 +19,7 @@ from hltnode.daemon.commands.common import (
     write_text,
 )
 from hltnode.daemon.commands.result_files import result_file
+from hltnode.daemon.commands.row_options import NonzeroOption, RowOrderOption, RowsOption, row_choice
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, read_events
@@ -33,6 +34,9 @@ def compare(
     other: Annotated[Path, typer.Argument(metavar="OTHER", help="Events to compare with the reference.")],
     output: Annotated[Path, result_file("-o", "--output", metavar="REPORT.html", help="Report to write.")],
     geometry: GeometryOption = None,
+    lines: RowsOption = None,
+    nonzero: NonzeroOption = False,
+    order: RowOrderOption = None,
     json: JsonOption = None,
     chain: ChainOption = DEFAULT_CHAIN,  # noqa: ARG001 - chose the tool
 ) -> None:
@@ -46,7 +50,7 @@ def compare(
         files, samples = (reference, other), tool.summaries(geometry)
         for file, sample in zip(files, samples, strict=True):
             _add_events(file, sample, tool)
-        compared = tool.compare(files, samples)
+        compared = tool.compare(files, samples, row_choice(lines, nonzero, order))
         write_text(output, compared.page)
         write_json(json, {"reference": str(reference), "other": str(other), **compared.result})
     echo(compared.text)

@@ -27,6 +27,7 @@ from hltnode.daemon.commands.common import (
     write_text,
 )
 from hltnode.daemon.commands.result_files import result_file
+from hltnode.daemon.commands.row_options import NonzeroOption, RowOrderOption, RowsOption, row_choice
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
@@ -54,6 +55,9 @@ def validate(
     device: DeviceOption = 0,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
+    lines: RowsOption = None,
+    nonzero: NonzeroOption = False,
+    order: RowOrderOption = None,
     json: JsonOption = None,
     report: Annotated[
         Path | None, result_file("--report", metavar="FILE.html", help="Write numbers and plots as one HTML file.")
@@ -100,7 +104,7 @@ def validate(
             except ProtocolError as error:
                 raise EventFileError(f"{input_file}: {error}") from error
         engine.close()
-        checked = check.finish()
+        checked = check.finish(row_choice(lines, nonzero, order))
         if json is not None or report is not None:
             result = checked.result()
             write_json(json, result)

@@ -20,6 +20,7 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
 )
+from hltnode.daemon.commands.row_options import LinesOption, NonzeroOption, OrderOption, row_choice
 from hltnode.daemon.commands.selection.options import (
     CompareOption,
     FilesArgument,
@@ -39,6 +40,13 @@ from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.offline.chain_tools import Efficiency
 from hltnode.processing.selection.studies.decided_events import DecidingPass
+from hltnode.processing.selection.studies.row_choice import (
+    Order,
+    chosen_lines,
+    efficiencies_of_line,
+    left_out_text,
+    with_note,
+)
 from hltnode.processing.selection.studies.scans import lines_of
 from hltnode.processing.selection.trigger_chain import installed_chain
 
@@ -51,6 +59,9 @@ def efficiency(
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     scan: ScanOption = None,
+    lines: LinesOption = None,
+    nonzero: NonzeroOption = False,
+    order: OrderOption = Order.RATE,
     compare: CompareOption = None,
     geometry: GeometryOption = None,
     backend: BackendOption = "auto",
@@ -71,6 +82,8 @@ def efficiency(
         results: Results = []
         known = installed_chain(chain)
         studied = configurations(known, trigger, compare, sequence)
+        choice = row_choice(lines, nonzero, order)
+        choice.check([name for _, configuration in studied for name in configuration.line_names])
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
             chosen = known.with_sequence(configuration.sequence)
@@ -89,8 +102,9 @@ def efficiency(
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
             results.append((name, head | measured.result | {"damage": asdict(damage)}))
-        text = tool.text(results)
-        write_results(results, json, report, lambda: tool.page(results, text))
+        shown = chosen_lines(choice, results, efficiencies_of_line)
+        text = with_note(tool.text(shown), left_out_text(results, shown))
+        write_results(results, json, report, lambda: tool.page(shown, text))
     echo(text)
     if measured.remark:
         console.print(f"[yellow]{escape(measured.remark)}[/yellow]", soft_wrap=True)

@@ -19,6 +19,7 @@ from hltnode.daemon.commands.common import (
     thread_count,
     user_errors,
 )
+from hltnode.daemon.commands.row_options import LinesOption, NonzeroOption, OrderOption, row_choice
 from hltnode.daemon.commands.selection.options import (
     CompareOption,
     FilesArgument,
@@ -38,6 +39,13 @@ from hltnode.processing.framework.event_files import DamageLog, read_all_events
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection.studies.row_choice import (
+    Order,
+    chosen_lines,
+    left_out_text,
+    rates_of_line,
+    with_note,
+)
 from hltnode.processing.selection.studies.scans import lines_of
 from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import installed_chain
@@ -48,6 +56,9 @@ def rates(
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     scan: ScanOption = None,
+    lines: LinesOption = None,
+    nonzero: NonzeroOption = False,
+    order: OrderOption = Order.RATE,
     compare: CompareOption = None,
     crossing_rate: Annotated[
         float,
@@ -77,6 +88,8 @@ def rates(
         known = installed_chain(chain)
         results: Results = []
         studied = configurations(known, trigger, compare, sequence)
+        choice = row_choice(lines, nonzero, order)
+        choice.check([name for _, configuration in studied for name in configuration.line_names])
         scans_of = [read_scans(scan, configuration) for _, configuration in studied]
         for (name, configuration), scans in zip(studied, scans_of, strict=True):
             deciding = DecidingPass(
@@ -97,8 +110,9 @@ def rates(
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
             results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))
-        text = rates_text(results)
-        write_results(results, json, report, lambda: _page(results, text))
+        shown = chosen_lines(choice, results, rates_of_line)
+        text = with_note(rates_text(shown), left_out_text(results, shown))
+        write_results(results, json, report, lambda: _page(shown, text))
     echo(text)
     end_with_damage(damage)
 

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-Momentum = Annotated[float, Field(ge=0.0, le=1e8)]
+Momentum = Annotated[float, Field(ge=0.0, le=1e8, json_schema_extra={"unit": "MeV"})]
 """MeV: momenta, masses."""
-Length = Annotated[float, Field(ge=-1e5, le=1e5)]
+Length = Annotated[float, Field(ge=-1e5, le=1e5, json_schema_extra={"unit": "mm"})]
 """mm."""
-Distance = Annotated[float, Field(ge=0.0, le=1e4)]
+Distance = Annotated[float, Field(ge=0.0, le=1e4, json_schema_extra={"unit": "mm"})]
 """mm."""
 Plain = Annotated[float, Field(ge=-1e9, le=1e9)]
 """No unit."""

@@ -154,7 +154,7 @@ class Efficiencies:
             }
             for i, value in enumerate(scan.values)
         ]
-        return {"line": scan.line, "cut": scan.cut, "points": points}
+        return {"line": scan.line, "cut": scan.cut, "unit": scan.unit, "points": points}
 
 
 def _any(of_lines: Mask) -> Mask:

@@ -1,6 +1,6 @@
 """Comparison of two samples: means, widths and medians, their ratios and differences, Kolmogorov distances."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from hltnode.processing.offline.likeness.distribution import (
     kolmogorov_distance,
 )
 from hltnode.processing.offline.truth_faults import TruthFaults
+from hltnode.processing.selection.studies.row_choice import RowChoice
 
 MAX_DIFFERENCE = 0.15
 """Means that should be equal and differ by more than this fraction are listed."""
@@ -137,6 +138,17 @@ def compare(reference: Sample, other: Sample) -> list[Compared]:
         for name, quantity in reference.quantities.items()
     )
     return [pair for pair in pairs if pair.reference is not None or pair.other is not None]
+
+
+def chosen(compared: Sequence[Compared], rows: RowChoice) -> list[Compared]:
+    """The chosen quantities, by their names; by rate: those with the largest difference of the means first."""
+    # The order needs one number; the others tell a quantity without entries.
+    pairs = {pair.quantity.name: pair for pair in compared}
+    rates = {
+        name: (0.0 if pair.ratio is None else abs(pair.ratio - 1), *(value for value, _ in pair.values or ()))
+        for name, pair in pairs.items()
+    }
+    return [pairs[name] for name in rows.names(rates)]
 
 
 def comparison_result(reference: Sample, other: Sample) -> dict[str, Any]:

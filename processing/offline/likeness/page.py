@@ -23,7 +23,7 @@ from hltnode.processing.offline.likeness.comparison import (
 from hltnode.processing.offline.likeness.distribution import Distribution, Quantity, Statistic
 from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
 from hltnode.processing.offline.pages.tables import Row
-from hltnode.processing.offline.plots.figures import COLOURS, axis_title, panels
+from hltnode.processing.offline.plots.figures import COLOURS, axis_title, in_per_cent, panels
 
 _PANELS_PER_FIGURE = 9
 # Titles do not name these: the label of the axis does.
@@ -59,7 +59,7 @@ def likeness_page(names: tuple[str, str], reference: Sample, other: Sample, comp
             if pair.ratio is None and pair.distance is not None and not pair.quantity.of_tracking
         ],
         only=_only_in_one(names, compared),
-        sections=[
+        drawn=[
             Section(
                 detector, _figures(names, [pair for pair in compared if pair.quantity.detector == detector], events)
             )
@@ -138,8 +138,10 @@ def _figure(names: tuple[str, str], compared: Sequence[Compared], reference_even
             heights.append(values)
         per = f" / {pair.quantity.per}" if pair.quantity.per in _PER_LARGE_THING else ""
         axis.set_xlabel(axis_title(pair.quantity.title + per, pair.quantity.unit))
-        axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"fraction of {_plural(pair.quantity.per)}")
+        axis.set_ylabel("hits per event" if pair.quantity.occupancy else f"{_plural(pair.quantity.per)} [%]")
         _format_axes(axis, pair.quantity, edges, np.concatenate(heights))
+        if not pair.quantity.occupancy:
+            in_per_cent(axis)
         distance = "" if pair.distance is None else f"D = {pair.distance:.3f} (by chance {pair.chance:.3f})"
         axis.legend(loc="upper right", fontsize=8, frameon=False, title=distance, title_fontsize=8)
     return drawn(figure, ", ".join(_title(pair.quantity) for pair in compared) + ".")

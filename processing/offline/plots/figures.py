@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
 from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.offline.arrays import Float64Array
@@ -34,7 +35,10 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "hltnode",
 }
-_PANEL = (3.9, 2.9)
+WIDTH = 11.7
+"""Width of every figure in inches: pages show figures in full width, so letters have one size."""
+_HEIGHTS = {1: 4.4, 2: 3.8, 3: 2.9}
+"""Height of a panel by the number of panels in a row."""
 # Rates and widths of fewer entries are not significant, and their error bars would hide the others.
 MIN_ENTRIES = 10
 MARKERS = ("o", "s")
@@ -56,7 +60,7 @@ def panels(n: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
     with mpl.rc_context(STYLE):
         columns = 2 if n == 4 else min(n, columns)
         rows = -(-n // columns)
-        figure = Figure(figsize=(_PANEL[0] * columns, _PANEL[1] * rows), layout="constrained")
+        figure = Figure(figsize=(WIDTH, _HEIGHTS[columns] * rows), layout="constrained")
         axes = [figure.add_subplot(rows, columns, i + 1) for i in range(n)]
     return figure, axes
 
@@ -64,6 +68,11 @@ def panels(n: int, columns: int = 3) -> tuple[Figure, list[Axes]]:
 def axis_title(title: str, unit: str) -> str:
     """Label of an axis with its unit."""
     return f"{title} [{unit}]" if unit else title
+
+
+def in_per_cent(axis: Axes) -> None:
+    """Show the fractions of the vertical axis in per cent."""
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{100 * value:.6g}"))
 
 
 def rate_interval(part: Sequence[float], whole: Sequence[float]) -> tuple[Float64Array, Float64Array, Float64Array]:
@@ -104,7 +113,8 @@ def format_axes(
     axis: Axes, binning: Binning, title: str, drawn: list[Float64Array], *, top: bool, of: str = ""
 ) -> None:
     axis.set_xlabel(axis_title(of + binning.title, binning.unit))
-    axis.set_ylabel(title)
+    axis.set_ylabel(axis_title(title, "%"))
+    in_per_cent(axis)
     if binning.logarithmic:
         axis.set_xscale("log")
     values = np.concatenate(drawn) if drawn else np.empty(0)

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hltnode.processing.framework.statistics import wilson_interval
-from hltnode.processing.offline.plots.figures import COLOURS, MARKERS, STYLE, Result, axis_title, panels
+from hltnode.processing.offline.plots.figures import COLOURS, MARKERS, STYLE, WIDTH, Result, axis_title, panels
 
 Interval = tuple[float, float, float]
 """Value, lower and upper end; all nan if the value is unknown."""
@@ -50,7 +50,7 @@ def efficiency_figure(results: Sequence[Result]) -> Figure:
     }
     figure, axis = _by_line(results, kinds, "any", "any line")
     axis.set_xlim(-1, 101)
-    axis.set_xlabel(axis_title("of reconstructible decays", "%"))
+    axis.set_xlabel(axis_title("fraction of reconstructible decays", "%"))
     return figure
 
 
@@ -63,7 +63,7 @@ def _by_line(
     """One row for each line, and one for all together; one colour for each kind of number, one marker for a result."""
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8.5, 1.2 + _ROW_HEIGHT * (len(names) + 1)), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 1.2 + _ROW_HEIGHT * (len(names) + 1)), layout="constrained")
         axis = figure.add_subplot()
     places = np.arange(len(names) + 1)
     shift = 0.3 / max(len(results) * len(kinds) - 1, 1)
@@ -100,7 +100,7 @@ def overlap_figure(name: str, result: dict[str, Any]) -> Figure:
     share = 100 * events / np.maximum(events.diagonal()[:, None], 1)
     size = 2.6 + 0.27 * max(len(names), 1)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(size + 0.6, size), layout="constrained")
+        figure = Figure(figsize=(max(size + 0.6, WIDTH), size), layout="constrained")
         axis = figure.add_subplot()
         axis.grid(visible=False)
         image = axis.imshow(share, cmap="Blues", vmin=0, vmax=100, aspect="equal")
@@ -180,7 +180,7 @@ def _curve(
 
 
 def _label_scan(axis: Axes, scan: dict[str, Any], title: str) -> None:
-    axis.set_xlabel(f"{scan['line']}.{scan['cut']}")
+    axis.set_xlabel(axis_title(f"{scan['line']}.{scan['cut']}", scan["unit"]))
     axis.set_ylabel(title)
     axis.set_ylim(bottom=0)
     axis.legend(fontsize=8, frameon=False)

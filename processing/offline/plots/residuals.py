@@ -11,6 +11,7 @@ from hltnode.processing.offline.plots.figures import (
     MIN_ENTRIES,
     Result,
     axis_title,
+    in_per_cent,
     legend,
     panels,
     points,
@@ -60,7 +61,8 @@ def residual_figure(results: Sequence[Result], stage: str, names: Sequence[str])
             text = "no entries" if found["width"] is None else f"width {found['width']:.3g} {residual['unit']}".strip()
             axis.stairs(coarse, edges, color=COLOURS[number], label=f"{result}: {text}" if len(results) > 1 else text)
             axis.set_xlabel(axis_title(residual["title"], residual["unit"]))
-        axis.set_ylabel("fraction of entries")
+        axis.set_ylabel("entries [%]")
+        in_per_cent(axis)
         axis.set_ylim(0, 1.35 * axis.get_ylim()[1])
         axis.legend(fontsize=8, loc="upper left", frameon=False)
     return figure

@@ -195,7 +195,7 @@ class TriggerConfig:
         return cls(lines, overrides, sequence, from_menu, types, histograms, conditions)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
-        """The named line with another value of a cut or scale.
+        """The named line with another value of a cut or scale; lines written in Python have parameters as cuts.
 
         Raises TriggerConfigError for an unknown line or cut, and for an invalid value of the cut.
         """
@@ -203,9 +203,7 @@ class TriggerConfig:
             raise TriggerConfigError(f"{name}: no line has this name; {nearest(name, self.line_names)}")
         line = {line.name: line for line in self.types}.get(name)
         if line is None:
-            raise TriggerConfigError(
-                f"{name}: the line has no cuts to set: it comes from a Python file or a TCK document"
-            )
+            return self.lines[self.line_names.index(name)].with_value(cut, value)
         cuts = [field.name for field in fields(line) if field.name != "name"]
         if cut not in cuts:
             near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
@@ -215,6 +213,13 @@ class TriggerConfig:
         values = {field.name: getattr(line, field.name) for field in fields(line)}
         is_count = isinstance(values[cut], int) and float(value).is_integer()
         return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
+
+    def unit_of(self, name: str, cut: str) -> str:
+        """Unit of the values of a cut of a line, empty if there is none or it is not known."""
+        for line_type in self.types:
+            if line_type.name == name:
+                return line_type.unit_of(cut)
+        return self.lines[self.line_names.index(name)].unit_of(cut)
 
     @property
     def line_names(self) -> tuple[str, ...]:

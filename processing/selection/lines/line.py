@@ -1,8 +1,10 @@
 """A selection line: its candidates, its selection and its scalers."""
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from hltnode.processing.selection.expressions.expression import (
     recording,
     source_position,
 )
+from hltnode.processing.selection.expressions.units import NO_UNIT, Number, Quantity
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.scalers import scaler_limit, scaler_seed
@@ -54,7 +57,8 @@ class Line:
     """A selection line. An event is accepted if a line selects one of its candidates.
 
     name: unique in the configuration. input: the candidates. selection: called once, with a stand-in for a candidate;
-    the returned condition is recorded and decides on every candidate. prescale, postscale: fractions of events that
+    the returned condition is recorded and decides on every candidate; its arguments with numbers as defaults are the
+    parameters of the line. prescale, postscale: fractions of events that
     pass (docs/physics/selection-lines.md). description: one line for people. histograms: histograms of the selected
     candidates, before scales; they do not affect decisions.
 
@@ -107,6 +111,49 @@ class Line:
             if self.input.where is not None:
                 selected = node(Op.AND, (self.input.condition(candidate), selected), kind=Kind.BOOL)
             return of_candidate_alone(selected, self.variable)
+
+    @property
+    def parameters(self) -> dict[str, Quantity | Number]:
+        """The parameters by name, with their values: arguments of the selection that have a number as default."""
+        try:
+            _, *arguments = inspect.signature(self.selection).parameters.values()
+        except ValueError:
+            return {}
+        return {
+            argument.name: argument.default
+            for argument in arguments
+            if isinstance(argument.default, Quantity | int | float) and not isinstance(argument.default, bool)
+        }
+
+    def unit_of(self, parameter: str) -> str:
+        """Unit of the values of a parameter, in mm, MeV and rad; empty without a unit."""
+        value = self.parameters.get(parameter, 0)
+        return str(value.unit) if isinstance(value, Quantity) and value.unit != NO_UNIT else ""
+
+    def with_value(self, name: str, value: float) -> "Line":
+        """The line with another value of a parameter, in the unit `unit_of`, or of a scale.
+
+        Raises LineError for an unknown parameter and for an invalid value.
+        """
+        if name in ("prescale", "postscale"):
+            changed: dict[str, float] = {name: value}
+            return replace(self, **changed)  # type: ignore[arg-type]
+        parameters = self.parameters
+        if name not in parameters:
+            known = [f"{other} [{unit}]" if (unit := self.unit_of(other)) else other for other in parameters]
+            raise LineError(
+                f"{self.name}.{name}: the line has no such parameter; there are "
+                f"{', '.join([*known, 'prescale', 'postscale'])}"
+            )
+        present = parameters[name]
+        given: Quantity | Number = value
+        if isinstance(present, Quantity):
+            given = Quantity(value, present.unit)
+        elif isinstance(present, int):
+            if not float(value).is_integer():
+                raise LineError(f"{self.name}.{name}: a whole number is expected, not {value:g}")
+            given = int(value)
+        return replace(self, selection=partial(self.selection, **{name: given}))
 
     def record(self) -> NDArray[np.void]:
         """Its scalers for the kernel: one LINE_RECORD, shape ()."""

@@ -1,7 +1,7 @@
 """Lines with configurable cuts: a dataclass with the cuts as fields, and the selection."""
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -35,6 +35,13 @@ class LineType(ABC):
     @abstractmethod
     def selects(self, candidate: Any) -> Any:
         """Whether a candidate is selected, like the `selection` of a Line."""
+
+    @classmethod
+    def unit_of(cls, cut: str) -> str:
+        """Unit of a cut, from `json_schema_extra` of its Field; empty without one."""
+        hint = get_type_hints(cls, include_extras=True).get(cut)
+        extras = (getattr(info, "json_schema_extra", None) for info in getattr(hint, "__metadata__", ()))
+        return next((str(extra["unit"]) for extra in extras if isinstance(extra, dict) and "unit" in extra), "")
 
     def line(self) -> Line:
         """The line with these cuts. Raises LineError."""

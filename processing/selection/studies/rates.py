@@ -156,4 +156,4 @@ class RateCounts:
             }
             for i, value in enumerate(scan.values)
         ]
-        return {"line": scan.line, "cut": scan.cut, "points": points}
+        return {"line": scan.line, "cut": scan.cut, "unit": scan.unit, "points": points}

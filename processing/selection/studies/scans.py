@@ -22,7 +22,8 @@ class Scan:
     """A line with each value of a cut or scale, from a text such as `Hlt1TrackMVA.alpha=0:500:11` (11 values from 0 to
     500) or `Hlt1TrackMVA.alpha=-160,296`.
 
-    place: place of the line in the configuration. lines: one line per value.
+    place: place of the line in the configuration. lines: one line per value. unit: of the values, empty if it is not
+    known.
     """
 
     line: str
@@ -30,6 +31,7 @@ class Scan:
     values: tuple[float, ...]
     place: int
     lines: tuple[Line, ...] = field(repr=False)
+    unit: str = ""
 
     @classmethod
     def read(cls, text: str, trigger: TriggerConfig) -> Self:
@@ -43,7 +45,8 @@ class Scan:
             raise _wrong(text)
         values = _values(text, values_text)
         lines = tuple(trigger.with_cut(line, cut, value) for value in values)
-        return cls(line, cut, values, trigger.line_names.index(line), lines)
+        place = trigger.line_names.index(line)
+        return cls(line, cut, values, place, lines, trigger.unit_of(line, cut))
 
     @property
     def name(self) -> str:

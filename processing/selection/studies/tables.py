@@ -35,7 +35,7 @@ def _lines(results: Sequence[Result]) -> str:
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
     ]
     table = [
-        ["", *(title for name, _ in results for title in (f"{name}: rate [kHz]", "alone", "MB/s"))],
+        ["line", *(title for name, _ in results for title in (f"{name}: rate [kHz]", "alone [kHz]", "kept [MB/s]"))],
         *([name, *(cell for _, result in results for cell in _cells(result["lines"].get(name)))] for name in names),
         ["total", *(cell for _, result in results for cell in _cells(result["total"]))],
     ]
@@ -59,10 +59,10 @@ def _scans(name: str, result: dict[str, Any]) -> list[str]:
     for scan in result["scans"]:
         rows = [
             f"{name}: {scan['line']}.{scan['cut']}",
-            f"{'value':>12}{'line [kHz]':>24}{'alone':>24}{'all lines':>24}{'MB/s':>10}",
+            f"{'value':>12}{'line [kHz]':>24}{'alone [kHz]':>24}{'all lines [kHz]':>24}{'kept [MB/s]':>13}",
         ]
         for point in scan["points"]:
             cells = "".join(f" {rate_in_khz(point[of]):>23}" for of in ("line", "exclusive", "total"))
-            rows.append(f"{point['value']:>12g}{cells}{point['total']['bytes_per_second'] / MEGABYTE:>10.0f}")
+            rows.append(f"{point['value']:>12g}{cells}{point['total']['bytes_per_second'] / MEGABYTE:>13.0f}")
         texts.append("\n".join(rows))
     return texts

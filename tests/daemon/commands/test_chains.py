@@ -17,7 +17,7 @@ from tests.daemon.commands.package_metadata import install
 
 def chains_of() -> tuple[dict[str, dict[str, Any]], str]:
     """The JSON object by the chain's name, and the text for people."""
-    as_json = CliRunner().invoke(app, ["chains", "--json"])
+    as_json = CliRunner().invoke(app, ["chains", "--json", "-"])
     as_text = CliRunner().invoke(app, ["chains"])
     assert (as_json.exit_code, as_text.exit_code) == (0, 0), as_json.output + as_text.output
     return {chain["name"]: chain for chain in json.loads(as_json.stdout)["chains"]}, as_text.output

@@ -14,7 +14,7 @@ from hltnode.daemon.common.vocabulary import HistogramFileOutcome
 from hltnode.daemon.monitoring.counters import WriterCounters
 from hltnode.daemon.storage import histogram_files
 from hltnode.daemon.storage.histogram_files import HistogramFiles
-from hltnode.daemon.storage.root_file import read_root, root_bytes, write_beside
+from hltnode.daemon.storage.root_file import read_root, root_bytes
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
 
 SHAPE = HistogramShape(
@@ -48,18 +48,6 @@ def test_a_foreign_file_is_reported_by_name(tmp_path: Path) -> None:
             read_root(tmp_path / name)
     with pytest.raises(ValueError, match=r"none\.root: cannot read histograms"):
         read_root(tmp_path / "none.root")
-
-
-def test_an_existing_file_is_moved_aside(tmp_path: Path) -> None:
-    path = tmp_path / "h.root"
-    assert write_beside(path, b"first") is None
-    assert write_beside(path, b"second") == tmp_path / "h.root.1"
-    assert write_beside(path, b"third") == tmp_path / "h.root.2"
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
-        "h.root": b"third",
-        "h.root.1": b"first",
-        "h.root.2": b"second",
-    }
 
 
 class Counts:

@@ -9,6 +9,7 @@ from hltnode.processing.lhcb.offline.validation.likeness import SampleSummary
 from hltnode.processing.offline.chain_tools import ComparedSamples
 from hltnode.processing.offline.likeness import comparison
 from hltnode.processing.offline.likeness.table import likeness_text
+from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -24,7 +25,9 @@ class LhcbComparison:
         """Run and event number."""
         return event_name(banks)
 
-    def compare(self, files: tuple[Path, Path], samples: tuple[SampleSummary, SampleSummary]) -> ComparedSamples:
+    def compare(
+        self, files: tuple[Path, Path], samples: tuple[SampleSummary, SampleSummary], rows: RowChoice
+    ) -> ComparedSamples:
         """The likeness of the second sample to the first one."""
         # Only reports need matplotlib, an extra.
         from hltnode.processing.offline.likeness.page import likeness_page
@@ -32,7 +35,7 @@ class LhcbComparison:
         compared = comparison.compare(*samples)
         first, second = files
         return ComparedSamples(
-            text=likeness_text((first.stem, second.stem), compared),
+            text=likeness_text((first.stem, second.stem), comparison.chosen(compared, rows)),
             result=comparison.comparison_result(*samples),
             page=likeness_page((first.name, second.name), *samples, compared),
         )

@@ -23,6 +23,7 @@ from hltnode.processing.lhcb.offline.validation.reports.long_report import refer
 from hltnode.processing.lhcb.offline.validation.reports.report import format_report
 from hltnode.processing.lhcb.offline.validation.reports.result_file import read_result
 from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -71,9 +72,9 @@ class LhcbTruthCheck:
         """Compare a batch."""
         check_batch(self._checker, batch, self._reference)
 
-    def finish(self) -> CheckedSample:
+    def finish(self, rows: RowChoice) -> CheckedSample:
         """The numbers of all batches. Raises ValueError for a reference of other events."""
-        text = format_report(self._checker)
+        text = format_report(self._checker, rows)
         if self._reference is not None:
             self._reference.check_used()
             text += "\n\n\n" + "\n".join(reference_lines(self._reference))

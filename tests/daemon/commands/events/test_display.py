@@ -15,7 +15,7 @@ runner = CliRunner()
 
 
 def run(*arguments: object, code: int = 0) -> str:
-    result = runner.invoke(app, ["display", *map(str, arguments)])
+    result = runner.invoke(app, ["display", "--force", *map(str, arguments)])
     assert result.exit_code == code, result.output
     return result.output
 

@@ -59,7 +59,7 @@ def test_no_output_replaces_an_input_and_an_incomplete_output_gets_no_name(sampl
         ["process", sample, "--json", tmp_path / "a", "--histograms", tmp_path / "a"],
     ]
     for command in commands:
-        result = runner.invoke(app, [str(part) for part in command])
+        result = runner.invoke(app, [*(str(part) for part in command), "--force"])
         assert result.exit_code == 2, result.output
         assert "of the same command" in " ".join(result.output.split())
     assert sample.read_bytes() == before
@@ -95,23 +95,20 @@ def test_process_names_the_types_of_banks_without_a_source(sample: Path, tmp_pat
 
 def inspected(path: Path, out: Path) -> Any:
     """The result of `inspect` for a file."""
-    result = runner.invoke(app, ["inspect", str(path), "--json", str(out)])
+    result = runner.invoke(app, ["inspect", str(path), "--json", str(out), "--force"])
     assert result.exit_code == 0, result.output
     found = json.loads(out.read_text())
     return [found[key] for key in ("events", "runs", "first_event", "last_event", "banks")]
 
 
-def test_process_counts_each_event_once_in_histograms_and_moves_an_earlier_file_aside(
-    sample: Path, tmp_path: Path
-) -> None:
+def test_process_counts_each_event_once_in_histograms(sample: Path, tmp_path: Path) -> None:
     path = tmp_path / "h.root"
     for repeat in ("1", "3"):
         arguments = ["process", str(sample), "--backend", "cpu", "--repeat", repeat, "--histograms", str(path)]
-        result = runner.invoke(app, arguments)
+        result = runner.invoke(app, [*arguments, "--force"])
         assert result.exit_code == 0, result.output
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["h.root", "h.root.1"]
-    for file in tmp_path.iterdir():
-        held = {content.shape.name: content for content in read_root(file)}
+        assert [file.name for file in tmp_path.iterdir()] == ["h.root"]
+        held = {content.shape.name: content for content in read_root(path)}
         assert held["velo_tracks"].entries == 12
     listed = runner.invoke(app, ["histograms", str(path)])
     assert "VELO tracks" in listed.output
@@ -160,6 +157,28 @@ def test_inspect_counts_banks_and_names_the_run(sample: Path, tmp_path: Path) ->
     assert (velo["version"], velo["banks_per_event"]) == (3, 208)
 
 
+def test_inspect_sums_several_files_and_folders(sample: Path, tmp_path: Path) -> None:
+    records = [record.body for record in iter_records(sample.read_bytes())]
+    for name, some, run in (("a.mdf", records[:5], 77), ("b.mdf", records[5:], 77)):
+        (tmp_path / name).write_bytes(b"".join(encode_record(body, run=run) for body in some))
+    (tmp_path / "0x1234ABCD.txt").write_text("no events")
+    result = runner.invoke(app, ["inspect", str(tmp_path), str(sample), "--json", "-"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert [(Path(file["file"]).name, file["events"]) for file in found["files"]] == [
+        ("a.mdf", 5), ("b.mdf", 7), (sample.name, 12)
+    ]  # fmt: skip
+    assert (found["events"], found["runs"], found["first_event"], found["last_event"]) == (24, [77], 0, 11)
+    assert found["bytes"] == sum(file["bytes"] for file in found["files"])
+    velo = next(bank for bank in found["banks"] if bank["name"] == "VP_RETINA_CLUSTER")
+    assert velo["banks_per_event"] == 208
+    assert "24 events" in result.stderr
+    (tmp_path / "empty").mkdir()
+    refused = runner.invoke(app, ["inspect", str(tmp_path / "empty")])
+    assert refused.exit_code == 2
+    assert "no event file among 0 files" in " ".join(refused.output.split())
+
+
 def test_inspect_reads_the_old_multi_event_packet(shared: Path, tmp_path: Path) -> None:
     (packet,) = (shared / "data" / "lhcb-mep-2019").glob("*.mep")
     out = tmp_path / "out.json"
@@ -196,7 +215,7 @@ def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
     assert runner.invoke(app, arguments).exit_code == 0
     limits = json.loads(out.read_text())["limits"]
     assert (limits["input_bytes"], limits["events"], limits["meps"]) == (2 << 20, 100, 100)
-    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512"]).exit_code == 0
+    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512", "--force"]).exit_code == 0
     limits = json.loads(out.read_text())["limits"]
     assert (limits["input_bytes"], limits["events"], limits["meps"]) == (4 << 20, 512, 256)
 
@@ -204,8 +223,8 @@ def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected a FILE, or --plan"),
-        (["events.mdf", "--plan"], "expected no FILE with --plan"),
+        ([], "expected FILES, or --plan"),
+        (["events.mdf", "--plan"], "expected no FILES with --plan"),
         (["events.mdf", "--max-events", "5"], "expected --plan with --slot-bytes, --max-events and --config"),
     ],
 )

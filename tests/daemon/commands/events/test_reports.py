@@ -66,13 +66,13 @@ def process(folder: Path, source: Path, name: str, *options: object) -> Any:
     """Write the accepted events of `source` to NAME.mdf; the result."""
     out = folder / f"{name}.json"
     arguments = ("process", source, "--backend", "cpu", "--threads", 1, "--trigger", folder / "trigger.toml")
-    run(*arguments, "--accepted", folder / f"{name}.mdf", "--json", out, *options)
+    run(*arguments, "--accepted", folder / f"{name}.mdf", "--json", out, "--force", *options)
     return json.loads(out.read_text())
 
 
 def inspected(path: Path, *options: object) -> Any:
     out = path.parent / "inspected.json"
-    run("inspect", path, "--json", out, *options)
+    run("inspect", path, "--json", out, "--force", *options)
     return json.loads(out.read_text())["trigger"]
 
 
@@ -224,7 +224,7 @@ def test_a_damaged_report_is_reported_and_an_unknown_version_is_skipped(tmp_path
 
 def replay(folder: Path, path: Path, *options: object, code: int = 0) -> Any:
     out = folder / "replay.json"
-    run("replay-check", path, "--json", out, *options, code=code)
+    run("replay-check", path, "--json", out, "--force", *options, code=code)
     return json.loads(out.read_text())
 
 

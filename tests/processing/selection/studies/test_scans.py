@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from hltnode.processing.lhcb.lines import GeV, Line, long_tracks
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -79,10 +82,46 @@ def test_a_line_cut_or_value_that_is_not_possible_is_refused_by_name(text: str, 
         Scan.read(text, TRIGGER)
 
 
-def test_a_line_without_cuts_to_set_is_refused() -> None:
-    python_line = TriggerConfig(lines=TRIGGER.lines)
-    with pytest.raises(TriggerConfigError, match="Hlt1TrackMVA: the line has no cuts"):
-        Scan.read("Hlt1TrackMVA.alpha=1", python_line)
+def selects(track: Any, min_pt: Any = 1.5 * GeV, min_hits: int = 8, label: str = "") -> Any:
+    return (track.pt > min_pt) & (track.velo.n_hits >= min_hits)
+
+
+MINE = TriggerConfig(lines=(Line("Hlt1Mine", long_tracks, selects, prescale=0.5), *TRIGGER.lines[:2]))
+
+
+def test_arguments_with_numbers_as_default_are_parameters_of_a_python_line() -> None:
+    scan = Scan.read("Hlt1Mine.min_pt=500:2500:3", MINE)
+    assert (scan.unit, scan.place) == ("MeV", 0)
+    other = Line("Hlt1Mine", long_tracks, lambda t: selects(t, min_pt=2.5 * GeV), prescale=0.5)
+    assert scan.lines[2].content() == other.content()
+    assert scan.lines[0].content() != other.content()
+    hits = Scan.read("Hlt1Mine.min_hits=8,9", MINE)
+    assert hits.unit == ""
+    assert hits.lines[0].content() == MINE.lines[0].content() != hits.lines[1].content()
+    scaled = Scan.read("Hlt1Mine.prescale=0.25", MINE)
+    assert [line.prescale for line in scaled.lines] == [0.25]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "Hlt1Mine.label=1",
+            r"Hlt1Mine.label: the line has no such parameter; there are min_pt \[MeV\], min_hits, prescale, postscale",
+        ),
+        ("Hlt1Mine.min_hits=8.5", "Hlt1Mine.min_hits: a whole number is expected, not 8.5"),
+        ("Hlt1Mine.prescale=2", "prescale: a number from 0 to 1 is expected"),
+        ("Hlt1TrackMVA.alpha=1", "Hlt1TrackMVA.alpha: the line has no such parameter; there are prescale, postscale"),
+    ],
+)
+def test_a_parameter_that_a_python_line_lacks_is_refused_with_the_known_ones(text: str, message: str) -> None:
+    with pytest.raises(TriggerConfigError, match=message):
+        Scan.read(text, TriggerConfig(lines=(*MINE.lines[:1], *TRIGGER.lines)))
+
+
+def test_cuts_of_the_menu_have_their_units() -> None:
+    assert Scan.read("Hlt1TrackMVA.prescale=1", TRIGGER).unit == ""
+    assert TRIGGER.unit_of("Hlt1TrackMVA", "min_pt") == "MeV"
 
 
 def test_other_values_change_only_decisions_of_the_line_and_totals_of_all_lines() -> None:

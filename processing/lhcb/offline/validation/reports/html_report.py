@@ -1,4 +1,4 @@
-"""The checker's result as one self-contained HTML file: numbers as text, plots as embedded SVG.
+"""The checker's result as one self-contained HTML file: verdicts, tables, plots as embedded SVG.
 
 Needs matplotlib and Jinja2.
 """
@@ -9,17 +9,19 @@ from typing import Any
 from hltnode.processing.framework.page_templates import render
 from hltnode.processing.framework.statistics import wilson_interval
 from hltnode.processing.lhcb.offline.validation.checker.vertices import PV_BINNINGS
-from hltnode.processing.lhcb.offline.validation.reports.tables import result_tables
+from hltnode.processing.lhcb.offline.validation.reports.tables import STAGES, result_tables, stage_tables
 from hltnode.processing.lhcb.offline.validation.reports.track_figures import TRACK_FIGURES
+from hltnode.processing.lhcb.offline.validation.reports.verdicts import verdicts
 from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
 from hltnode.processing.offline.pages.tables import Row, percent
+from hltnode.processing.offline.pages.verdicts import summary
 from hltnode.processing.offline.plots.curves import curves_figure
 from hltnode.processing.offline.plots.figures import Result
 from hltnode.processing.offline.plots.masses import mass_figure
 from hltnode.processing.offline.plots.residuals import residual_figure, width_figure
 from hltnode.processing.offline.plots.vertices import vertex_efficiency_figure
 
-_STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
+_LIMITS = "docs/physics/validation.md explains the limits."
 
 
 def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
@@ -28,7 +30,7 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
     histograms = to_draw[0][1]
     sections = [
         Section(title, [*_stage_figures(to_draw, stage), *_curves(results, stage)])
-        for stage, title in _STAGES.items()
+        for stage, title in STAGES.items()
         if stage in histograms["stages"] and histograms["stages"][stage]["categories"]
     ]
     if "pv" in histograms["residuals"]:
@@ -36,30 +38,38 @@ def checker_page(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> st
     if (vertices := results[0][1].get("vertices")) and any(sum(of["true"]) for of in vertices["masses"].values()):
         sections.append(Section("Decays to two long tracks", [_masses(vertices["masses"])]))
     names = [name for name, _ in results]
+    judged = verdicts([result for _, result in results])
+    verdict, kind = summary(judged)
     return render(
         "checker.html",
         TEMPLATES,
-        title="Checker: " + " against ".join(names),
+        title="Validation: " + " against ".join(names),
         names=names,
         events=histograms["events"],
+        verdict=verdict,
+        verdict_kind=kind,
+        verdict_heads=["check", "verdict", "value", "limit", "entries", *names[1:]],
+        verdict_note=_LIMITS,
+        verdicts=judged,
         text=text,
         rates=_rates([result for _, result in results]) if len(results) > 1 else [],
-        sections=sections,
-        tables=result_tables(results[0][1]),
+        drawn=sections,
+        found=[*stage_tables(results[0][1]), *result_tables(results[0][1])],
     )
 
 
 def _rates(results: Sequence[dict[str, Any]]) -> list[Row]:
     """Efficiencies and ghost rates of the results, with Wilson intervals."""
     rows: list[Row] = []
-    for stage, title in _STAGES.items():
+    for stage, title in STAGES.items():
         if not all(result.get(stage) for result in results):
             continue
         of_results = [result[stage] for result in results]
         rows.append(Row([f"{title}, ghosts", *(percent(it["ghost_rate"]) for it in of_results)]))
         for category in of_results[0]["categories"]:
             found = [it["categories"].get(category) for it in of_results]
-            rows.append(Row([f"{title}, {category}", *map(_efficiency, found)]))
+            cells = [_efficiency(of) for of in found]
+            rows.append(Row([f"{title}, {category}", *cells], zero=all(cell == "–" for cell in cells)))
     if all(result.get("pv") for result in results):
         vertices = [result["pv"] for result in results]
         rows.append(Row(["primary vertices", *map(_efficiency, vertices)]))

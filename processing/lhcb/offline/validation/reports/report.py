@@ -1,6 +1,8 @@
 """The checker's numbers as text, in the layout of Allen's validators."""
 
 import math
+import re
+from collections.abc import Iterator, Sequence
 
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
@@ -14,18 +16,26 @@ from hltnode.processing.lhcb.offline.validation.reports.long_report import (
     loss_lines,
 )
 from hltnode.processing.offline.checks.counts import ratio
+from hltnode.processing.selection.studies.row_choice import EVERYTHING, RowChoice
 
+_ROW = re.compile(r"([^:]+):\s+([-\d(n].*)")
+"""A row: its name, and numbers (or nan)."""
+_ZEROS = re.compile(r"[^1-9]*")
+_CATEGORIES = (
+    f"{'particles of the category':<50}: {'found':>9}/{'of':>9} efficiency [%] (mean over events [%]), "
+    "clones (rate [%]), hit purity [%], hit efficiency [%]"
+)
 _TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LONG: "long_validator"}
 
 
-def format_report(checker: Checker) -> str:
-    """One block per stage, then muon identification, vertices, resolutions, losses, curves, downstream particles, and
-    truth that was left out.
+def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
+    """The chosen rows: one block per stage, then muon identification, vertices, resolutions, losses, curves, downstream
+    particles, and truth that was left out.
 
     A line of a category: found/total, efficiency (mean over events), clones, purity, hit efficiency; categories without
-    a particle have no line.
+    a particle have no line. Only categories have an order by rate.
     """
-    blocks = [_stage(counts) for counts in checker.stages.values()]
+    blocks = [_stage(counts, rows) for counts in checker.stages.values()]
     if checker.muon_id is not None:
         blocks.append(_muon_id(checker.muon_id))
     blocks.append(_vertices(checker.vertices))
@@ -37,22 +47,43 @@ def format_report(checker: Checker) -> str:
     blocks.append(curve_lines(checker.curves))
     if checker.downstream is not None:
         blocks.append(downstream_lines(checker.downstream))
-    blocks.append(_truth(checker))
-    return "\n\n\n".join("\n".join(lines) for lines in blocks if lines)
+    text = "\n\n\n".join("\n".join(lines) for lines in _chosen(blocks, rows))
+    left_out = "\n".join(_truth(checker))
+    return "\n\n\n".join(part for part in (text, left_out) if part)
 
 
-def _stage(stage: StageCounts) -> list[str]:
+def _chosen(blocks: Sequence[Sequence[str]], rows: RowChoice) -> Iterator[Sequence[str]]:
+    """Blocks with the chosen rows; a row begins with its name and a colon, other lines are titles."""
+    n_rows = 0
+    for lines in blocks:
+        kept = []
+        found = [_ROW.match(line) for line in lines]
+        for line, row in zip(lines, found, strict=True):
+            if row is None or (rows.matches(row[1].strip()) and not (rows.nonzero and _ZEROS.fullmatch(row[2]))):
+                kept.append(line)
+                n_rows += row is not None
+        if kept and (not rows.patterns or any(_ROW.match(line) for line in kept)):
+            yield kept
+    if not n_rows and rows.patterns:
+        yield [f"no row matches {' or '.join(rows.patterns)}"]
+
+
+def _stage(stage: StageCounts, rows: RowChoice) -> list[str]:
     lines = [f"{_TITLES[stage.stage]} validation:", _ghosts("TrackChecker output", stage.ghosts, stage.tracks)]
     if stage.tracks_above:
         lines.append(_ghosts("for P>3GeV,Pt>0.5GeV", stage.ghosts_above, stage.tracks_above))
-    for category, counts in stage.categories:
-        if category.label is not None and counts.reconstructible:
-            lines.append(
-                f"{category.label:<50}: {counts.reconstructed:9d}/{counts.reconstructible:9d}"
-                f" {_percent(counts.efficiency)} ({_percent(counts.efficiency_per_event)}),"
-                f" {counts.clones:9d} ({_percent(counts.clone_rate)}) clones,"
-                f" pur {_percent(counts.hit_purity)}, hit eff {_percent(counts.hit_efficiency)}"
-            )
+    found = {of.label: counts for of, counts in stage.categories if of.label is not None and counts.reconstructible}
+    names = RowChoice(order=rows.order).names({name: (of.efficiency or 0.0,) for name, of in found.items()})
+    if names:
+        lines.append(_CATEGORIES)
+    for name in names:
+        counts = found[name]
+        lines.append(
+            f"{name:<50}: {counts.reconstructed:9d}/{counts.reconstructible:9d}"
+            f" {_percent(counts.efficiency)} ({_percent(counts.efficiency_per_event)}),"
+            f" {counts.clones:9d} ({_percent(counts.clone_rate)}) clones,"
+            f" pur {_percent(counts.hit_purity)}, hit eff {_percent(counts.hit_efficiency)}"
+        )
     return lines
 
 
@@ -66,6 +97,7 @@ def _muon_id(counts: MuonIdCounts) -> list[str]:
 
     return [
         "muon_validator validation:",
+        f"{'tracks or particles':<68} {'flagged':>8}/{'of':>9}  rate [%]",
         line("Muon fraction in all MCPs:", counts.particles),
         line("Muon fraction in MCPs to which a track(s) was matched:", counts.matched),
         line("Correctly identified muons with isMuon:", counts.muons),
@@ -97,6 +129,7 @@ def _vertices(pv: VertexCounts | None) -> list[str]:
         f"MC PV is reconstructible if at least {MIN_TRACKS} tracks are reconstructed",
         f"MC PV is isolated if no other MC PV is nearer than {ISOLATION:.2f} mm",
         "",
+        f"{'collisions':<21}:   rate ( found/    of)",
         found("All", pv.all),
         found("Isolated", pv.isolated),
         found("Close", pv.close),

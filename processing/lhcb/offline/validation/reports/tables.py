@@ -7,6 +7,31 @@ from hltnode.processing.lhcb.offline.validation.checker.losses import REASONS
 from hltnode.processing.lhcb.offline.validation.reference.comparison import QUANTITIES
 from hltnode.processing.offline.pages.tables import Row, Table, percent
 
+STAGES = {"velo": "VELO tracks", "velo_ut": "VELO-UT tracks", "long": "Long tracks"}
+"""Titles of the stages, by their keys in a result."""
+
+
+def stage_tables(result: dict[str, Any]) -> list[Table]:
+    """A table of the categories of particles for each stage, with the ghosts as a note."""
+    return [_stage(title, result["lines"][stage]) for stage, title in STAGES.items() if stage in result["lines"]]
+
+
+def _stage(title: str, of: dict[str, Any]) -> Table:
+    heads = [
+        "category", "found", "of", "efficiency [%]", "mean over events [%]", "clones", "clone rate [%]",
+        "hit purity [%]", "hit efficiency [%]",
+    ]  # fmt: skip
+    rows = []
+    for name, line in of["categories"].items():
+        numbers = [percent(line[key]) for key in ("efficiency", "efficiency_per_event")]
+        rates = [percent(line[key]) for key in ("clone_rate", "hit_purity", "hit_efficiency")]
+        counts = [str(line["reconstructed"]), str(line["reconstructible"])]
+        cells = [name, *counts, *numbers, str(line["clones"]), *rates]
+        rows.append(Row(cells, zero=not line["reconstructible"]))
+    rate = percent(of["ghosts"] / of["tracks"] if of["tracks"] else None)
+    note = f"Ghosts, tracks that match no particle: {of['ghosts']} of {of['tracks']}, {rate} %."
+    return Table(f"{title}: efficiencies", heads, rows, note)
+
 
 def result_tables(result: dict[str, Any]) -> list[Table]:
     """The tables of a result: losses, downstream particles, comparison with dumps, for those that it has."""
@@ -26,11 +51,18 @@ def _losses(losses: dict[str, Any]) -> Table:
         Row([title, *(f"{of[name]} ({percent(of[name] / of['reconstructible'])} %)" for of in losses.values())])
         for name, title in titles.items()
     ]
-    return Table("Where long particles are lost: the first reason that holds", ["", *losses], rows)
+    return Table(
+        "Where long particles are lost: the first reason that holds",
+        ["reason", *(f"{name}, particles (%)" for name in losses)],
+        rows,
+    )
 
 
 def _downstream(downstream: dict[str, Any]) -> Table:
-    heads = ["", "particles", "an event", "UT hits", "on no long track, %", "SciFi hits", "on no long track, %"]
+    heads = [
+        "category", "particles", "per event", "UT hits", "UT hits on no long track [%]", "SciFi hits",
+        "SciFi hits on no long track [%]",
+    ]  # fmt: skip
     rows = []
     for name, of in downstream.items():
         cells = [DOWNSTREAM[name][0], str(of["particles"]), f"{of['per_event']:.2f}"]
@@ -49,5 +81,5 @@ def _reference(reference: dict[str, Any]) -> Table:
         )
         counts = map(str, (of["found"], of["total"], percent(of["rate"]), of["ours"]))
         rows.append(Row([QUANTITIES[name], *counts, differences]))
-    heads = ["", "found", "of", "%", "ours", "differences: median, largest"]
+    heads = ["quantity", "found", "of", "rate [%]", "ours", "differences: median, largest"]
     return Table(f"Against the dumps of {reference['events']} events", heads, rows)

@@ -93,12 +93,12 @@ def test_the_report_of_the_checker_has_every_plot_with_axes_and_units(events: Ev
 SCRIPT = "<script>alert('a' + \"b\")</script>"
 
 
-def tags_of(page: str) -> set[str]:
-    found: set[str] = set()
+def tags_of(page: str) -> list[str]:
+    found: list[str] = []
 
     class Tags(HTMLParser):
         def handle_starttag(self, tag: str, attrs: object) -> None:
-            found.add(tag)
+            found.append(tag)
 
     Tags().feed(page)
     return found
@@ -108,7 +108,7 @@ def test_markup_in_the_names_and_texts_of_the_checker_is_escaped(events: Events)
     result = checked(events, 0.9)
     result["histograms"] |= {"stages": {}, "residuals": {}}
     page = checker_page([(SCRIPT, result), ("</title><img onerror=x>", result)], f"</pre>{SCRIPT}")
-    assert "script" not in tags_of(page)
+    assert tags_of(page).count("script") == 1, "the script of the page itself"
     assert SCRIPT not in page
     assert "&lt;script&gt;alert(&#39;a&#39; + &#34;b&#34;)&lt;/script&gt;" in page
     assert "<img onerror" not in page
@@ -153,8 +153,8 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events: Even
         real.add_event(banks)
     compared = compare(real, simulated)
     page = likeness_page(("real.mdf", "sim<1>.mdf"), real, simulated, compared)
-    assert "differ by more than 15&nbsp;%</b>" in page
-    assert "class=differs" in page
+    assert "differ by more than 15&nbsp;%</p>" in page
+    assert 'class="differs"' in page
     assert "Only in real.mdf: " in page
     assert "sim&lt;1&gt;.mdf" in page
     images = "".join(images_of(page))
@@ -164,7 +164,7 @@ def test_the_likeness_report_names_what_differs_and_what_is_missing(events: Even
 def test_markup_in_the_names_of_the_samples_is_escaped() -> None:
     real, simulated = summary_of(ut_layer=[2]), summary_of(ut_layer=[2])
     page = likeness_page((SCRIPT, "</title><img onerror=x>"), real, simulated, compare(real, simulated))
-    assert "script" not in tags_of(page)
+    assert tags_of(page).count("script") == 1, "the script of the page itself"
     assert "&lt;script&gt;" in page
     assert "<img onerror" not in page
 

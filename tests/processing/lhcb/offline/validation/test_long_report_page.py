@@ -46,5 +46,5 @@ def test_the_page_draws_the_fitted_peak_and_the_curves_and_has_the_tables() -> N
     assert "quality / largest that its search keeps" in images
     assert "ghost rate [%]" in images
     assert "<h2>Decays to two long tracks</h2>" in page
-    assert "<td>no SciFi part found</td>" in page
-    assert "<td>all but electrons</td>" in page
+    assert '<th scope="row">no SciFi part found</th>' in page
+    assert '<th scope="row">all but electrons</th>' in page

@@ -1,0 +1,94 @@
+"use strict";
+// Tables of class "data": sorted by a button in each head, filtered by words, rows of zeros folded.
+// The value of a cell is data-value, or the number at its start; without number the rows are sorted by text.
+(() => {
+  const FILTERED_FROM = 6;
+
+  const valueOf = (cell) => {
+    const text = cell.dataset.value ?? cell.textContent.trim();
+    const found = text.match(/^[-+−]?(\d[\d,]*\.?\d*|\.\d+)(e[-+]?\d+)?/i);
+    return found ? Number(found[0].replace("−", "-").replaceAll(",", "")) : NaN;
+  };
+
+  const isNumeric = (rows, column) => {
+    const filled = rows.filter((row) => /[^\s–-]/.test(row.cells[column].textContent));
+    return filled.length > 0 && filled.every((row) => !Number.isNaN(valueOf(row.cells[column])));
+  };
+
+  const sortRows = (rows, column, direction) => {
+    const numeric = isNumeric(rows, column);
+    const compare = (a, b) => {
+      if (!numeric) return direction * a.cells[column].textContent.localeCompare(b.cells[column].textContent);
+      const [x, y] = [valueOf(a.cells[column]), valueOf(b.cells[column])];
+      // Rows without a value are last in both directions.
+      if (Number.isNaN(x) || Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+      return direction * (x - y);
+    };
+    return [...rows].sort(compare);
+  };
+
+  const element = (name, properties, ...content) => {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...content);
+    return made;
+  };
+
+  const enhance = (table) => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const heads = [...table.tHead.rows[0].cells];
+    const zeros = rows.filter((row) => "zero" in row.dataset);
+    const tools = element("div", { className: "tools" });
+    const input = element("input", { type: "search", autocomplete: "off" });
+    const count = element("output");
+    const unfold = element("button", { type: "button" });
+    let showsZeros = zeros.length === 0 || zeros.length === rows.length;
+
+    const show = () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word)) || (!showsZeros && "zero" in row.dataset);
+        shown += !row.hidden;
+      }
+      count.textContent = `${shown} of ${rows.length} rows`;
+      unfold.textContent = `${showsZeros ? "Hide" : "Show"} ${zeros.length} rows of zeros`;
+      unfold.setAttribute("aria-expanded", String(showsZeros));
+    };
+
+    heads.forEach((head, column) => {
+      if (!head.textContent.trim()) return;
+      const button = element("button", { type: "button" }, ...head.childNodes);
+      head.append(button);
+      head.setAttribute("aria-sort", "none");
+      button.addEventListener("click", () => {
+        const before = head.getAttribute("aria-sort");
+        // Numbers: the largest first, text: from A; a second click turns the order.
+        const first = isNumeric(rows, column) ? "descending" : "ascending";
+        const second = first === "ascending" ? "descending" : "ascending";
+        const order = before === first ? second : first;
+        for (const other of heads) if (other.hasAttribute("aria-sort")) other.setAttribute("aria-sort", "none");
+        head.setAttribute("aria-sort", order);
+        body.append(...sortRows(rows, column, order === "ascending" ? 1 : -1));
+      });
+    });
+
+    if (rows.length >= FILTERED_FROM) {
+      tools.append(element("label", {}, "Filter rows ", input), count);
+      count.setAttribute("aria-live", "polite");
+      input.addEventListener("input", show);
+    }
+    if (!showsZeros) {
+      tools.append(unfold);
+      unfold.addEventListener("click", () => {
+        showsZeros = !showsZeros;
+        show();
+      });
+    }
+    if (tools.children.length) table.closest(".scroll").before(tools);
+    show();
+  };
+
+  document.querySelectorAll("table.data").forEach(enhance);
+})();
