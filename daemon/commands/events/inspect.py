@@ -146,16 +146,18 @@ def inspect(
     chain: ChainOption = DEFAULT_CHAIN,
     json: JsonOption = None,
 ) -> None:
-    """Show the content of FILES: events, runs, banks, and the events accepted by each line; several files are summed.
+    """Show the content of FILES: events, runs, banks, and the events accepted by each line.
+
+    Several files are shown with their sum. Of a folder, the event files are read.
 
     The command leaves out damaged records, names them at its end, and then ends with exit code 1.
 
     Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
-    writes beside its files. Of a folder, the event files are read.
+    writes beside its files.
 
     With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node or for --config.
 
-    Examples: hltnode inspect accepted_0001.mdf; hltnode inspect output; hltnode inspect --plan --config node.toml
+    Examples: hltnode inspect accepted_0001.mdf output; hltnode inspect --plan --config node.toml
     """
     with user_errors():
         require_writable(json, reads=(*(files or ()), config, *(tck or ())))

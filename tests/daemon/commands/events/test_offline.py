@@ -215,7 +215,7 @@ def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
     assert runner.invoke(app, arguments).exit_code == 0
     limits = json.loads(out.read_text())["limits"]
     assert (limits["input_bytes"], limits["events"], limits["meps"]) == (2 << 20, 100, 100)
-    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512"]).exit_code == 0
+    assert runner.invoke(app, [*arguments, "--slot-bytes", "4194304", "--max-events", "512", "--force"]).exit_code == 0
     limits = json.loads(out.read_text())["limits"]
     assert (limits["input_bytes"], limits["events"], limits["meps"]) == (4 << 20, 512, 256)
 

@@ -76,7 +76,7 @@ def test_the_report_has_a_table_of_the_comparison(sample: Path, reference: Path,
     assert run.exit_code == 0, run.output
     page = report.read_text()
     assert "Against the dumps of 2 events" in page
-    assert "<td>VELO hits of its particles</td>" in page
+    assert '<th scope="row">VELO hits of its particles</th>' in page
 
 
 def test_dumps_of_other_events_are_an_error(sample: Path, reference: Path) -> None:
