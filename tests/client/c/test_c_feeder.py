@@ -111,6 +111,11 @@ def test_a_damaged_fragment_is_repeated_five_times_and_then_given_up(node: FakeN
         node.refuse(frame, "bad_crc", resend=True)
     frame = node.frame()
     node.refuse(frame, "bad_crc", resend=True)
+    # The second hello comes a second later: a repeated fragment would have come by then.
+    node.admit(credit=1)
+    node.admit(credit=1)
+    with pytest.raises(AssertionError, match="no frame"):
+        node.frame(seconds=0)
     node.acknowledge(0, 0)
     node.serve(feeder, OF_BOTH)
     printed = output(feeder, 6)
