@@ -26,8 +26,6 @@ LINES = {
     "bsmumu": "Hlt1DiMuonHighMass",
     "d2kpi": "Hlt1TwoTrackMVA",
     "jpsi": "Hlt1DiMuonHighMass",
-    "ks2pipi": "Hlt1TwoTrackKs",
-    "l2ppi": "Hlt1L02PPi",
     "tau3mu": "Hlt1DiMuonLowMass",
 }
 N_SIGNAL = 60
