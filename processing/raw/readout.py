@@ -48,7 +48,7 @@ class RawReadout:
     error_type = RawBankType.SEVERAL_BANKS
     error_types = ERROR_TYPES
 
-    def sample_of(self, banks: Sequence[RawBank]) -> None:  # noqa: ARG002
+    def sample_of(self, banks: Sequence[RawBank]) -> None:
         """None: simulated events have no truth."""
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:  # noqa: ARG002
