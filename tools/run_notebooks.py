@@ -60,9 +60,10 @@ def node_with_data(folder: Path) -> Iterator[None]:
     (folder / "node.toml").write_text(CONFIGURATION, encoding="utf-8")
     sample = folder / "of_the_node.mdf"
     subprocess.run([HLTNODE, "simulate", "-n", "500", "-o", sample], check=True, stdout=subprocess.DEVNULL)
-    replay = [HLTNODE, "replay", sample, "--to", "tcp://127.0.0.1:5555", "--loop", "--rate", "200"]
+    serve = [str(HLTNODE), "serve", "--config", "node.toml"]
+    replay = [str(HLTNODE), "replay", str(sample), "--to", "tcp://127.0.0.1:5555", "--loop", "--rate", "200"]
     with ExitStack() as stack:
-        for command in ([HLTNODE, "serve", "--config", "node.toml"], replay):
+        for command in (serve, replay):
             process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             stack.callback(process.wait)
             stack.callback(process.terminate)

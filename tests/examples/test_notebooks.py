@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
 import pytest
@@ -45,9 +45,9 @@ def run(name: str, **instead: str) -> dict[str, Any]:
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    mpl.use("agg")
+    plt.switch_backend("agg")
     yield
-    mpl.pyplot.close("all")
+    plt.close("all")
 
 
 def test_the_peak_is_where_the_particle_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,11 @@
 """Made-up events of any number of boards: sizes from a distribution, random bytes."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
 from hltnode.processing.offline.worker_processes import results_in_order
 from hltnode.processing.raw.readout import RawBankType
 from hltnode.protocol.raw_data.bank_types import USER_TYPES
@@ -71,6 +73,22 @@ class RawSample:
     own: RawOptions
 
     @property
+    def name(self) -> str:
+        """A short name for files."""
+        return "boards"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The request and the code."""
+        return {
+            "seed": self.request.seed,
+            "run": self.request.run,
+            "file_format": self.request.file_format,
+            **self.description,
+            "code": digest_of_files([Path(__file__)]),
+        }
+
+    @property
     def description(self) -> dict[str, Any]:
         """The chain's own options."""
         own = self.own
@@ -108,6 +126,9 @@ class RawSimulation:
     """Random banks of boards of any kind."""
 
     options = RawOptions
+    named_samples: Mapping[str, NamedSample] = {
+        "boards": NamedSample(events=5000, options={}, description="eight boards of two types")
+    }
 
     def sample(self, request: SampleRequest, options: RawOptions) -> RawSample:
         """The sample of a request."""
