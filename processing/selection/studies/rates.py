@@ -111,7 +111,7 @@ class RateCounts:
         """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
         weights = self.kinds.add(banks, self._readout)
-        kept = fired.any(axis=1)
+        kept: Bools = np.asarray(fired.any(axis=1))
         # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
         size = np.zeros(len(banks))
@@ -120,7 +120,7 @@ class RateCounts:
         as_numbers = fired.astype(np.float64)
         self.sums += WeightSums.of(weights)
         self.lines.add(fired, weights)
-        self.exclusive.add(fired & np.asarray(fired.sum(axis=1) == 1)[:, None], weights)
+        self.exclusive.add(fired & (fired.sum(axis=1) == 1)[:, None], weights)
         self.total.add(kept[:, None], weights)
         self.total_bytes += float(size[kept].sum())
         self.overlap += (as_numbers.T @ as_numbers).astype(np.int64)
