@@ -165,7 +165,7 @@ def process(
         about = {"sequence": ran["sequence"], "tck": ran["tck"]}
         rates = [("lines", about | result["rates"])]
         shown = chosen_lines(choice, rates, rates_of_line)
-        echo("\n" + with_note(rates_text(shown), left_out_text(rates, shown)))
+        echo("\n" + with_note(rates_text(shown, alone=False), left_out_text(rates, shown)))
     if (written := result["tuple"]) is not None:
         echo(f"{written['file']}: {written['rows']} rows of {written['columns']} columns")
     if unknown := result["unknown_types"]:

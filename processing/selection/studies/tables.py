@@ -8,11 +8,15 @@ Result = tuple[str, dict[str, Any]]
 
 KHZ = 1e3
 MEGABYTE = 1e6
+ALONE = "alone [kHz]"
 
 
-def rates_text(results: Sequence[Result]) -> str:
-    """A table of the lines of one configuration, or of two side by side, and a table of each scan."""
-    return "\n\n".join([_lines(results), *(scan for name, result in results for scan in _scans(name, result))])
+def rates_text(results: Sequence[Result], *, alone: bool = True) -> str:
+    """A table of the lines of one configuration, or of two side by side, and a table of each scan.
+
+    alone: whether the table has the rate of the crossings that a line alone accepts; without it, 80 columns suffice.
+    """
+    return "\n\n".join([_lines(results, alone), *(scan for name, result in results for scan in _scans(name, result))])
 
 
 def with_interval(rate: float, low: float, high: float, digits: int = 1) -> str:
@@ -51,7 +55,7 @@ def needed_text(events: int, passed: float) -> str:
     return text if passed else f">{text}"
 
 
-def _lines(results: Sequence[Result]) -> str:
+def _lines(results: Sequence[Result], alone: bool) -> str:
     first = results[0][1]
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
     rows = [
@@ -63,23 +67,23 @@ def _lines(results: Sequence[Result]) -> str:
         *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
     ]
     table = [
-        [
-            "line",
-            *(
-                title
-                for name, _ in results
-                for title in (f"{name}: rate [kHz]", "for 10 %", "alone [kHz]", "kept [MB/s]")
-            ),
-        ],
+        ["line", *(title for name, _ in results for title in _titles(name))],
         *([name, *(cell for _, result in results for cell in _cells(result["lines"].get(name)))] for name in names),
         ["total", *(cell for _, result in results for cell in _cells(result["total"]))],
     ]
+    if not alone:
+        left_out = {i + 1 for i, title in enumerate(table[0][1:]) if title == ALONE}
+        table = [[cell for i, cell in enumerate(cells) if i not in left_out] for cells in table]
     first_width, *widths = (max(map(len, column)) for column in zip(*table, strict=True))
     rows += [
         f"{name:<{first_width}}" + "".join(f"  {cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
         for name, *cells in table
     ]
     return "\n".join(rows)
+
+
+def _titles(name: str) -> tuple[str, ...]:
+    return f"{name}: rate [kHz]", "for 10 %", ALONE, "kept [MB/s]"
 
 
 def _cells(of: dict[str, Any] | None) -> tuple[str, str, str, str]:
