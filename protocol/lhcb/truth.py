@@ -32,7 +32,7 @@ MAX_KIND_SIZE = 64
 
 _VERTEX = struct.Struct("<iddd")
 _N_VERTICES = struct.Struct("<i")
-_SAMPLE = struct.Struct("<dB")
+_SAMPLE = struct.Struct("<dBB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,9 @@ def decode_sample(bank: RawBank) -> McSample:
     size = len(bank.payload)
     if not _SAMPLE.size < size <= _SAMPLE.size + MAX_KIND_SIZE:
         raise TruthError(RejectReason.BAD_SIZE, f"MC sample: {size} bytes")
-    weight, minimum_bias = _SAMPLE.unpack_from(bank.payload)
+    weight, minimum_bias, name_size = _SAMPLE.unpack_from(bank.payload)
+    if _SAMPLE.size + name_size != size:
+        raise TruthError(RejectReason.BAD_SIZE, f"MC sample: a name of {name_size} bytes in {size} bytes")
     name = bytes(bank.payload[_SAMPLE.size :]).decode("latin-1")
     is_name = name.isascii() and name.isprintable()
     if not (math.isfinite(weight) and weight > 0 and minimum_bias <= 1 and is_name):
@@ -186,5 +188,5 @@ def encode_sample(sample: McSample) -> RawBank:
         raise TruthError(RejectReason.OVERSIZED, f"MC sample: name {sample.kind!r}")
     if not (math.isfinite(sample.weight) and sample.weight > 0):
         raise TruthError(RejectReason.MALFORMED, f"MC sample: weight {sample.weight}")
-    payload = _SAMPLE.pack(sample.weight, sample.minimum_bias) + name
+    payload = _SAMPLE.pack(sample.weight, sample.minimum_bias, len(name)) + name
     return RawBank(LhcbBankType.MC_SAMPLE, SAMPLE_VERSION, 0, memoryview(payload))

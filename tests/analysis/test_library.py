@@ -78,7 +78,7 @@ def test_rates_are_those_of_the_command(real_events: Path, trigger: Path, tmp_pa
     assert found.total == expected["total"]
     assert found.lines == expected["lines"]
     assert found.overlap == expected["overlap"]
-    assert [row.split() for row in str(found).splitlines()[3:]] == [row.split() for row in output.splitlines()[3:]]
+    assert [row.split() for row in str(found).splitlines()[4:]] == [row.split() for row in output.splitlines()[4:]]
     assert "4 lines on 7 events" in repr(found)
     with pytest.raises(ValueError, match="expected a rate above 0"):
         hltnode.rates(real_events, crossing_rate=0.0)

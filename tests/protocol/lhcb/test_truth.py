@@ -168,12 +168,13 @@ def test_a_name_of_a_sample_is_short_and_printable(kind: str) -> None:
 @pytest.mark.parametrize(
     ("bank_type", "version", "payload", "reason"),
     [
-        (LhcbBankType.MC_VERTICES, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1mb", RejectReason.MISMATCH),
-        (LhcbBankType.MC_SAMPLE, 2, b"\0" * 6 + b"\xf0\x3f" + b"\1mb", RejectReason.BAD_VERSION),
-        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1", RejectReason.BAD_SIZE),
-        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1" + b"x" * 65, RejectReason.BAD_SIZE),
-        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\2mb", RejectReason.MALFORMED),
-        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1m\xff", RejectReason.MALFORMED),
+        (LhcbBankType.MC_VERTICES, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1\2mb", RejectReason.MISMATCH),
+        (LhcbBankType.MC_SAMPLE, 2, b"\0" * 6 + b"\xf0\x3f" + b"\1\2mb", RejectReason.BAD_VERSION),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1\0", RejectReason.BAD_SIZE),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1\x41" + b"x" * 65, RejectReason.BAD_SIZE),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1\3mb", RejectReason.BAD_SIZE),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\2\2mb", RejectReason.MALFORMED),
+        (LhcbBankType.MC_SAMPLE, 1, b"\0" * 6 + b"\xf0\x3f" + b"\1\2m\xff", RejectReason.MALFORMED),
     ],
 )
 def test_a_damaged_bank_of_a_sample_is_refused(
