@@ -13,6 +13,7 @@ from hltnode.processing.framework.event_files import read_all_events
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
+from hltnode.processing.selection.studies.row_choice import Order, RowChoice, chosen_lines, rates_of_line
 from hltnode.processing.selection.studies.tables import rates_text
 from hltnode.processing.selection.trigger_chain import installed_chain
 
@@ -38,7 +39,8 @@ class Rates:
     _result: Mapping[str, Any]
 
     def __str__(self) -> str:
-        return rates_text([("lines", dict(self._result))])
+        by_rate = RowChoice(order=Order.RATE)
+        return rates_text(chosen_lines(by_rate, [("lines", dict(self._result))], rates_of_line))
 
     @property
     def _remark(self) -> str:
