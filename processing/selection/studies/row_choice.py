@@ -79,9 +79,12 @@ def chosen_lines(
 def _with_lines(result: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     chosen = result | {"lines": {name: result["lines"][name] for name in names}}
     if "overlap" in result:
-        places = [result["overlap"]["lines"].index(name) for name in names]
-        events = [[result["overlap"]["events"][row][column] for column in places] for row in places]
-        chosen["overlap"] = {"lines": list(names), "events": events}
+        overlap = result["overlap"]
+        places = [overlap["lines"].index(name) for name in names]
+        chosen["overlap"] = {
+            key: list(names) if key == "lines" else [[of[row][column] for column in places] for row in places]
+            for key, of in overlap.items()
+        }
     return chosen
 
 

@@ -105,7 +105,7 @@ def test_a_cached_sample_by_name_replaces_the_files(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments = ("--cached", "few", "--trigger", folder / "one.toml", "--json", tmp_path / "out.json")
     assert "simulated" in run(*arguments).output
-    again = run(*arguments)
+    again = run(*arguments, "--force")
     assert "from the cache" in again.output
     result = json.loads((tmp_path / "out.json").read_text())
     assert (result["events"], result["sample"]["kinds"], result["sample"]["weighted"]) == (6, {"minbias": 6}, True)
