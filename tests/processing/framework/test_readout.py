@@ -38,9 +38,14 @@ def test_a_chain_that_names_a_type_of_the_node_is_refused(reserved: int) -> None
 
 @pytest.mark.parametrize("name", sorted(entry_points(group=ENTRY_POINTS).names))
 def test_no_installed_chain_names_a_number_that_is_free_for_users(name: str) -> None:
+    """The chain of any boards shows the free numbers by themselves."""
     readout = installed_chain(name).readout
-    assert not readout.bank_types.keys() & set(USER_TYPES)
-    assert not readout.subdetectors.keys() & set(USER_SUBDETECTORS)
+    assert {readout.bank_types.get(number, f"USER {number}") for number in USER_TYPES} == {
+        f"USER {number}" for number in USER_TYPES
+    }
+    assert {readout.subdetectors.get(number, f"BOARDS {number}") for number in USER_SUBDETECTORS} == {
+        f"BOARDS {number}" for number in USER_SUBDETECTORS
+    }
 
 
 def test_no_bank_has_the_type_that_kernels_give_a_broken_fragment() -> None:
