@@ -48,7 +48,13 @@ def bounded_get(url: str, *, seconds: float, most_bytes: int) -> bytes:
         # Raised by the look-up of names with empty or too long parts.
         raise NoAnswerError("not a host name") from None
     except h11.ProtocolError as error:
+        if error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            raise NoAnswerError(_above(most_bytes)) from error
         raise NoAnswerError("the answer is not HTTP") from error
+
+
+def _above(most_bytes: int) -> str:
+    return f"the answer has more than {most_bytes} bytes"
 
 
 class _Exchange:
@@ -97,7 +103,7 @@ class _Exchange:
             elif isinstance(event, h11.Data):
                 body += event.data
             if len(body) > most_bytes or received > most_bytes + MAX_HEAD_BYTES:
-                raise NoAnswerError(f"the answer has more than {most_bytes} bytes")
+                raise NoAnswerError(_above(most_bytes))
         return bytes(body)
 
     def _left(self) -> float:
