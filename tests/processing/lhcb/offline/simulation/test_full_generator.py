@@ -221,7 +221,8 @@ def test_signal_samples_have_one_decay_in_each_event(sample: str, n_daughters: i
             assert len({particle.dom_key for particle in signal}) == 1
         else:
             assert {particle.mother_pid for particle in signal} == {head}
-        assert any(vertex.n_tracks for vertex in decode_vertices(banks[-1]))
+        (vertices,) = (bank for bank in banks if bank.type == LhcbBankType.MC_VERTICES)
+        assert any(vertex.n_tracks for vertex in decode_vertices(vertices))
     assert n_signal > 0.9 * 16 * n_daughters
     assert n_long > 0.45 * n_signal
 

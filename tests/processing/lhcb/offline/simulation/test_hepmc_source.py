@@ -110,7 +110,7 @@ def test_without_the_extra_the_error_names_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyhepmc", None)
-    with pytest.raises(HepmcError, match=r"pip install 'hltnode\[hepmc\]'"):
+    with pytest.raises(HepmcError, match=r"pip install .*\[hepmc\]'"):
         HepmcSource(tmp_path / "events.hepmc", 0.0, BEAMLINE)
 
 
