@@ -38,7 +38,7 @@ def test_a_chain_that_names_a_type_of_the_node_is_refused(reserved: int) -> None
 
 @pytest.mark.parametrize("name", sorted(entry_points(group=ENTRY_POINTS).names))
 def test_no_installed_chain_names_a_number_that_is_free_for_users(name: str) -> None:
-    """The chain of any boards shows the free numbers by themselves."""
+    """The chain of any boards calls them by their numbers."""
     readout = installed_chain(name).readout
     assert {readout.bank_types.get(number, f"USER {number}") for number in USER_TYPES} == {
         f"USER {number}" for number in USER_TYPES
