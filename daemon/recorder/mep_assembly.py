@@ -26,8 +26,8 @@ class RecordingCounts:
     """Lost messages of the tap: the recorder was too slow, and the node does not wait."""
     cut_meps: int = 0
     """MEPs not recorded because a fragment was lost or arrived before the recording started."""
-    without_odin: int = 0
-    """MEPs not recorded because the ODIN fragment is missing, which a Run-3 MEP needs."""
+    damaged_meps: int = 0
+    """MEPs not recorded because their fragments form no MEP. The node has checked them, so this is a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,7 @@ class MepAssembly:
         try:
             content = encode_mep([byte_view(frame)[HEADER_SIZE:] for frame in frames])
         except ProtocolError:
-            # The node has checked the fragments: they are valid and belong to one MEP.
-            counts.without_odin += 1
+            counts.damaged_meps += 1
             return None
         n_events = Mep.parse(content).n_events
         counts.meps += 1

@@ -24,7 +24,7 @@ _MFP_PACKET_SIZE = struct.Struct("<I")
 class Mep:
     """A checked view of one MEP.
 
-    Attributes: `mfps` by ascending source id, the ODIN source first; `event_id` of the first event; `n_events`;
+    Attributes: `mfps` by ascending source id, ODIN first if there is one; `event_id` of the first event; `n_events`;
     `offsets` of the MFPs from the MEP's start, in bytes.
     """
 
@@ -104,10 +104,8 @@ def announced_size(head: Buffer, where: str) -> int:
 
 
 def _check_rules(mfps: Sequence[Mfp]) -> None:
-    """Check that sources ascend without repeats, that ODIN occurs once, as the first, and that events agree."""
+    """Check that sources ascend without repeats, that ODIN occurs at most once, and that events agree."""
     first = mfps[0]
-    if subdetector_of(first.source_id) != ODIN_SUBDETECTOR:
-        raise MepError(RejectReason.MISMATCH, f"MEP: the first source is {first.source_id}, not ODIN")
     for before, mfp in pairwise(mfps):
         if mfp.source_id == before.source_id:
             raise MepError(RejectReason.DUPLICATE, f"MEP: source {mfp.source_id} occurs twice")
@@ -119,7 +117,7 @@ def _check_rules(mfps: Sequence[Mfp]) -> None:
             raise MepError(
                 RejectReason.MISMATCH,
                 f"MEP: source {mfp.source_id} has {mfp.n_fragments} events from {mfp.event_id}, "
-                f"ODIN has {first.n_fragments} from {first.event_id}",
+                f"source {first.source_id} has {first.n_fragments} from {first.event_id}",
             )
 
 

@@ -84,8 +84,8 @@ def record(
     if counts.cut_meps:
         meps_cut = counted(counts.cut_meps, "MEP")
         echo(f"not recorded: {meps_cut} with missing fragments, or with fragments from before the start")
-    if counts.without_odin:
-        echo(f"not recorded: {counted(counts.without_odin, 'MEP')} without ODIN")
+    if counts.damaged_meps:
+        echo(f"not recorded: {counted(counts.damaged_meps, 'MEP')} whose fragments do not fit together")
     if counts.missed_messages:
         missed = counted(counts.missed_messages, "message")
         echo(f"not recorded: {missed} because this recorder was too slow")

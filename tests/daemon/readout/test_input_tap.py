@@ -79,7 +79,7 @@ def test_a_recorder_that_does_not_read_delays_nothing_and_its_losses_are_counted
         read_closed(tap, recorder, assembly, 1)
         # All zeros are no MFPs: what matters here is that each MEP that was not dropped is whole.
         assert assembly.counts.cut_meps == 0
-        assert assembly.counts.without_odin == counters.meps
+        assert assembly.counts.damaged_meps == counters.meps
         assert assembly.counts.missed_messages > 0
         tap.close(0)
 

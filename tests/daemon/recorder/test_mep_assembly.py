@@ -70,13 +70,22 @@ def test_meps_without_an_end_do_not_fill_the_memory() -> None:
     assert assembly._open_bytes <= 10_000
 
 
-def test_a_mep_without_odin_is_counted() -> None:
+def test_a_mep_without_odin_is_recorded() -> None:
     assembly = MepAssembly()
     found = messages(1)
     del found[0]
     found[-1] = [encode_tap_header(TapHeader(CLOSED, len(SOURCES), RUN, 0, len(SOURCES) - 1))]
-    assert [assembly.take(parts) for parts in found] == [None] * len(SOURCES)
-    assert assembly.counts.without_odin == 1
+    (recorded,) = [mep for parts in found if (mep := assembly.take(parts)) is not None]
+    assert Mep.parse(recorded.content).source_ids == tuple(sorted(SOURCES)[1:])
+    assert (assembly.counts.meps, assembly.counts.damaged_meps) == (1, 0)
+
+
+def test_fragments_that_form_no_mep_are_counted() -> None:
+    assembly = MepAssembly()
+    found = messages(1)
+    found[1] = found[0]  # one source twice
+    assert [assembly.take(parts) for parts in found] == [None] * len(found)
+    assert (assembly.counts.meps, assembly.counts.damaged_meps) == (0, 1)
 
 
 @pytest.mark.parametrize("header", [b"", b"F" * 22, b"X" + bytes(22)])

@@ -61,11 +61,16 @@ def test_an_mfp_is_a_view_into_the_mep() -> None:
     assert mep.mfps[0].fragment(0)[0] == 9
 
 
+def test_a_mep_without_odin() -> None:
+    mep = Mep.parse(encode_mep([mfp_of(UT), mfp_of(VELO)]))
+    assert mep.source_ids == (VELO, UT)
+    assert mep.n_events == len(mep.events())
+
+
 @pytest.mark.parametrize(
     ("mfps", "reason"),
     [
         ([], RejectReason.BAD_SIZE),
-        ([mfp_of(VELO)], RejectReason.MISMATCH),
         ([mfp_of(ODIN), mfp_of(ODIN + 1)], RejectReason.DUPLICATE),
         ([mfp_of(ODIN), mfp_of(VELO), mfp_of(VELO)], RejectReason.DUPLICATE),
         ([mfp_of(ODIN), mfp_of(VELO, event_id=2)], RejectReason.MISMATCH),
