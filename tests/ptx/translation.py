@@ -173,6 +173,9 @@ class _Translator:
             if statement.operands != ("0",):
                 raise PtxError("only barrier 0, of all threads, is known")
             self._name(record, "bar.sync")
+        elif family in ("membar", "fence"):
+            # Instructions of the machine run one after the other, so every access is visible at once.
+            self._name(record, "fence")
         elif statement.opcode == "bar.warp.sync":
             self._name(record, statement.opcode)
             self._set(record, (), statement.operands)

@@ -80,6 +80,20 @@ inline uint32_t atomicAdd(uint32_t* address, uint32_t value)
     return old;
 }
 
+inline uint64_t atomicAdd(uint64_t* address, uint64_t value)
+{
+    const uint64_t old = *address;
+    *address = old + value;
+    return old;
+}
+
+inline uint32_t atomicExch(uint32_t* address, uint32_t value)
+{
+    const uint32_t old = *address;
+    *address = value;
+    return old;
+}
+
 inline uint32_t atomicOr(uint32_t* address, uint32_t value)
 {
     const uint32_t old = *address;
@@ -112,11 +126,37 @@ inline uint32_t __shfl_sync(uint32_t, uint32_t value, uint32_t) { return value; 
 inline uint32_t __shfl_up_sync(uint32_t, uint32_t value, uint32_t) { return value; }
 inline uint32_t __reduce_add_sync(uint32_t, uint32_t value) { return value; }
 inline uint32_t __ballot_sync(uint32_t, bool predicate) { return predicate ? 1u : 0u; }
+inline uint32_t __match_any_sync(uint32_t, uint32_t) { return 1u; }
+
+// Other threads run other blocks; they see the writes before the fence if they see one after it.
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return static_cast<uint32_t>(((uint64_t{high} << 32 | low) << (shift & 31u)) >> 32);
+}
+
+inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return static_cast<uint32_t>((uint64_t{high} << 32 | low) >> (shift & 31u));
+}
+
+inline uint32_t __funnelshift_lc(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return shift >= 32u ? low : __funnelshift_l(low, high, shift);
+}
+
+inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return shift >= 32u ? high : __funnelshift_r(low, high, shift);
+}
+
 inline int __popc(uint32_t word) { return __builtin_popcount(word); }
 inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int __ffsll(long long word) { return __builtin_ffsll(word); }
 inline int __clz(int word) { return word == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(word)); }
+inline int __clzll(long long word) { return word == 0 ? 64 : __builtin_clzll(static_cast<uint64_t>(word)); }
 
 inline float __uint_as_float(uint32_t word)
 {

@@ -154,6 +154,50 @@ inline uint32_t __ballot_sync(uint32_t, bool predicate)
     return ballot;
 }
 
+inline uint32_t __match_any_sync(uint32_t members, uint32_t value)
+{
+    emulator::show_to_warp(value);
+    uint32_t same = 0;
+    const uint32_t first = threadIdx.x / 32 * 32;
+    for (uint32_t thread = first; thread < first + 32 && thread < blockDim.x; ++thread)
+        if (emulator::exchanged[thread] == value) same |= 1u << (thread - first);
+    __syncwarp();
+    return same & members;
+}
+
+// All threads of a grid are fibers of one thread.
+inline void __threadfence() {}
+
+inline uint32_t __funnelshift_l(uint32_t low, uint32_t high, uint32_t shift)
+{
+    shift &= 31u;
+    return shift == 0 ? high : high << shift | low >> (32u - shift);
+}
+
+inline uint32_t __funnelshift_r(uint32_t low, uint32_t high, uint32_t shift)
+{
+    shift &= 31u;
+    return shift == 0 ? low : low >> shift | high << (32u - shift);
+}
+
+inline uint32_t __funnelshift_lc(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return shift >= 32u ? low : __funnelshift_l(low, high, shift);
+}
+
+inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift)
+{
+    return shift >= 32u ? high : __funnelshift_r(low, high, shift);
+}
+
+template <typename T, typename U>
+T atomicExch(T* address, U value)
+{
+    const T old = *address;
+    *address = static_cast<T>(value);
+    return old;
+}
+
 template <typename T, typename U>
 T atomicAdd(T* address, U value)
 {
@@ -207,6 +251,7 @@ inline int __popcll(uint64_t word) { return __builtin_popcountll(word); }
 inline int __ffs(int word) { return __builtin_ffs(word); }
 inline int __ffsll(long long word) { return __builtin_ffsll(word); }
 inline int __clz(int word) { return word == 0 ? 32 : __builtin_clz(static_cast<uint32_t>(word)); }
+inline int __clzll(long long word) { return word == 0 ? 64 : __builtin_clzll(static_cast<uint64_t>(word)); }
 
 inline float __uint_as_float(uint32_t word)
 {

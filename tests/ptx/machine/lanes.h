@@ -111,6 +111,9 @@ inline void active_mask(Warp& warp, const Instruction& instruction, uint32_t mas
     for_lanes(mask, [&](uint32_t lane) { warp.slot(instruction.results[0])[lane] = mask; });
 }
 
+/// membar and fence: instructions run one after the other, so every access is visible at once.
+inline void fence(Warp&, const Instruction&, uint32_t) {}
+
 inline void add_lane_operations(Handlers& handlers)
 {
     handlers["shfl.sync.up.b32"] = &shuffle<Shuffle::up>;
@@ -133,6 +136,7 @@ inline void add_lane_operations(Handlers& handlers)
     handlers["redux.sync.or.b32"] = &reduce<uint32_t, &bit_or<uint32_t>>;
     handlers["redux.sync.xor.b32"] = &reduce<uint32_t, &bit_xor<uint32_t>>;
     handlers["activemask.b32"] = &active_mask;
+    handlers["fence"] = &fence;
 }
 
 }  // namespace ptx

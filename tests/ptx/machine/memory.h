@@ -165,6 +165,11 @@ uint64_t atomic(uint64_t old, uint64_t operand, uint64_t)
     return put(combine(get<T>(old), get<T>(operand)));
 }
 template <typename T>
+uint64_t exchange(uint64_t, uint64_t operand, uint64_t)
+{
+    return put(get<T>(operand));
+}
+template <typename T>
 uint64_t compare_and_swap(uint64_t old, uint64_t expected, uint64_t value)
 {
     return get<T>(old) == get<T>(expected) ? put(get<T>(value)) : old;
@@ -175,6 +180,9 @@ using AtomicFunctions = std::unordered_map<std::string, AtomicFunction>;
 inline void add_atomics(AtomicFunctions& functions)
 {
     functions["atom.add.u32"] = &atomic<uint32_t, &add<uint32_t>>;
+    functions["atom.add.u64"] = &atomic<uint64_t, &add<uint64_t>>;
+    functions["atom.exch.b32"] = &exchange<uint32_t>;
+    functions["atom.exch.b64"] = &exchange<uint64_t>;
     functions["atom.min.u32"] = &atomic<uint32_t, &min_int<uint32_t>>;
     functions["atom.max.u32"] = &atomic<uint32_t, &max_int<uint32_t>>;
     functions["atom.or.b32"] = &atomic<uint32_t, &bit_or<uint32_t>>;
