@@ -21,8 +21,8 @@ GPU_PYTHON ?= $(BIN)/python
 # Tests start hundreds of processes, which would compile every module again where PYTHONDONTWRITEBYTECODE is set.
 WITH_BYTECODE = env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/build/pycache
 PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
-# The cost by folder is printed at the end. Under CI=true an unexpected skip fails.
-MAKE_TEST = --hypothesis-profile make-test -p tests.cost_report -p tests.unexpected_skips
+# The cost by folder and the forty longest tests are printed at the end. Under CI=true an unexpected skip fails.
+MAKE_TEST = --hypothesis-profile make-test --durations=40 -p tests.cost_report -p tests.unexpected_skips
 
 .PHONY: demo install test test-all soak attacks alerts pages mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 

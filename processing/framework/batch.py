@@ -48,6 +48,7 @@ MFP_ROW = Record(
             ("n_fragments", "<u4"),
             ("version", "<u4"),
             ("packet_size", "<u4"),
+            ("first_event", "<u4"),
         ]
     ),
     {
@@ -57,6 +58,7 @@ MFP_ROW = Record(
         "n_fragments": "events of its MEP",
         "version": "bank version of its fragments",
         "packet_size": "bytes, header included",
+        "first_event": "number of the first event of its MEP in the batch",
     },
 )
 """One MFP of the batch. Rows of one MEP are adjacent, sorted by source id."""
@@ -172,13 +174,14 @@ class BatchTables:
             self.event_flags[event:last_event] = int(mep.flags)
             event = last_event
             if len(mep.fragments):
-                row, fragment = self._fill_rows(index, mep, data, row, fragment)
+                first_event = last_event - mep.n_events
+                row, fragment = self._fill_rows(index, mep, data, row, fragment, first_event)
             else:
                 self.mep_rows[index] = 0
         self.header[0] = (n_events, n_rows, len(meps), fragment)
 
     def _fill_rows(
-        self, index: int, mep: MepInBatch, data: NDArray[np.uint8], row: int, fragment: int
+        self, index: int, mep: MepInBatch, data: NDArray[np.uint8], row: int, fragment: int, first_event: int
     ) -> tuple[int, int]:
         places = mep.places
         places = places[np.argsort(places[:, 0], kind="stable")]
@@ -191,6 +194,7 @@ class BatchTables:
         rows["n_fragments"] = mep.n_events
         rows["version"] = data[offsets + 19]
         rows["packet_size"] = sizes
+        rows["first_event"] = first_event
         subdetectors = source_ids >> 11
         counts = np.bincount(subdetectors, minlength=N_SUBDETECTORS)
         self.mep_rows["count"][index] = counts

@@ -59,13 +59,13 @@ def _pointer(column: Column, name: str, *, constant: bool) -> str:
     return f"{'const ' if constant else ''}{_c_type(column)}* {name};"
 
 
-def _first(placement: Placement, offsets: str) -> str:
-    """The body of `first`, which is placement.first() in C++."""
-    expression = f"{offsets}[event]" if placement.offsets is not None else "0u"
+def _first(placement: Placement, offsets: str, of: str) -> str:
+    """The body of `first`, which is placement.first() in C++ for the event or part `of`."""
+    expression = f"{offsets}[{of}]" if placement.offsets is not None else "0u"
     if placement.divisor != 1:
         expression = f"{expression} / {placement.divisor}u"
     if placement.per_event:
-        own = "event" if placement.per_event == 1 else f"event * {placement.per_event}u"
+        own = of if placement.per_event == 1 else f"{of} * {placement.per_event}u"
         expression = own if expression == "0u" else f"({expression} + {own})"
     if placement.times != 1:
         expression = f"{expression} * {placement.times}u"
@@ -106,7 +106,7 @@ def _members(algorithm: Algorithm) -> list[_Group]:
         group = groups.setdefault(name, _Group(name, column.collection))
         group.fields.append((column, constant))
     for group in groups.values():
-        placed = [column for column, _ in group.fields if not column.of_event]
+        placed = [column for column, _ in group.fields if column.is_placed]
         placement = group.collection.placement if group.collection and placed else None
         if placement and placement.offsets and placement.offsets not in [column for column, _ in group.fields]:
             group.fields.insert(0, (placement.offsets, True))
@@ -137,10 +137,11 @@ def _group_lines(group: _Group) -> list[str]:
     for column, constant in group.fields:
         lines.append("        " + _pointer(column, _field_name(group, column), constant=constant))
     placement = group.collection.placement if group.collection else None
-    if placement is not None and any(not column.of_event for column, _ in group.fields):
+    if placement is not None and any(column.is_placed for column, _ in group.fields):
         offsets = _field_name(group, placement.offsets) if placement.offsets else ""
-        body = _first(placement, offsets)
-        lines.append(f"        __device__ uint32_t first(uint32_t event) const {{ return {body}; }}")
+        of = "event" if group.collection is None or group.collection.parts is None else "part_in_batch"
+        body = _first(placement, offsets, of)
+        lines.append(f"        __device__ uint32_t first(uint32_t {of}) const {{ return {body}; }}")
     return [*lines, f"    }} {group.name};"]
 
 
@@ -155,7 +156,18 @@ def member_names(algorithm: Algorithm) -> dict[Column, str]:
 
 
 def _takes(algorithm: Algorithm) -> list[str]:
-    """The function `takes`, which selects the events of a launch, and the words that it compares."""
+    """The function `takes`, which selects the blocks of a launch, and the words that it compares."""
+    if algorithm.grid == Grid.PARTS:
+        parts = f"{algorithm.parts}u"
+        return [
+            "",
+            f"    static constexpr uint32_t n_parts = {parts};",
+            "    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }",
+            "    __device__ bool takes(uint32_t part_in_batch) const "
+            "{ return event_of(part_in_batch) < batch->n_events; }",
+        ]
+    if algorithm.grid == Grid.FRAGMENTS:
+        return ["", "    __device__ bool takes(uint32_t fragment) const { return fragment < batch->n_fragments; }"]
     if algorithm.grid != Grid.EVENTS:
         return []
     heading = "    __device__ bool takes(uint32_t event) const"

@@ -84,11 +84,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Start of the part of each event in the columns of a collection: its first element is
+    """Start of the objects of each event in the columns of a collection: the first element is
 
         first(event) = (begin(event) // divisor + event * per_event) * times
 
-    with begin(event) from `offsets`, a column of prefix sums, or 0 without one.
+    with begin(event) from `offsets`, a column of prefix sums, or 0 without one. In a collection with parts, the number
+    of the part in the batch, event * parts + part, takes the place of `event`.
     """
 
     offsets: "Column | None" = None
@@ -96,14 +97,14 @@ class Placement:
     per_event: int = 0
     times: int = 1
 
-    def first(self, offsets: NDArray[np.integer[Any]] | None, n_events: int) -> NDArray[np.int64]:
-        """i64[n_events], the first element of each event; `offsets` is the content of the column of that name."""
-        begin = np.zeros(n_events, np.int64) if offsets is None else offsets[:n_events].astype(np.int64)
-        return (begin // self.divisor + np.arange(n_events, dtype=np.int64) * self.per_event) * self.times
+    def first(self, offsets: NDArray[np.integer[Any]] | None, n: int) -> NDArray[np.int64]:
+        """i64[n], the first element of each event or part; `offsets` is the content of the column of that name."""
+        begin = np.zeros(n, np.int64) if offsets is None else offsets[:n].astype(np.int64)
+        return (begin // self.divisor + np.arange(n, dtype=np.int64) * self.per_event) * self.times
 
     @classmethod
     def fixed(cls, n: int) -> Self:
-        """The same number of elements for every event."""
+        """The same number of elements for every event, or for every part."""
         return cls(per_event=1, times=n)
 
 
@@ -112,7 +113,8 @@ class Column:
     """An array of `dtype` with `count(limits)` elements, identified by its name, `<collection>.<column>`.
 
     A column without collection has only its own name. `width` elements belong to each object of the collection;
-    With `of_event` the column has `width` elements per event instead, and `extra` at the end.
+    With `of_event` the column has `width` elements per event instead, with `of_part` `width` elements per part of an
+    event, and `extra` at the end.
     """
 
     name: str
@@ -123,7 +125,18 @@ class Column:
     width: int = 1
     extra: int = 0
     of_event: bool = False
+    of_part: bool = False
     role: Role = Role.ARENA
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether its elements belong to objects, which the placement of the collection finds."""
+        return self.collection is not None and not self.of_event and not self.of_part
+
+    @property
+    def parts(self) -> int | None:
+        """Number of parts per event, if its elements belong to parts or to the objects of parts; else None."""
+        return None if self.collection is None or self.of_event else self.collection.parts
 
     @property
     def short_name(self) -> str:
@@ -146,15 +159,33 @@ class Collection:
     """Objects of all events of a batch, adjacent: at most `capacity`; the objects of an event start at `placement`.
 
     `max_per_event` limits the objects of one event (free places after them included); None: the capacity.
+
+    With `parts`, each event has this number of parts (tiles, slices, rows), and the objects of a part are adjacent:
+    `placement` gives the start of each part, and `max_per_part` limits its objects. Raises DeclarationError for less
+    than one part, and for a limit of the other kind.
     """
 
     def __init__(
-        self, name: str, *, capacity: Bound, placement: Placement | None = None, max_per_event: int | None = None
+        self,
+        name: str,
+        *,
+        capacity: Bound,
+        placement: Placement | None = None,
+        max_per_event: int | None = None,
+        parts: int | None = None,
+        max_per_part: int | None = None,
     ) -> None:
+        if parts is not None and parts < 1:
+            raise DeclarationError(f"collection {name}: {parts} parts per event")
+        if (max_per_event if parts is not None else max_per_part) is not None:
+            kind = "event" if parts is not None else "part"
+            raise DeclarationError(f"collection {name}: max_per_{kind}, but its placement is not by {kind}")
         self.name = name
         self.capacity = capacity
         self.placement = placement
         self.max_per_event = max_per_event
+        self.parts = parts
+        self.max_per_part = max_per_part
 
     def column(self, name: str, dtype: np.dtype[Any] | Record, *, width: int = 1, role: Role = Role.ARENA) -> Column:
         """A column with `width` elements for each object."""
@@ -189,6 +220,34 @@ class Collection:
             width=width,
             extra=extra,
             of_event=True,
+            role=role,
+        )
+
+    def per_part(
+        self,
+        name: str,
+        dtype: np.dtype[Any] | Record,
+        *,
+        width: int = 1,
+        extra: int = 0,
+        role: Role = Role.ARENA,
+    ) -> Column:
+        """A column with `width` elements for each part of each event, and `extra` elements at the end.
+
+        Raises DeclarationError for a collection without parts.
+        """
+        if (parts := self.parts) is None:
+            raise DeclarationError(f"collection {self.name} has no parts, so {name} cannot have a value for each")
+        record = dtype if isinstance(dtype, Record) else None
+        return Column(
+            name=f"{self.name}.{name}",
+            dtype=record.dtype if record else dtype,  # type: ignore[arg-type]
+            record=record,
+            bound=lambda limits: limits.events * parts,
+            collection=self,
+            width=width,
+            extra=extra,
+            of_part=True,
             role=role,
         )
 

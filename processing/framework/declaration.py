@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.batch import batch_header
 from hltnode.processing.framework.collections import (
+    U32,
     Bound,
     Collection,
     Column,
@@ -31,12 +32,20 @@ MAX_BLOCK_SIZE = 256
 class Grid(IntEnum):
     """Range of the blocks of a kernel.
 
-    A kernel over EVENTS accesses only the data of its event, and adds to accumulated counters.
+    ONE: one block for the batch. ROWS: one for each MFP. FRAGMENTS: one for each MFP and event.
+    EVENTS: one for each event. PARTS: one for each part of each event; block event * parts + part.
+
+    A kernel over EVENTS accesses only the data of its event, and adds to accumulated counters. A kernel over PARTS
+    reads the data of its event, writes those of its part, and adds to accumulated counters. Threads of a CPU may
+    compute other parts of the event at the same time: what parts share in the event (its flags, for example) changes
+    only through the functions of framework/device/between_blocks.cuh.
     """
 
     ONE = 0
     ROWS = 1
     EVENTS = 2
+    PARTS = 3
+    FRAGMENTS = 4
 
 
 launch_types = SharedTypes(
@@ -127,9 +136,11 @@ class Algorithm:
     kernel implicitly reads the batch header and the offsets of its collections.
     scratch: memory that no other algorithm uses.
     constants: values that a trigger configuration may change, name -> default.
+    parts: for a kernel over PARTS, the number of parts of each event. part_sizes: u32 for each part, written before
+    the kernel runs; the threads of a CPU then take the parts with the largest sizes first.
     generated: the kernel, if it has no file.
 
-    Raises DeclarationError if a column is named twice.
+    Raises DeclarationError if a column is named twice, and for parts that do not fit the grid.
     """
 
     name: str
@@ -144,6 +155,8 @@ class Algorithm:
     constants: tuple[Constant, ...] = ()
     capacities: tuple[Capacity, ...] = ()
     large_events: LargeEvents | None = None
+    parts: int | None = None
+    part_sizes: Column | None = None
     generated: GeneratedKernel | None = None
     scratch_columns: tuple[Column, ...] = field(init=False)
 
@@ -175,6 +188,21 @@ class Algorithm:
                 )
         if self.large_events is not None and self.grid != Grid.EVENTS:
             raise DeclarationError(f"{self.name}: only a kernel over events can have a launch for large events")
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        if self.grid is not Grid.PARTS:
+            if self.parts is not None or self.part_sizes is not None:
+                raise DeclarationError(f"{self.name}: only a kernel over parts can have `parts` and `part_sizes`")
+            return
+        if self.parts is None or self.parts < 1:
+            raise DeclarationError(f"{self.name}: a kernel over parts needs their number, `parts`, at least 1")
+        sizes = self.part_sizes
+        if sizes is not None:
+            if sizes.dtype != U32 or sizes.width != 1 or not sizes.of_part or sizes.parts != self.parts:
+                raise DeclarationError(f"{self.name}: {sizes.name} is not a u32 for each of {self.parts} parts")
+            if sizes in (*self.updates, *self.writes):
+                raise DeclarationError(f"{self.name} writes {sizes.name}, by which its parts are ordered before")
 
     @classmethod
     def beside(
@@ -190,6 +218,8 @@ class Algorithm:
         constants: Mapping[str, float | int] | None = None,
         capacities: Mapping[str, Bound] | None = None,
         large_events: LargeEvents | None = None,
+        parts: int | None = None,
+        part_sizes: Column | None = None,
         prefix: str | None = None,
     ) -> Self:
         """The algorithm of the module `file`; its kernel is in a .cuh file of the same name beside it.
@@ -210,7 +240,24 @@ class Algorithm:
             constants=tuple(Constant(name, value) for name, value in (constants or {}).items()),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
             large_events=large_events,
+            parts=parts,
+            part_sizes=part_sizes,
         )
+
+    def n_blocks(self, *, events: int, rows: int, fragments: int) -> int:
+        """Number of blocks for a batch of so many events, MFPs and fragments."""
+        match self.grid:
+            case Grid.ONE:
+                return 1
+            case Grid.ROWS:
+                return rows
+            case Grid.FRAGMENTS:
+                return fragments
+            case Grid.EVENTS:
+                return events
+            case Grid.PARTS:
+                assert self.parts is not None
+                return events * self.parts
 
     @property
     def launches(self) -> tuple[EventSizes, ...]:
@@ -249,14 +296,16 @@ class Algorithm:
 
     @property
     def offset_columns(self) -> tuple[Column, ...]:
-        """The columns that the kernel reads implicitly: offsets of its collections, and the size that selects large
-        events."""
+        """The columns that the kernel reads implicitly: offsets of its collections, and the sizes that select large
+        events or order parts."""
         named = {*self.named_reads, *self.updates, *self.writes}
         offsets: dict[Column, None] = {}
         if self.large_events is not None and self.large_events.size not in named:
             offsets[self.large_events.size] = None
+        if self.part_sizes is not None and self.part_sizes not in named:
+            offsets[self.part_sizes] = None
         for column in (*self.named_reads, *self.updates, *self.writes, *self.scratch_columns):
-            placement = None if column.of_event or column.collection is None else column.collection.placement
+            placement = None if column.collection is None or not column.is_placed else column.collection.placement
             if placement is not None and placement.offsets is not None and placement.offsets not in named:
                 offsets[placement.offsets] = None
         return tuple(offsets)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.interface import (
     Backend,
     DeviceMemory,
+    EventParts,
     EventPlacement,
     EventTables,
     Generated,
@@ -40,7 +41,7 @@ from hltnode.processing.framework.batch import (
 )
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.codegen import generated_source, parameter_columns, parameter_words
-from hltnode.processing.framework.collections import Collection, Column, Role
+from hltnode.processing.framework.collections import Collection, Column, DeclarationError, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
 from hltnode.processing.framework.histograms import HistogramShape, histogram_counts
 from hltnode.processing.framework.limits import BatchLimits
@@ -54,6 +55,9 @@ from hltnode.processing.framework.memory_plan import (
     plan_memory,
     thread_placement,
 )
+
+MAX_BLOCKS = (1 << 31) - 1
+"""The size limit of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ class Engine:
             if algorithm.generated is not None and not backend.compile(algorithm.name, self._sources[algorithm.name]):
                 columns = [column.name for column in algorithm.columns]
                 retain = retain if retain == "all" else (*retain, *columns)
+        _check_blocks(chain.sequence, limits)
         self.plan = plan_memory(chain.sequence, limits, retain=retain, fuse_events=backend.fuses_events)
         self.backend = backend
         self.chain = chain
@@ -177,6 +182,17 @@ class Engine:
         self.backend.close()
 
 
+def _check_blocks(sequence: AlgorithmSequence, limits: BatchLimits) -> None:
+    """Raises DeclarationError for a grid that is larger than a GPU allows, or than 32-bit numbers of parts."""
+    for algorithm in sequence:
+        blocks = algorithm.n_blocks(events=limits.events, rows=limits.rows, fragments=limits.fragments)
+        if blocks > MAX_BLOCKS:
+            raise DeclarationError(
+                f"{algorithm.name}: {blocks} blocks for a batch of {limits.events} events, {MAX_BLOCKS} are allowed; "
+                "use batches of fewer events"
+            )
+
+
 class Workspace:
     """Resources of one batch. Fill `input_data`, then seal(), submit(), poll() or wait(), read `output`."""
 
@@ -238,9 +254,6 @@ class Workspace:
             return None
         return EventTables(*(self._memory[column.name] for column in columns))
 
-    def _max_blocks(self, grid: Grid) -> int:
-        return {Grid.ONE: 1, Grid.ROWS: self._limits.rows, Grid.EVENTS: self._limits.events}[grid]
-
     def _launches(self, algorithm: Algorithm) -> Iterator[Launch]:
         """Separate launches for large events if a block has many threads."""
         alone = (EventSizes(algorithm.block_size),)
@@ -258,18 +271,26 @@ class Workspace:
             if region is None:
                 pointers[index] = self._memory[column.name].pointer
             else:
-                thread_pointers.append(self._thread_pointer(region, index * pointers.itemsize))
-        words = parameter_words(algorithm, self._limits, events)
+                thread_pointers.append(self._thread_pointer(region, index * pointers.itemsize, algorithm.grid))
+        limits = self._limits
+        words = parameter_words(algorithm, limits, events)
         return Launch(
             kernel=algorithm.name,
             parameters=np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)]),
             grid=algorithm.grid,
-            max_blocks=self._max_blocks(algorithm.grid),
+            max_blocks=algorithm.n_blocks(events=limits.events, rows=limits.rows, fragments=limits.fragments),
+            parts=self._parts(algorithm),
             block_size=events.block_size,
             thread_pointers=tuple(thread_pointers),
             thread_copies=tuple(copies),
             generated=self._generated(algorithm),
         )
+
+    def _parts(self, algorithm: Algorithm) -> EventParts | None:
+        if algorithm.parts is None:
+            return None
+        sizes = None if algorithm.part_sizes is None else self._memory[algorithm.part_sizes.name]
+        return EventParts(algorithm.parts, sizes)
 
     def _generated(self, algorithm: Algorithm) -> Generated | None:
         if algorithm.generated is None:
@@ -277,8 +298,8 @@ class Workspace:
         memory = {column: self._memory[column.name] for column in algorithm.columns if column.name in self._memory}
         return Generated(self._sources[algorithm.name], algorithm.generated.evaluate, memory)
 
-    def _thread_pointer(self, region: Region, position: int) -> ThreadPointer:
-        placement = thread_placement(region.column)
+    def _thread_pointer(self, region: Region, position: int, grid: Grid) -> ThreadPointer:
+        placement = thread_placement(region.column, grid)
         offsets = 0 if placement.offsets is None else self._memory[placement.offsets.name].pointer
         return ThreadPointer(
             position=position,
@@ -406,8 +427,13 @@ class Workspace:
         return self._backend.read(self._memory[column.name], nbytes).view(column.dtype)
 
     def first(self, collection: Collection) -> NDArray[np.int64]:
-        """i64[n_events], start of the part of each event in the columns of a collection."""
+        """i64[n_events], start of the objects of each event in the columns of a collection.
+
+        For a collection with parts i64[n_events * parts], the start of the objects of each part. Raises ValueError for
+        a collection without placement.
+        """
         if collection.placement is None:
             raise ValueError(f"{collection.name} has no part per event")
         offsets = collection.placement.offsets
-        return collection.placement.first(None if offsets is None else self.fetch(offsets.name), self.n_events)
+        n = self.n_events * (collection.parts or 1)
+        return collection.placement.first(None if offsets is None else self.fetch(offsets.name), n)

@@ -3,9 +3,9 @@
 On a device all events of a batch are in one algorithm at a time. Columns share the arena of a workspace by liveness:
 memory becomes free after the last algorithm that reads it.
 
-The CPU fuses events: a thread runs consecutive algorithms on one event. A column that only one fused stage uses is in
-the memory of the worker thread: one block per thread holds the part of one event, at the same addresses for each event,
-so it stays in the caches.
+The CPU fuses events: a thread runs consecutive algorithms on one event, or on one part of an event. A column that only
+one fused stage uses is in the memory of the worker thread: one block per thread holds the content for one event or
+part, at the same addresses for each, so it stays in the caches.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Literal
 
 from hltnode.processing.framework.batch import BATCH_INPUTS
-from hltnode.processing.framework.collections import U32, Column, Placement, Role
+from hltnode.processing.framework.collections import U32, Collection, Column, Placement, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
 from hltnode.processing.framework.limits import BatchLimits
 
@@ -176,7 +176,8 @@ def plan_memory(
         steps = order if column in thread_columns else stage_of
         used = [steps[algorithm.name] for algorithm in users[column]]
         if column in thread_columns:
-            thread.append(Region(column, 0, thread_bytes(column, limits), min(used), max(used)))
+            grid = users[column][0].grid
+            thread.append(Region(column, 0, thread_bytes(column, limits, grid), min(used), max(used)))
         else:
             last = len(stages) - 1 if column.name in retained else max(used)
             arena.append(Region(column, 0, column.nbytes(limits), min(used), last))
@@ -194,24 +195,35 @@ def plan_memory(
     )
 
 
-def thread_placement(column: Column) -> Placement:
-    """Start of the part of each event, in elements, in a column that may be thread memory."""
-    if column.of_event:
-        return Placement.fixed(column.width)
-    assert column.collection is not None
-    assert column.collection.placement is not None
-    placement = column.collection.placement
-    return replace(placement, times=placement.times * column.width)
+def thread_placement(column: Column, grid: Grid) -> Placement:
+    """Start of the content for each event or part of the grid, in elements, in a column that may be thread memory."""
+    if column.collection is None or not column.is_placed:
+        placement = Placement.fixed(column.width)
+    else:
+        assert column.collection.placement is not None
+        placement = column.collection.placement
+        placement = replace(placement, times=placement.times * column.width)
+    return replace(placement, per_event=placement.per_event * _parts_of_block(column, grid))
 
 
-def thread_bytes(column: Column, limits: BatchLimits) -> int:
-    """Bytes of the part of one event."""
-    if column.of_event:
-        return column.width * column.dtype.itemsize
-    assert column.collection is not None
-    assert column.collection.max_per_event is not None
-    objects = min(column.collection.max_per_event, column.bound(limits))
-    return objects * column.width * column.dtype.itemsize
+def thread_bytes(column: Column, limits: BatchLimits, grid: Grid) -> int:
+    """Bytes of the content for one event or part of the grid."""
+    parts = _parts_of_block(column, grid)
+    if column.collection is None or not column.is_placed:
+        return parts * column.width * column.dtype.itemsize
+    most = _max_objects(column.collection)
+    assert most is not None
+    return min(parts * most, column.bound(limits)) * column.width * column.dtype.itemsize
+
+
+def _max_objects(collection: Collection) -> int | None:
+    """Maximum number of objects of an event, or of a part if the collection has parts."""
+    return collection.max_per_event if collection.parts is None else collection.max_per_part
+
+
+def _parts_of_block(column: Column, grid: Grid) -> int:
+    """Number of parts of a column that belong to one block: those of the event for a kernel over events."""
+    return column.parts or 1 if grid is Grid.EVENTS else 1
 
 
 def _stages(sequence: AlgorithmSequence, *, fuse_events: bool) -> tuple[tuple[Algorithm, ...], ...]:
@@ -219,10 +231,17 @@ def _stages(sequence: AlgorithmSequence, *, fuse_events: bool) -> tuple[tuple[Al
     if not fuse_events:
         return tuple((algorithm,) for algorithm in sequence)
     stages: list[tuple[Algorithm, ...]] = []
-    for over_events, group in groupby(sequence, key=lambda algorithm: algorithm.grid is Grid.EVENTS):
+    for key, group in groupby(sequence, key=_fuses_with):
         algorithms = tuple(group)
-        stages += [algorithms] if over_events else [(algorithm,) for algorithm in algorithms]
+        stages += [(algorithm,) for algorithm in algorithms] if key is None else [algorithms]
     return tuple(stages)
+
+
+def _fuses_with(algorithm: Algorithm) -> tuple[object, ...] | None:
+    """Consecutive algorithms with the same key are fused; None: not fused."""
+    if algorithm.grid not in (Grid.EVENTS, Grid.PARTS):
+        return None
+    return algorithm.grid, algorithm.parts, algorithm.part_sizes
 
 
 def _users(sequence: AlgorithmSequence) -> dict[Column, list[Algorithm]]:
@@ -236,17 +255,23 @@ def _users(sequence: AlgorithmSequence) -> dict[Column, list[Algorithm]]:
 def _belongs_to_thread(
     column: Column, users: Mapping[Column, Sequence[Algorithm]], stage_of: Mapping[str, int]
 ) -> bool:
-    """True if only one fused stage uses a column, and the place of each event's part is known before the stage."""
+    """True if only one fused stage uses a column, and the place for each event or part is known before the stage."""
     stages = {stage_of[algorithm.name] for algorithm in users[column]}
-    if len(stages) != 1 or users[column][0].grid is not Grid.EVENTS:
+    grid = users[column][0].grid
+    if len(stages) != 1 or grid not in (Grid.EVENTS, Grid.PARTS):
         return False
-    if column.of_event:
-        return column.extra == 0
-    if column.collection is None or column.collection.placement is None or column.collection.max_per_event is None:
+    if grid is Grid.PARTS and column.parts != users[column][0].parts:
+        return False  # several threads access it: it belongs to the whole event
+    if not column.is_placed:
+        return column.extra == 0 and (column.of_event or column.of_part)
+    collection = column.collection
+    if collection is None or collection.placement is None or _max_objects(collection) is None:
         return False
-    offsets = column.collection.placement.offsets
+    offsets = collection.placement.offsets
     if offsets is None:
         return True
+    if _parts_of_block(column, grid) > 1:
+        return False  # the objects of an event are adjacent only if all parts have the same number of places
     written = stage_of[users[offsets][0].name] if offsets.role is Role.ARENA else -1
     return offsets.dtype == U32 and written < min(stages)
 

@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.codegen import parameter_columns
 from hltnode.processing.framework.collections import Role
 from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
+from tests.processing.framework.kernel_runner import n_blocks
 from tests.ptx.machine import Conflict, LaunchRecord, Machine
+
+_BY_EVENT = (Grid.EVENTS, Grid.PARTS, Grid.FRAGMENTS)
+"""Grids whose number of blocks rises with the events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,11 @@ class PtxLauncher:
     def __call__(
         self, algorithm: Algorithm, sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
-        blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
         nbytes = self.machine.programs[algorithm.name].parameters.nbytes
         record = self.machine.launch(
             algorithm.name,
             parameters.tobytes()[:nbytes],
-            blocks[algorithm.grid],
+            n_blocks(algorithm, header),
             self.block_size or sizes.block_size,
         )
         columns = parameter_columns(algorithm)
@@ -115,7 +118,7 @@ def _cost(algorithm: Algorithm, launches: Sequence[Launched], n_events: int) -> 
     def of_block(values: Iterable[NDArray[np.uint64]]) -> float:
         # An event has one block in each launch; blocks run at the same time, so the slowest one counts.
         blocks = np.sum(list(values), axis=0)
-        return float(blocks.mean() if algorithm.grid == Grid.EVENTS else blocks.max())
+        return float(blocks.mean() if algorithm.grid in _BY_EVENT else blocks.max())
 
     accesses = sum(int(record.counts["executions"][record.counts["sectors"] > 0].sum()) for record in records)
     return KernelCost(

@@ -50,6 +50,7 @@ def _of_backend(plan: MemoryPlan, unshared: MemoryPlan) -> dict[str, Any]:
             {
                 "name": algorithm.name,
                 "grid": algorithm.grid.name.lower(),
+                "parts": algorithm.parts,
                 "bytes_in_use": plan.bytes_by_algorithm[algorithm.name],
                 "columns": {
                     column.name: threads.get(column.name, column.nbytes(plan.limits))
@@ -84,7 +85,7 @@ def print_plan(report: dict[str, Any], console: Console) -> None:
     for algorithm in report["algorithms"]:
         table.add_row(
             algorithm["name"],
-            algorithm["grid"],
+            algorithm["grid"] if algorithm["parts"] is None else f"{algorithm['parts']} parts",
             _mib(algorithm["bytes_in_use"]),
             _mib(sum(algorithm["columns"].values())),
             _mib(by_cpu[algorithm["name"]]["bytes_in_use"]),

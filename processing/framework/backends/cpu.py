@@ -222,6 +222,7 @@ class CpuBackend:
             launches, evaluate = launches[:-1], _on_host(last, batch_header)
         pointers: list[tuple[int, int, int, int, int]] = []
         copies: list[tuple[int, int, int]] = []
+        parts: list[tuple[int, int, int]] = []
         for step, launch in enumerate(launches):
             address = self._address(launch)
             steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
@@ -229,6 +230,8 @@ class CpuBackend:
                 placement = placements.setdefault(pointer.placement, len(placements))
                 pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
             copies += [(step, copy.position, copy.stride) for copy in launch.thread_copies]
+            if (of_event := launch.parts) is not None:
+                parts.append((step, of_event.number, 0 if of_event.sizes is None else of_event.sizes.pointer))
         program = _executor.Program(
             steps,
             batch_header.pointer,
@@ -239,6 +242,7 @@ class CpuBackend:
             copies,
             self.threads,
             _addresses(tables),
+            parts,
         )
         return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
 

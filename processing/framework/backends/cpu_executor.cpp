@@ -3,15 +3,16 @@
 //
 // A program is a list of steps: a kernel, its parameter block and its grid. Consecutive steps over events are fused: a
 // thread runs all of them on one event before it takes the next, so the data of an event stay in its caches. Fusion is
-// valid because such kernels access only the data of their event.
+// valid because such kernels access only the data of their event. The same holds for steps over equal parts of events:
+// a thread takes one part, and several threads may share one event.
 //
-// Columns that only one fused stage uses are in thread memory, at the same place for each event. Kernels find the part
-// of an event by adding first(event) to a pointer. So each thread has copies of the parameter blocks. Before an event,
-// it sets the pointers into its memory to
-//     memory + offset - first(event) * stride.
+// Columns that only one fused stage uses are in thread memory, at the same place for each event or part. Kernels find
+// the objects of a block by adding first(block) to a pointer. So each thread has copies of the parameter blocks. Before
+// a block, it sets the pointers into its memory to
+//     memory + offset - first(block) * stride.
 // Each thread has its own copy of counters that accumulate over events.
 //
-// With several threads, the events of a batch run in the order of event_order.h.
+// With several threads, events and parts run in the order of event_order.h.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -70,7 +71,15 @@ struct Step {
     KernelFunction kernel;
     const void* parameters;
     hlt::grid grid;
-    std::size_t copy;  // start of the copy of its parameters, in cache lines
+    std::size_t copy;                      // start of the copy of its parameters, in cache lines
+    uint32_t parts = 1;                    // of each event, for a grid over parts
+    const uint32_t* part_sizes = nullptr;  // of each part of the batch; null: unknown
+
+    bool fuses() const { return grid == hlt::grid::events || grid == hlt::grid::parts; }
+    bool fuses_with(const Step& other) const
+    {
+        return fuses() && grid == other.grid && parts == other.parts && part_sizes == other.part_sizes;
+    }
 };
 
 // Placement.first in processing/framework/collections.py.
@@ -78,10 +87,11 @@ struct Placement {
     const uint32_t* offsets;  // null: none
     uint32_t divisor, per_event, times;
 
-    uint64_t first(uint32_t event) const
+    // Of an event, or of a part of the batch.
+    uint64_t first(uint32_t block) const
     {
-        const uint64_t begin = offsets == nullptr ? 0 : offsets[event] / divisor;
-        return (begin + uint64_t{event} * per_event) * times;
+        const uint64_t begin = offsets == nullptr ? 0 : offsets[block] / divisor;
+        return (begin + uint64_t{block} * per_event) * times;
     }
 };
 
@@ -130,6 +140,7 @@ using StepTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>;
 using PlacementTuple = std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>;
 using PointerTuple = std::tuple<std::size_t, std::size_t, std::size_t, uint64_t, uint64_t>;
 using CopyTuple = std::tuple<std::size_t, std::size_t, uint64_t>;
+using PartsTuple = std::tuple<std::size_t, uint32_t, uint64_t>;
 using TablesTuple = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
 
 hlt::event_tables tables_of(const TablesTuple& addresses)
@@ -146,7 +157,7 @@ class Program {
     Program(const std::vector<StepTuple>& steps, uint64_t batch_header, const std::vector<PlacementTuple>& placements,
             const std::vector<PointerTuple>& thread_pointers, const std::vector<uint64_t>& thread_memory,
             std::size_t thread_bytes, const std::vector<CopyTuple>& thread_copies, std::size_t n_threads,
-            const TablesTuple& tables)
+            const TablesTuple& tables, const std::vector<PartsTuple>& parts)
         : order_(tables_of(tables)),
           header_(reinterpret_cast<const hlt::batch_header*>(batch_header)),
           nanoseconds_(steps.size())
@@ -156,17 +167,27 @@ class Program {
         for (const auto& [address, parameters, grid, nbytes] : steps) {
             const auto kernel = reinterpret_cast<KernelFunction>(address);
             if (kernel == nullptr) throw std::invalid_argument("a step without a kernel");
-            if (grid > static_cast<uint32_t>(hlt::grid::events)) throw std::invalid_argument("no such grid");
-            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), static_cast<hlt::grid>(grid), lines});
+            if (grid > static_cast<uint32_t>(hlt::grid::fragments)) throw std::invalid_argument("no such grid");
+            const auto over = static_cast<hlt::grid>(grid);
+            steps_.push_back({kernel, reinterpret_cast<const void*>(parameters), over, lines,
+                              over == hlt::grid::parts ? 0u : 1u, nullptr});
             parameter_bytes.push_back(nbytes);
             lines += (nbytes + cache_line - 1) / cache_line;
         }
+        for (const auto& [step, number, sizes] : parts) {
+            if (step >= steps_.size() || steps_[step].grid != hlt::grid::parts || number == 0)
+                throw std::invalid_argument("parts that do not fit the steps");
+            steps_[step].parts = number;
+            steps_[step].part_sizes = reinterpret_cast<const uint32_t*>(sizes);
+        }
+        for (const Step& step : steps_)
+            if (step.parts == 0) throw std::invalid_argument("a step over parts without their number");
         for (const auto& [offsets, divisor, per_event, times] : placements) {
             if (divisor == 0) throw std::invalid_argument("a placement that divides by zero");
             placements_.push_back({reinterpret_cast<const uint32_t*>(offsets), divisor, per_event, times});
         }
         for (const auto& [step, placement, position, offset, stride] : thread_pointers) {
-            if (step >= steps_.size() || steps_[step].grid != hlt::grid::events || placement >= placements_.size() ||
+            if (step >= steps_.size() || !steps_[step].fuses() || placement >= placements_.size() ||
                 position + sizeof(void*) > parameter_bytes[step] || offset >= thread_bytes)
                 throw std::invalid_argument("a pointer to memory of the thread that does not fit the steps");
             thread_pointers_.push_back(
@@ -214,9 +235,7 @@ class Program {
     std::size_t end_of_stage(std::size_t first) const
     {
         std::size_t last = first + 1;
-        while (steps_[first].grid == hlt::grid::events && last < steps_.size() &&
-               steps_[last].grid == hlt::grid::events)
-            ++last;
+        while (last < steps_.size() && steps_[last].fuses_with(steps_[first])) ++last;
         return last;
     }
 
@@ -224,26 +243,41 @@ class Program {
     {
         switch (steps_[step].grid) {
         case hlt::grid::rows: return header_->n_rows;
+        case hlt::grid::fragments: return header_->n_fragments;
         case hlt::grid::events: return header_->n_events;
+        case hlt::grid::parts: return header_->n_events * steps_[step].parts;
         default: return 1;
         }
     }
 
     void begin() { is_order_made_ = false; }
 
-    // Call it before a stage. Several threads take events in the order of their bytes. The bytes are known after the
-    // placement of fragments, and their tables may be overwritten after the first stage over events. One thread takes
-    // events in their original order.
+    // Call it before a stage. Several threads take events in the order of their bytes, and parts in the order of their
+    // sizes or in that of their events. The bytes are known after the placement of fragments, and their tables may be
+    // overwritten after the first stage over events or parts. One thread takes blocks in their original order.
     void put_in_order(std::size_t first, bool by_several_threads)
     {
-        is_in_order_ = by_several_threads && steps_[first].grid == hlt::grid::events;
-        if (!is_in_order_ || is_order_made_) return;
-        order_.make(header_->n_events);
+        const Step& step = steps_[first];
+        ordered_by_ = Order::none;
+        if (!by_several_threads || !step.fuses()) return;
+        if (!is_order_made_) order_.make(header_->n_events);
         is_order_made_ = true;
+        ordered_by_ = Order::events;
+        parts_ = step.parts;
+        if (step.part_sizes == nullptr) return;
+        part_order_.make_from(step.part_sizes, header_->n_events * step.parts);
+        ordered_by_ = Order::part_sizes;
     }
 
     // The block of a stage at position `number` of the order.
-    uint32_t block_at(uint32_t number) const { return is_in_order_ ? order_[number] : number; }
+    uint32_t block_at(uint32_t number) const
+    {
+        switch (ordered_by_) {
+        case Order::events: return parts_ == 1 ? order_[number] : order_[number / parts_] * parts_ + number % parts_;
+        case Order::part_sizes: return part_order_[number];
+        default: return number;
+        }
+    }
 
     // Called before the first block of a thread in a stage.
     void enter(uint32_t thread)
@@ -292,7 +326,7 @@ class Program {
   private:
     std::size_t begin_of_stage(std::size_t step) const
     {
-        while (step > 0 && steps_[step - 1].grid == hlt::grid::events) --step;
+        while (step > 0 && steps_[step].fuses_with(steps_[step - 1])) --step;
         return step;
     }
 
@@ -308,8 +342,8 @@ class Program {
         return threads_[thread].parameters() + steps_[step].copy * cache_line;
     }
 
-    // Set the pointers of a stage into the memory of the thread for one event.
-    void place(std::size_t stage, uint32_t event, uint32_t thread)
+    // Set the pointers of a stage into the memory of the thread for one block.
+    void place(std::size_t stage, uint32_t block, uint32_t thread)
     {
         if (pointers_before_[stage] == pointers_before_[stage + 1]) return;
         std::byte* const parameters = threads_[thread].parameters();
@@ -320,7 +354,7 @@ class Program {
             const ThreadPointer& pointer = thread_pointers_[i];
             if (pointer.placement != placement) {
                 placement = pointer.placement;
-                first = placements_[placement].first(event);
+                first = placements_[placement].first(block);
             }
             const uint64_t address = memory + pointer.offset - first * pointer.stride;
             std::memcpy(parameters + pointer.position, &address, sizeof address);
@@ -333,8 +367,12 @@ class Program {
     std::vector<std::size_t> pointers_before_;    // pointers of the stages before each step; at the end all
     std::vector<ThreadState> threads_;
     bool has_own_parameters_ = false;
-    bool is_in_order_ = false, is_order_made_ = false;
-    hlt::EventOrder order_;
+    enum class Order { none, events, part_sizes };
+
+    Order ordered_by_ = Order::none;
+    uint32_t parts_ = 1;
+    bool is_order_made_ = false;
+    hlt::EventOrder order_, part_order_{hlt::event_tables{}};
     const hlt::batch_header* header_;
     std::vector<std::atomic<uint64_t>> nanoseconds_;
     std::atomic<uint64_t> progress_{0};
@@ -467,12 +505,12 @@ NB_MODULE(_executor, module)
     nb::class_<Program>(module, "Program", "Kernels with their parameters, in order")
         .def(nb::init<const std::vector<StepTuple>&, uint64_t, const std::vector<PlacementTuple>&,
                       const std::vector<PointerTuple>&, const std::vector<uint64_t>&, std::size_t,
-                      const std::vector<CopyTuple>&, std::size_t, const TablesTuple&>(),
+                      const std::vector<CopyTuple>&, std::size_t, const TablesTuple&, const std::vector<PartsTuple>&>(),
              nb::arg("steps"), nb::arg("batch_header"), nb::arg("placements") = std::vector<PlacementTuple>{},
              nb::arg("thread_pointers") = std::vector<PointerTuple>{},
              nb::arg("thread_memory") = std::vector<uint64_t>{}, nb::arg("thread_bytes") = 0,
              nb::arg("thread_copies") = std::vector<CopyTuple>{}, nb::arg("threads") = 1,
-             nb::arg("tables") = TablesTuple{})
+             nb::arg("tables") = TablesTuple{}, nb::arg("parts") = std::vector<PartsTuple>{})
         .def_prop_ro("progress", &Program::progress,
                      "Blocks that have been through a stage, in all runs; may be read while the program runs")
         .def("take_nanoseconds", &Program::take_nanoseconds,

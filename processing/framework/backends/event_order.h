@@ -1,8 +1,9 @@
-// The order in which threads take the events of a batch: the events with the longest expected times first. Otherwise a
-// long event could start when the other threads are already idle.
+// The order in which threads take the events of a batch, or parts of events: those with the longest expected times
+// first. Otherwise a long one could start when the other threads are already idle.
 //
-// The time of an event rises with its bytes. Events of at least twice the mean come first, in classes of a factor of
-// two, the largest class first. All others keep their order, because the tables of neighbours share cache lines.
+// The time of an event rises with its bytes, that of a part with the size that an algorithm has written for it. Those
+// of at least twice the mean come first, in classes of a factor of two, the largest class first. All others keep their
+// order, because the tables of neighbours share cache lines.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +34,21 @@ class EventOrder {
         order_.clear();
         if (tables_.events == nullptr || n < 2u) return;
         add_bytes(n);
+        make_from(bytes_.data(), n);
+    }
+
+    /// Compute the order of n events or parts of these sizes.
+    void make_from(const uint32_t* sizes, uint32_t n)
+    {
+        order_.clear();
+        if (n < 2u) return;
         uint64_t sum = 0;
-        for (uint32_t i = 0; i < n; ++i) sum += bytes_[i];
+        for (uint32_t i = 0; i < n; ++i) sum += sizes[i];
         const uint64_t mean = sum / n + 1u;
         std::array<uint32_t, n_classes + 1u> first{};
         class_.resize(n);
         for (uint32_t i = 0; i < n; ++i) {
-            class_[i] = class_of(bytes_[i] / mean);
+            class_[i] = class_of(sizes[i] / mean);
             ++first[class_[i] + 1u];
         }
         if (first[n_classes] == n) return;
@@ -48,7 +57,7 @@ class EventOrder {
         for (uint32_t i = 0; i < n; ++i) order_[first[class_[i]]++] = i;
     }
 
-    /// The event at position i.
+    /// The event or part at position i.
     uint32_t operator[](uint32_t i) const { return order_.empty() ? i : order_[i]; }
 
   private:

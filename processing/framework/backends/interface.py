@@ -89,10 +89,18 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EventParts:
+    """Number of parts of each event, and memory with the size of each part, u32, by which threads order them."""
+
+    number: int
+    sizes: DeviceMemory | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
     """A launch of one kernel on a grid.
 
-    `parameters` are the bytes of its struct, with the size that the compiler gives it.
+    `parameters` are the bytes of its struct, with the size that the compiler gives it. `parts`: for a grid over parts.
     """
 
     kernel: str
@@ -102,6 +110,7 @@ class Launch:
     block_size: int
     thread_pointers: tuple[ThreadPointer, ...] = ()
     thread_copies: tuple[ThreadCopy, ...] = ()
+    parts: EventParts | None = None
     generated: Generated | None = None
 
 

@@ -35,8 +35,9 @@ struct mfp_row {
     uint32_t n_fragments;  // events of its MEP
     uint32_t version;  // bank version of its fragments
     uint32_t packet_size;  // bytes, header included
+    uint32_t first_event;  // number of the first event of its MEP in the batch
 };
-static_assert(sizeof(mfp_row) == 24);
+static_assert(sizeof(mfp_row) == 28);
 
 struct event_row {
     uint32_t mep;

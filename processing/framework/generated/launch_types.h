@@ -12,6 +12,8 @@ enum class grid : uint32_t {
     one = 0,
     rows = 1,
     events = 2,
+    parts = 3,
+    fragments = 4,
 };
 
 }  // namespace hlt

@@ -38,7 +38,7 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from tests.processing.chains.chain_under_test import ChainUnderTest
 from tests.processing.chains.every_chain import CHAINS
-from tests.processing.framework.kernel_runner import Launch, run_algorithms
+from tests.processing.framework.kernel_runner import Launch, program_parts, run_algorithms
 
 
 def damaged_meps(of: ChainUnderTest, chain: TriggerChain, seed: int, batches: int) -> Iterator[EncodedMep]:
@@ -77,7 +77,7 @@ def sanitized(sources: KernelSources) -> Launch:
     def launch(algorithm: Algorithm, _: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]) -> None:
         address = kernels.address(target, algorithm.name)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
-        executor.run(_executor.Program([step], header.ctypes.data))
+        executor.run(_executor.Program([step], header.ctypes.data, parts=program_parts(algorithm)))
 
     return launch
 

@@ -21,7 +21,7 @@ from hltnode.processing.framework.backends import _executor
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.batch import BATCH_HEADER, batch_header
 from hltnode.processing.framework.codegen import parameter_columns, parameter_words
-from hltnode.processing.framework.declaration import Algorithm, EventSizes, Grid
+from hltnode.processing.framework.declaration import Algorithm, EventSizes
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
@@ -35,6 +35,17 @@ Launch = Callable[[Algorithm, EventSizes, NDArray[np.uint8], NDArray[np.void]], 
 
 Allocate = Callable[[int, int], NDArray[np.uint8]]
 """Allocates a number of bytes, filled with a value."""
+
+
+def n_blocks(algorithm: Algorithm, header: NDArray[np.void]) -> int:
+    """Number of blocks of an algorithm for the batch of a header."""
+    events, rows, fragments = (int(header[name][0]) for name in ("n_events", "n_rows", "n_fragments"))
+    return algorithm.n_blocks(events=events, rows=rows, fragments=fragments)
+
+
+def program_parts(algorithm: Algorithm) -> list[tuple[int, int, int]]:
+    """The parts of a program whose only step is an algorithm; they keep their order."""
+    return [] if algorithm.parts is None else [(0, algorithm.parts, 0)]
 
 
 def host_memory(nbytes: int, fill: int) -> NDArray[np.uint8]:
@@ -107,7 +118,7 @@ def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *,
     ) -> None:
         address = library.address(target or library.targets[0], algorithm.name, common=common)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
-        program = _executor.Program([step], header.ctypes.data)
+        program = _executor.Program([step], header.ctypes.data, parts=program_parts(algorithm))
         _executor.Executor(1).run(program)
 
     return launch
@@ -128,8 +139,8 @@ def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelS
     def launch(
         algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
-        blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        emulate(kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], block_size, backward=backward)
+        blocks = n_blocks(algorithm, header)
+        emulate(kernels, algorithm.name, parameters.ctypes.data, blocks, block_size, backward=backward)
 
     return launch
 

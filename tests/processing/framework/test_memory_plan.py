@@ -38,6 +38,7 @@ def an_algorithm(
     writes: tuple[Column, ...] = (),
     scratch: tuple[Scratch, ...] = (),
     grid: Grid = Grid.EVENTS,
+    parts: int | None = None,
 ) -> Algorithm:
     return Algorithm(
         name=name,
@@ -48,6 +49,7 @@ def an_algorithm(
         updates=updates,
         writes=writes,
         scratch=scratch,
+        parts=parts,
     )
 
 
@@ -237,6 +239,9 @@ def sequences(draw: st.DrawFn) -> tuple[AlgorithmSequence, tuple[str, ...]]:
         HITS,
         Collection("big", capacity=lambda limits: limits.events * 33, placement=Placement.fixed(33), max_per_event=33),
         Collection("free", capacity=lambda limits: limits.events * 7),
+        Collection(
+            "tiles", capacity=lambda limits: limits.events * 12, placement=Placement.fixed(3), parts=4, max_per_part=3
+        ),
     ]
     written: list[Column] = []
     algorithms = []
@@ -257,6 +262,7 @@ def sequences(draw: st.DrawFn) -> tuple[AlgorithmSequence, tuple[str, ...]]:
             )
             for i in range(draw(st.integers(0, 4)))
         )
+        grid = draw(st.sampled_from([Grid.EVENTS, Grid.EVENTS, Grid.PARTS, Grid.FRAGMENTS, Grid.ONE]))
         algorithms.append(
             an_algorithm(
                 f"a{index}",
@@ -264,7 +270,8 @@ def sequences(draw: st.DrawFn) -> tuple[AlgorithmSequence, tuple[str, ...]]:
                 updates=tuple(used[n_reads:]),
                 writes=new,
                 scratch=scratch,
-                grid=draw(st.sampled_from([Grid.EVENTS, Grid.EVENTS, Grid.ONE])),
+                grid=grid,
+                parts=draw(st.sampled_from([4, 5])) if grid is Grid.PARTS else None,
             )
         )
         written += new
@@ -285,6 +292,15 @@ def test_no_two_columns_in_use_overlap_in_any_sequence(
             assert region.offset + region.nbytes <= area.nbytes
     assert all(region.offset % ARENA_ALIGNMENT == 0 for region in plan.arena.regions)
     assert all(region.offset % 64 == 0 for region in plan.thread.regions)
+    users = {column: [a for a in sequence if column in a.columns] for column in sequence.columns}
+    for region in plan.thread.regions:
+        (algorithm, *others), column = users[region.column], region.column
+        # One block at a time uses the memory of a thread: that of one event, or of a part where the column has parts.
+        assert {(a.grid, a.parts) for a in others} <= {(algorithm.grid, algorithm.parts)}
+        assert algorithm.grid is Grid.EVENTS or (algorithm.grid is Grid.PARTS and column.parts == algorithm.parts)
+        assert column.collection is not None
+        objects = {"hits": 10, "big": 33, "tiles": 3 if algorithm.grid is Grid.PARTS else 12}[column.collection.name]
+        assert region.nbytes == objects * column.width * column.dtype.itemsize
     placed = [region.column for region in (*plan.arena.regions, *plan.thread.regions)]
     assert len(placed) == len(set(placed))
     assert {*placed, *plan.mirrors, *plan.accumulated, *plan.constants} >= set(sequence.columns)

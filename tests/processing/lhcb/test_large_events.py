@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.framework.batch import MepInBatch
-from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes, Grid
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, EventSizes
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -22,7 +22,7 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_e
 from hltnode.processing.lhcb.velo.tracking.search_by_triplet import search_by_triplet
 from tests.processing.chains.reference import Reference
 from tests.processing.framework.cupy_stand_in import install
-from tests.processing.framework.kernel_runner import emulate
+from tests.processing.framework.kernel_runner import emulate, n_blocks
 from tests.processing.framework.simulated_gpu import SimulatedGpu
 from tests.processing.lhcb.velo.dense_events import overlaid
 from tests.processing.lhcb.whole_chain import reference_of
@@ -65,8 +65,8 @@ class EmulatedGpu:
         self, algorithm: Algorithm, sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
         self.blocks[algorithm.name].append(sizes.block_size)
-        blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        emulate(CHAIN.kernels, algorithm.name, parameters.ctypes.data, blocks[algorithm.grid], sizes.block_size)
+        blocks = n_blocks(algorithm, header)
+        emulate(CHAIN.kernels, algorithm.name, parameters.ctypes.data, blocks, sizes.block_size)
 
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
