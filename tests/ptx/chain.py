@@ -70,9 +70,9 @@ class PtxLauncher:
         self, algorithm: Algorithm, sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
         blocks = {Grid.ONE: 1, Grid.ROWS: int(header["n_rows"][0]), Grid.EVENTS: int(header["n_events"][0])}
-        nbytes = self.machine.programs[algorithm.name].parameters.nbytes
+        nbytes = self.machine.programs[algorithm.kernel].parameters.nbytes
         record = self.machine.launch(
-            algorithm.name,
+            algorithm.kernel,
             parameters.tobytes()[:nbytes],
             blocks[algorithm.grid],
             self.block_size or sizes.block_size,
