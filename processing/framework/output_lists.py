@@ -77,11 +77,11 @@ class OutputList:
         for name, value in self.values.items():
             self._check(name, value)
         offsets = Column(
-            name=f"{self.name}_list.offset", dtype=U32, bound=_events, extra=1, of_event=True, role=Role.OUTPUT
+            name=f"delivered_{self.name}.offset", dtype=U32, bound=_events, extra=1, of_event=True, role=Role.OUTPUT
         )
         columns = {
             column: Column(
-                name=f"{self.name}_list.{column.short_name}",
+                name=f"delivered_{self.name}.{column.short_name}",
                 dtype=column.dtype,
                 record=column.record,
                 bound=self.bound,

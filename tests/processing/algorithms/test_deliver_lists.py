@@ -205,15 +205,15 @@ def test_a_kernel_on_other_columns_reads_and_writes_them_in_the_places_of_its_ow
     assert [column.name for column in parameter_columns(offsets_made)] == [
         "batch",
         "objects.count",
-        "objects_list.offset",
+        "delivered_objects.offset",
         "events.flags",
     ]
     assert [column.name for column in parameter_columns(copies[0])] == [
         "batch",
-        "objects_list.offset",
+        "delivered_objects.offset",
         "objects.offset",
         "objects.c0",
-        "objects_list.c0",
+        "delivered_objects.c0",
     ]
     assert {copy.kernel for copy in copies} == {"copy_list"}
     assert len({copy.name for copy in copies}) == len(copies) == len(DTYPES)

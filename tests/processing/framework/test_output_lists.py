@@ -26,6 +26,7 @@ from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequenc
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import plan_memory
 from hltnode.processing.framework.output_lists import ListContent, ListValue, OutputList, joined_lists, no_words
+from hltnode.processing.raw.banks.collections import error_bank_count
 from hltnode.processing.raw.chain import CHAIN
 
 LIMITS = BatchLimits(events=100)
@@ -59,11 +60,11 @@ def a_list(name: str = "blobs", values: Mapping[str, ListValue] | None = None, *
         ({"values": {"n": value(UNPLACED.column("n", U32))}}, r"unplaced\.n has no place for the objects"),
         (
             {"values": {"area": value(AREA), "n": value(OTHERS.column("n", U32))}},
-            r"others\.n is not of collection blobs",
+            r"others\.n is not of collection",
         ),
         (
             {"values": {"pair": value(BLOBS.column("pair", F32, width=2))}},
-            r"blobs\.pair has 2 elements for each object",
+            r"blobs\.pair has 2 elements for each",
         ),
         ({"values": {"x": value(WHERE, "z")}}, r"'z' is not a number of blobs\.where"),
         ({"values": {"x": value(WHERE)}}, r"'' is not a number of blobs\.where"),
@@ -78,7 +79,7 @@ def test_a_list_that_cannot_be_delivered_is_refused(fields: dict[str, Any], mess
 
 def test_values_of_one_column_are_delivered_together() -> None:
     of = a_list(values={"x": value(WHERE, "x"), "area": value(AREA), "again": value(WHERE, "x")})
-    assert [column.name for column in of.delivered.values()] == ["blobs_list.where", "blobs_list.area"]
+    assert [column.name for column in of.delivered.values()] == ["delivered_blobs.where", "delivered_blobs.area"]
     assert of.columns == (COUNT, WHERE, AREA)
 
 
@@ -101,8 +102,8 @@ def test_a_chain_refuses_lists_that_its_results_cannot_name(lists: tuple[OutputL
 
 
 def test_a_count_may_have_the_name_of_its_list() -> None:
-    (of,) = CHAIN.lists
-    assert replace(CHAIN, counts={**CHAIN.counts, of.name: of.count}).lists == CHAIN.lists
+    lists = (replace(CHAIN.lists[0], name="error_banks", count=error_bank_count),)
+    assert replace(CHAIN, lists=lists).lists == lists
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_delivered_columns_take_memory_of_the_host_and_none_of_a_device(fuses: b
     find = Algorithm(name="find", source=Path(__file__), grid=Grid.EVENTS, block_size=32, writes=(COUNT, AREA, KIND))
     bare = plan_memory(AlgorithmSequence((find,)), LIMITS, fuse_events=fuses)
     plan = plan_memory(AlgorithmSequence((find, *deliver_lists([of]))), LIMITS, fuse_events=fuses)
-    assert {column.name for column in plan.mapped} == {"blobs_list.area", "blobs_list.kind"}
+    assert {column.name for column in plan.mapped} == {"delivered_blobs.area", "delivered_blobs.kind"}
     assert plan.mapped_bytes == 300 * (4 + 1)
     assert plan.memory.pinned == bare.memory.pinned + 300 * 5 + 101 * 4
     assert not any(column in plan.mirrors for column in plan.mapped)

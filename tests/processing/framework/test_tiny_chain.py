@@ -96,7 +96,7 @@ def test_lists_are_the_same_for_any_number_of_threads(tiny: ModuleType, threads:
     flagged = 0
     for batch in OfflineRunner(engine).run(encode_meps(tiny.TINY, events_of(tiny, payloads), 16)):
         output = batch.workspace.output.copy()
-        left = 8 * LIMITS.events
+        left = 16 * LIMITS.events
         for event, found in enumerate(found_list(output)):
             assert found == hits[first + event][:left]
             is_flagged = bool(output.flags[event] & EventFlag.LIST_LEFT_OUT)

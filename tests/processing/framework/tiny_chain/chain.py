@@ -100,7 +100,7 @@ HIT_LIST = OutputList(
         "side": ListValue(column=hit_place, member="side", text="side of the detector"),
         "byte": ListValue(column=hit_place, member="byte", text="byte in the bank of the side"),
     },
-    capacity=lambda limits: 8 * limits.events,
+    capacity=lambda limits: 16 * limits.events,
 )
 TINY = TriggerChain(
     name="tiny",
