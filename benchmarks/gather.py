@@ -20,6 +20,7 @@ from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.framework.output_lists import no_words
 
 EVENTS_PER_MEP = (100, 1000, 4000)
 FRACTION = 0.03
@@ -46,7 +47,7 @@ class Gathering:
         self.kept = np.sort(np.random.default_rng(1).permutation(n)[: max(1, int(fraction * n))]).astype(np.int64)
         lines[self.kept, 0] = 5
         counts = np.full((n, len(COLLECTIONS)), 30, np.uint32)
-        self._decided = Decided(lines, np.zeros(n, np.uint32), counts, np.zeros((n, 0), np.uint32))
+        self._decided = Decided(lines, np.zeros(n, np.uint32), counts, no_words(n))
 
     def encode(self) -> EncodedEvents:
         """The records of the accepted events."""

@@ -25,7 +25,7 @@ _HOPELESS: dict[str, str] = {
     "(--run), or close that run (hltnode ctl close; hltnode ctl start --run accepts it again)",
     HelloRefusal.NO_SOURCES: "give each connection a source: fewer connections (--sources, --part)",
     HelloRefusal.EVENTS_PER_MEP: "feed fewer events per MEP (--events-per-mep; MEP files keep their packing), "
-    "or raise pipeline.max_events of the node",
+    "or raise pipeline.max_events and pipeline.max_events_per_mep of the node",
     HelloRefusal.FOREIGN_RUN: "feed the run that the node was configured or started for (--run), or start the node "
     "for this one",
     HelloRefusal.SOURCES_FIXED: "start all feeders of a run together, and let the node wait for them: "

@@ -85,7 +85,8 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: NDArray[np.uint32],
+        selected_offsets: NDArray[np.uint32],
+        selected_words: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...
     def of_events(
@@ -95,6 +96,7 @@ class RecordEncoder:
         lines: NDArray[np.uint32],
         flags: NDArray[np.uint32],
         counts: NDArray[np.uint32],
-        selected: NDArray[np.uint32],
+        selected_offsets: NDArray[np.uint32],
+        selected_words: NDArray[np.uint32],
         ends: NDArray[np.uint64],
     ) -> tuple[bytes, int, int]: ...

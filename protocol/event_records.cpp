@@ -37,6 +37,17 @@ using Ends = Array<uint64_t, 1>;
 using Places = Array<const int64_t, 2>;                     // source id, offset, bytes of each MFP
 using Meps = std::vector<std::tuple<std::size_t, Places>>;  // number of events, places of the MFPs
 
+// The words of the selected objects: those of event e are `words` from `offsets`[e] to `offsets`[e + 1].
+struct SelectedRows {
+    const Words& offsets;
+    const Words& words;
+
+    trigger_banks::Selected of_event(std::size_t event) const
+    {
+        return {words.data() + offsets(event), offsets(event + 1) - offsets(event)};
+    }
+};
+
 // State of one event between the passes.
 struct Record {
     std::size_t trailer_end = 0;  // end of its words in the trigger banks of all events
@@ -201,9 +212,10 @@ class RecordEncoder {
 
     // Records of the events `events` (ascending) of a batch, whose MFPs lie in `buffer`.
     nb::tuple of_batch(const nb::handle& buffer, const Meps& meps, const Events& events, uint32_t run,
-                       const Rows& lines, const Words& flags, const Rows& counts, const Rows& selected,
-                       const Ends& ends) const
+                       const Rows& lines, const Words& flags, const Rows& counts, const Words& selected_offsets,
+                       const Words& selected_words, const Ends& ends) const
     {
+        const SelectedRows selected{selected_offsets, selected_words};
         check_rows(lines, flags, counts, selected);
         check_events(events, flags.size());
         std::size_t n_events = 0;
@@ -222,8 +234,10 @@ class RecordEncoder {
 
     // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
     nb::tuple of_events(const nb::list& banks_of_events, const Events& events, const Rows& lines, const Words& flags,
-                        const Rows& counts, const Rows& selected, const Ends& ends) const
+                        const Rows& counts, const Words& selected_offsets, const Words& selected_words,
+                        const Ends& ends) const
     {
+        const SelectedRows selected{selected_offsets, selected_words};
         check_rows(lines, flags, counts, selected);
         check_events(events, flags.size());
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event must have a list of banks");
@@ -235,12 +249,17 @@ class RecordEncoder {
     }
 
   private:
-    void check_rows(const Rows& lines, const Words& flags, const Rows& counts, const Rows& selected) const
+    void check_rows(const Rows& lines, const Words& flags, const Rows& counts, const SelectedRows& selected) const
     {
         const std::size_t n = flags.size();
         if (lines.shape(0) != n || lines.shape(1) != (format_.n_lines + 31) / 32 || counts.shape(0) != n ||
-            counts.shape(1) < n_counts_ || selected.shape(0) != n)
+            counts.shape(1) < n_counts_ || selected.offsets.size() != n + 1)
             throw nb::value_error("decisions, flags, counts and selected objects have different numbers of events");
+        for (std::size_t e = 0; e < n; ++e)
+            if (selected.offsets(e) > selected.offsets(e + 1))
+                throw nb::value_error("the offsets of selected objects do not ascend");
+        if (selected.offsets(n) > selected.words.size())
+            throw nb::value_error("the words of selected objects end before their offsets");
     }
 
     static void check_events(const Events& events, std::size_t n_events)
@@ -256,7 +275,7 @@ class RecordEncoder {
     // Calls `find_banks` without the interpreter.
     template <typename FindBanks>
     nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
-                     const Words& flags, const Rows& counts, const Rows& selected, const Ends& ends) const
+                     const Words& flags, const Rows& counts, const SelectedRows& selected, const Ends& ends) const
     {
         if (ends.size() != records.size()) throw nb::value_error("each kept event must have an end");
         nb::object encoded;
@@ -274,11 +293,8 @@ class RecordEncoder {
                 Record& record = records[k];
                 record.odin = odins[k];
                 const std::size_t e = static_cast<std::size_t>(events(k)), trailer = trailers.size();
-                record.routing = writer.append({{selected.data() + e * selected.shape(1), selected.shape(1)},
-                                                lines.data() + e * lines.shape(1),
-                                                flags(e),
-                                                counts.data() + e * counts.shape(1),
-                                                record.odin},
+                record.routing = writer.append({selected.of_event(e), lines.data() + e * lines.shape(1), flags(e),
+                                                counts.data() + e * counts.shape(1), record.odin},
                                                trailers);
                 record.trailer_end = trailers.size();
                 total += mdf_header_size + bodies[k] + 4 * (record.trailer_end - trailer);
@@ -354,9 +370,10 @@ void add_event_records(nb::module_& module)
              nb::arg("routing"), nb::arg("lumi_key"), nb::arg("lumi_words"), nb::arg("lumi_counters"),
              nb::arg("checksums"))
         .def("of_batch", &RecordEncoder::of_batch, nb::arg("buffer"), nb::arg("meps"), nb::arg("events"),
-             nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected"),
-             nb::arg("ends"), "Records of some events of a batch; ValueError for inconsistent tables")
+             nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected_offsets"),
+             nb::arg("selected_words"), nb::arg("ends"),
+             "Records of some events of a batch; ValueError for inconsistent tables")
         .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
-             nb::arg("flags"), nb::arg("counts"), nb::arg("selected"), nb::arg("ends"),
-             "Records of some events with given banks; ValueError for inconsistent tables");
+             nb::arg("flags"), nb::arg("counts"), nb::arg("selected_offsets"), nb::arg("selected_words"),
+             nb::arg("ends"), "Records of some events with given banks; ValueError for inconsistent tables");
 }

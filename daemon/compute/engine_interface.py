@@ -11,14 +11,15 @@ from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.framework.output_lists import ListContent
 
 
 class Output(Protocol):
     """Results of one batch, one row per event.
 
     accepted: u8[n]. lines: u32[n, words]; line i is bit i % 32 of word i // 32, and bits after the last line are 0.
-    flags: u32[n]. selected: u32[n, words], the candidates of the lines in accepted events
-    (processing.selection.selected); rows of other events are undefined. counts: u32[n] per collection name.
+    flags: u32[n]. selected: the candidates of the lines in accepted events (processing.selection.reports.selected); no
+    words of other events. counts: u32[n] per collection name.
     """
 
     @property
@@ -28,7 +29,7 @@ class Output(Protocol):
     @property
     def flags(self) -> NDArray[np.uint32]: ...
     @property
-    def selected(self) -> NDArray[np.uint32]: ...
+    def selected(self) -> ListContent: ...
     @property
     def counts(self) -> Mapping[str, NDArray[np.uint32]]: ...
 
@@ -70,8 +71,7 @@ class Workspace(Protocol):
 class Engine(Protocol):
     """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
     of events, the names of sub-detectors (by the top five bits of their source ids) and of error banks (by bank type),
-    the histograms, the numbers of the detector that they measure, the number of words per event in `Output.selected`,
-    and the trigger configuration key (TCK)."""
+    the histograms, the numbers of the detector that they measure, and the trigger configuration key (TCK)."""
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -89,8 +89,6 @@ class Engine(Protocol):
     def histograms(self) -> tuple[HistogramShape, ...]: ...
     @property
     def measured(self) -> tuple[MeasuredQuantity, ...]: ...
-    @property
-    def selected_words(self) -> int: ...
     @property
     def tck(self) -> int: ...
     @property

@@ -71,8 +71,7 @@ class Pipeline:
     """Sends batches through the workspaces of their slots.
 
     Args:
-        n_lines: number of selection lines. selected_words: words per event for the selected candidates.
-        collections: names of the counted collections.
+        n_lines: number of selection lines. collections: names of the counted collections.
         histograms: collects the counts of the workspaces.
         computing: records the MEPs of the back end; knows the MEPs that earlier sessions ended on.
         progress: called in the compute thread, twice per batch: RUN when the back end gets it, DONE before `done`.
@@ -87,7 +86,6 @@ class Pipeline:
         self,
         workspaces: Sequence[Workspace],
         n_lines: int,
-        selected_words: int,
         collections: tuple[str, ...],
         histograms: HistogramTally,
         computing: ComputingLog,
@@ -104,7 +102,6 @@ class Pipeline:
         self._tck = 0
         self._workspaces = workspaces
         self._n_lines = n_lines
-        self._selected_words = selected_words
         self._collections = collections
         self._histograms = histograms
         self._interruptions = Interruptions(computing)
@@ -194,9 +191,7 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(
-            batch.meps, self._n_lines, self._selected_words, self._collections, EventFlag.NOT_PROCESSED
-        )
+        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
         # A batch without MEPs to compute keeps its place among the others, because it may begin a run.
         parts = parts or [Part(batch, ())]
         self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)

@@ -1,7 +1,7 @@
 """The results of a batch: one row per event, also for MEPs without results."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,20 +10,20 @@ from hltnode.daemon.compute.engine_interface import Output
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.framework.output_lists import ListContent, joined_lists, no_words
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], selected u32[n, words], counts u32[n,
-    collections].
+    """One row per event: accepted u8[n], lines u32[n, words], flags u32[n], counts u32[n, collections].
 
-    Line i is bit i % 32 of word i // 32. `selected` is 0 in events that no line accepts.
+    Line i is bit i % 32 of word i // 32. `selected` has the words of the candidates of accepted events.
     """
 
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
-    selected: NDArray[np.uint32]
+    selected: ListContent
     counts: NDArray[np.uint32]
     """Sizes of the collections per event; 0 without results."""
     collections: tuple[str, ...]
@@ -40,7 +40,7 @@ class Results:
             self.accepted[rows],
             self.lines[rows],
             self.flags[rows],
-            self.selected[rows],
+            self.selected.part(rows.start, rows.stop),
             self.counts[rows],
             self.collections,
         )
@@ -61,18 +61,17 @@ class BatchResults:
         self,
         meps: Sequence[MepRecord],
         n_lines: int,
-        selected_words: int,
         collections: tuple[str, ...],
         not_computed: EventFlag,
     ) -> None:
         self._rows = dict(_rows(meps))
+        self._selected: dict[int, ListContent] = {}
         n = sum(mep.n_events for mep in meps)
         self._all = Results(
             accepted=np.zeros(n, dtype=np.uint8),
             lines=np.zeros((n, line_words(n_lines)), dtype=np.uint32),
             flags=np.zeros(n, dtype=np.uint32),
-            # The system allocates pages at the first write, and the rows of most events are never written.
-            selected=np.zeros((n, selected_words), dtype=np.uint32),
+            selected=no_words(n),
             counts=np.zeros((n, len(collections)), dtype=np.uint32),
             collections=collections,
         )
@@ -86,8 +85,7 @@ class BatchResults:
             self._all.accepted[own] = output.accepted[rows]
             self._all.lines[own] = output.lines[rows]
             self._all.flags[own] = output.flags[rows]
-            is_accepted = np.flatnonzero(output.accepted[rows])
-            self._all.selected[own][is_accepted] = output.selected[rows][is_accepted]
+            self._selected[mep] = output.selected.part(rows.start, rows.stop).copy()
             for i, counts in enumerate(output.counts.values()):
                 self._all.counts[own, i] = counts[rows]
 
@@ -100,7 +98,8 @@ class BatchResults:
 
     def gathered(self) -> Results:
         """The rows of all MEPs."""
-        return self._all
+        parts = [self._selected.get(mep) or no_words(rows.stop - rows.start) for mep, rows in self._rows.items()]
+        return replace(self._all, selected=joined_lists([*parts, no_words(0)]))
 
 
 def _rows(meps: Sequence[MepRecord]) -> Iterator[tuple[int, slice]]:

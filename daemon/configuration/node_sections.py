@@ -45,6 +45,9 @@ class PipelineSection(Section):
     """Input buffer of one slot in bytes (pinned memory with CUDA)."""
     max_events: int = Field(default=4096, ge=1, le=1_048_576)
     """Most events of a batch, and of a MEP."""
+    max_events_per_mep: int = Field(default=0, ge=0, le=65_535)
+    """Most events of a MEP; 0: as many as of a batch. A small number saves memory: a slot has 8 bytes for each fragment
+    that its 65,536 MFPs can have, or that its bytes can hold if these are fewer."""
     flush_deadline_us: int = Field(default=20_000, ge=50, le=60_000_000)
     """Time in microseconds from the first fragment in a slot until the slot is sealed, even if it is not full. Its
     precision is that of the kernel's timers."""

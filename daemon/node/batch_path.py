@@ -108,7 +108,6 @@ class BatchPath:
         self.pipeline = Pipeline(
             core.workspaces,
             len(engine.lines),
-            engine.selected_words,
             engine.collections,
             core.tally,
             self.store.journal,

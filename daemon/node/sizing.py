@@ -16,6 +16,7 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
         meps=min(events, defaults.meps),
         input_bytes=config.pipeline.slot_bytes,
         rows=defaults.rows,
+        events_per_mep=min(events, config.pipeline.max_events_per_mep or defaults.events_per_mep),
     )
 
 
@@ -33,7 +34,7 @@ def slot_limits(config: NodeConfig) -> SlotLimits:
 
 def max_events_per_mep(config: NodeConfig, n_lines: int) -> int:
     """Largest number of events of a MEP: its events fit into one batch, and its decisions into one message."""
-    return min(config.pipeline.max_events, max_events_of_decision(n_lines))
+    return min(batch_limits(config).events_per_mep, max_events_of_decision(n_lines))
 
 
 def changing_times(config: NodeConfig) -> SetTimes:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag, FlagTable
+from hltnode.processing.framework.output_lists import WORDS, ListContent
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
@@ -29,14 +30,14 @@ COUNT_BITS = 16
 class Decided:
     """Results of n events.
 
-    lines: decisions, u32[n, words]. flags: u32[n]. counts: sizes of collections, u32[n, c]. selected: the
-    candidates of the lines, u32[n, words] (processing.selection.selected); zero words if not known.
+    lines: decisions, u32[n, words]. flags: u32[n]. counts: sizes of collections, u32[n, c]. selected: the candidates
+    of the lines (processing.selection.reports.selected); no words of an event if not known.
     """
 
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: NDArray[np.uint32]
-    selected: NDArray[np.uint32]
+    selected: ListContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,8 @@ class EventEncoder:
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.selected,
+            decided.selected.offsets,
+            decided.selected.values[WORDS],
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])
@@ -150,7 +152,8 @@ class EventEncoder:
             decided.lines,
             decided.flags,
             decided.counts,
-            decided.selected,
+            decided.selected.offsets,
+            decided.selected.values[WORDS],
             ends,
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])

@@ -22,6 +22,7 @@ from hltnode.processing.framework.collections import (
     View,
 )
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.limits import MAX_EVENTS_PER_MEP
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 
 MFP_ALIGNMENT = 8
@@ -153,6 +154,7 @@ class BatchTables:
     mep_rows: NDArray[np.void]
     event_rows: NDArray[np.void]
     event_flags: NDArray[np.uint32]
+    max_events_per_mep: int = MAX_EVENTS_PER_MEP
 
     def fill(self, meps: Sequence[MepInBatch], data: NDArray[np.uint8]) -> None:
         """Write the tables of a batch. The MFPs in `data` have been validated by protocol.mfp.
@@ -166,6 +168,8 @@ class BatchTables:
                 f"a batch of {n_events} events, {n_rows} MFPs and {len(meps)} MEPs exceeds the limits of "
                 f"{len(self.event_rows)}, {len(self.mfp_rows)} and {len(self.mep_rows)}"
             )
+        if (largest := max((mep.n_events for mep in meps), default=0)) > self.max_events_per_mep:
+            raise ValueError(f"a MEP of {largest} events exceeds the limit of {self.max_events_per_mep}")
         event = row = fragment = 0
         for index, mep in enumerate(meps):
             last_event = event + mep.n_events

@@ -10,6 +10,7 @@ from hltnode.processing.framework.collections import U32, Column, DeclarationErr
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
 from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.output_lists import OF_EVENT, OutputList
 from hltnode.processing.framework.readout import Readout
 from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
 from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
@@ -22,16 +23,19 @@ class Chain:
     name: its name in the installation, messages, documents and logs.
     accepted: u8 per event, 1 for an accepted event. lines: decision words per event. A chain without both only
     reconstructs.
-    selected: u32 words of the selected candidates of each accepted event; None: not available.
+    selected: list with the u32 words of the selected candidates of each accepted event (`words`); None: not available.
     counts: numbers of objects of an event, name -> u32 per event; log and metrics show their sums.
+    lists: output lists, values of the objects of each event. JSON results have the names of lists, of their values and
+    of counts side by side.
     more_algorithms: algorithms of the kernel library besides those of the sequence.
     readout: conversion of raw banks to the MFPs that the sequence reads.
     subdetectors: sub-detectors with decoded banks (top five bits of a source id); the others need not go to the device.
     kernel_list: the generated header with the list of kernels; source: the module that declares the sequence.
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
-    Raises DeclarationError if a result is not an output per event of the sequence, messages cannot carry the name, two
-    flags share a bit or a name, or the readout names a bank type that a node reserves.
+    Raises DeclarationError if a result is not an output per event of the sequence, a list reads what the sequence does
+    not write, two results share a name, messages cannot carry the name, two flags share a bit or a name, or the readout
+    names a bank type that a node reserves.
     """
 
     name: str
@@ -42,8 +46,9 @@ class Chain:
     subdetectors: frozenset[int]
     accepted: Column | None = None
     lines: Column | None = None
-    selected: Column | None = None
+    selected: OutputList | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
+    lists: tuple[OutputList, ...] = ()
     types: tuple[SharedTypes, ...] = ()
     more_algorithms: tuple[Algorithm, ...] = ()
 
@@ -52,12 +57,13 @@ class Chain:
             raise DeclarationError(
                 f"chain {self.name!r:.80}: its name is up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
             )
-        delivered = [column for column in (self.accepted, self.lines, self.selected) if column is not None]
+        delivered = [column for column in (self.accepted, self.lines) if column is not None]
         for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")
             if not column.of_event or not column.role & Role.OUTPUT:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which is not an output per event")
+        self._check_lists()
         if self.kernels.header != include_path(self.kernel_list, self.kernels.folders):
             raise DeclarationError(f"chain {self.name}: its kernels are listed in {self.kernel_list}")
         for name, column in self.counts.items():
@@ -71,6 +77,20 @@ class Chain:
             raise DeclarationError(f"chain {self.name}: {error}") from error
         if reserved := sorted(RESERVED_TYPES & self.readout.bank_types.keys()):
             raise DeclarationError(f"chain {self.name}: a node reserves the bank types {', '.join(map(str, reserved))}")
+
+    def _check_lists(self) -> None:
+        for each in (*self.lists, *([self.selected] if self.selected is not None else [])):
+            for column in each.columns:
+                if column not in self.sequence.columns:
+                    raise DeclarationError(
+                        f"chain {self.name}: list {each.name} reads {column.name}, which its sequence does not write"
+                    )
+        names = [*OF_EVENT, *self.counts]
+        for each in self.lists:
+            names += each.values if self.counts.get(each.name) is each.count else (each.name, *each.values)
+        for name in names:
+            if names.count(name) > 1:
+                raise DeclarationError(f"chain {self.name}: two results of an event have the name {name}")
 
     @property
     def flags(self) -> tuple[ChainFlag, ...]:
@@ -90,7 +110,7 @@ class Chain:
         """
         found: dict[str, Algorithm] = {}
         for algorithm in (*self.sequence, *self.more_algorithms):
-            if algorithm.generated is None:
+            if algorithm.generated is None and algorithm.template is None:
                 found.setdefault(algorithm.name, algorithm)
         return tuple(found.values())
 

@@ -74,6 +74,9 @@ def _first(placement: Placement, offsets: str, of: str) -> str:
 
 def parameter_columns(algorithm: Algorithm) -> list[Column]:
     """The pointers of the parameter struct, in order."""
+    if algorithm.template is not None:
+        of_template = {batch_header: batch_header, **algorithm.of_template}
+        return [of_template[column] for column in parameter_columns(algorithm.template)]
     return [column for group in _members(algorithm) for column, _ in group.fields]
 
 

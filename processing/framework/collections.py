@@ -57,6 +57,8 @@ class Role(Flag):
     """Copied to the host at the end of a batch."""
     CONSTANT = auto()
     """Written once, when the engine starts."""
+    MAPPED = auto()
+    """In pinned memory of the host, which kernels write directly: only written bytes cross the bus, without a copy."""
     ACCUMULATED = auto()
     """Counters to which kernels add, over events and batches. Each thread of a CPU has its own counters."""
 

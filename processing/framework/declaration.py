@@ -158,6 +158,10 @@ class Algorithm:
     parts: int | None = None
     part_sizes: Column | None = None
     generated: GeneratedKernel | None = None
+    template: "Algorithm | None" = None
+    """The algorithm whose kernel and parameter struct this one has, with other columns (`on`)."""
+    of_template: Mapping[Column, Column] = field(default_factory=dict)
+    """The columns of the template, and those in their place."""
     scratch_columns: tuple[Column, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -258,6 +262,40 @@ class Algorithm:
             case Grid.PARTS:
                 assert self.parts is not None
                 return events * self.parts
+
+    def on(
+        self,
+        name: str,
+        columns: Mapping[Column, Column],
+        *,
+        constants: Mapping[str, float | int] | None = None,
+        capacities: Mapping[str, Bound] | None = None,
+    ) -> Self:
+        """This kernel on other columns, under another name: each named column is replaced by one of the same bytes.
+
+        A column may replace several. Only for kernels without scratch memory, views, collections with a placement and
+        launches for large events.
+        """
+        updates = tuple(columns[column] for column in self.updates)
+        writes = tuple(columns[column] for column in self.writes)
+        reads = dict.fromkeys(columns[column] for column in self.named_reads)
+        values, bounds = constants or {}, capacities or {}
+        return replace(
+            self,
+            name=name,
+            reads=tuple(column for column in reads if column not in updates),
+            updates=updates,
+            writes=writes,
+            constants=tuple(Constant(c.name, values.get(c.name, c.value)) for c in self.constants),
+            capacities=tuple(Capacity(c.name, bounds.get(c.name, c.count)) for c in self.capacities),
+            template=self,
+            of_template=columns,
+        )
+
+    @property
+    def kernel(self) -> str:
+        """The name of its kernel: its own, or that of its template."""
+        return self.name if self.template is None else self.template.name
 
     @property
     def launches(self) -> tuple[EventSizes, ...]:

@@ -55,6 +55,7 @@ from hltnode.processing.framework.memory_plan import (
     plan_memory,
     thread_placement,
 )
+from hltnode.processing.framework.output_lists import ListContent, OutputList, no_words
 
 MAX_BLOCKS = (1 << 31) - 1
 """The size limit of a grid (CUDA C++ Programming Guide, "Compute Capabilities")."""
@@ -65,23 +66,27 @@ class BatchOutput:
     """Views of the pinned output of one batch, one row per event; valid until the next submit().
 
     accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, bits of Engine.flags;
-    selected: u32, shape (events, words), the selected candidates of accepted events; other rows are undefined; no words
-    if the chain has none. counts: u32 per event, by the names of the chain.
+    selected: the words of the selected candidates of accepted events; no words for other events, and for a chain
+    without reports. counts: u32 per event, by the names of the chain. lists: the output lists of the chain, by name.
     """
 
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
-    selected: NDArray[np.uint32]
+    selected: ListContent
     counts: Mapping[str, NDArray[np.uint32]]
+    lists: Mapping[str, ListContent]
 
     def copy(self) -> Self:
-        """A copy that stays valid; `selected` is 0 for events that are not accepted."""
-        selected = np.zeros(self.selected.shape, np.uint32)
-        rows = np.flatnonzero(self.accepted)
-        selected[rows] = self.selected[rows]
-        counts = {name: count.copy() for name, count in self.counts.items()}
-        return type(self)(self.accepted.copy(), self.lines.copy(), self.flags.copy(), selected, counts)
+        """A copy that stays valid."""
+        return type(self)(
+            self.accepted.copy(),
+            self.lines.copy(),
+            self.flags.copy(),
+            self.selected.copy(),
+            {name: count.copy() for name, count in self.counts.items()},
+            {name: content.copy() for name, content in self.lists.items()},
+        )
 
 
 class Engine:
@@ -138,8 +143,6 @@ class Engine:
         """Names of the sub-detectors, by the top five bits of their source ids."""
         self.error_types = {each: chain.readout.bank_types[each] for each in sorted(chain.readout.error_types)}
         """Names of the types of error banks, which readout boards send in place of data."""
-        self.selected_words = 0 if chain.selected is None else chain.selected.width
-        """Number of words of each event in BatchOutput.selected."""
         self.tck = tck
         self._constants: dict[str, DeviceMemory] = {}
         for column in self.plan.constants:
@@ -213,6 +216,7 @@ class Workspace:
         self._limits = plan.limits
         self._columns = {column.name: column for column in (*BATCH_INPUTS, *sequence.columns)}
         self._mirrors = {column.name: backend.allocate_mirror(column.nbytes(plan.limits)) for column in plan.mirrors}
+        self._mirrors |= {column.name: backend.allocate_mapped(column.nbytes(plan.limits)) for column in plan.mapped}
         copies = backend.threads if backend.fuses_events else 1
         self._copy_bytes = {column: plan.copy_bytes(column) for column in plan.accumulated}
         self._accumulated = {
@@ -239,6 +243,7 @@ class Workspace:
             mep_rows=self._host(mep_rows).reshape(-1, N_SUBDETECTORS),
             event_rows=self._host(event_rows),
             event_flags=self._host(event_flags),
+            max_events_per_mep=plan.limits.events_per_mep,
         )
         self.input_data: NDArray[np.uint8] = self._host(raw_input)
         """Pinned bytes for whole MFPs, at multiples of batch.MFP_ALIGNMENT."""
@@ -275,7 +280,7 @@ class Workspace:
         limits = self._limits
         words = parameter_words(algorithm, limits, events)
         return Launch(
-            kernel=algorithm.name,
+            kernel=algorithm.kernel,
             parameters=np.concatenate([pointers.view(np.uint8), np.array(words, dtype=np.uint32).view(np.uint8)]),
             grid=algorithm.grid,
             max_blocks=algorithm.n_blocks(events=limits.events, rows=limits.rows, fragments=limits.fragments),
@@ -340,11 +345,16 @@ class Workspace:
 
     def _downloads(self) -> list[tuple[Mirror, int]]:
         of_events = [
-            (self._mirrors[name], self.n_events * column.nbytes(self._limits) // self._limits.events)
+            (self._mirrors[name], self._used_bytes(column))
             for name, column in self._columns.items()
             if column.role & Role.OUTPUT and self.n_events
         ]
         return [*of_events, *((mirror, mirror.host.nbytes) for mirror in self._accumulated.values())]
+
+    def _used_bytes(self, column: Column) -> int:
+        """Bytes of the events of the batch in a column with elements for each event."""
+        of_events = column.count(self._limits) - column.extra
+        return (self.n_events * of_events // self._limits.events + column.extra) * column.dtype.itemsize
 
     def poll(self) -> bool:
         """True if the batch is done.
@@ -383,8 +393,9 @@ class Workspace:
             accepted=self._host(chain.accepted)[:n],
             lines=self._host(chain.lines).reshape(-1, self._limits.line_words)[:n],
             flags=self._host(event_flags)[:n],
-            selected=self._selected(n),
+            selected=no_words(n) if chain.selected is None else self._list(chain.selected, n),
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
+            lists={each.name: self._list(each, n) for each in chain.lists},
         )
 
     def take_histogram_counts(self) -> NDArray[np.uint32]:
@@ -401,14 +412,12 @@ class Workspace:
         counted: NDArray[np.uint32] = total - before
         return counted
 
-    def _selected(self, n_events: int) -> NDArray[np.uint32]:
-        column = self._chain.selected
-        if column is None:
-            return np.zeros((n_events, 0), np.uint32)
-        return self._host(column).reshape(-1, column.width)[:n_events]
+    def _list(self, of: OutputList, n_events: int) -> ListContent:
+        delivered = {column: self._host(column) for column in of.delivered.values()}
+        return of.content(self._host(of.offsets)[: n_events + 1], delivered)
 
     def host_array(self, name: str) -> NDArray[Any]:
-        """The pinned copy of an input or output column, with its dtype."""
+        """The pinned copy of an input or output column, or an output list, with its dtype."""
         return self._host(self._columns[name])
 
     def fetch(self, name: str, count: int | None = None) -> NDArray[Any]:
@@ -424,6 +433,8 @@ class Workspace:
                 f"{name} is not retained: other columns share its memory; make the engine with retain=[{name!r}]"
             )
         nbytes = column.nbytes(self._limits) if count is None else count * column.dtype.itemsize
+        if column.role is Role.MAPPED:
+            return self._mirrors[name].host[:nbytes].view(column.dtype).copy()
         return self._backend.read(self._memory[column.name], nbytes).view(column.dtype)
 
     def first(self, collection: Collection) -> NDArray[np.int64]:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+MAX_EVENTS_PER_MEP = 65535
+"""An MFP has a 16-bit number of fragments."""
+
 
 def line_words(n_lines: int) -> int:
     """Number of 32-bit words with one bit per line."""
@@ -17,6 +20,8 @@ class BatchLimits:
     input_bytes: int = 16 << 20
     rows: int = 65536
     """MFPs of the batch, over all MEPs."""
+    events_per_mep: int = MAX_EVENTS_PER_MEP
+    """Events of one MEP. A smaller number saves the memory of fragments that the input could hold."""
     lines: int = 64
     """Selection lines; an engine has exactly the number of its trigger configuration."""
     histogram_counts: int = 0
@@ -29,5 +34,6 @@ class BatchLimits:
 
     @property
     def fragments(self) -> int:
-        """An MFP needs a type byte and a size word for each fragment."""
-        return self.input_bytes // 3
+        """Bound of the fragments of a batch: an MFP has one for each event of its MEP, and needs a type byte and a size
+        word for each."""
+        return min(self.input_bytes // 3, self.rows * min(self.events, self.events_per_mep))

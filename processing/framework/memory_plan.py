@@ -61,7 +61,8 @@ class Area:
 class SlotMemory:
     """Bytes of one slot: on the device, pinned on the host for transfer, and per worker thread.
 
-    On the CPU, host and device are the same; transferred columns count only as pinned.
+    On the CPU, host and device are the same; transferred columns count only as pinned. Output lists are pinned on the
+    host and have no memory on a device.
     """
 
     device: int
@@ -74,15 +75,16 @@ class SlotMemory:
 class MemoryPlan:
     """Places of the columns of a sequence.
 
-    mirrors: transferred columns, each in its own memory. accumulated: counters, which are transferred as a whole; on a
-    CPU each thread has its own. arena: columns that only kernels use, one block per workspace. thread: one block per
-    worker thread. stages: the algorithms of each step of the arena.
+    mirrors: transferred columns, each in its own memory. mapped: columns on the host that kernels write. accumulated:
+    counters, which are transferred as a whole; on a CPU each thread has its own. arena: columns that only kernels use,
+    one block per workspace. thread: one block per worker thread. stages: the algorithms of each step of the arena.
     """
 
     sequence: AlgorithmSequence
     limits: BatchLimits
     fuse_events: bool
     mirrors: tuple[Column, ...]
+    mapped: tuple[Column, ...]
     accumulated: tuple[Column, ...]
     constants: tuple[Column, ...]
     arena: Area
@@ -96,14 +98,19 @@ class MemoryPlan:
         mirrors = sum(column.nbytes(self.limits) for column in self.mirrors)
         return mirrors + sum(self.copy_bytes(column) for column in self.accumulated)
 
+    @property
+    def mapped_bytes(self) -> int:
+        """Bytes of output lists on the host; a batch writes only those of its elements."""
+        return sum(column.nbytes(self.limits) for column in self.mapped)
+
     def copy_bytes(self, column: Column) -> int:
         """Bytes of one copy of accumulated counters: whole cache lines, so that no two threads write to one line."""
         return -(-column.nbytes(self.limits) // CACHE_LINE) * CACHE_LINE
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of one slot on the device, without the memory of threads."""
-        return self.arena.nbytes + self.mirror_bytes
+        """Bytes of one slot on the device, without the memory of threads; on a CPU with output lists."""
+        return self.arena.nbytes + self.mirror_bytes + (self.mapped_bytes if self.fuse_events else 0)
 
     @property
     def constant_bytes(self) -> int:
@@ -115,7 +122,7 @@ class MemoryPlan:
         """The bytes of a slot by kind."""
         return SlotMemory(
             device=self.arena.nbytes + (0 if self.fuse_events else self.mirror_bytes),
-            pinned=self.mirror_bytes,
+            pinned=self.mirror_bytes + self.mapped_bytes,
             thread=self.thread.nbytes,
             per_event=-(-self.slot_bytes // self.limits.events),
         )
@@ -123,7 +130,7 @@ class MemoryPlan:
     @property
     def readable(self) -> frozenset[str]:
         """Names of the columns with valid content after a batch."""
-        kept = {column.name for column in (*self.mirrors, *self.constants)}
+        kept = {column.name for column in (*self.mirrors, *self.mapped, *self.constants)}
         return frozenset(kept | self.retained)
 
     @cached_property
@@ -186,6 +193,7 @@ def plan_memory(
         limits=limits,
         fuse_events=fuse_events,
         mirrors=tuple(column for column in columns if column.role & (Role.INPUT | Role.OUTPUT)),
+        mapped=tuple(column for column in columns if column.role is Role.MAPPED),
         accumulated=tuple(column for column in columns if column.role is Role.ACCUMULATED),
         constants=tuple(column for column in columns if column.role & Role.CONSTANT),
         arena=_share(arena, ARENA_ALIGNMENT),

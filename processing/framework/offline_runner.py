@@ -157,10 +157,14 @@ def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list
     batch: list[EncodedMep] = []
     events = rows = nbytes = held = 0
     for mep in meps:
-        if mep.n_events > limits.events or mep.data.nbytes > limits.input_bytes or len(mep.fragments) > limits.rows:
+        if (
+            mep.n_events > min(limits.events, limits.events_per_mep)
+            or mep.data.nbytes > limits.input_bytes
+            or len(mep.fragments) > limits.rows
+        ):
             raise ValueError(
                 f"a MEP of {mep.n_events} events and {mep.data.nbytes} bytes does not fit in a batch of "
-                f"{limits.events} events and {limits.input_bytes} bytes"
+                f"{limits.events} events, at most {limits.events_per_mep} of a MEP, and {limits.input_bytes} bytes"
             )
         full = (
             len(batch) == limits.meps

@@ -10,6 +10,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.raw.banks.collections import bank_count, error_bank_count, raw_bank_types
 from hltnode.processing.raw.banks.flags import raw_flag_types
 from hltnode.processing.raw.banks.list_banks import list_banks
+from hltnode.processing.raw.banks.lists import SOURCE_BANKS
 from hltnode.processing.raw.banks.source_offsets import source_offsets
 from hltnode.processing.raw.lines.histograms import RAW_HISTOGRAMS
 from hltnode.processing.raw.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
@@ -32,5 +33,6 @@ CHAIN = TriggerChain(
     histograms=RAW_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    lists=(SOURCE_BANKS,),
     display="hltnode.processing.raw.offline.display.picture",
 )

@@ -12,6 +12,7 @@ from hltnode.processing.framework.codegen import member_names
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import Algorithm, GeneratedKernel, Grid
 from hltnode.processing.framework.histograms import histogram_counts
+from hltnode.processing.framework.output_lists import OutputList
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.evaluation.histograms import count
 from hltnode.processing.selection.evaluation.lines import Evaluator, decide
@@ -25,7 +26,7 @@ from hltnode.processing.selection.lines.histogram import RecordedHistogram, chec
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.reports.reported import Reports
 from hltnode.processing.selection.reports.reported_lines import ReportedLines
-from hltnode.processing.selection.reports.selected import selected
+from hltnode.processing.selection.reports.selected import SELECTED_WORDS, max_words, selected_list, words_of
 
 NAME = "select_lines"
 MAX_OPERATIONS = 500_000
@@ -37,11 +38,13 @@ def select_lines(
     event_words: Sequence[Expression],
     reports: Reports,
     histograms: Sequence[RecordedHistogram] = (),
+    report_words: int = SELECTED_WORDS,
 ) -> Algorithm:
     """The algorithm that decides on every event by lines, writes their candidates in accepted events, and fills
     histograms.
 
-    event_words: numbers that identify an event for scalers.
+    event_words: numbers that identify an event for scalers. report_words: the largest row of the selected candidates of
+    an event (reports/selected.py); 0: candidates are not written.
 
     Raises TriggerConfigError if lines and histograms together have too many operations.
     """
@@ -53,7 +56,9 @@ def select_lines(
         raise TriggerConfigError(
             f"lines and histograms: {n_operations} operations, at most {MAX_OPERATIONS} are allowed"
         )
-    reported = ReportedLines(lines, reports)
+    reported = ReportedLines(lines, reports if report_words else {})
+    selected = selected_list(report_words) if report_words else None
+    rows = () if selected is None else selected.columns
     algorithm = Algorithm(
         name=NAME,
         source=Path(__file__).with_suffix(".cuh"),
@@ -61,10 +66,10 @@ def select_lines(
         block_size=64,
         reads=(line_table, *columns_read(lines, words, reported, histograms)),
         updates=(event_flags,),
-        writes=(decided_lines, accepted, unknown_selections, selected, *([histogram_counts] if histograms else ())),
+        writes=(decided_lines, accepted, unknown_selections, *rows, *([histogram_counts] if histograms else ())),
         scratch=reported.scratch,
     )
-    body = _kernel(algorithm, lines, words, reported, histograms)
+    body = _kernel(algorithm, lines, words, reported, histograms, selected)
 
     def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
         for decisions in decide(lines, words, columns, n_events):
@@ -78,7 +83,8 @@ def select_lines(
             for counted in count(histograms, words, decisions.accepted, columns):
                 columns[histogram_counts][: len(counted)] += counted
                 yield
-        write_candidates(decisions, reported, Evaluator(columns, n_events), columns)
+        if selected is not None:
+            write_candidates(decisions, reported, Evaluator(columns, n_events), columns, selected)
 
     return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
 
@@ -89,6 +95,7 @@ def _kernel(
     words: Sequence[Node],
     reported: ReportedLines,
     histograms: Sequence[RecordedHistogram],
+    selected: OutputList | None,
 ) -> str:
     members = member_names(algorithm)
     scratch = {
@@ -99,7 +106,18 @@ def _kernel(
         for column, name in members.items()
         if column.collection is not None and not column.of_event
     }
-    candidates = CandidateWriter(reported, members, scratch, firsts, members[selected], members[event_flags])
+    candidates = None
+    if selected is not None:
+        candidates = CandidateWriter(
+            reported,
+            members,
+            scratch,
+            firsts,
+            rows=members[words_of(selected)],
+            count=members[selected.count],
+            flags=members[event_flags],
+            max_words=max_words(selected),
+        )
     return KernelWriter(members, firsts, candidates).write(NAME, lines, words, histograms)
 
 

@@ -10,16 +10,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.algorithms.deliver_lists import DELIVERING, deliver_lists
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.collections import Column
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.collections import Column, DeclarationError
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.entry_points import entry_point
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
+from hltnode.processing.framework.output_lists import OutputList
 from hltnode.processing.selection.configuration.conditions import (
     Condition,
     check_conditions,
@@ -36,10 +38,12 @@ from hltnode.processing.selection.lines.histogram import Histogram, RecordedHist
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.reports.reported import Reported, Reports, reports_of
 from hltnode.processing.selection.reports.routing import EVERY_LINE, RoutingRules, routing_of_lines
-from hltnode.processing.selection.reports.selected import selected
+from hltnode.processing.selection.reports.selected import HEADER_WORDS, SELECTED_WORDS, selected_list
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
+MAX_REPORT_WORDS = 1 << 16
+"""Numbers of objects and candidates have 16 bits."""
 ENTRY_POINTS = "hltnode.chains"
 """Entry point group of installed packages that offer chains."""
 
@@ -54,6 +58,7 @@ class Sequence:
     algorithms: AlgorithmSequence
     subdetectors: frozenset[int]
     counts: Mapping[str, Column]
+    lists: tuple[OutputList, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +75,16 @@ class TriggerChain(Chain):
     routing: routing bits of lines.
     histograms: histograms that are filled with any lines, if the sequence makes their quantities.
     reported: report contents of selected objects, parts before their wholes.
+    report_words: most words of the selected objects of an accepted event (reports/selected.py); 0: none are written. A
+    chain without `reported` writes none.
     inputs: inputs of lines by the names that line files import.
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
     usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
     former_names: names of this chain in TCK documents of earlier versions.
+
+    Raises DeclarationError as Chain does, for `report_words` without room for their header, and for a list with the
+    name of an input.
     """
 
     event_words: tuple[Expression, ...]
@@ -86,10 +96,27 @@ class TriggerChain(Chain):
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
     reported: tuple[Reported, ...] = ()
+    report_words: int = SELECTED_WORDS
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
     usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
     former_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super(TriggerChain, self).__post_init__()
+        if self.report_words != 0 and not HEADER_WORDS < self.report_words <= MAX_REPORT_WORDS:
+            raise DeclarationError(
+                f"chain {self.name}: report_words = {self.report_words}, expected 0 or {HEADER_WORDS + 1} to "
+                f"{MAX_REPORT_WORDS}"
+            )
+        for each in self.lists:
+            if each.name in self.inputs:
+                raise DeclarationError(f"chain {self.name}: a list and an input have the name {each.name}")
+
+    @property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """Every algorithm of the kernel library, those that deliver lists included."""
+        return (*super(TriggerChain, self).algorithms, *DELIVERING)
 
     @classmethod
     def offering(cls, sequences: Mapping[str, Sequence], default_sequence: str, **fields: Any) -> Self:
@@ -99,6 +126,7 @@ class TriggerChain(Chain):
             sequence=default.algorithms,
             subdetectors=default.subdetectors,
             counts=default.counts,
+            lists=default.lists,
             sequences=sequences,
             default_sequence=default_sequence,
             more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
@@ -121,7 +149,13 @@ class TriggerChain(Chain):
                 f"{', '.join(self.sequences) or 'none to choose from'}"
             )
         chosen = self.sequences[name]
-        return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
+        return replace(
+            self,
+            sequence=chosen.algorithms,
+            subdetectors=chosen.subdetectors,
+            counts=chosen.counts,
+            lists=chosen.lists,
+        )
 
     @property
     def reports(self) -> Reports:
@@ -192,8 +226,10 @@ class TriggerChain(Chain):
             **self.menu.not_available,
         }
 
-    def with_lines(self, trigger: TriggerConfig) -> Self:
-        """The chain that runs a configuration: its sequence with its constants, then its lines.
+    def with_lines(self, trigger: TriggerConfig, *, with_lists: bool = True) -> Self:
+        """The chain that runs a configuration: its sequence with its constants, its lines, the delivery of its lists.
+
+        with_lists: whether the lists that the chain declares are delivered.
 
         Raises TriggerConfigError for constants that the sequence does not have, for lines that read columns that it
         does not make, and for conditions that the chain does not have or that are out of range.
@@ -210,14 +246,19 @@ class TriggerChain(Chain):
                 raise HistogramError(
                     f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
                 )
-        decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled)
-        algorithms = (*trigger.configure(chain.sequence), decide)
+        report_words = chain.report_words if chain.reports else 0
+        decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled, report_words)
+        selected = selected_list(report_words) if report_words else None
+        lists = chain.lists if with_lists else ()
+        delivered = deliver_lists((*(() if selected is None else (selected,)), *lists))
+        algorithms = (*trigger.configure(chain.sequence), decide, *delivered)
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
             accepted=accepted,
             lines=lines,
             selected=selected,
+            lists=lists,
             counts={**chain.counts, "unknown_selections": unknown_selections},
         )
 
@@ -240,12 +281,13 @@ class TriggerChain(Chain):
         limits: BatchLimits,
         *,
         retain: Retain = (),
+        with_lists: bool = True,
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration, which chooses the sequence.
 
         The numbers of lines and of counters of histograms in `limits` become those of the configuration.
 
-        retain: columns that Workspace.fetch finds after a batch.
+        retain: columns that Workspace.fetch finds after a batch. with_lists: whether output lists are delivered.
 
         Raises TriggerConfigError for constants that the sequence does not have, BackendError if memory is short.
         """
@@ -254,7 +296,7 @@ class TriggerChain(Chain):
         constants = self.with_conditions(geometry, trigger)
         return Engine(
             backend,
-            self.with_lines(trigger),
+            self.with_lines(trigger, with_lists=with_lists),
             {**constants, line_table.name: trigger.line_table().view(np.uint8)},
             replace(limits, lines=len(trigger.lines), histogram_counts=n_counts(shapes)),
             line_names=trigger.line_names,

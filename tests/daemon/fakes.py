@@ -29,6 +29,7 @@ from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
+from hltnode.processing.framework.output_lists import ListContent, no_words
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.buffers import Buffer
@@ -48,7 +49,7 @@ class FakeOutput:
     accepted: NDArray[np.uint8]
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
-    selected: NDArray[np.uint32]
+    selected: ListContent
     counts: dict[str, NDArray[np.uint32]]
 
 
@@ -148,8 +149,7 @@ class FakeWorkspace:
         flags = np.concatenate([np.full(mep.n_events, int(mep.flags), dtype=np.uint32) for mep in self._meps])
         assert len(lines) == n
         counts = {"tracks": np.full(n, TRACKS_PER_EVENT, dtype=np.uint32)}
-        selected = np.zeros((n, 0), dtype=np.uint32)
-        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, selected, counts)
+        return FakeOutput(np.asarray(lines.any(axis=1), dtype=np.uint8), lines, flags, no_words(n), counts)
 
 
 class FakeEngine:
@@ -161,7 +161,6 @@ class FakeEngine:
     error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}
     histograms: tuple[HistogramShape, ...] = ()
     measured: tuple[MeasuredQuantity, ...] = ()
-    selected_words = 0
     tck = TCK
     memory = SlotMemory(device=3 << 20, pinned=1 << 20, thread=0, per_event=4096)
 

@@ -73,9 +73,9 @@ class PtxLauncher:
     def __call__(
         self, algorithm: Algorithm, sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
-        nbytes = self.machine.programs[algorithm.name].parameters.nbytes
+        nbytes = self.machine.programs[algorithm.kernel].parameters.nbytes
         record = self.machine.launch(
-            algorithm.name,
+            algorithm.kernel,
             parameters.tobytes()[:nbytes],
             n_blocks(algorithm, header),
             self.block_size or sizes.block_size,

@@ -219,17 +219,31 @@ def _per_event(
         for output in outputs
     )
     names = list(outputs[0].counts) if outputs else []
+    lists = chained.from_iterable(_lists_of_events(output) for output in outputs)
     events = chained.from_iterable(mep.events for mep in meps)
     return [
         {
             **_identity(banks),
             **dict(zip(names, counts, strict=True)),
+            **of_lists,
             "accepted": bool(accepted),
             "lines": fired,
             "flags": flag_table.names(flags),
         }
-        for banks, (counts, accepted, fired, flags) in zip(events, rows, strict=True)
+        for banks, (counts, accepted, fired, flags), of_lists in zip(events, rows, lists, strict=True)
     ]
+
+
+def _lists_of_events(output: BatchOutput) -> Iterator[dict[str, Any]]:
+    """For each event: the number of elements of each list, unless it is among the counts, and each value."""
+    columns: dict[str, Iterable[Any]] = {}
+    for name, content in output.lists.items():
+        if name not in output.counts:
+            columns[name] = content.counts.tolist()
+        columns |= {value: (of.tolist() for of in content.of_events(value)) for value in content.values}
+    if not columns:
+        return iter([{} for _ in output.accepted])
+    return (dict(zip(columns, of_event, strict=True)) for of_event in zip(*columns.values(), strict=True))
 
 
 def _fired(words: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:

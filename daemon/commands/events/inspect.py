@@ -167,7 +167,7 @@ def inspect(
             node = load_config(config)
             of_node = installed_chain(node.trigger.chain)
             trigger = of_node.load_trigger(node.trigger.file)
-            sequence = of_node.with_lines(trigger).sequence
+            sequence = of_node.with_lines(trigger, with_lists=False).sequence
             report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
             write_json(json, report)
             print_plan(report, results_console(markup=False))

@@ -43,6 +43,7 @@ def _of_backend(plan: MemoryPlan, unshared: MemoryPlan) -> dict[str, Any]:
         "bytes_per_event": plan.memory.per_event,
         "bytes_per_thread": plan.memory.thread,
         "pinned_bytes": plan.memory.pinned,
+        "list_bytes": plan.mapped_bytes,
         "constant_bytes": plan.constant_bytes,
         "unshared": {"bytes_per_slot": unshared.slot_bytes, "bytes_per_event": unshared.memory.per_event},
         "peak": {"algorithm": peak, "columns": {region.column.name: region.nbytes for region in columns}},
@@ -66,7 +67,14 @@ def print_plan(report: dict[str, Any], console: Console) -> None:
     """The report as text tables."""
     limits = report["limits"]
     console.print(f"A batch of {limits['events']} events and {_mib(limits['input_bytes'])} MiB of input")
-    totals = Table("back end", "MiB / slot", "KiB / event", "MiB / thread", "MiB / slot, nothing shared")
+    totals = Table(
+        "back end",
+        "MiB / slot",
+        "KiB / event",
+        "MiB / thread",
+        "MiB / slot, nothing shared",
+        "MiB / slot, lists",
+    )
     for name, found in report["backends"].items():
         totals.add_row(
             name,
@@ -74,6 +82,7 @@ def print_plan(report: dict[str, Any], console: Console) -> None:
             f"{found['bytes_per_event'] / 1024:.1f}",
             _mib(found["bytes_per_thread"]),
             _mib(found["unshared"]["bytes_per_slot"]),
+            _mib(found["list_bytes"]),
         )
     console.print(totals)
     table = Table(title="Arena of a slot, MiB")

@@ -108,7 +108,8 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             device=pipeline.device,
         )
         logger.info("back_end", name=backend.name, computes_on=backend.description)
-        engine = chain.create_engine(backend, geometry, trigger, batch_limits(config))
+        # Decisions and files have no lists.
+        engine = chain.create_engine(backend, geometry, trigger, batch_limits(config), with_lists=False)
         engine.require_memory(pipeline.slots)
         document = chain.document(trigger)
         logger.info(

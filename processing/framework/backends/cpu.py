@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,21 +51,29 @@ def _aligned_zeros(nbytes: int) -> NDArray[np.uint8]:
     return np.frombuffer(pages, dtype=np.uint8, count=nbytes)
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledPart:
+    """Consecutive launches of compiled kernels; the launches own the parameters to which the program points."""
+
+    program: "_executor.Program"
+    launches: tuple[Launch, ...]
+
+
+Evaluate = Callable[[], Iterator[None]]
+"""Evaluates a kernel on the host, and yields during the computation to show its progress."""
+
+
 class CpuQueue:
-    """Runs the launches of one slot on the threads of its back end, then the kernels that the host evaluates."""
+    """Runs the parts of one slot in order: compiled kernels on the threads of its back end, the others on the host."""
 
     def __init__(
         self,
-        program: "_executor.Program",
-        launches: Sequence[Launch],
+        parts: Sequence[CompiledPart | Evaluate],
         executor: "_executor.Executor",
         submitter: ThreadPoolExecutor,
-        evaluate: Callable[[], Iterator[None]] | None = None,
     ) -> None:
-        self._program = program
-        self._launches = tuple(launches)
-        """The launches own the parameters to which the program points."""
-        self._evaluate = evaluate
+        self._parts = tuple(parts)
+        self._compiled = [part for part in parts if isinstance(part, CompiledPart)]
         self._evaluated = 0
         self._executor = executor
         self._submitter = submitter
@@ -73,10 +83,12 @@ class CpuQueue:
 
     def _run(self) -> float:
         begin = time.perf_counter()
-        self._executor.run(self._program, self.profile)
-        if self._evaluate is not None:
-            for _ in self._evaluate():
-                self._evaluated += 1
+        for part in self._parts:
+            if isinstance(part, CompiledPart):
+                self._executor.run(part.program, self.profile)
+            else:
+                for _ in part():
+                    self._evaluated += 1
         return time.perf_counter() - begin
 
     def submit(
@@ -114,13 +126,14 @@ class CpuQueue:
     @property
     def progress(self) -> int:
         """Number of finished events, blocks of other grids, and steps of the evaluation on the host."""
-        return self._program.progress + self._evaluated
+        return sum(part.program.progress for part in self._compiled) + self._evaluated
 
     def take_profile(self) -> dict[str, float]:
         """Thread seconds of each kernel since the last call, for batches with `profile`."""
         seconds: dict[str, float] = {}
-        for launch, nanoseconds in zip(self._launches, self._program.take_nanoseconds(), strict=True):
-            seconds[launch.kernel] = seconds.get(launch.kernel, 0.0) + nanoseconds * 1e-9
+        for part in self._compiled:
+            for launch, nanoseconds in zip(part.launches, part.program.take_nanoseconds(), strict=True):
+                seconds[launch.kernel] = seconds.get(launch.kernel, 0.0) + nanoseconds * 1e-9
         return seconds
 
 
@@ -174,6 +187,9 @@ class CpuBackend:
         host = _aligned_zeros(nbytes)
         return Mirror(host, DeviceMemory(host.ctypes.data, nbytes, host))
 
+    def allocate_mapped(self, nbytes: int) -> Mirror:
+        return self.allocate_mirror(nbytes)
+
     def allocate_device(self, nbytes: int) -> DeviceMemory:
         memory = _aligned_zeros(nbytes)
         return DeviceMemory(memory.ctypes.data, nbytes, memory)
@@ -202,8 +218,7 @@ class CpuBackend:
         if launch.generated is None:
             return self._library.address(self.target, launch.kernel, common=self._common)
         library = self._compiled[launch.generated.source]
-        if library is None:
-            raise BackendError(f"{launch.kernel} cannot be evaluated on the host: other kernels follow it")
+        assert library is not None
         address = ctypes.cast(library.run_block, ctypes.c_void_p).value
         assert address is not None
         return address
@@ -215,11 +230,28 @@ class CpuBackend:
         thread_bytes: int,
         tables: EventTables | None,
     ) -> CpuQueue:
+        parts: list[CompiledPart | Evaluate] = []
+        for compiled, group in groupby(launches, self._is_compiled):
+            if compiled:
+                # Other columns may overwrite the tables later.
+                of_part = None if parts else tables
+                parts.append(self._compiled_part(tuple(group), batch_header, thread_bytes, of_part))
+            else:
+                parts += [_on_host(launch.generated, batch_header) for launch in group if launch.generated is not None]
+        return CpuQueue(parts, self._executor, self._submitter)
+
+    def _is_compiled(self, launch: Launch) -> bool:
+        return launch.generated is None or self._compiled[launch.generated.source] is not None
+
+    def _compiled_part(
+        self,
+        launches: tuple[Launch, ...],
+        batch_header: DeviceMemory,
+        thread_bytes: int,
+        tables: EventTables | None,
+    ) -> CompiledPart:
         placements: dict[EventPlacement, int] = {}
         steps: list[tuple[int, int, int, int]] = []
-        evaluate = None
-        if launches and (last := launches[-1].generated) is not None and self._compiled[last.source] is None:
-            launches, evaluate = launches[:-1], _on_host(last, batch_header)
         pointers: list[tuple[int, int, int, int, int]] = []
         copies: list[tuple[int, int, int]] = []
         parts: list[tuple[int, int, int]] = []
@@ -244,7 +276,7 @@ class CpuBackend:
             _addresses(tables),
             parts,
         )
-        return CpuQueue(program, launches, self._executor, self._submitter, evaluate)
+        return CompiledPart(program, launches)
 
     def _memory_of_threads(self, nbytes: int) -> list[DeviceMemory]:
         """A memory block for each thread. All queues share it: one program runs at a time.
@@ -267,7 +299,7 @@ def _addresses(tables: EventTables | None) -> tuple[int, int, int, int]:
     return events, meps, mfps, fragments
 
 
-def _on_host(generated: Generated, batch_header: DeviceMemory) -> Callable[[], Iterator[None]]:
+def _on_host(generated: Generated, batch_header: DeviceMemory) -> Evaluate:
     """Evaluate a generated kernel for the events of the batch."""
     columns = {column: _array_of(memory).view(column.dtype) for column, memory in generated.memory.items()}
     header = _array_of(batch_header).view(BATCH_HEADER.dtype)

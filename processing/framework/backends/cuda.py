@@ -267,6 +267,15 @@ class CudaBackend:
         return int(free)
 
     def allocate_mirror(self, nbytes: int) -> Mirror:
+        return Mirror(self._pinned(nbytes), self.allocate_device(nbytes))
+
+    def allocate_mapped(self, nbytes: int) -> Mirror:
+        # With unified addressing, which every supported GPU has, pinned memory has the same address on the device
+        # (CUDA C++ Programming Guide, "Page-Locked Host Memory" and "Unified Virtual Address Space").
+        host = self._pinned(nbytes)
+        return Mirror(host, DeviceMemory(host.ctypes.data, nbytes, host))
+
+    def _pinned(self, nbytes: int) -> NDArray[np.uint8]:
         action = f"allocate {size_of(nbytes)} of pinned memory"
         with self.device.calls(action) as cupy:
             try:
@@ -280,7 +289,7 @@ class CudaBackend:
                 ) from error
         host = np.frombuffer(pinned, dtype=np.uint8, count=nbytes)
         host[:] = 0
-        return Mirror(host, self.allocate_device(nbytes))
+        return host
 
     def allocate_device(self, nbytes: int) -> DeviceMemory:
         with self.device.calls(f"allocate {size_of(nbytes)} of device memory") as cupy:

@@ -191,6 +191,9 @@ class Backend(Protocol):
     def allocate_mirror(self, nbytes: int) -> Mirror:
         """Zeroed host memory for asynchronous copies, and the same size on the device."""
 
+    def allocate_mapped(self, nbytes: int) -> Mirror:
+        """Zeroed host memory that kernels write directly; `device` is the same memory."""
+
     def allocate_device(self, nbytes: int) -> DeviceMemory:
         """Zeroed device memory."""
 

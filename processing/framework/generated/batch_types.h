@@ -18,6 +18,7 @@ enum event_flag : uint32_t {
     backend_error = 16,
     not_processed = 64,
     candidates_left_out = 512,
+    list_left_out = 1024,
 };
 
 struct batch_header {

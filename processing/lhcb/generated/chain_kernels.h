@@ -2,7 +2,9 @@
 // clang-format off
 #pragma once
 
+#include "algorithms/copy_list.cuh"
 #include "algorithms/fragment_offsets.cuh"
+#include "algorithms/list_offsets.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
@@ -109,7 +111,9 @@
     X(velo_follow_tracks) \
     X(matching_no_forward_tracks) \
     X(ut_no_hits) \
-    X(forward_search_without_ut)
+    X(forward_search_without_ut) \
+    X(list_offsets) \
+    X(copy_list)
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.collections import F32, Collection
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.output_lists import OutputList
 from hltnode.processing.selection.evaluation.lines import Bools, Columns, Decisions, Evaluator
 from hltnode.processing.selection.reports.reported import NO_HIT, Reported
 from hltnode.processing.selection.reports.reported_lines import ReportedLines
@@ -17,8 +18,8 @@ from hltnode.processing.selection.reports.selected import (
     MAX_CANDIDATES_OF_LINE,
     MAX_OBJECTS,
     OBJECT_WORDS,
-    SELECTED_WORDS,
-    selected,
+    max_words,
+    words_of,
 )
 
 Ints = NDArray[np.int64]
@@ -36,9 +37,12 @@ class _Candidates:
     number: Ints
 
 
-def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Evaluator, columns: Columns) -> None:
+def write_candidates(
+    decisions: Decisions, lines: ReportedLines, evaluator: Evaluator, columns: Columns, selected: OutputList
+) -> None:
     """Write the rows of accepted events, and flag events with omitted candidates."""
-    rows = columns[selected].reshape(-1, SELECTED_WORDS)
+    most = max_words(selected)
+    rows = columns[words_of(selected)].reshape(-1, most)
     accepted = np.flatnonzero(decisions.accepted)
     rows[accepted, :HEADER_WORDS] = 0
     candidates, left_out = _candidates(decisions, lines)
@@ -52,7 +56,7 @@ def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Eval
     new_words = np.bincount(owner[first], table.n_words, n_candidates).astype(np.int64)
     in_event = _sum_in_group(np.ones(n_candidates, np.int64), candidates.event)
     fits = _sum_in_group(new_objects, candidates.event) <= MAX_OBJECTS
-    fits &= HEADER_WORDS + _sum_in_group(new_words, candidates.event) + in_event <= SELECTED_WORDS
+    fits &= HEADER_WORDS + _sum_in_group(new_words, candidates.event) + in_event <= most
     left_out += np.bincount(candidates.event[~fits], minlength=len(left_out))
 
     written = fits[owner[first]]
@@ -64,7 +68,12 @@ def write_candidates(decisions: Decisions, lines: ReportedLines, evaluator: Eval
 
     event, line = candidates.event[fits], candidates.line[fits]
     own = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]][: len(owner)])
-    rows[event, SELECTED_WORDS - in_event[fits]] = line | table.number[object_of[own[fits]]] << 16
+    n_words = np.zeros(len(left_out), np.int64)
+    n_words[accepted] = HEADER_WORDS
+    n_words += np.bincount(event, minlength=len(left_out))
+    n_words += np.bincount(table.event[order], table.n_words[order], len(left_out)).astype(np.int64)
+    columns[selected.count][: len(left_out)] = n_words
+    rows[event, n_words[event] - in_event[fits]] = line | table.number[object_of[own[fits]]] << 16
     rows[:, 0][accepted] = (
         np.bincount(event, minlength=len(left_out)) | np.bincount(table.event[order], minlength=len(left_out)) << 16
     )[accepted]

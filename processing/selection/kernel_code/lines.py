@@ -265,7 +265,8 @@ class KernelWriter(ExpressionWriter):
                 INDENT + "}",
             ]
         out.append("}")
-        self._event.lines += ["if (any == 0) return;", *out]
+        no_row = ["if (any == 0) {", INDENT + writer.no_row(), INDENT + "return;", "}"]
+        self._event.lines += [*no_row, *out]
 
     # --- histograms ---------------------------------------------------------------------------------------------------
 

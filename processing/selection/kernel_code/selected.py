@@ -16,7 +16,6 @@ from hltnode.processing.selection.reports.selected import (
     MAX_CANDIDATES_OF_LINE,
     MAX_OBJECTS,
     OBJECT_WORDS,
-    SELECTED_WORDS,
 )
 
 _INDENT = "    "
@@ -26,7 +25,8 @@ class CandidateWriter:
     """Writes the code.
 
     members, scratch, firsts: C++ names of columns, of scratch memory, and of the functions `first` of collections.
-    selected, flags: names of the words and flags of events.
+    rows, count, flags: names of the rows of words, their numbers of words, and the flags of events. max_words: the
+    largest row.
     """
 
     def __init__(
@@ -35,15 +35,20 @@ class CandidateWriter:
         members: Mapping[Column, str],
         scratch: Mapping[str, str],
         firsts: Mapping[Collection, str],
-        selected: str,
+        *,
+        rows: str,
+        count: str,
         flags: str,
+        max_words: int,
     ) -> None:
         self.lines = lines
         self._members = members
         self._scratch = scratch
         self._firsts = firsts
-        self._selected = selected
+        self._rows = rows
+        self._count = count
         self._flags = flags
+        self._max_words = max_words
 
     @property
     def shared(self) -> list[str]:
@@ -71,7 +76,7 @@ class CandidateWriter:
     def number_objects(self, n_line_words: int) -> list[str]:
         """One thread numbers the objects of the candidates that fit."""
         out = [
-            f"uint32_t* const words = {self._selected} + static_cast<uint64_t>(blockIdx.x) * {SELECTED_WORDS}u;",
+            f"uint32_t* const words = {self._rows} + static_cast<uint64_t>(blockIdx.x) * {self._max_words}u;",
             "if (threadIdx.x == 0) {",
             *self._indented(self._add_functions()),
             _INDENT + f"for (uint32_t word = 0; word < {n_line_words}u; ++word) {{",
@@ -85,12 +90,21 @@ class CandidateWriter:
             *out,
             _INDENT * 2 + "}",
             _INDENT + "}",
+            # The loop fills the row from both ends; a row has no free words.
+            _INDENT + f"const uint32_t n_free = {self._max_words}u - n_words - n_candidates;",
+            _INDENT + "for (uint32_t i = n_words; n_free != 0 && i < n_words + n_candidates; ++i)",
+            _INDENT * 2 + "words[i] = words[i + n_free];",
+            _INDENT + f"{self._count}[blockIdx.x] = n_words + n_candidates;",
             _INDENT + "words[0] = n_candidates | n_objects << 16;",
             _INDENT + "words[1] = left_out;",
             _INDENT + "n_reported = n_objects;",
             _INDENT + f"if (left_out != 0) {self._flags}[blockIdx.x] |= {int(EventFlag.CANDIDATES_LEFT_OUT)}u;",
             "}",
         ]
+
+    def no_row(self) -> str:
+        """For an event that is not accepted."""
+        return f"if (threadIdx.x == 0) {self._count}[blockIdx.x] = 0;"
 
     @staticmethod
     def _indented(lines: Sequence[str], levels: int = 1) -> list[str]:
@@ -164,7 +178,7 @@ class CandidateWriter:
             _INDENT * 3 + "continue;",
             _INDENT * 2 + "}",
             _INDENT * 2 + f"const uint32_t object = add_{group.collection.name}(i);",
-            _INDENT * 2 + f"if (n_objects > {MAX_OBJECTS}u || n_words + n_candidates >= {SELECTED_WORDS}u) {{",
+            _INDENT * 2 + f"if (n_objects > {MAX_OBJECTS}u || n_words + n_candidates >= {self._max_words}u) {{",
             _INDENT * 3 + "full = true;",
             _INDENT * 3 + "n_objects = objects_before;",
             _INDENT * 3 + "n_words = words_before;",
@@ -172,7 +186,7 @@ class CandidateWriter:
             _INDENT * 3 + "continue;",
             _INDENT * 2 + "}",
             _INDENT * 2 + "++n_of_line;",
-            _INDENT * 2 + f"words[{SELECTED_WORDS - 1}u - n_candidates++] = line | object << 16;",
+            _INDENT * 2 + f"words[{self._max_words - 1}u - n_candidates++] = line | object << 16;",
             _INDENT + "}",
             "}",
         ]

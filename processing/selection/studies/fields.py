@@ -70,7 +70,8 @@ class FieldValues:
     """The values of some events.
 
     counts: i64[events] for each input with candidates, their number in each event. values: for each field one value per
-    event or per candidate, events in order; float32, uint32 or bool. A condition that a NaN leaves open is false.
+    event or per candidate, events in order; float32, uint32 or bool, and any type for values of output lists. A
+    condition that a NaN leaves open is false.
     """
 
     n_events: int
@@ -102,7 +103,10 @@ class FieldReader:
         self._nodes: dict[str, Node] = {}
         self._inputs: Mapping[str, Input] = chain.inputs
         self._bits: dict[str, int] = {}
-        made = {*BATCH_INPUTS, *chain.with_sequence(trigger.sequence).sequence.columns}
+        self._lists: dict[str, tuple[str, str]] = {}
+        """List and value of each field of an output list."""
+        chain = chain.with_sequence(trigger.sequence)
+        made = {*BATCH_INPUTS, *chain.sequence.columns}
         fields: dict[str, Field] = {}
         usual = names is None
         names = chain.usual_fields if names is None else names
@@ -120,6 +124,12 @@ class FieldReader:
         if not fields:
             raise ValueError(f"expected at least one field that the sequence makes, got {', '.join(names) or 'none'}")
         self.fields = tuple(fields.values())
+        of_lists = dict.fromkeys(owner for owner, _ in self._lists.values())
+        self._list_values = {
+            each.name: {name: value.dtype for name, value in each.values.items()}
+            for each in chain.lists
+            if each.name in of_lists
+        }
         owners = {name.partition(".")[0] for name in self._nodes}
         self._inputs = {name: of for name, of in chain.inputs.items() if name in owners}
 
@@ -132,11 +142,13 @@ class FieldReader:
     def empty(self) -> FieldValues:
         """The values of no event."""
         kinds = {Kind.FLOAT: np.float32, Kind.INT: np.uint32, Kind.BOOL: np.bool_}
-        nodes = self._nodes
+        dtypes: dict[str, Any] = {name: kinds[node.kind] for name, node in self._nodes.items()}
+        dtypes |= {name: self._list_values[owner][value] for name, (owner, value) in self._lists.items()}
+        counted = [name for name, of in self._inputs.items() if of.collection is not None]
         return FieldValues(
             0,
-            {name: np.zeros(0, np.int64) for name, of in self._inputs.items() if of.collection is not None},
-            {f.name: np.zeros(0, kinds[nodes[f.name].kind] if f.name in nodes else np.bool_) for f in self.fields},
+            {name: np.zeros(0, np.int64) for name in (*counted, *self._list_values)},
+            {field.name: np.zeros(0, dtypes.get(field.name, np.bool_)) for field in self.fields},
         )
 
     def read(self, workspace: Workspace) -> FieldValues:
@@ -151,6 +163,9 @@ class FieldReader:
             if of.collection is not None:
                 counts[name] = number
             values.update(zip(nodes, of_fields, strict=True))
+        lists = workspace.output.lists if self._lists else {}
+        counts |= {name: lists[name].counts for name in self._list_values}
+        values |= {name: lists[owner].values[value].copy() for name, (owner, value) in self._lists.items()}
         for name, bit in self._bits.items():
             words = workspace.output.lines
             fired = workspace.output.accepted if bit < 0 else words[:, bit // 32] >> np.uint32(bit % 32) & np.uint32(1)
@@ -163,6 +178,10 @@ class FieldReader:
             self._bits[name] = -1 if path == ACCEPTED else self._lines.index(path)
             text = "true if a line selects the event" if path == ACCEPTED else f"true if {path} selects the event"
             return Field(name, "", text, of_event=True)
+        if owner not in chain.inputs:
+            listed = next(each for each in chain.lists if each.name == owner).values[path]
+            self._lists[name] = owner, path
+            return Field(name, listed.unit, listed.text, of_event=False)
         of = chain.inputs[owner]
         value, description = _field_of(of, name, path)
         self._nodes[name] = value.node
@@ -178,13 +197,16 @@ class FieldReader:
 
 
 def described_fields(chain: TriggerChain) -> Iterator[Field]:
-    """The public fields of all inputs of a chain, without those of related candidates."""
+    """The public fields of all inputs of a chain, without those of related candidates, and of its output lists."""
     for name, of in chain.inputs.items():
         for field, unit, text in of.describe():
             value = getattr(of.candidate(), field)
             if isinstance(value, Expression):
                 known = "" if value.node.unit == NO_UNIT else unit
                 yield Field(f"{name}.{field}", known, text, of_event=of.collection is None)
+    for each in chain.lists:
+        for value, listed in each.values.items():
+            yield Field(f"{each.name}.{value}", listed.unit, listed.text, of_event=False)
 
 
 class _Content(Mapping[Column, NDArray[Any]]):
@@ -283,7 +305,7 @@ def _expanded(chain: TriggerChain, lines: Sequence[str], names: Sequence[str]) -
             if not matching and names is not chain.usual_fields:
                 raise ValueError(f"field {name!r}: no field of chain {chain.name} matches it")
             yield from ((field, True) for field in matching)
-        elif not path or (owner != DECISIONS and owner not in chain.inputs):
+        elif not path or (owner != DECISIONS and owner not in chain.inputs and name not in public):
             near = get_close_matches(name, public, n=3, cutoff=0.4)
             inputs = ", ".join((*chain.inputs, DECISIONS))
             raise ValueError(

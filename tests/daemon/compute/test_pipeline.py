@@ -54,7 +54,6 @@ class Bench:
         self.pipeline = Pipeline(
             [self.engine.create_workspace() for _ in range(3)],
             len(self.engine.lines),
-            self.engine.selected_words,
             self.engine.collections,
             HistogramTally((), (), time.monotonic_ns),
             self.notes,

@@ -1,12 +1,14 @@
 """Limits that are computed from the configuration."""
 
+import pytest
+
 from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
 from hltnode.daemon.configuration.input_sections import BuilderSection
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import PipelineSection
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits
-from hltnode.daemon.node.sizing import builder_limits, slot_limits
+from hltnode.daemon.node.sizing import batch_limits, builder_limits, max_events_per_mep, slot_limits
 from hltnode.processing.framework.limits import BatchLimits
 
 MS, US = 1_000_000, 1_000
@@ -45,3 +47,13 @@ def test_the_limits_of_a_slot_are_those_of_a_batch_and_of_a_mep() -> None:
         fragments=defaults.rows,
         mep_bytes=80 << 20,
     )
+
+
+@pytest.mark.parametrize(
+    ("configured", "most", "fragments"),
+    [(0, 4096, (128 << 20) // 3), (64, 64, 65536 * 64), (683, 683, (128 << 20) // 3), (5000, 4096, (128 << 20) // 3)],
+)
+def test_small_meps_save_memory_of_fragments(configured: int, most: int, fragments: int) -> None:
+    config = NodeConfig(pipeline=PipelineSection(max_events=4096, max_events_per_mep=configured))
+    assert max_events_per_mep(config, n_lines=1) == most
+    assert batch_limits(config).fragments == fragments

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder, lumi_schema
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
+from hltnode.processing.framework.output_lists import WORDS, ListContent, no_words
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.protocol._native import find_events
@@ -75,8 +75,8 @@ def event(**fields: object) -> Event:
     return replace(Event(banks, odin), **fields)  # type: ignore[arg-type]
 
 
-def words(events: Sequence[SelectedEvent]) -> NDArray[np.uint32]:
-    """The objects and candidates of some events as the kernel of the lines writes them, u32[events, words]."""
+def words(events: Sequence[SelectedEvent]) -> ListContent:
+    """The objects and candidates of some events as the kernel of the lines writes them."""
     rows = []
     for of_event in events:
         row = [len(of_event.candidates) | len(of_event.objects) << 16, 0]
@@ -85,10 +85,9 @@ def words(events: Sequence[SelectedEvent]) -> NDArray[np.uint32]:
             row += np.array(o.info, dtype=np.float32).view(np.uint32).tolist()
             row += [*o.ids, *o.parts]
         rows.append((row, [line | index << 16 for line, index in reversed(of_event.candidates)]))
-    size = max((len(row) + len(candidates) for row, candidates in rows), default=0)
-    return np.array(
-        [row + [0] * (size - len(row) - len(candidates)) + candidates for row, candidates in rows], dtype=np.uint32
-    ).reshape(len(events), size)
+    sizes = [len(row) + len(candidates) for row, candidates in rows]
+    content = [word for row, candidates in rows for word in (*row, *candidates)]
+    return ListContent(np.cumsum([0, *sizes]).astype(np.uint32), {WORDS: np.array(content, dtype=np.uint32)})
 
 
 def decided(events: Sequence[Event], n_lines: int, *, with_candidates: bool = True) -> Decided:
@@ -99,7 +98,7 @@ def decided(events: Sequence[Event], n_lines: int, *, with_candidates: bool = Tr
         np.packbits(fired, axis=1, bitorder="little").view(np.uint32),
         np.array([of_event.flags for of_event in events], dtype=np.uint32),
         np.array([of_event.counts for of_event in events], dtype=np.uint32).reshape(-1, 2),
-        words([of_event.selected for of_event in events]) if with_candidates else np.zeros((len(events), 0), np.uint32),
+        words([of_event.selected for of_event in events]) if with_candidates else no_words(len(events)),
     )
 
 
@@ -335,7 +334,7 @@ def test_the_rows_of_a_batch_serve_each_of_its_meps() -> None:
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
     whole = encode(events, [PHYSICS])
     of_batch = decided(events, 1)
-    second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected[2:])
+    second = Decided(of_batch.lines[2:], of_batch.flags[2:], of_batch.counts[2:], of_batch.selected.part(2, 4))
     buffer, places = mep_of(events[2:])
     part = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, second)
     assert [bytes(r) for r in part.records()] == [bytes(r) for r in whole.records()[2:]]
@@ -433,8 +432,8 @@ def test_words_that_contradict_themselves_are_refused(word: int, value: int, wha
     vertex = ReportedObject(ClassId.VERTEX, (1.0,), parts=(0,))
     of_event = event(fired=(0, 1), selected=SelectedEvent((track, vertex), ((0, 0), (1, 1))))
     results = decided([of_event], 3)
-    assert results.selected.shape == (1, 12)
-    results.selected[0, word] = value
+    assert results.selected.counts.tolist() == [12]
+    results.selected.values[WORDS][word] = value
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS, FLAGS)
     buffer, places = mep_of([of_event])
     with pytest.raises(ValueError, match=what):
@@ -443,11 +442,33 @@ def test_words_that_contradict_themselves_are_refused(word: int, value: int, wha
 
 def test_candidates_that_the_kernel_has_left_out_are_counted() -> None:
     results = decided([event(fired=(0,)), event()], 1)
-    results.selected[:, 1] = (5, 7)
+    assert results.selected.counts.tolist() == [2, 2]
+    results.selected.values[WORDS][1::2] = (5, 7)
     encoder = EventEncoder(TCK, routing_array([PHYSICS]), COLLECTIONS, FLAGS)
     buffer, places = mep_of([event(), event()])
     encoded = encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, results)
     assert encoded.candidates_left_out == 5, "what is written of an event that no line accepts means nothing"
+
+
+@pytest.mark.parametrize(
+    ("offsets", "what"),
+    [
+        ([0, 12, 11], "do not ascend"),
+        ([0, 12, 25], "end before their offsets"),
+        ([0, 12], "different numbers of events"),
+    ],
+)
+def test_rows_of_words_outside_of_the_words_are_refused(offsets: list[int], what: str) -> None:
+    track = ReportedObject(ClassId.TRACK, (1.0,), (7,))
+    vertex = ReportedObject(ClassId.VERTEX, (1.0,), parts=(0,))
+    of_event = event(fired=(0, 1), selected=SelectedEvent((track, vertex), ((0, 0), (1, 1))))
+    results = decided([of_event, of_event], 3)
+    assert results.selected.offsets.tolist() == [0, 12, 24]
+    wrong = ListContent(np.array(offsets, np.uint32), results.selected.values)
+    encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS, FLAGS)
+    buffer, places = mep_of([of_event, of_event])
+    with pytest.raises(ValueError, match=what):
+        encoder.encode_batch(buffer, [(2, places)], np.array([0, 1]), 7, replace(results, selected=wrong))
 
 
 @settings(max_examples=300)
@@ -457,7 +478,7 @@ def test_wrong_words_never_read_out_of_bounds(data: st.DataObject) -> None:
     they are without it."""
     of_event = event(fired=(0, 1, 2), selected=data.draw(selected_events(3)))
     results = decided([of_event], 3)
-    row = results.selected[0]
+    row = results.selected.values[WORDS]
     row[data.draw(st.integers(0, len(row) - 1))] = data.draw(u32 | st.integers(0, 9))
     encoder = EventEncoder(TCK, routing_array([PHYSICS] * 3), COLLECTIONS, FLAGS)
     buffer, places = mep_of([of_event])

@@ -12,6 +12,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.processing.framework.flags import EventFlag, FlagTable
+from hltnode.processing.framework.output_lists import no_words
 
 EVENTS = 4
 RUN = 7
@@ -54,7 +55,7 @@ def gathered(
         np.array(accepted, np.uint8),
         lines,
         np.array(flags, np.uint32),
-        np.zeros((n, 0), np.uint32),
+        no_words(n),
         np.zeros((n, 0), np.uint32),
         (),
     )

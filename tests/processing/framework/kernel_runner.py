@@ -116,7 +116,7 @@ def on_cpu(target: str | None = None, kernels: KernelSources = CHAIN.kernels, *,
     def launch(
         algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
-        address = library.address(target or library.targets[0], algorithm.name, common=common)
+        address = library.address(target or library.targets[0], algorithm.kernel, common=common)
         step = (address, parameters.ctypes.data, int(algorithm.grid), parameters.nbytes)
         program = _executor.Program([step], header.ctypes.data, parts=program_parts(algorithm))
         _executor.Executor(1).run(program)
@@ -140,7 +140,7 @@ def with_block_size(block_size: int, *, backward: bool = False, kernels: KernelS
         algorithm: Algorithm, _sizes: EventSizes, parameters: NDArray[np.uint8], header: NDArray[np.void]
     ) -> None:
         blocks = n_blocks(algorithm, header)
-        emulate(kernels, algorithm.name, parameters.ctypes.data, blocks, block_size, backward=backward)
+        emulate(kernels, algorithm.kernel, parameters.ctypes.data, blocks, block_size, backward=backward)
 
     return launch
 

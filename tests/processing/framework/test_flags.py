@@ -23,7 +23,7 @@ def test_an_error_goes_to_the_error_stream_and_cuts_and_notes_do_not() -> None:
     table = FlagTable([ERROR, CUT, NOTE])
     for mask in (ERROR.mask, EventFlag.BANK_ERROR, EventFlag.NOT_PROCESSED, 1 << 25):
         assert table.errors & mask
-    for mask in (CUT.mask, NOTE.mask, EventFlag.INCOMPLETE, EventFlag.CANDIDATES_LEFT_OUT):
+    for mask in (CUT.mask, NOTE.mask, EventFlag.INCOMPLETE, EventFlag.CANDIDATES_LEFT_OUT, EventFlag.LIST_LEFT_OUT):
         assert not table.errors & mask
     assert table.cuts == CUT.mask
 
@@ -60,6 +60,6 @@ def test_flags_of_lhcb_keep_their_bits_and_labels() -> None:
         "missing_detector": 256,
     }
     table = CHAIN.flag_table
-    assert list(table.masks.values()) == [1 << bit for bit in range(10)]
+    assert list(table.masks.values()) == [1 << bit for bit in range(11)]
     assert table.cuts == 32
-    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512)
+    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
+from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
@@ -25,6 +26,7 @@ from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.raw_data.source_id import source_id
+from tests.processing.framework.backends.tiny_batches import found_list, listed_hits, payloads_of
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
@@ -81,6 +83,30 @@ def test_the_engine_counts_hits_and_decides(tiny: ModuleType) -> None:
     assert engine.flags.names(flags[hits.index(0)]) == ["NO_HITS"]
     assert engine.lines == ("TinyManyHits",)
     assert engine.collections == ("hits", "unknown_selections")
+
+
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_lists_are_the_same_for_any_number_of_threads(tiny: ModuleType, threads: int, compiles: bool) -> None:
+    payloads = payloads_of(tiny, 7, 200)
+    hits = listed_hits(payloads)
+    backend = CpuBackend(tiny.TINY.kernels, threads=threads, compiles=compiles)
+    engine = tiny.TINY.create_engine(backend, {}, tiny.TINY.load_trigger(None), LIMITS)
+    first = 0
+    flagged = 0
+    for batch in OfflineRunner(engine).run(encode_meps(tiny.TINY, events_of(tiny, payloads), 16)):
+        output = batch.workspace.output.copy()
+        left = 16 * LIMITS.events
+        for event, found in enumerate(found_list(output)):
+            assert found == hits[first + event][:left]
+            is_flagged = bool(output.flags[event] & EventFlag.LIST_LEFT_OUT)
+            assert is_flagged == (len(found) < len(hits[first + event]))
+            flagged += is_flagged
+            left -= len(found)
+        first += len(output.flags)
+    engine.close()
+    assert first == 200
+    assert 0 < flagged < 200
 
 
 def test_a_broken_bank_flags_its_event_alone(tiny: ModuleType) -> None:
@@ -153,6 +179,10 @@ def test_the_command_line_runs_the_chain_of_another_package(tiny: ModuleType, tm
     found = json.loads(result_file.read_text())
     hits = expected_hits(payloads)
     assert [event["hits"] for event in found["per_event"]] == hits
+    listed = listed_hits(payloads)
+    assert [event["hit_list"] for event in found["per_event"]] == list(map(len, listed))
+    for i, name in enumerate(("charge", "side", "byte")):
+        assert [event[name] for event in found["per_event"]] == [[hit[i] for hit in event] for event in listed]
     assert found["objects"] == {"hits": sum(hits), "unknown_selections": 0}
     assert f"found in them: {sum(hits)} hits" in result.output
     assert {line for event in found["per_event"] for line in event["lines"]} == {"TinyManyHits"}

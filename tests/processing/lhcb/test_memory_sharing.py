@@ -323,5 +323,5 @@ def test_a_profile_counts_the_kernels_of_threads_with_scratch(backend: PoisonedB
     queue.profile = True
     assert run(workspace, mep) == unshared(mep)
     profile = queue.take_profile()
-    assert set(profile) == {algorithm.name for algorithm in workspace.sequence}
+    assert set(profile) == {algorithm.kernel for algorithm in workspace.sequence}
     assert min(profile.values()) > 0

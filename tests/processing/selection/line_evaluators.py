@@ -51,7 +51,7 @@ class Decided:
     """Output of the lines.
 
     masks: the decisions of all lines on each event as one integer. accepted: u8. unknown: selections that are undecided
-    because of a NaN, u32. flags: u32. selected: the used words of selected objects, the rest 0. counts: the counters
+    because of a NaN, u32. flags: u32. selected: the words of the selected objects of each event. counts: the counters
     of all histograms.
     """
 
@@ -59,14 +59,14 @@ class Decided:
     accepted: list[int]
     unknown: list[int]
     flags: list[int]
-    selected: NDArray[np.uint32]
+    selected: list[NDArray[np.uint32]]
     counts: list[int]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Decided) and (
             (self.masks, self.accepted, self.unknown, self.flags, self.counts)
             == (other.masks, other.accepted, other.unknown, other.flags, other.counts)
-            and np.array_equal(self.selected, other.selected)
+            and [row.tolist() for row in self.selected] == [row.tolist() for row in other.selected]
         )
 
 
@@ -101,13 +101,14 @@ class Case:
 
 def _decided(columns: Mapping[str, NDArray[Any]], n_events: int) -> Decided:
     words = columns["events.lines"].reshape(n_events, len(columns["events.lines"]) // max(n_events, 1))
-    selected = np.array(columns["events.selected"][: n_events * SELECTED_WORDS]).reshape(n_events, SELECTED_WORDS)
+    rows = np.array(columns["selected.words"][: n_events * SELECTED_WORDS]).reshape(n_events, SELECTED_WORDS)
+    n_words = columns["selected.count"][:n_events].tolist()
     return Decided(
         [int.from_bytes(row.tobytes(), "little") for row in words],
         columns["events.accepted"][:n_events].tolist(),
         columns["events.unknown_selections"][:n_events].tolist(),
         columns["events.flags"][:n_events].tolist(),
-        selected,
+        [row[:n] for row, n in zip(rows, n_words, strict=True)],
         columns["histograms.counts"].tolist() if "histograms.counts" in columns else [],
     )
 

@@ -28,9 +28,9 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 LIMITS = BatchLimits(events=64, meps=8, input_bytes=1 << 16, rows=64)
 
 
-def a_workspace(backend: CpuBackend) -> Workspace:
+def a_workspace(backend: CpuBackend, limits: BatchLimits = LIMITS) -> Workspace:
     chain = replace(CHAIN, sequence=AlgorithmSequence((fragment_offsets,)), accepted=None, lines=None, counts={})
-    return Engine(backend, chain, {}, LIMITS, retain="all").create_workspace()
+    return Engine(backend, chain, {}, limits, retain="all").create_workspace()
 
 
 def place(workspace: Workspace, n_events: int, mfps: dict[int, bytes]) -> MepInBatch:
@@ -107,6 +107,18 @@ def test_a_batch_above_the_limits_is_refused_with_the_numbers() -> None:
     workspace = a_workspace(backend)
     with pytest.raises(ValueError, match="65 events, 0 MFPs and 1 MEPs exceeds the limits of 64, 64 and 8"):
         workspace.seal([MepInBatch(65, [])])
+    backend.close()
+
+
+def test_a_mep_above_its_limit_is_refused_because_its_fragments_may_not_fit() -> None:
+    backend = CpuBackend(CHAIN.kernels)
+    limits = replace(LIMITS, events_per_mep=3)
+    assert limits.fragments == 3 * limits.rows < LIMITS.fragments
+    workspace = a_workspace(backend, limits)
+    assert workspace.fetch("fragments.rows").nbytes == 8 * limits.fragments
+    workspace.seal([MepInBatch(3, []), MepInBatch(3, [])])
+    with pytest.raises(ValueError, match="a MEP of 4 events exceeds the limit of 3"):
+        workspace.seal([MepInBatch(4, [])])
     backend.close()
 
 

@@ -6,12 +6,22 @@ from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
-from tiny.count_hits import Side, count_hits, event_number, hit_count, tiny_types
+from tiny.count_hits import (
+    Side,
+    count_hits,
+    event_number,
+    hit_charge,
+    hit_count,
+    hit_place,
+    listed_count,
+    tiny_types,
+)
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.output_lists import ListValue, OutputList
 from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.processing.selection.configuration.trigger_config import Menu
 from hltnode.processing.selection.lines.inputs import ColumnField, Input
@@ -81,6 +91,17 @@ class TinyReadout:
         return group_into_mfps(events, first_event_id, self.source_of)
 
 
+HIT_LIST = OutputList(
+    name="hit_list",
+    text="the hits of each event in the order of their bytes",
+    count=listed_count,
+    values={
+        "charge": ListValue(column=hit_charge, text="charge", unit="ADC"),
+        "side": ListValue(column=hit_place, member="side", text="side of the detector"),
+        "byte": ListValue(column=hit_place, member="byte", text="byte in the bank of the side"),
+    },
+    capacity=lambda limits: 16 * limits.events,
+)
 TINY = TriggerChain(
     name="tiny",
     sequence=AlgorithmSequence((fragment_offsets, count_hits)),
@@ -93,4 +114,5 @@ TINY = TriggerChain(
     event_words=(event.candidate().number,),
     menu=Menu(types=(ManyHits,), lines=(ManyHits("TinyManyHits"),)),
     inputs={"event": event},
+    lists=(HIT_LIST,),
 )
