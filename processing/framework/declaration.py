@@ -55,10 +55,14 @@ launch_types = SharedTypes(
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A 4-byte kernel parameter. `value` is a float or an int (unsigned unless negative)."""
+    """A 4-byte kernel parameter. `value` is a float or an int (unsigned unless negative).
+
+    allowed: the values that a configuration may set, None for any.
+    """
 
     name: str
     value: float | int
+    allowed: range | None = None
 
     def packed(self) -> np.uint32:
         """The bits of the value."""
@@ -135,7 +139,7 @@ class Algorithm:
     reads, updates, writes: columns, or views of several; columns that are only read are const for the kernel. Every
     kernel implicitly reads the batch header and the offsets of its collections.
     scratch: memory that no other algorithm uses.
-    constants: values that a trigger configuration may change, name -> default.
+    constants: values that a trigger configuration may change, with their defaults.
     parts: for a kernel over PARTS, the number of parts of each event. part_sizes: u32 for each part, written before
     the kernel runs; the threads of a CPU then take the parts with the largest sizes first.
     generated: the kernel, if it has no file.
@@ -220,6 +224,7 @@ class Algorithm:
         writes: Sequence[Column] = (),
         scratch: Sequence[Scratch] = (),
         constants: Mapping[str, float | int] | None = None,
+        allowed: Mapping[str, range] | None = None,
         capacities: Mapping[str, Bound] | None = None,
         large_events: LargeEvents | None = None,
         parts: int | None = None,
@@ -228,6 +233,7 @@ class Algorithm:
     ) -> Self:
         """The algorithm of the module `file`; its kernel is in a .cuh file of the same name beside it.
 
+        constants: defaults by name; allowed: values by name, for constants that cannot have every value.
         Its name is `<prefix>_<module>`. The default prefix is the folder's name; an empty prefix is omitted.
         """
         source = Path(file).resolve().with_suffix(".cuh")
@@ -241,7 +247,9 @@ class Algorithm:
             updates=tuple(updates),
             writes=tuple(writes),
             scratch=tuple(scratch),
-            constants=tuple(Constant(name, value) for name, value in (constants or {}).items()),
+            constants=tuple(
+                Constant(name, value, (allowed or {}).get(name)) for name, value in (constants or {}).items()
+            ),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
             large_events=large_events,
             parts=parts,
@@ -286,7 +294,7 @@ class Algorithm:
             reads=tuple(column for column in reads if column not in updates),
             updates=updates,
             writes=writes,
-            constants=tuple(Constant(c.name, values.get(c.name, c.value)) for c in self.constants),
+            constants=tuple(replace(c, value=values.get(c.name, c.value)) for c in self.constants),
             capacities=tuple(Capacity(c.name, bounds.get(c.name, c.count)) for c in self.capacities),
             template=self,
             of_template=columns,
@@ -360,7 +368,7 @@ class Algorithm:
 
     def with_constants(self, values: Mapping[str, float | int]) -> Self:
         """The same algorithm with other values of some constants."""
-        constants = tuple(Constant(c.name, values.get(c.name, c.value)) for c in self.constants)
+        constants = tuple(replace(c, value=values.get(c.name, c.value)) for c in self.constants)
         return replace(self, constants=constants)
 
 

@@ -73,6 +73,7 @@ from hltnode.processing.lhcb.velo.decoding.decode_retina_clusters import decode_
 from hltnode.processing.lhcb.velo.decoding.estimate_input_size import estimate_input_size
 from hltnode.processing.lhcb.velo.decoding.hit_offsets import hit_offsets as velo_hit_offsets
 from hltnode.processing.lhcb.velo.decoding.masked_clustering import masked_clustering
+from hltnode.processing.lhcb.velo.decoding.sparse_ccl import sparse_ccl
 from hltnode.processing.lhcb.velo.tracking.consolidate_tracks import consolidate_tracks
 from hltnode.processing.lhcb.velo.tracking.filter_three_hit_tracks import filter_three_hit_tracks
 from hltnode.processing.lhcb.velo.tracking.follow_tracks import follow_tracks
@@ -129,6 +130,10 @@ _SIMD = {
 }
 VELO_SIMD_SEQUENCE = AlgorithmSequence(tuple(_SIMD.get(algorithm, algorithm) for algorithm in HLT1_SEQUENCE))
 """The VELO chain with the search for vector registers."""
+VELO_SPARSE_CCL_SEQUENCE = AlgorithmSequence(
+    tuple(sparse_ccl if algorithm is masked_clustering else algorithm for algorithm in HLT1_SEQUENCE)
+)
+"""The VELO chain with clusters of super-pixels of any size and shape."""
 
 
 def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
@@ -167,6 +172,7 @@ def _long(*tracking: Algorithm) -> Sequence:
 SEQUENCES = {
     "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "velo_simd": Sequence(algorithms=VELO_SIMD_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "velo_sparse_ccl": Sequence(algorithms=VELO_SPARSE_CCL_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "forward": _long(*UT, *FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),

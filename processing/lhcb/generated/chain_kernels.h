@@ -50,6 +50,7 @@
 #include "lhcb/velo/decoding/estimate_input_size.cuh"
 #include "lhcb/velo/decoding/hit_offsets.cuh"
 #include "lhcb/velo/decoding/masked_clustering.cuh"
+#include "lhcb/velo/decoding/sparse_ccl.cuh"
 #include "lhcb/velo/tracking/consolidate_tracks.cuh"
 #include "lhcb/velo/tracking/filter_three_hit_tracks.cuh"
 #include "lhcb/velo/tracking/follow_tracks.cuh"
@@ -109,6 +110,7 @@
     X(secondary_vertices_fit_vertices) \
     X(secondary_vertices_pair_v0s) \
     X(velo_follow_tracks) \
+    X(velo_sparse_ccl) \
     X(matching_no_forward_tracks) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
@@ -132,6 +134,7 @@
 #include "lhcb/velo/decoding/decode_retina_clusters_cpu.h"
 #include "lhcb/velo/decoding/estimate_input_size_cpu.h"
 #include "lhcb/velo/decoding/masked_clustering_cpu.h"
+#include "lhcb/velo/decoding/sparse_ccl_cpu.h"
 #include "lhcb/velo/tracking/follow_tracks_cpu.h"
 #include "lhcb/velo/tracking/kalman_filter_cpu.h"
 #include "lhcb/velo/tracking/search_by_triplet_cpu.h"
@@ -157,5 +160,6 @@
     X(kalman_ghost_probability) \
     X(muon_cross_strips) \
     X(velo_follow_tracks) \
+    X(velo_sparse_ccl) \
     X(forward_search_without_ut)
 #endif

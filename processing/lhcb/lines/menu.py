@@ -133,7 +133,7 @@ HLT1_MENU = Menu(
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
     ),
     lines=(*_EVENTS, *_TRACKS),
-    lines_of={"velo": _VELO, "velo_simd": _VELO},
+    lines_of={"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
     not_available={
         **dict.fromkeys(
             (

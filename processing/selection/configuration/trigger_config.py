@@ -356,12 +356,15 @@ def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]
 
 def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:
     key = f"sequence.{algorithm.name}.{override.constant}"
-    declared = {constant.name: constant.value for constant in algorithm.constants}
+    declared = {constant.name: constant for constant in algorithm.constants}
     if override.constant not in declared:
         raise TriggerConfigError(f"{key}: unknown constant; there are {', '.join(declared) or 'none'}")
-    value = override.value
-    if isinstance(declared[override.constant], float):
+    value, constant = override.value, declared[override.constant]
+    if isinstance(constant.value, float):
         value = float(value)
     elif not isinstance(value, int) or not 0 <= value < 2**32:
         raise TriggerConfigError(f"{key}: an integer from 0 to 2^32 - 1 is expected, not {value!r}")
+    if constant.allowed is not None and value not in constant.allowed:
+        first, last = constant.allowed[0], constant.allowed[-1]
+        raise TriggerConfigError(f"{key}: a number from {first} to {last} is expected, not {value!r}")
     return algorithm.with_constants({override.constant: value})

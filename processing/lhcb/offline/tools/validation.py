@@ -1,5 +1,6 @@
 """Efficiencies of LHCb's reconstruction against truth, for `hltnode validate`."""
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,9 +16,10 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.tools.options import VeloBanksOption
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.clusters import TrueHits
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import TruthFault
-from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix, true_hits
 from hltnode.processing.lhcb.offline.validation.reference.comparison import MUON_COLUMNS, ReferenceComparison
 from hltnode.processing.lhcb.offline.validation.reports.long_report import reference_lines
 from hltnode.processing.lhcb.offline.validation.reports.report import format_report
@@ -56,6 +58,7 @@ class LhcbTruthCheck:
         self._velo = VeloGeometry.builtin() if geometry is None else VeloGeometry.load(geometry)
         self._reference = None if options.reference is None else ReferenceComparison(options.reference, geometry)
         self._checker = Checker()
+        self._places: deque[TrueHits] = deque()
         self.retained = retained(sequence, () if self._reference is None else MUON_COLUMNS)
         self.encoding: str = options.velo_banks
 
@@ -70,7 +73,9 @@ class LhcbTruthCheck:
 
     def add(self, batch: CompletedBatch) -> None:
         """Compare a batch."""
-        check_batch(self._checker, batch, self._reference)
+        n_events = sum(len(mep.events) for mep in batch.meps)
+        places = [self._places.popleft() for _ in range(n_events)] if self._places else None
+        check_batch(self._checker, batch, self._reference, places)
 
     def finish(self, rows: RowChoice) -> CheckedSample:
         """The numbers of all batches. Raises ValueError for a reference of other events."""
@@ -94,6 +99,8 @@ class LhcbTruthCheck:
 
     def _velopix(self, path: Path) -> Iterator[list[RawBank]]:
         for event in read_velopix(path):
+            # Raw banks have no room for these positions. Batches keep the order of events.
+            self._places.append(true_hits(event, self._velo))
             yield encode_velopix(event, self._velo)
 
 

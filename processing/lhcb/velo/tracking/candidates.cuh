@@ -8,9 +8,20 @@
 
 namespace hlt {
 
-constexpr uint32_t n_seed_partners = 8;  // hits downstream tried with each middle hit, half on either side
+constexpr uint32_t max_seed_partners = 10;  // hits downstream tried with each middle hit
 constexpr uint32_t nothing_found = 0xffff;
 static_assert(nothing_found >= max_velo_clusters_of_event);
+
+// Values of the constant `plane_kind`: what a plane of the search is (A. Hennequin, thesis, 5.4.1).
+constexpr uint32_t pairs_as_planes = 0;    // both modules of a pair
+constexpr uint32_t halves_apart = 1;       // one module of each pair: one half of the detector, then the other
+constexpr uint32_t modules_as_planes = 2;  // each of the 52 modules, so that a track may have hits of both of a pair
+
+/// The hits of a module pair that lie on the sides whose bits are set.
+struct hit_plane {
+    uint32_t pair, sides;
+};
+constexpr uint32_t both_sides = 3;
 
 /// A track or seed that may be extended upstream.
 struct alignas(8) track_candidate {
@@ -48,6 +59,7 @@ __device__ float scatter_of(const candidate_line& line, float x, float y, float 
 struct track_following {
     const float *x, *y, *z;
     const int16_t* phi;
+    const uint32_t* id;
     const uint32_t* pair_offset;
     uint32_t* used;
     uint16_t* track_hits;
@@ -59,9 +71,19 @@ struct track_following {
     float max_seed_scatter, max_follow_scatter, max_shared_scatter;
     float max_slope2, max_displaced_slope2;
     int32_t phi_tolerance, displaced_phi_tolerance;
-    uint32_t max_skipped_pairs, max_tracks;
+    uint32_t plane_kind, max_skipped_planes, max_tracks, max_seeds;
+    uint32_t n_partners;  // nearest hits in phi
     uint32_t n_candidates, n_tracks, n_seeds;
     bool overflow;
+
+    __device__ uint32_t first_hit(const hit_plane& plane) const { return pair_offset[plane.pair]; }
+    __device__ uint32_t end_of_hits(const hit_plane& plane) const { return pair_offset[plane.pair + 1u]; }
+
+    /// True for a hit of the pair of a plane that lies in the plane. Modules of even number are on one side.
+    __device__ bool is_in(const hit_plane& plane, uint32_t hit) const
+    {
+        return plane.sides == both_sides || (plane.sides >> (id[hit] >> 20 & 1u) & 1u) != 0u;
+    }
 
     /// True if a hit downstream, `turn` away in phi, may begin a track with a middle hit.
     __device__ bool are_partners(int32_t turn, float dx, float dy, float dz) const
@@ -71,6 +93,49 @@ struct track_following {
         return distance <= displaced_phi_tolerance && dx * dx + dy * dy <= max2 * (dz * dz);
     }
 };
+
+/// Where the partners of a middle hit begin, relative to the first hit downstream with at least its phi: half of them
+/// on either side. Of an odd number the last one is on the nearer side, the one with lower phi if both are equally
+/// near. `below`, `above`: distances in phi of the two hits to choose from.
+__device__ int32_t first_partner(uint32_t n_partners, int32_t below, int32_t above)
+{
+    const int32_t half = static_cast<int32_t>(n_partners / 2u);
+    return n_partners % 2u == 1u && below <= above ? -half - 1 : -half;
+}
+
+/// Distance in phi of two hits, at most half of the circle.
+__device__ int32_t phi_distance(int16_t one, int16_t other)
+{
+    const int32_t turn = static_cast<int16_t>(one - other);
+    return turn < 0 ? -turn : turn;
+}
+
+/// Call `extend(up)` for each plane from the third one on, downstream first, and then `seed(down, middle, up)` for the
+/// planes of each triplet that ends there. Of single modules a triplet may skip one between two hits; triplets with
+/// more skipped modules come first.
+template <typename Extend, typename Seed>
+__device__ void take_steps(track_following& following, Extend extend, Seed seed)
+{
+    if (following.plane_kind == modules_as_planes) {
+        const auto plane = [](uint32_t module) { return hit_plane{module / 2u, 1u << module % 2u}; };
+        for (uint32_t up = n_velo_modules - 2u; up-- > 0u;) {
+            extend(plane(up));
+            for (uint32_t gaps = 4; gaps-- > 0u;) {
+                const uint32_t middle = up + 1u + (gaps & 1u), down = middle + 1u + (gaps >> 1);
+                if (down < n_velo_modules) seed(plane(down), plane(middle), plane(up));
+            }
+        }
+        return;
+    }
+    const bool apart = following.plane_kind == halves_apart;
+    for (uint32_t sides = apart ? 1u : both_sides; sides <= (apart ? 2u : both_sides); ++sides) {
+        following.n_candidates = 0;
+        for (uint32_t pair = n_velo_module_pairs - 2u; pair >= 1u; --pair) {
+            extend(hit_plane{pair - 1u, sides});
+            seed(hit_plane{pair + 1u, sides}, hit_plane{pair, sides}, hit_plane{pair - 1u, sides});
+        }
+    }
+}
 
 /// The bid of candidate i for the hit that it found: the upper bits of the scatter, then i. The lowest bid gets the
 /// hit.
@@ -100,6 +165,7 @@ __device__ bool take_hit(track_following& following, uint32_t& state, uint32_t n
         track = new_track;
     }
     const uint32_t n = following.track_hit_count[track];
+    if (n == max_velo_track_hits) return false;
     following.track_hits[track * max_velo_track_hits + n] = static_cast<uint16_t>(hit);
     following.track_hit_count[track] = static_cast<uint8_t>(n + 1u);
     following.used[hit] = 1;
@@ -142,7 +208,7 @@ __device__ void extend_candidates(track_following& following, uint32_t* scratch)
             if (!kept) following.overflow = true;
         } else if (i < following.n_candidates) {
             candidate.state += candidate_skipped_unit;
-            kept = candidate.state / candidate_skipped_unit <= following.max_skipped_pairs;
+            kept = candidate.state / candidate_skipped_unit <= following.max_skipped_planes;
         }
         const uint32_t at = n_kept + block_exclusive_count(kept, scratch, n_here);
         if (kept) following.candidates[at] = candidate;
@@ -182,6 +248,7 @@ __device__ track_following start_following(const Parameters& p, uint32_t event)
             p.velo_hits.y + first_hit,
             p.velo_hits.z + first_hit,
             p.velo_hits.phi + first_hit,
+            p.velo_hits.id + first_hit,
             p.velo_hits.module_pair_offset + event * (n_velo_module_pairs + 1u),
             p.velo_hits.used + first_hit,
             p.velo_tracks.hits + first_track * max_velo_track_hits,
@@ -197,8 +264,11 @@ __device__ track_following start_following(const Parameters& p, uint32_t event)
             p.max_displaced_slope * p.max_displaced_slope,
             static_cast<int32_t>(p.seed_phi_tolerance),
             static_cast<int32_t>(p.displaced_phi_tolerance),
-            p.max_skipped_pairs,
+            p.plane_kind,
+            p.plane_kind == modules_as_planes ? 2u * p.max_skipped_pairs + 1u : p.max_skipped_pairs,
             (first_hit + p.velo_clusters.bound[event]) / 2u - first_track,
+            p.velo_clusters.count[event],
+            min_of(max_of(p.seed_partners, 1u), max_seed_partners),
             0,
             0,
             0,

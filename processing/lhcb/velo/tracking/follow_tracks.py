@@ -22,6 +22,7 @@ follow_tracks = Algorithm.beside(
         velo.hit_y,
         velo.hit_z,
         velo.hit_phi,
+        velo.hit_id,
         velo.module_pair_offset,
     ),
     updates=(event_flags,),
@@ -49,5 +50,10 @@ follow_tracks = Algorithm.beside(
         "seed_phi_tolerance": int(0.0625 * PHI_UNITS_PER_RADIAN),
         "displaced_phi_tolerance": int(0.5 * PHI_UNITS_PER_RADIAN),
         "max_skipped_pairs": 1,
+        "seed_partners": 8,
+        "plane_kind": 0,
     },
+    # max_seed_partners and the kinds of planes of candidates.cuh
+    allowed={"seed_partners": range(1, 11), "plane_kind": range(3)},
 )
+"""`plane_kind`: 0 module pairs, 1 the halves of the detector apart, 2 single modules."""

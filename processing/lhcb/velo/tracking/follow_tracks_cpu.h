@@ -2,13 +2,13 @@
 // compared with one hit after the other.
 //
 // The free hits of the planes of a seeding step are packed, so that used hits cost nothing. The lines through a middle
-// hit and its eight partners are made together and packed too, so that no lane is empty.
+// hit and its partners are made together and packed too, so that no lane is empty.
 // The circle has 32 sectors, one for each bit of a word. A line has all sectors in which a hit can be near enough. Hits
 // outside all sectors of sixteen lines are not compared with these lines. The result equals that of a comparison with
 // all hits, because a line never has too few sectors.
 // Scratch: planes, columns of `stride` places each: downstream x, y, z and phi with the number of the hit above it,
 // upstream x, y, z, the same and the sector, the numbers of the middle hits, and the sectors of all hits. Packing
-// always writes eight places, so it reaches place 4 + hits + 8.
+// always writes eight places, so it reaches place 6 + hits + 8.
 #pragma once
 
 #include "framework/device/wide_lanes.h"
@@ -25,8 +25,8 @@ constexpr uint32_t sector_shift = 11;   // 32 sectors of 2^16 units of phi
 constexpr float widest_sine = 0.9f;     // with a larger one a line has every sector
 constexpr float largest_radius = 1e6f;  // mm; damaged geometry could make a line of infinite numbers
 constexpr int32_t sector_margin = 16;   // units of phi: phi of a hit is truncated, and sectors are rounded
-constexpr uint32_t half_partners = n_seed_partners / 2u;
-static_assert(n_seed_partners == 8u && line_tile_size % lines_at_once == 0u);
+constexpr uint32_t room_for_partners = max_seed_partners / 2u + 1u;  // on either side of a plane
+static_assert(max_seed_partners <= 16u && line_tile_size % lines_at_once == 0u);
 
 // Sixteen lines in registers of the machine; one vector of all without AVX2, where this form is not used.
 #if defined(__AVX2__)
@@ -137,17 +137,26 @@ inline void compare_lines(line_block& lines, uint32_t n, const plane_columns& pl
     }
 }
 
-/// Call `pack(first, bits)` for the free hits of each eight places of a pair. Returns the number of free hits.
-template <typename Pack>
-inline uint32_t pack_free_hits(const track_following& following, uint32_t pair, Pack pack)
+/// Call `pack(first, n, bits)` for each eight places of the pair of a plane: bits of the hits in the plane, only the
+/// free ones if `free` is set, and the number of hits before. Returns the number of hits.
+template <bool free, typename Pack>
+inline uint32_t pack_hits(const track_following& following, const hit_plane& plane, Pack pack)
 {
-    const uint32_t end = following.pair_offset[pair + 1u];
+    const uint32_t end = following.end_of_hits(plane);
     uint32_t n = 0;
-    for (uint32_t first = following.pair_offset[pair]; first < end; first += 8u) {
-        int8x32 used;
-        load8(used, following.used + first);
+    for (uint32_t first = following.first_hit(plane); first < end; first += 8u) {
         const uint32_t left = end - first;
-        const uint32_t bits = bits_of(used == 0) & (left < 8u ? (1u << left) - 1u : 0xffu);
+        uint32_t bits = left < 8u ? (1u << left) - 1u : 0xffu;
+        if constexpr (free) {
+            int8x32 used;
+            load8(used, following.used + first);
+            bits &= bits_of(used == 0);
+        }
+        if (plane.sides != both_sides) {
+            uint8x32 id;
+            load8(id, following.id + first);
+            bits &= bits_of((id >> 20 & 1u) == plane.sides >> 1);
+        }
         pack(first, n, bits);
         n += static_cast<uint32_t>(__popc(bits));
     }
@@ -181,42 +190,49 @@ struct seeding_planes {
     uint32_t n_down, n_up, n_middle;
 
     /// Pack the free hits of the three planes.
-    void pack(const track_following& from, uint32_t pair)
+    void pack(const track_following& from, const hit_plane& down, const hit_plane& of_middle, const hit_plane& up)
     {
-        n_middle = pack_free_hits(from, pair, [&](uint32_t first, uint32_t n, uint32_t bits) {
+        n_middle = pack_hits<true>(from, of_middle, [&](uint32_t first, uint32_t n, uint32_t bits) {
             store_packed(middle + n, lane_numbers + first, bits);
         });
-        n_down = pack_free_hits(from, pair + 1u, [&](uint32_t first, uint32_t n, uint32_t bits) {
-            const uint32_t at = half_partners + n;
+        n_down = pack_hits<true>(from, down, [&](uint32_t first, uint32_t n, uint32_t bits) {
+            const uint32_t at = room_for_partners + n;
             pack_column(down_x + at, from.x + first, bits);
             pack_column(down_y + at, from.y + first, bits);
             pack_column(down_z + at, from.z + first, bits);
             store_packed(down_hit + at, phi_and_hit8(from, first), bits);
         });
-        n_up = pack_free_hits(from, pair - 1u, [&](uint32_t first, uint32_t n, uint32_t bits) {
+        n_up = pack_up<true>(from, up);
+        wrap(from.n_partners);
+    }
+
+    /// Pack the hits upstream, used ones included.
+    void pack_all(const track_following& from, const hit_plane& up) { n_up = pack_up<false>(from, up); }
+
+  private:
+    template <bool free>
+    uint32_t pack_up(const track_following& from, const hit_plane& up)
+    {
+        return pack_hits<free>(from, up, [&](uint32_t first, uint32_t n, uint32_t bits) {
             pack_column(up_x + n, from.x + first, bits);
             pack_column(up_y + n, from.y + first, bits);
             pack_column(up_z + n, from.z + first, bits);
             pack_column(up_sector + n, sector + first, bits);
             store_packed(up_hit + n, lane_numbers + first, bits);
         });
-        wrap();
     }
 
-  private:
     /// Fill the places before and behind the hits downstream: with hits from the other end, because phi wraps, or with
     /// no hits if all are partners.
-    void wrap()
+    void wrap(uint32_t n_partners)
     {
-        for (uint32_t i = 0; i < half_partners; ++i) {
-            const uint32_t behind = half_partners + n_down + i;
-            if (n_down > n_seed_partners) {
-                copy(i, n_down + i);
-                copy(behind, half_partners + i);
-            } else {
-                down_x[i] = not_a_coordinate();
-                for (uint32_t k = behind; k < half_partners + n_seed_partners; ++k) down_x[k] = not_a_coordinate();
-            }
+        constexpr uint32_t room = room_for_partners;
+        if (n_down > n_partners) {
+            // The places of fewer hits than there is room for are filled several times around.
+            for (uint32_t i = room; i > 0u; --i) copy(i - 1u, i - 1u + n_down);
+            for (uint32_t i = 0; i < room; ++i) copy(room + n_down + i, room + i);
+        } else {
+            for (uint32_t k = n_down; k < n_partners; ++k) down_x[room + k] = not_a_coordinate();
         }
     }
 
@@ -230,23 +246,35 @@ struct seeding_planes {
     }
 };
 
-/// All hits of a pair.
-inline plane_columns plane_of(const track_following& following, const uint32_t* sector, uint32_t pair)
+/// The hits of a plane, with the z where they lie.
+inline plane_columns with_depth(const plane_columns& hits)
 {
-    const uint32_t begin = following.pair_offset[pair], n = following.pair_offset[pair + 1u] - begin;
-    const float* const z = following.z + begin;
-    float lowest = n > 0u ? z[0] : 0.f, highest = lowest;
-    for (uint32_t h = 1; h < n; ++h) {
-        lowest = z[h] < lowest ? z[h] : lowest;
-        highest = z[h] > highest ? z[h] : highest;
+    plane_columns plane = hits;
+    float lowest = hits.n > 0u ? hits.z[0] : 0.f, highest = lowest;
+    for (uint32_t h = 1; h < hits.n; ++h) {
+        lowest = hits.z[h] < lowest ? hits.z[h] : lowest;
+        highest = hits.z[h] > highest ? hits.z[h] : highest;
     }
-    return {following.x + begin,       following.y + begin,      z, sector + begin, n,
-            0.5f * (lowest + highest), 0.5f * (highest - lowest)};
+    plane.middle_z = 0.5f * (lowest + highest);
+    plane.half_depth = 0.5f * (highest - lowest);
+    return plane;
 }
 
-/// look_for_next_hits, sixteen candidates at a time.
+/// All hits of a plane. Those of one side are packed first.
+inline plane_columns plane_of(const track_following& following, seeding_planes& planes, const hit_plane& plane)
+{
+    if (plane.sides != both_sides) {
+        planes.pack_all(following, plane);
+        return with_depth({planes.up_x, planes.up_y, planes.up_z, planes.up_sector, planes.n_up, 0.f, 0.f});
+    }
+    const uint32_t begin = following.first_hit(plane);
+    return with_depth({following.x + begin, following.y + begin, following.z + begin, planes.sector + begin,
+                       following.end_of_hits(plane) - begin, 0.f, 0.f});
+}
+
+/// look_for_next_hits, sixteen candidates at a time. The hits of the plane follow `begin`, or are those of a list.
 inline void look_for_next_hits_in_vectors(track_following& following, const plane_columns& plane, uint32_t begin,
-                                          line_block& lines)
+                                          const uint32_t* list, line_block& lines)
 {
     for (uint32_t base = 0; base < following.n_candidates; base += line_tile_size) {
         const uint32_t n = min_of(following.n_candidates - base, line_tile_size);
@@ -270,15 +298,20 @@ inline void look_for_next_hits_in_vectors(track_following& following, const plan
         }
         compare_lines(lines, n, plane, following.max_follow_scatter);
         for (uint32_t i = 0; i < n; ++i) {
-            const uint32_t hit = lines.closest[i] < 0 ? nothing_found : begin + static_cast<uint32_t>(lines.closest[i]);
+            uint32_t hit = nothing_found;
+            if (lines.closest[i] >= 0) {
+                const uint32_t place = static_cast<uint32_t>(lines.closest[i]);
+                hit = list != nullptr ? list[place] : begin + place;
+            }
             note_found(following, base + i, hit, lines.scatter[i]);
         }
     }
 }
 
-/// Append the lines of a middle hit with the eight hits downstream from `first` on. Returns the number of lines.
+/// Append the lines of a middle hit with up to eight hits downstream from `first` on: those of the bits `wanted`.
+/// Returns the number of lines.
 inline uint32_t append_lines(const track_following& following, const seeding_planes& planes, uint32_t middle,
-                             uint32_t first, line_block& lines, uint32_t n)
+                             uint32_t first, uint32_t wanted, line_block& lines, uint32_t n)
 {
     float8 x, y, z;
     uint8x32 hit;
@@ -298,7 +331,7 @@ inline uint32_t append_lines(const track_following& following, const seeding_pla
     const int8x32 displaced = distance > following.phi_tolerance;
     const int8x32 flat =
         (displaced & (r2 <= following.max_displaced_slope2 * dz2)) | (~displaced & (r2 <= following.max_slope2 * dz2));
-    const uint32_t bits = bits_of((distance <= following.displaced_phi_tolerance) & flat);
+    const uint32_t bits = bits_of((distance <= following.displaced_phi_tolerance) & flat) & wanted;
     const float8 per_z = 1.f / dz;
     const float8 tx = dx * per_z, ty = dy * per_z;
     store_packed(lines.x + n, bx - tx * bz, bits);
@@ -313,7 +346,9 @@ inline uint32_t append_lines(const track_following& following, const seeding_pla
 inline void seed_candidates_in_vectors(track_following& following, const seeding_planes& planes,
                                        const plane_columns& upstream, line_block& lines)
 {
-    constexpr uint32_t tile = line_tile_size / n_seed_partners;  // of middle hits
+    const uint32_t n_partners = following.n_partners, half = n_partners / 2u;
+    const uint32_t tile = line_tile_size / n_partners;  // of middle hits
+    const uint32_t first_eight = (1u << min_of(n_partners, 8u)) - 1u, others = ((1u << n_partners) - 1u) >> 8;
     const plane_columns up{planes.up_x, planes.up_y,       planes.up_z,        planes.up_sector,
                            planes.n_up, upstream.middle_z, upstream.half_depth};
     uint32_t nearest = 0;
@@ -321,12 +356,18 @@ inline void seed_candidates_in_vectors(track_following& following, const seeding
         const uint32_t n_tile = min_of(planes.n_middle - base, tile);
         uint32_t n = 0;
         for (uint32_t m = 0; m < n_tile; ++m) {
-            const int32_t phi = following.phi[planes.middle[base + m]];
-            while (nearest < planes.n_down &&
-                   static_cast<int16_t>(planes.down_hit[half_partners + nearest] & 0xffffu) < phi)
-                ++nearest;
-            const uint32_t first = planes.n_down > n_seed_partners ? nearest : min_of(planes.n_down, half_partners);
-            n = append_lines(following, planes, base + m, first, lines, n);
+            const int16_t phi = following.phi[planes.middle[base + m]];
+            const auto phi_of = [&](uint32_t place) { return static_cast<int16_t>(planes.down_hit[place] & 0xffffu); };
+            while (nearest < planes.n_down && phi_of(room_for_partners + nearest) < phi) ++nearest;
+            uint32_t first = room_for_partners;
+            if (planes.n_down > n_partners) {
+                const uint32_t above = room_for_partners + nearest + half;
+                const int32_t start = first_partner(n_partners, phi_distance(phi_of(above - 2u * half - 1u), phi),
+                                                    phi_distance(phi_of(above), phi));
+                first = room_for_partners + nearest + static_cast<uint32_t>(start);
+            }
+            n = append_lines(following, planes, base + m, first, first_eight, lines, n);
+            if (others != 0u) n = append_lines(following, planes, base + m, first + 8u, others, lines, n);
         }
         compare_lines(lines, n, up, following.max_seed_scatter);
         for (uint32_t i = 0; i < n;) {
@@ -340,6 +381,10 @@ inline void seed_candidates_in_vectors(track_following& following, const seeding
                 }
             }
             if (best == line_tile_size) continue;
+            if (following.n_seeds == following.max_seeds) {
+                following.overflow = true;
+                continue;
+            }
             put_seed(following, following.n_seeds++, following.n_candidates++, lines.of[best] & 0xffffu,
                      planes.middle[middle], planes.up_hit[lines.closest[best]]);
         }
@@ -379,14 +424,20 @@ HLT_CPU_FORM(velo_follow_tracks)
         for (uint32_t i = 0; i < n_hits; ++i)
             planes.sector[i] = 1u << (static_cast<uint16_t>(following.phi[i]) >> hlt::sector_shift);
         hlt::line_block lines{};
-        for (uint32_t pair = hlt::n_velo_module_pairs - 2u; pair >= 1u; --pair) {
-            const hlt::plane_columns upstream = hlt::plane_of(following, planes.sector, pair - 1u);
-            hlt::look_for_next_hits_in_vectors(following, upstream, following.pair_offset[pair - 1u], lines);
-            uint32_t none[1];
-            hlt::extend_candidates(following, none);
-            planes.pack(following, pair);
-            hlt::seed_candidates_in_vectors(following, planes, upstream, lines);
-        }
+        hlt::plane_columns upstream{};
+        hlt::take_steps(
+            following,
+            [&](const hlt::hit_plane& up) {
+                upstream = hlt::plane_of(following, planes, up);
+                const uint32_t* const list = up.sides == hlt::both_sides ? nullptr : planes.up_hit;
+                hlt::look_for_next_hits_in_vectors(following, upstream, following.first_hit(up), list, lines);
+                uint32_t none[1];
+                hlt::extend_candidates(following, none);
+            },
+            [&](const hlt::hit_plane& down, const hlt::hit_plane& middle, const hlt::hit_plane& up) {
+                planes.pack(following, down, middle, up);
+                hlt::seed_candidates_in_vectors(following, planes, upstream, lines);
+            });
     }
     p.velo_tracks.candidate_count[event] = following.n_tracks;
     p.velo_seeds.count[event] = following.n_seeds;

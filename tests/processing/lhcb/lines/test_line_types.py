@@ -75,7 +75,7 @@ def test_the_menu_runs_in_every_sequence_and_says_what_is_not_available(sequence
     missing = CHAIN.not_available(trigger)
     assert missing["Hlt1SingleHighPtElectron"] == "needs calorimeters, which no sequence reads"
     assert not set(missing) & set(trigger.line_names)
-    if sequence in ("velo", "velo_simd"):
+    if sequence in ("velo", "velo_simd", "velo_sparse_ccl"):
         assert missing["Hlt1TrackMVA"] == "reads long_tracks"
         assert set(missing) | set(trigger.line_names) >= {line.name for line in HLT1_MENU.lines}
     else:

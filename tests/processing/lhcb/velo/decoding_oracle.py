@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +51,24 @@ def retina(banks: Sequence[RawBank]) -> list[Cluster]:
 
 def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
     """The clusters of VP banks by the masks of docs/physics/velo-clustering.md."""
+    return _clusters(banks, masked_clusters)
+
+
+def connected_super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
+    """The clusters of VP banks as 8-connected components; pixels that are marked as isolated touch no others."""
+    return _clusters(banks, connected_components)
+
+
+def _clusters(banks: Iterable[RawBank], clusters_of: Callable[[set[Pixel]], Iterator[set[Pixel]]]) -> list[Cluster]:
+    isolated, lit = lit_pixels(banks)
+    clusters = [_centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)]
+    for sensor, pixels in lit.items():
+        clusters += [_centre(sensor, cluster) for cluster in clusters_of(pixels)]
+    return clusters
+
+
+def lit_pixels(banks: Iterable[RawBank]) -> tuple[list[tuple[int, set[Pixel]]], dict[int, set[Pixel]]]:
+    """Sensor and pixels of each super-pixel marked as isolated, and the other lit pixels of each sensor."""
     found = decode_superpixels(bank for bank in banks if bank.type == LhcbBankType.VP)
     isolated: list[tuple[int, set[Pixel]]] = []
     lit: dict[int, set[Pixel]] = {}
@@ -62,10 +80,7 @@ def super_pixels(banks: Iterable[RawBank]) -> list[Cluster]:
             isolated.append((sensor, pixels))
         else:
             lit.setdefault(sensor, set()).update(pixels)
-    clusters = [_centre(sensor, component) for sensor, pixels in isolated for component in connected_components(pixels)]
-    for sensor, pixels in lit.items():
-        clusters += [_centre(sensor, cluster) for cluster in _masked_clusters(pixels)]
-    return clusters
+    return isolated, lit
 
 
 def connected_components(pixels: set[Pixel]) -> Iterator[set[Pixel]]:
@@ -86,12 +101,19 @@ def grow(cluster: set[Pixel], lit: set[Pixel]) -> set[Pixel]:
     return cluster
 
 
-def _masked_clusters(lit: set[Pixel]) -> Iterator[set[Pixel]]:
+def window_of(candidate: Pixel) -> tuple[range, range]:
+    """Columns and rows of the 3 by 4 super-pixels around the candidate of a cluster."""
+    west, south = 2 * (candidate[0] // 2 - 1), 4 * (candidate[1] // 4 - 2)
+    return range(west, west + 6), range(south, south + 16)
+
+
+def masked_clusters(lit: set[Pixel]) -> Iterator[set[Pixel]]:
+    """The clusters of lit pixels, each cut by the window of its candidate."""
     for column, row in sorted(lit):
         if any((column + dc, row + dr) in lit for dc, dr in NORTH_AND_EAST):
             continue
-        west, south = 2 * (column // 2 - 1), 4 * (row // 4 - 2)
-        window = {(c, r) for c, r in lit if west <= c < west + 6 and south <= r < south + 16}
+        columns, rows = window_of((column, row))
+        window = {(c, r) for c, r in lit if c in columns and r in rows}
         cluster = grow({(column, row)}, window)
         if max(cluster) == (column, row):
             yield cluster

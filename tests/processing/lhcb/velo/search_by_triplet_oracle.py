@@ -15,7 +15,6 @@ F = np.float32
 N_PAIRS = 26
 BINS = 128
 UNITS_PER_RADIAN = F(32768) / F(3.14159265358979)
-PARTNERS = 8
 NO_RANK = 0xFFFFFFFF
 
 
@@ -34,6 +33,8 @@ class Cuts:
     max_skipped_pairs: int
     max_shared_fraction: float
     max_chi2: float
+    seed_partners: int = 8
+    plane_kind: int = 0
 
 
 @dataclass(slots=True)
@@ -75,7 +76,14 @@ class Search:
         survivors = without_clones([track.hits for track in tracks], self.cuts.max_shared_fraction)
         return survivors + self._three_hit_tracks([t.hits for t in triplets if not t.is_track])
 
-    def _hits_of(self, pair: int) -> range:
+    def _distance(self, target: int, n_skipped: int) -> np.float32:
+        """From the last pair of a candidate to the next one, mm."""
+        return np.float32(self.module_z[2 * target] - self.module_z[2 * (target + 1 + n_skipped)])
+
+    def _max_skipped(self) -> int:
+        return self.cuts.max_skipped_pairs
+
+    def _hits_of(self, pair: int) -> Sequence[int]:
         return range(self.offset[pair], self.offset[pair + 1])
 
     def _closest(self, a: int, b: int, dz: np.float32, pair: int, limit: float, unused: bool) -> tuple[int, int]:
@@ -116,7 +124,7 @@ class Search:
         found: list[tuple[int, int]] = []
         lowest: dict[int, int] = {}
         for i, candidate in enumerate(open_ones):
-            dz = self.module_z[2 * target] - self.module_z[2 * (target + 1 + candidate.skipped)]
+            dz = self._distance(target, candidate.skipped)
             before_last, last = candidate.hits[-2:]
             rank, hit = self._closest(before_last, last, dz, target, self.cuts.max_forward_scatter, False)
             bid = rank & 0xFFFF0000 | i
@@ -129,7 +137,7 @@ class Search:
             shares = hit >= 0 and lowest[hit] != bid
             if hit < 0 or (shares and (bid >= shared_bid or candidate.shares)):
                 candidate.skipped += 1
-                if candidate.skipped <= self.cuts.max_skipped_pairs:
+                if candidate.skipped <= self._max_skipped():
                     still_open.append(candidate)
                 continue
             if not candidate.is_track:
@@ -158,10 +166,19 @@ class Search:
     def _partners(self, middle: int, downstream: list[int]) -> Iterator[int]:
         n = len(downstream)
         nearest = sum(1 for hit in downstream if self.phi[hit] < self.phi[middle])
-        first = 0 if n <= PARTNERS else nearest - PARTNERS // 2
-        for k in range(min(n, PARTNERS)):
+        n_partners = self.cuts.seed_partners
+
+        def distance_of(hit: int) -> int:
+            return abs((int(self.phi[hit]) - int(self.phi[middle]) + 32768) % 65536 - 32768)
+
+        first = 0
+        if n > n_partners:
+            first = nearest - n_partners // 2
+            ends = [distance_of(downstream[place % n]) for place in (first - 1, nearest + n_partners // 2)]
+            first -= n_partners % 2 == 1 and ends[0] <= ends[1]
+        for k in range(min(n, n_partners)):
             hit = downstream[(first + k) % n]
-            distance = abs((int(self.phi[hit]) - int(self.phi[middle]) + 32768) % 65536 - 32768)
+            distance = distance_of(hit)
             slope = self.cuts.max_seed_slope
             if distance > self.cuts.seed_phi_tolerance:
                 slope = self.cuts.max_displaced_slope

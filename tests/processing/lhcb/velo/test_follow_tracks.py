@@ -19,8 +19,9 @@ from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.banks.velo import encode_retina_clusters
+from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.dense_events import crowded_in_phi, noise, overlaid
 from tests.processing.lhcb.velo.follow_tracks_oracle import Following
@@ -45,22 +46,31 @@ VALUES = {constant.name: constant.value for algorithm in TRACKING for constant i
 CUTS = Cuts(max_forward_scatter=VALUES.pop("max_follow_scatter"), max_phi_tolerance=0.0, **VALUES)  # type: ignore[arg-type]
 
 
-def found(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry = GEOMETRY) -> list[VeloEvent]:
+def configured(**constants: int) -> TriggerConfig:
+    """The configuration without the limit on clusters, with these constants of the search."""
+    tables = {"velo_cluster_limit": {"max_clusters": 2**32 - 1}, "velo_follow_tracks": constants}
+    lines = [f"[sequence.{name}]\n" + "\n".join(f"{k} = {v}" for k, v in of.items()) for name, of in tables.items()]
+    return TriggerConfig.from_toml("\n".join(lines), CHAIN.menu, SEQUENCE)
+
+
+def found(
+    events: Sequence[Sequence[RawBank]], geometry: VeloGeometry = GEOMETRY, trigger: TriggerConfig = UNCUT
+) -> list[VeloEvent]:
     """Output of the CPU form for some events, for every instruction set, after comparison with the common kernel."""
     mep = encode_mep(CHAIN, [list(banks) for banks in events])
     limits = limits_of(mep)
     limits = replace(limits, input_bytes=2 * limits.input_bytes)
-    made = VeloChain(geometry, limits, None, UNCUT, common=True, sequence=SEQUENCE).run(mep)
+    made = VeloChain(geometry, limits, None, trigger, common=True, sequence=SEQUENCE).run(mep)
     for target in LIBRARY.targets:
-        others = VeloChain(geometry, limits, target, UNCUT, sequence=SEQUENCE).run(mep)
+        others = VeloChain(geometry, limits, target, trigger, sequence=SEQUENCE).run(mep)
         assert [i for i, (one, other) in enumerate(zip(made, others, strict=True)) if not one.same_as(other)] == []
     return made
 
 
-def assert_tracks_are_those_of_the_oracle(events: list[VeloEvent], geometry: VeloGeometry) -> None:
+def assert_tracks_are_those_of_the_oracle(events: list[VeloEvent], geometry: VeloGeometry, cuts: Cuts = CUTS) -> None:
     for event in events:
         offset = event.module_pair_offset.tolist()
-        oracle = Following(event.x, event.y, event.z, event.phi, offset, geometry.module_z, CUTS)
+        oracle = Following(event.x, event.y, event.z, event.phi, offset, geometry.module_z, cuts, ids=event.ids)
         assert [track.tolist() for track in event.tracks] == oracle.tracks()
 
 
@@ -93,6 +103,67 @@ def test_tracks_among_random_hits_are_those_of_the_oracle(n: int, modules: tuple
     """Includes steep lines through hits near the beam, which cross every sector of phi."""
     banks = [encode_retina_clusters(random_clusters(n, seed, modules=modules), 3) for seed in range(3)]
     assert_tracks_are_those_of_the_oracle(found(banks), GEOMETRY)
+
+
+@pytest.mark.parametrize("n_partners", [1, 2, 3, 5, 9, 10])
+def test_other_numbers_of_partners(n_partners: int) -> None:
+    """Few hits in a plane, a dense plane, and hits that crowd at the angle where phi wraps."""
+    events = [encode_retina_clusters(random_clusters(n, n, modules=(20, 30)), 3) for n in (12, 30, 60, 400)]
+    events += list(simulate_events(1, seed=3, geometry=GEOMETRY, nu=7.0))
+    made = found(events, trigger=configured(seed_partners=n_partners))
+    cuts = replace(CUTS, seed_partners=n_partners)
+    assert_tracks_are_those_of_the_oracle(made, GEOMETRY, cuts)
+    assert len(made[-1].tracks) > 20
+
+
+def test_more_partners_find_more_tracks() -> None:
+    events = list(simulate_events(4, seed=5, geometry=GEOMETRY))
+    n_tracks = [
+        sum(len(event.tracks) for event in found(events, trigger=configured(seed_partners=n))) for n in (1, 3, 8)
+    ]
+    assert n_tracks[0] < n_tracks[1] <= n_tracks[2]
+
+
+@pytest.mark.parametrize("plane_kind", [1, 2])
+@pytest.mark.parametrize("n_partners", [3, 8])
+def test_halves_apart_and_single_modules(plane_kind: int, n_partners: int) -> None:
+    events = [encode_retina_clusters(random_clusters(n, n, modules=(20, 30)), 3) for n in (12, 60, 400)]
+    events += list(simulate_events(2, seed=3, geometry=GEOMETRY, nu=3.0))
+    made = found(events, trigger=configured(plane_kind=plane_kind, seed_partners=n_partners))
+    cuts = replace(CUTS, plane_kind=plane_kind, seed_partners=n_partners)
+    assert_tracks_are_those_of_the_oracle(made, GEOMETRY, cuts)
+    modules = [[event.ids[track] >> 20 & 63 for track in event.tracks] for event in made[3:]]
+    both_sides = [len(np.unique(module % 2)) == 2 for of_event in modules for module in of_event]
+    both_of_a_pair = [len(np.unique(module // 2)) < len(module) for of_event in modules for module in of_event]
+    assert any(both_sides) == (plane_kind == 2)
+    assert any(both_of_a_pair) == (plane_kind == 2)
+
+
+def straight_line(modules: Sequence[int]) -> list[RawBank]:
+    """A hit on each of some modules of one half, on a line from the beam."""
+    direction = GEOMETRY.local_to_global(4 * modules[0], 300, 120) + np.array([0.0, 0.0, 300.0])
+    rows = []
+    for module in modules:
+        for sensor in range(4 * module, 4 * module + 4):
+            z = float(GEOMETRY.local_to_global(sensor, 300, 120)[2])
+            place = direction * (z + 300.0) / direction[2] - np.array([0.0, 0.0, 300.0])
+            local = GEOMETRY.global_to_local(sensor, place)
+            if GEOMETRY.is_inside(local[0], local[1]) and not any(row[0] // 4 == module for row in rows):
+                column, row, fx, fy = GEOMETRY.local_to_pixel(local[0], local[1])
+                rows.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
+    assert len(rows) == len(modules)
+    sensor_, column_, row_, fraction_x, fraction_y = np.array(rows, dtype=np.uint32).T
+    return encode_retina_clusters(
+        RetinaClusters(sensor_, column_, row_, fraction_x, fraction_y, np.zeros(len(rows), np.uint32), 2), 3
+    )
+
+
+@pytest.mark.parametrize("plane_kind", [0, 1, 2])
+def test_one_module_of_a_half_may_be_missing_but_not_two(plane_kind: int) -> None:
+    """With single modules these are three and five planes without a hit."""
+    for last, n_hits in ((38, 4), (36, 4), (34, 3)):
+        (event,) = found([straight_line((44, 42, 40, last))], trigger=configured(plane_kind=plane_kind))
+        assert sorted(map(len, event.tracks)) == [n_hits], last
 
 
 def test_planes_of_thousands_of_hits() -> None:

@@ -32,6 +32,7 @@ def algorithms_of(sequence: str) -> tuple[Algorithm, ...]:
         "velo_hit_offsets",
         "velo_decode_retina_clusters",
         "velo_masked_clustering",
+        "velo_sparse_ccl",
         "velo_sort_by_phi",
         "velo_search_by_triplet",
         "velo_follow_tracks",

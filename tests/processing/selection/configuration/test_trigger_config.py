@@ -116,6 +116,22 @@ def test_constants_that_do_not_fit_the_sequence_are_refused(text: str, message: 
         TriggerConfig.from_toml(text, CHAIN.menu).configure(HLT1_SEQUENCE)
 
 
+@pytest.mark.parametrize(("constant", "first", "last"), [("seed_partners", 1, 10), ("plane_kind", 0, 2)])
+def test_a_constant_with_few_values_takes_no_other(constant: str, first: int, last: int) -> None:
+    sequence = CHAIN.sequences["velo_simd"].algorithms
+
+    def configured(value: int) -> int | float:
+        text = f"[sequence.velo_follow_tracks]\n{constant} = {value}"
+        changed = TriggerConfig.from_toml(text, CHAIN.menu, "velo_simd").configure(sequence)
+        values = {it.name: it.value for algorithm in changed for it in algorithm.constants}
+        return values[constant]
+
+    assert [configured(value) for value in (first, last)] == [first, last]
+    for value in {first - 1, last + 1} - {-1}:
+        with pytest.raises(TriggerConfigError, match=f"{constant}: a number from {first} to {last} is expected"):
+            configured(value)
+
+
 def test_errors_of_a_file_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "trigger.toml"
     with pytest.raises(TriggerConfigError, match=r"trigger\.toml: cannot be read"):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
+from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterCounts
 from hltnode.processing.lhcb.offline.validation.checker.curves import Curves
 from hltnode.processing.lhcb.offline.validation.checker.decays import DecayChecks, VertexTable
 from hltnode.processing.lhcb.offline.validation.checker.downstream import DownstreamCounts
@@ -40,6 +41,7 @@ class Checker:
         self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
+        self.clusters = ClusterCounts()
         self.curves = Curves()
         self.losses: LossCounts | None = None
         self.downstream: DownstreamCounts | None = None
@@ -127,6 +129,8 @@ class Checker:
             }
         if resolutions:
             result["resolution"] = resolutions
+        if self.clusters.true_hits:
+            result["clusters"] = self.clusters.result()
         if self.muon_id is not None:
             result["muon"] = self.muon_id.result()
         if self.decays is not None:

@@ -19,6 +19,8 @@ MATCHED_FRACTION = 0.7
 _FEW_HITS = 2
 # A track has too few UT hits for a fraction: one of them may be of another particle.
 _WRONG_UT_HITS = 1
+_FIRST_HITS = 3
+"""VELO hits of a particle that matter most for the track at the beam line."""
 
 VELO, UT, SCIFI = 0, 1, 2
 """Columns of the counts of hits."""
@@ -30,12 +32,16 @@ class TrackMatches:
 
     track, particle: i64[n] rows; purity: hits of the particle on the track / hits of the track, all detectors;
     hit_efficiency f64[n, 3]: the same hits / hits of the particle, for VELO, UT, SciFi (0 where it has none).
+    first_hits, last_hit f64[n]: the same for the first three VELO hits of the particle, and for its last one, counted
+    along its flight (A. Hennequin, thesis, table 5.3).
     """
 
     track: Int64Array
     particle: Int64Array
     purity: NDArray[np.float64]
     hit_efficiency: NDArray[np.float64]
+    first_hits: NDArray[np.float64]
+    last_hit: NDArray[np.float64]
 
 
 def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
@@ -54,12 +60,14 @@ def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
     keys = id_keys(tracks.event[hit_track], tracks.ids)
     n_particles = max(len(particles), 1)
     owned = (particles.velo, particles.ut, particles.scifi)
-    pairs_of = []
+    pairs_of, rows_of = [], []
     for column, of_detector in enumerate(owned):
         chosen = detector == column
-        hit, owner = _owners(keys[chosen], of_detector)
-        pairs_of.append(hit_track[chosen][hit] * n_particles + owner)
+        hit, row = _owned_rows(keys[chosen], of_detector)
+        pairs_of.append(hit_track[chosen][hit] * n_particles + of_detector.owner[row])
+        rows_of.append(row)
     pair, which = np.unique(np.concatenate(pairs_of), return_inverse=True)
+    first_hits, last_hit = _ends(particles, which[: len(rows_of[VELO])], rows_of[VELO], len(pair))
     of_detector_column = np.repeat(np.arange(3), [len(pairs) for pairs in pairs_of])
     shared = np.bincount(which * 3 + of_detector_column, minlength=3 * len(pair)).reshape(-1, 3)
     track, particle = np.divmod(pair, n_particles)
@@ -75,17 +83,37 @@ def match_tracks(tracks: TrackTable, particles: ParticleTable) -> TrackMatches:
         particle=particle[matched],
         purity=(shared.sum(axis=1) / tracks.n_ids[track])[matched],
         hit_efficiency=(shared / np.maximum(made, 1))[matched],
+        first_hits=(first_hits / np.clip(made[:, VELO], 1, _FIRST_HITS))[matched],
+        last_hit=last_hit[matched],
     )
 
 
-def _owners(keys: NDArray[np.uint64], owned: OwnedIds) -> tuple[Int64Array, Int64Array]:
-    """One row for each owner of each hit: the hit, the particle."""
+def _ends(
+    particles: ParticleTable, pair: Int64Array, row: Int64Array, n_pairs: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each pair, the number of the particle's first VELO hits on the track, and of its last hit.
+
+    pair, row: of each shared VELO hit, its pair and its row in the table of owned ids.
+    """
+    owned = particles.velo
+    # Ids rise with the number of the sensor, and sensors are numbered along the beam.
+    order = np.argsort(owned.owner, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order)) - np.repeat(np.cumsum(owned.count) - owned.count, owned.count)
+    of_owner = owned.count[owned.owner]
+    place = np.where(particles.eta[owned.owner] < 0, of_owner - 1 - rank, rank)
+    first, last = (place < _FIRST_HITS)[row], (place == of_owner - 1)[row]
+    return np.bincount(pair, first, minlength=n_pairs), np.bincount(pair, last, minlength=n_pairs)
+
+
+def _owned_rows(keys: NDArray[np.uint64], owned: OwnedIds) -> tuple[Int64Array, Int64Array]:
+    """One row for each owner of each hit: the hit, the row in the table of owned ids."""
     first = np.searchsorted(owned.key, keys, side="left")
     n_owners = np.searchsorted(owned.key, keys, side="right") - first
     hit = np.repeat(np.arange(len(keys)), n_owners)
     # Row k of a hit is the k-th of the equal keys in the sorted table.
     rank = np.arange(len(hit)) - np.repeat(np.cumsum(n_owners) - n_owners, n_owners)
-    return hit, owned.owner[first[hit] + rank]
+    return hit, first[hit] + rank
 
 
 def _with_daughters(

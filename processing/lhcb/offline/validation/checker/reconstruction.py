@@ -51,6 +51,9 @@ _READ = {
         velo.cluster_offset,
         velo.cluster_count,
         velo.hit_id,
+        velo.hit_x,
+        velo.hit_y,
+        velo.hit_z,
         velo.track_count,
         velo.track_hit_count,
         velo.track_hits,
@@ -96,12 +99,14 @@ def _has_ut(sequence: AlgorithmSequence) -> bool:
 @dataclass(frozen=True, slots=True)
 class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
-    FT_TYPE), its vertices (f32[n, 6] = x, y, z in mm and their variances in mm²), and whether the global event cut has
-    removed it (bool[events]); vertices of two long tracks, None of a sequence without."""
+    FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
+    variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks, None
+    of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
     hits: list[dict[int, NDArray[np.uint32]]]
+    velo_positions: list[NDArray[np.float32]]
     pvs: list[NDArray[np.float32]]
     is_cut: Mask
     two_track: VertexTable | None
@@ -129,10 +134,14 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
     n_pvs = workspace.fetch("pvs.count")[:n_events]
     pvs = workspace.fetch("pvs.vertex").reshape(-1, MAX_PVS)[:n_events]
     columns = np.stack([pvs[name] for name in _PV_COLUMNS], axis=2).astype(np.float32)
+    places = [workspace.fetch(column.name, len(hits[VP_TYPE].ids)) for column in (velo.hit_x, velo.hit_y, velo.hit_z)]
+    positions = np.stack(places, axis=1)
+    ends = zip(hits[VP_TYPE].first, hits[VP_TYPE].first + hits[VP_TYPE].count, strict=True)
     return ReconstructedBatch(
         n_events=n_events,
         tracks=tracks,
         hits=[{number: of.of_event(event) for number, of in hits.items()} for event in range(n_events)],
+        velo_positions=[positions[begin:end] for begin, end in ends],
         pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
         is_cut=workspace.host_array(event_flags.name)[:n_events] & GLOBAL_EVENT_CUT.mask != 0,
         two_track=two_track,

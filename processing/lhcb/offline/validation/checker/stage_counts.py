@@ -3,6 +3,7 @@
 All rates are fractions between 0 and 1; a rate over nothing (an empty category, no tracks) is None.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,21 @@ GHOST_P, GHOST_PT = 3000.0, 500.0
 DRAWN = frozenset({"velo_eta25", "long", "long_from_b", "electrons_long", "velo_ut"})
 
 
+@dataclass(slots=True)
+class VeloCategoryCounts(CategoryCounts):
+    """With the hits at the ends of VELO tracks: sums over all matched tracks, clones included."""
+
+    first_hits: float = 0.0
+    last_hits: float = 0.0
+
+    def result(self) -> dict[str, Any]:
+        """The JSON object of the category."""
+        return CategoryCounts.result(self) | {
+            "hit_efficiency_first3": ratio(self.first_hits, self.tracks),
+            "hit_efficiency_last": ratio(self.last_hits, self.tracks),
+        }
+
+
 class StageCounts:
     """Everything that is counted for one tracking stage; batches are added one at a time."""
 
@@ -31,7 +47,8 @@ class StageCounts:
         self.ghosts = 0
         self.tracks_above = 0
         self.ghosts_above = 0
-        self.categories = [(category, CategoryCounts()) for category in CATEGORIES[stage]]
+        counts = VeloCategoryCounts if stage is Stage.VELO else CategoryCounts
+        self.categories = [(category, counts()) for category in CATEGORIES[stage]]
         self.binned: dict[str, dict[str, BinnedCounts]] = {}
         self.binned_tracks: dict[str, BinnedCounts] = {}
 
@@ -74,6 +91,9 @@ class StageCounts:
         counts.clones += int(chosen.sum()) - int(found.sum())
         counts.purities += float(matches.purity[chosen].sum())
         counts.hit_efficiencies += float(matches.hit_efficiency[chosen, DETECTOR_UNDER_TEST[self.stage]].sum())
+        if isinstance(counts, VeloCategoryCounts):
+            counts.first_hits += float(matches.first_hits[chosen].sum())
+            counts.last_hits += float(matches.last_hit[chosen].sum())
         of_events = np.bincount(particles.event[members], minlength=particles.n_events)
         found_of_events = np.bincount(particles.event[found], minlength=particles.n_events)
         with_members = of_events > 0

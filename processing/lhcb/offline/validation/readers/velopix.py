@@ -27,6 +27,7 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     clusters_at_quarters,
     retina_ids,
 )
+from hltnode.processing.lhcb.offline.validation.checker.clusters import TrueHits
 from hltnode.protocol.lhcb.bank_versions import VeloVersion
 from hltnode.protocol.lhcb.banks.velo import RetinaClusters, encode_retina_clusters
 from hltnode.protocol.lhcb.truth import McParticle, encode_particles
@@ -148,6 +149,12 @@ def clusters_of_hits(event: VelopixEvent, geometry: VeloGeometry) -> tuple[Retin
     pixel = sensor << SENSOR_SHIFT | col4 // 4 << COLUMN_SHIFT | row4 // 4
     _, first, cluster_of_hit = np.unique(pixel, return_index=True, return_inverse=True)
     return clusters_at_quarters(sensor[first], col4[first], row4[first]), cluster_of_hit
+
+
+def true_hits(event: VelopixEvent, geometry: VeloGeometry) -> TrueHits:
+    """The places of the hits of an event. Raises VelopixError as encode_velopix."""
+    clusters, cluster_of_hit = clusters_of_hits(event, geometry)
+    return TrueHits(retina_ids(clusters)[cluster_of_hit], event.position)
 
 
 def _mc_particles(event: VelopixEvent, id_of_hit: NDArray[np.uint32]) -> list[McParticle]:

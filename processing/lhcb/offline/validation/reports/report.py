@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
+from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterCounts
 from hltnode.processing.lhcb.offline.validation.checker.muon_id import FlaggedCounts, MuonIdCounts
-from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts
+from hltnode.processing.lhcb.offline.validation.checker.stage_counts import StageCounts, VeloCategoryCounts
 from hltnode.processing.lhcb.offline.validation.checker.vertices import ISOLATION, MIN_TRACKS, FoundCounts, VertexCounts
 from hltnode.processing.lhcb.offline.validation.reports.long_report import (
     curve_lines,
@@ -29,13 +30,15 @@ _TITLES = {Stage.VELO: "velo_validator", Stage.UT: "veloUT_validator", Stage.LON
 
 
 def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
-    """The chosen rows: one block per stage, then muon identification, vertices, resolutions, losses, curves, downstream
-    particles, and truth that was left out.
+    """The chosen rows: one block per stage, then clusters, muon identification, vertices, resolutions, losses, curves,
+    downstream particles, and truth that was left out.
 
     A line of a category: found/total, efficiency (mean over events), clones, purity, hit efficiency; categories without
     a particle have no line. Only categories have an order by rate.
     """
     blocks = [_stage(counts, rows) for counts in checker.stages.values()]
+    if checker.clusters.true_hits:
+        blocks.append(_clusters(checker.clusters))
     if checker.muon_id is not None:
         blocks.append(_muon_id(checker.muon_id))
     blocks.append(_vertices(checker.vertices))
@@ -84,11 +87,39 @@ def _stage(stage: StageCounts, rows: RowChoice) -> list[str]:
             f" {counts.clones:9d} ({_percent(counts.clone_rate)}) clones,"
             f" pur {_percent(counts.hit_purity)}, hit eff {_percent(counts.hit_efficiency)}"
         )
+    if stage.stage is Stage.VELO and names:
+        lines.append(f"{'hits of the particles on their tracks':<50}: all, first three, last [%]")
+        lines += [
+            f"{'hits of ' + name:<50}: {_percent(counts.hit_efficiency)}"
+            f" {_percent(ratio(counts.first_hits, counts.tracks))} {_percent(ratio(counts.last_hits, counts.tracks))}"
+            for name in names
+            if isinstance(counts := found[name], VeloCategoryCounts)
+        ]
     return lines
 
 
 def _ghosts(name: str, ghosts: int, tracks: int) -> str:
     return f"{name:<50}: {ghosts:9d}/{tracks:9d} {_percent(ratio(ghosts, tracks))} ghosts"
+
+
+def _clusters(counts: ClusterCounts) -> list[str]:
+    def line(name: str, part: int, whole: int) -> str:
+        return f"{name:<50}: {part:9d}/{whole:9d} {_percent(ratio(part, whole))}"
+
+    lines = [
+        "VELO clusters against true hits:",
+        line("true hits with a cluster", counts.found, counts.true_hits),
+        line("further clusters of true hits (clones)", counts.clones, counts.found + counts.clones),
+        line("clusters without true hit (fakes)", counts.fakes, counts.clusters),
+    ]
+    for axis, residual in counts.residuals.items():
+        found = residual.result()["summary"]
+        if found["entries"]:
+            lines.append(
+                f"{f'residual in {axis}':<50}: width {found['width']:.2f}, median {found['median']:.2f} µm, "
+                f"{found['entries']:.0f} entries"
+            )
+    return lines
 
 
 def _muon_id(counts: MuonIdCounts) -> list[str]:

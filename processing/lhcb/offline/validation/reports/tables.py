@@ -21,10 +21,13 @@ def _stage(title: str, of: dict[str, Any]) -> Table:
         "category", "found", "of", "efficiency [%]", "mean over events [%]", "clones", "clone rate [%]",
         "hit purity [%]", "hit efficiency [%]",
     ]  # fmt: skip
+    ends = {"hit_efficiency_first3": "first three hits [%]", "hit_efficiency_last": "last hit [%]"}
+    shown = [key for key in ends if any(key in line for line in of["categories"].values())]
+    heads += [ends[key] for key in shown]
     rows = []
     for name, line in of["categories"].items():
         numbers = [percent(line[key]) for key in ("efficiency", "efficiency_per_event")]
-        rates = [percent(line[key]) for key in ("clone_rate", "hit_purity", "hit_efficiency")]
+        rates = [percent(line[key]) for key in ("clone_rate", "hit_purity", "hit_efficiency", *shown)]
         counts = [str(line["reconstructed"]), str(line["reconstructible"])]
         cells = [name, *counts, *numbers, str(line["clones"]), *rates]
         rows.append(Row(cells, zero=not line["reconstructible"]))

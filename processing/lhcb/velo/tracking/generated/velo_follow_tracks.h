@@ -18,6 +18,7 @@ struct velo_follow_tracks_parameters {
         const float* y;
         const float* z;
         const int16_t* phi;
+        const uint32_t* id;
         const uint32_t* module_pair_offset;
         uint32_t* used;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
@@ -54,6 +55,8 @@ struct velo_follow_tracks_parameters {
     uint32_t seed_phi_tolerance;
     uint32_t displaced_phi_tolerance;
     uint32_t max_skipped_pairs;
+    uint32_t seed_partners;
+    uint32_t plane_kind;
     uint32_t min_event_size;
     uint32_t max_event_size;
 

@@ -110,6 +110,8 @@ def test_a_track_with_seventy_per_cent_of_its_hits_from_a_particle_belongs_to_it
         "clone_rate": 0.0,
         "hit_purity": pytest.approx(0.7),
         "hit_efficiency": pytest.approx(0.7),
+        "hit_efficiency_first3": 1.0,
+        "hit_efficiency_last": 0.0,
     }
     assert checker.result()["velo"]["ghost_rate"] == 0.0
 
@@ -134,6 +136,53 @@ def test_a_track_on_shared_hits_finds_all_their_particles() -> None:
     checker = check([track(0, 1, 2, 3)], [particle(range(4)), particle((0, 1, 2, 9))])
     assert category(checker, "long")["reconstructed"] == 2
     assert checker.result()["velo"]["ghost_rate"] == 0.0
+
+
+def along_the_beam(*sensors: int) -> LhcbIds:
+    """A hit on each of these sensors."""
+    return track(*(sensor << 18 for sensor in sensors))
+
+
+@pytest.mark.parametrize(
+    ("eta", "found", "first", "last"),
+    [
+        (3.0, (0, 8, 16, 24), 1.0, 0.0),
+        (3.0, (0, 16, 24, 32), 2 / 3, 1.0),
+        (3.0, (16, 24, 32), 1 / 3, 1.0),
+        (-3.0, (0, 8, 16, 24), 2 / 3, 1.0),
+        (-3.0, (16, 24, 32), 1.0, 0.0),
+        (-3.0, (0, 8, 16), 1 / 3, 1.0),
+    ],
+)
+def test_first_and_last_hits_are_counted_along_the_flight(
+    eta: float, found: tuple[int, ...], first: float, last: float
+) -> None:
+    one = replace(particle((), eta=eta), velo_ids=tuple(along_the_beam(32, 0, 16, 8, 24).tolist()))
+    other = replace(particle(range(5)), key=2)
+    counts = category(check([along_the_beam(*found)], [other, one]), "velo")
+    assert (counts["hit_efficiency_first3"], counts["hit_efficiency_last"]) == (pytest.approx(first), last)
+
+
+def test_hits_of_another_particle_between_are_not_first_hits() -> None:
+    """A particle of two hits has two first ones; hits that two particles share count for both."""
+    short = replace(particle(()), velo_ids=tuple(along_the_beam(8, 16).tolist()))
+    long = replace(particle(()), key=2, velo_ids=tuple(along_the_beam(0, 8, 16, 24).tolist()))
+    counts = category(check([along_the_beam(8, 16)], [short, long]), "velo")
+    assert counts["reconstructed"] == 2
+    assert counts["hit_efficiency_first3"] == pytest.approx((1 + 2 / 3) / 2)
+    assert counts["hit_efficiency_last"] == 0.5
+
+
+def test_stages_after_the_velo_have_no_first_hits() -> None:
+    checker = Checker()
+    tracks = TrackTable.of_events([[track(0, 1, 2)]])
+    checker.add(ParticleTable.of_particles([[particle(range(3))]]), {Stage.VELO: tracks, Stage.LONG: tracks})
+    result = checker.result()
+    assert "hit_efficiency_last" in result["velo"]["categories"]["long"]
+    assert "hit_efficiency_last" not in result["long"]["categories"]["long"]
+    text = format_report(checker)
+    assert text.count("first three, last") == 1
+    assert "hits of 02_long                                   : 100.00% 100.00% 100.00%" in text
 
 
 def test_orientation_bits_do_not_prevent_the_match() -> None:
