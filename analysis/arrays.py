@@ -2,16 +2,16 @@
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
 import awkward as ak
 import numpy as np
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hltnode.analysis.paths import Paths, paths_of
+from hltnode.analysis.progress import shown_progress
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.host_processors import usable_processors
 from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_all_events
@@ -138,7 +138,7 @@ def iterate(
     }
 
     def chunks() -> Iterator[ak.Array]:
-        with closing(engine), _shown(progress) as seen:
+        with closing(engine), shown_progress(progress) as seen:
             parts: list[FieldValues] = []
             n_events = 0
             events = read_all_events(paths, log if damaged == "skip" else _raise)
@@ -187,17 +187,3 @@ def _records(members: dict[str, Any], length: int) -> Any:
 
 def _raise(error: EventFileError) -> None:
     raise error
-
-
-@contextmanager
-def _shown(progress: bool | Callable[[int], None]) -> Iterator[Callable[[int], None]]:
-    """What is called with the number of events since its last call."""
-    if callable(progress):
-        yield progress
-    elif not progress:
-        yield lambda _: None
-    else:
-        columns = (SpinnerColumn(), TextColumn("{task.completed} events"), TimeElapsedColumn())
-        with Progress(*columns, transient=True) as bar:
-            task = bar.add_task("", total=None)
-            yield lambda n: bar.advance(task, n)

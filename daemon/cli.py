@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hltnode import __version__
-from hltnode.daemon.common.near_names import did_you_mean
+from hltnode.processing.framework.near_names import did_you_mean
 
 COMMANDS = "hltnode.daemon.commands"
 

@@ -6,15 +6,14 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from hltnode.daemon.common.near_names import expected_one_of
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig, variable_of
+from hltnode.processing.framework.near_names import expected_one_of, near_names
 
 RENAMED = {
     "builder.feeders": "replaced by two keys: builder.min_feeders, connected feeders that make the node ready, and "
@@ -155,7 +154,7 @@ def _meant(name: str, value: str) -> list[str]:
         for key in section_of(section).model_fields:
             for form in (key, f"{section}_{key}"):
                 written.setdefault(form, []).append(variable_of(section, key))
-    close = get_close_matches(name, written, n=1, cutoff=SAME_WORD)
+    close = near_names(name, written, n=1, similarity=SAME_WORD)
     return written[close[0]] if close else []
 
 

@@ -111,6 +111,7 @@ class NodeStatus:
     def full(self) -> dict[str, Any]:
         """Content of /status, without the health."""
         info, counters, builder = self._info(), self._counters, self._control.builder
+        missing = self._missing_feeders()
         return {
             "node": info.node,
             "session": self._session,
@@ -127,7 +128,8 @@ class NodeStatus:
             "tck": info.tck,
             "lines": list(counters.lines),
             "feeders": self._control.feeders(self._clock.now_ns),
-            "missing_feeders": self._missing_feeders(),
+            "n_missing_feeders": len(missing),
+            "missing_feeders": [self._shown_missing(feeder) for feeder in missing[:SHOWN_MISSING]],
             "config_version": counters.operation.config_version,
             "sources": len(builder.sources),
             "silent_sources": sorted(self._silence.silent),
@@ -150,24 +152,24 @@ class NodeStatus:
             "accounting": accounting(counters, builder),
         }
 
-    def _missing_feeders(self) -> list[dict[str, Any]]:
-        """Feeders that left with more to send, with run and time, of the current run and of deserted kept runs."""
-        now_ns, wall_s, control = self._clock.now_ns, self._wall_s(), self._control
+    def _missing_feeders(self) -> list[MissingFeeder]:
+        """Feeders that left with more to send, of the current run and of deserted kept runs."""
+        now_ns, control = self._clock.now_ns, self._control
         current = control.registry.current
         missing = [
             MissingFeeder(0 if current is None else current.run, feeder.hello.feeder, now_ns - feeder.last_message_ns)
             for feeder in control.lost_feeders(now_ns)
         ]
-        missing += [feeder for feeders in control.deserted_runs(now_ns).values() for feeder in feeders]
-        return [
-            {
-                "run": each.run,
-                "feeder": each.name or None,
-                "since": None if each.silent_ns is None else _utc(wall_s - each.silent_ns / 1e9),
-                "silent_seconds": None if each.silent_ns is None else round(each.silent_ns / 1e9, 1),
-            }
-            for each in missing[:SHOWN_MISSING]
-        ]
+        return missing + [feeder for feeders in control.deserted_runs(now_ns).values() for feeder in feeders]
+
+    def _shown_missing(self, feeder: MissingFeeder) -> dict[str, Any]:
+        silent_ns = feeder.silent_ns
+        return {
+            "run": feeder.run,
+            "feeder": feeder.name or None,
+            "since": None if silent_ns is None else _utc(self._wall_s() - silent_ns / 1e9),
+            "silent_seconds": None if silent_ns is None else round(silent_ns / 1e9, 1),
+        }
 
     def _oldest_open_mep(self) -> dict[str, Any] | None:
         builder = self._control.builder

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from hltnode.daemon.common.attempt_limit import AttemptLimit
+from hltnode.daemon.common.token_buckets import TokenBucket, TokenBuckets
 from hltnode.daemon.common.vocabulary import LoginFailure
 from hltnode.daemon.monitoring.http_server import CONTROL_PATH, RefusedError, Request, Response, as_json
 from hltnode.daemon.run_control.controller import CommandResult
@@ -17,10 +17,10 @@ _CHALLENGE = (("WWW-Authenticate", "Bearer"),)
 _OWN_PAGES = (b"same-origin", b"none")
 # Enough for an operator who pastes wrong tokens; at this pace, a token of 16 characters is not found in years.
 WRONG_TOKENS = 10
-WRONG_TOKEN_NS = 6_000_000_000
+WRONG_TOKENS_PER_SECOND = 1 / 6
 # A run control of a site sends a handful of commands for a run; scripts in a loop must not keep the node busy.
 COMMANDS = 20
-COMMAND_NS = 500_000_000
+COMMANDS_PER_SECOND = 2.0
 
 
 class HttpControl:
@@ -45,8 +45,8 @@ class HttpControl:
         self._execute = execute
         self._login_failed = login_failed
         self._clock_ns = clock_ns
-        self._wrong_tokens = AttemptLimit(WRONG_TOKENS, WRONG_TOKEN_NS)
-        self._commands = AttemptLimit(COMMANDS, COMMAND_NS)
+        self._wrong_tokens = TokenBuckets(WRONG_TOKENS, WRONG_TOKENS_PER_SECOND)
+        self._commands = TokenBucket(COMMANDS, COMMANDS_PER_SECOND, clock_ns())
 
     def answer(self, request: Request) -> Response:
         """200 with the state after the command, or 409 with the reason of the refusal. Raises RefusedError."""
@@ -58,8 +58,8 @@ class HttpControl:
             known = ", ".join(CommandName)
             raise RefusedError(HTTPStatus.NOT_FOUND, f"unknown command; commands are {known}") from None
         run = _run_number(request.body)
-        self._check_limit(self._commands, "", request.address)
-        self._commands.count("", self._clock_ns())
+        self._check_limit(self._commands, request.address)
+        self._commands.spend(1)
         result = self._execute(name, run, f"http {request.address}")
         status = HTTPStatus.OK if result.ok else HTTPStatus.CONFLICT
         return as_json(status, {"ok": result.ok, "state": result.state, "text": result.text})
@@ -78,17 +78,19 @@ class HttpControl:
         if not given.lower().startswith(_SCHEME):
             self._login_failed(LoginFailure.NO_TOKEN, request.address)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "expected Authorization: Bearer TOKEN", _CHALLENGE)
-        self._check_limit(self._wrong_tokens, request.address, request.address)
+        attempts = self._wrong_tokens.of(request.address, self._clock_ns())
+        self._check_limit(attempts, request.address)
         # In constant time: the response time must not reveal how many characters of a wrong token match.
         if not hmac.compare_digest(given[len(_SCHEME) :].strip(), token):
-            self._wrong_tokens.count(request.address, self._clock_ns())
+            attempts.spend(1)
             self._login_failed(LoginFailure.WRONG_TOKEN, request.address)
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "wrong token", _CHALLENGE)
 
-    def _check_limit(self, limit: AttemptLimit, key: str, address: str) -> None:
-        wait_ns = limit.wait_ns(key, self._clock_ns())
+    def _check_limit(self, bucket: TokenBucket, address: str) -> None:
+        wait_ns = bucket.wait_ns(1, self._clock_ns())
         if wait_ns:
-            seconds = -(-wait_ns // 1_000_000_000)
+            # Rounded up; the nanosecond that the bucket adds against rounding errors is no second more.
+            seconds = max(1, -(-(wait_ns - 1) // 1_000_000_000))
             self._login_failed(LoginFailure.TOO_MANY, address)
             retry = (("Retry-After", str(seconds)),)
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, f"too many attempts: wait {seconds} s", retry)

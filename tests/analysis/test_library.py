@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 import hltnode
+from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.tools.simulation import LhcbSimulation
+from hltnode.processing.offline.sample_cache import NamedSample
 from tests.analysis.conftest import run
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +69,29 @@ def test_simulated_events_are_those_of_the_command(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=message):
             hltnode.simulate(**given)
     assert sorted(tmp_path.iterdir()) == [tmp_path / "a.mdf", tmp_path / "b.mdf"]
+
+
+def test_a_cached_sample_is_that_of_the_command_and_is_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trigger: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    options = {"sample": Sample.JPSI}
+    few = {"few": NamedSample(events=3, options=options, description="few")}
+    monkeypatch.setattr(LhcbSimulation, "named_samples", few)
+    seen: list[int] = []
+    path = hltnode.cached_sample("few", jobs=1, progress=seen.append)
+    assert sum(seen) == 3
+    assert path.parent == tmp_path / "cache" / "hltnode" / "samples"
+    assert path.read_bytes() == hltnode.simulate(tmp_path / "a.mdf", 3, jobs=1, sample="jpsi").read_bytes()
+    assert hltnode.cached_sample("few", progress=seen.append) == path
+    assert sum(seen) == 3
+    out = tmp_path / "out.json"
+    run("rates", "--cached", "few", "--trigger", trigger, "--backend", "cpu", "--json", out)
+    of_command = json.loads(out.read_text())
+    assert of_command["input"] == [str(path)]
+    assert hltnode.rates(path, trigger=trigger, backend="cpu").lines == of_command["lines"]
+    with pytest.raises(ValueError, match="no sample 'fwe'; the chain has few"):
+        hltnode.cached_sample("fwe")
 
 
 def test_rates_are_those_of_the_command(real_events: Path, trigger: Path, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ EVERYTHING = {
     "credentialsSecret": "farm-keys",
     "output.storageClassName": "local-nvme",
     "environment.HLTNODE_LOG__LEVEL": "debug",
+    "farmPage.enabled": "true",
     "nodeSelector.farm": "hlt1",
 }
 
@@ -198,6 +199,61 @@ def test_only_named_peers_reach_the_ports_and_a_node_opens_no_connection(helm: s
     assert all(rule["from"] for rule in policy["ingress"])
     closed = only(rendered(helm, {"networkPolicy.consumers": "null"}), "NetworkPolicy")["spec"]
     assert ["decisions"] not in [[port["port"] for port in rule["ports"]] for rule in closed["ingress"]]
+
+
+FARM_VALUES: dict[str, dict[str, str]] = {
+    "value": {"farmPage.enabled": "true", "replicas": "2"},
+    "environment": {"environment.HLTNODE_HTTP__FARM_NODES": "x"},
+    "configuration": {"config": "[http]\nfarm_nodes = []\n"},
+    "dotted key": {"config": "http.farm_nodes = []\n"},
+}
+
+
+@pytest.mark.parametrize("values", FARM_VALUES.values(), ids=FARM_VALUES)
+def test_nodes_with_a_farm_page_reach_the_http_port_of_each_other_and_nothing_else(
+    helm: str, values: dict[str, str]
+) -> None:
+    documents = rendered(helm, values | {"ports.http": "9200"})
+    policy = only(documents, "NetworkPolicy")
+    kubernetes_validate.validate(policy, KUBERNETES, strict=True)
+    to_nodes, to_names = policy["spec"]["egress"]
+    assert to_nodes["ports"] == [{"protocol": "TCP", "port": 9200}]
+    (peer,) = to_nodes["to"]
+    labels = only(documents, "StatefulSet")["spec"]["template"]["metadata"]["labels"]
+    assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+    assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/instance"] == "farm"
+    assert [(port["protocol"], port["port"]) for port in to_names["ports"]] == [("UDP", 53), ("TCP", 53)]
+    assert all(selector for selector in to_names["to"])
+    # The nodes must also be allowed in.
+    *_, from_nodes = policy["spec"]["ingress"]
+    assert (from_nodes["from"], [port["port"] for port in from_nodes["ports"]]) == ([peer], ["http"])
+
+
+@pytest.mark.parametrize(
+    "config", ["[http]\nport = 1\n", "# farm_nodes = []\n", "[x]\nno_farm_nodes = 1\n", "[x]\nfarm_nodes_2 = 1\n"]
+)
+def test_a_node_without_a_farm_page_opens_no_connection(helm: str, config: str) -> None:
+    policy = only(rendered(helm, {"config": config}), "NetworkPolicy")["spec"]
+    assert (policy["egress"], len(policy["ingress"])) == ([], 3)
+
+
+def test_the_peers_of_a_farm_page_can_be_named_and_names_need_not_be_looked_up(helm: str) -> None:
+    values = {"farmPage.enabled": "true", "networkPolicy.farm[0].ipBlock.cidr": "10.1.0.0/16"}
+    policy = only(rendered(helm, values | {"networkPolicy.dns": "null"}), "NetworkPolicy")["spec"]
+    (to_nodes,) = policy["egress"]
+    assert to_nodes["to"] == policy["ingress"][-1]["from"] == [{"ipBlock": {"cidr": "10.1.0.0/16"}}]
+
+
+def test_the_farm_page_lists_all_nodes_of_the_release(
+    helm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = rendered(helm, {"farmPage.enabled": "true", "replicas": "2", "ports.http": "9200"})
+    (tmp_path / "node.toml").write_text(only(documents, "ConfigMap")["data"]["node.toml"])
+    for variable in pod(documents)["containers"][0]["env"]:
+        monkeypatch.setenv(variable["name"], variable.get("value", "farm-0"))
+    http = load_config(tmp_path / "node.toml").http
+    assert http.farm_nodes == ("http://farm-0.farm:9200", "http://farm-1.farm:9200")
+    assert (http.host, http.host_names) == ("0.0.0.0", None)  # all names are accepted
 
 
 def test_monitoring_scrapes_the_metrics_and_has_the_alerts(helm: str) -> None:

@@ -92,3 +92,11 @@ def test_every_page_of_formats_physics_and_decisions_is_in_its_index() -> None:
         listed = set(LINK.findall((folder / "README.md").read_text(encoding="utf-8")))
         pages = {page.name for page in folder.glob("*.md")} - {"README.md"}
         assert pages <= listed, f"{folder.name}: {sorted(pages - listed)} not in the index"
+
+
+def test_decisions_are_listed_once_and_in_their_order() -> None:
+    rows = re.findall(r"^\| (\d+) \| \[.*\]\((\d+)-", (ROOT / "docs/decisions/README.md").read_text("utf-8"), re.M)
+    numbers = [int(number) for number, _ in rows]
+    assert numbers == sorted(set(numbers))
+    assert numbers == [int(page) for _, page in rows]
+    assert len(numbers) == len(list((ROOT / "docs/decisions").glob("0*.md")))

@@ -37,7 +37,7 @@ class Liar(BaseHTTPRequestHandler):
             body = msgspec.json.encode(overview(HOSTILE))
         elif self.path.startswith("/ready"):
             body = msgspec.json.encode(
-                overview("0x1", ready=True, problems=(), n_missing=0, missing=(), node="farm-17")
+                overview("0x1", ready=True, problems=(), n_missing_feeders=0, missing_feeders=(), node="farm-17")
             )
         else:
             body = b"x" * 1_000_000

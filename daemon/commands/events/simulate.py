@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from hltnode.daemon.commands.cached_samples import MEGABYTE, cached_file, shown
+from hltnode.daemon.commands.cached_samples import MEGABYTE
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     ChainOption,
@@ -19,10 +19,12 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
+from hltnode.daemon.commands.progress import event_progress
 from hltnode.daemon.commands.result_files import result_file
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.offline.chain_tools import DEFAULT_RUN, FileFormat, SampleRequest, SimulatedSample, Simulation
+from hltnode.processing.offline.named_samples import cached_sample, counted
 from hltnode.processing.offline.sample_cache import SampleCache, user_cache
 
 
@@ -76,7 +78,8 @@ def simulate(
         begin = time.perf_counter()
         made = True
         if output is None:
-            output, made = cached_file(sample, n, thread_count(jobs))
+            of_cache = cached_sample(sample, n, thread_count(jobs), event_progress)
+            output, made = of_cache.path, of_cache.made
         else:
             _write(sample, n, thread_count(jobs), output)
         nbytes = output.stat().st_size
@@ -110,6 +113,10 @@ def _format_of(output: Path) -> FileFormat:
 
 def _write(sample: SimulatedSample, n: int, jobs: int, output: Path) -> None:
     """Write the events to a file."""
-    with closing(sample.blocks(n, jobs)) as made, complete_file(output) as file:
-        for block in shown(made, n, "simulating"):
+    with (
+        closing(sample.blocks(n, jobs)) as made,
+        complete_file(output) as file,
+        event_progress("simulating", n) as add,
+    ):
+        for block in counted(made, add):
             file.write(block)

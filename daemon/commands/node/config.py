@@ -11,12 +11,12 @@ from hltnode.daemon.commands.common import console, fail, require_files, user_er
 from hltnode.daemon.commands.completion import complete_configuration_keys
 from hltnode.daemon.commands.node.findings import configuration_problems
 from hltnode.daemon.commands.terminal import echo
-from hltnode.daemon.common.near_names import expected_one_of
 from hltnode.daemon.common.package_files import example_configuration
 from hltnode.daemon.configuration import description
 from hltnode.daemon.configuration.loading import section_of
 from hltnode.daemon.configuration.model import NodeConfig, variable_of
 from hltnode.daemon.node.hot_reload import HOT_KEYS
+from hltnode.processing.framework.near_names import expected_one_of
 
 WIDTH = 100
 

@@ -111,6 +111,7 @@ class _Status(msgspec.Struct):
     error_banks: _AllErrorBanks
     conditions: dict[str, _Condition] = {}
     missing_feeders: list[_MissingFeeder] = []
+    n_missing_feeders: int = 0
 
 
 def read_pages(url: str) -> Pages:
@@ -182,6 +183,7 @@ def describe(before: Pages | None, now: Pages) -> dict[str, Any]:
         "dead_time": dead,
         "feeders": sum(feeder["connected"] for feeder in status["feeders"]),
         "missing_feeders": status.get("missing_feeders", []),
+        "n_missing_feeders": status.get("n_missing_feeders", 0),
         "sources": status["sources"],
         "silent_sources": status["silent_sources"],
         "lagging_sources": [] if oldest is None else oldest["missing"],

@@ -34,7 +34,8 @@ ORDERS: Mapping[str, Any] = {
     "events/s": lambda node: _rate_of("events", node),
     "accepted/s": lambda node: _rate_of("accepted", node),
     "dead time": lambda node: -_dead_sum(node),
-    "missing": lambda node: -len(node.get("missing_feeders", ())),
+    "missing feeders": lambda node: -node.get("n_missing_feeders", 0),
+    "silent sources": lambda node: -len(node.get("silent_sources", ())),
 }
 """Names of the orders of rows, and their keys. Nodes that do not answer come first in all but the first."""
 KEYS = (
@@ -92,7 +93,7 @@ def screen(nodes: Mapping[str, Node], view: View | None = None) -> RenderableTyp
     table.add_column("node", overflow="fold")
     table.add_column("state", overflow="fold")
     table.add_column("run", overflow="fold")
-    for name in ("events/s", "accepted/s", "MEPs/s", "slots", "dead time", "missing"):
+    for name in ("events/s", "accepted/s", "MEPs/s", "slots", "dead time", "feeders\nmissing", "sources\nsilent"):
         table.add_column(name, justify="right", no_wrap=True)
     details: list[RenderableType] = []
     for url in shown.sorted(nodes):
@@ -120,7 +121,6 @@ def screen(nodes: Mapping[str, Node], view: View | None = None) -> RenderableTyp
 def _row(node: Node) -> Sequence[Text | str]:
     rates = node["per_second"]
     busy, slots = _slots(node)
-    missing = len(node["missing_feeders"])
     return (
         node["node"],
         Text(node["state"], style="green" if node["state"] == "running" else "yellow"),
@@ -128,7 +128,10 @@ def _row(node: Node) -> Sequence[Text | str]:
         *(_rate(rates[name]) for name in ("events", "accepted", "meps")),
         f"{busy}/{slots}",
         _dead(node["dead_time"]),
-        Text(str(missing), style="bold red" if missing else ""),
+        *(
+            Text(str(n), style="bold red" if n else "")
+            for n in (node["n_missing_feeders"], len(node["silent_sources"]))
+        ),
     )
 
 
@@ -149,7 +152,8 @@ def _sums(nodes: Mapping[str, Node]) -> Sequence[Text | str]:
         *rates,
         f"{sum(busy for busy, _ in slots)}/{sum(all_slots for _, all_slots in slots)}",
         f"{sum(with_run) / len(with_run):.0%} mean" if with_run else "-",
-        str(sum(len(node["missing_feeders"]) for node in answering)),
+        str(sum(node["n_missing_feeders"] for node in answering)),
+        str(sum(len(node["silent_sources"]) for node in answering)),
     )
 
 
@@ -168,9 +172,11 @@ def _details(url: str, node: Node) -> list[RenderableType]:
             f"{'unknown' if free is None else f'{free / GIB:.0f} GiB'} free for files"
         ),
     ]
-    found += [Text(f"  missing: {row}", style="red") for row in missing_rows(node["missing_feeders"][:SHOWN_SOURCES])]
-    if (more := len(node["missing_feeders"]) - SHOWN_SOURCES) > 0:
-        found.append(Text(f"  and {more} more missing", style="red"))
+    found += [
+        Text(f"  feeder missing: {row}", style="red") for row in missing_rows(node["missing_feeders"][:SHOWN_SOURCES])
+    ]
+    if (more := node["n_missing_feeders"] - SHOWN_SOURCES) > 0:
+        found.append(Text(f"  and {more} more feeders missing", style="red"))
     for name, words in (("silent_sources", "silent"), ("lagging_sources", "that lag (the oldest open MEP lacks them)")):
         if sources := node[name]:
             shown = ", ".join(map(str, sources[:SHOWN_SOURCES])) + (" ..." if len(sources) > SHOWN_SOURCES else "")

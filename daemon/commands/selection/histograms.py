@@ -16,7 +16,7 @@ from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.monitoring.histograms import as_uhi, label_of
 from hltnode.daemon.storage.root_file import read_root
 from hltnode.processing.framework.histograms import HistogramContent, HistogramShape
-from hltnode.processing.selection.errors import nearest
+from hltnode.processing.framework.near_names import nearest
 
 ROWS = 25
 """Most lines of a drawing; a histogram with more bins has several bins per line."""

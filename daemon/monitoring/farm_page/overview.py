@@ -17,12 +17,13 @@ MAX_OVERVIEW_BYTES = 64 << 10
 MAX_TEXT = 300
 MAX_PROBLEMS = 16
 MAX_MISSING = 8
-"""Names of missing feeders and sources; `n_missing` counts all."""
+"""Most missing feeders, and most silent sources; `n_missing_feeders` and `n_silent_sources` count all."""
 
 _Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 _Text = Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
 _Texts = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=MAX_PROBLEMS)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+_Sources = Annotated[tuple[_Count, ...], msgspec.Meta(max_length=MAX_MISSING)]
 _Rate = Annotated[float, msgspec.Meta(ge=0, le=1e15)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -46,9 +47,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     latency_s: _Rate | None
     feeders: _Count
     """Connected feeders."""
-    n_missing: _Count
-    missing: _Texts
-    """The first missing feeders and sources."""
+    n_missing_feeders: _Count
+    missing_feeders: _Texts
+    """The first feeders that left their run with more to send."""
+    n_silent_sources: _Count
+    silent_sources: _Sources
+    """The first sources that do not deliver while others do."""
     time: _Rate
     """Unix time of the answer."""
 
@@ -58,7 +62,7 @@ def overview_of(
     problems: Collection[str],
     rates: Rates,
     latency_s: float | None,
-    missing: Sequence[str],
+    missing_feeders: Sequence[str],
     now_s: float,
 ) -> bytes:
     """The page of a node with this /status."""
@@ -79,8 +83,10 @@ def overview_of(
             dead_time=min(1.0, sum(rates.dead_time.values())),
             latency_s=None if latency_s is None or not math.isfinite(latency_s) else latency_s,
             feeders=sum(feeder["connected"] for feeder in status["feeders"]),
-            n_missing=len(missing),
-            missing=tuple(name[:MAX_TEXT] for name in missing[:MAX_MISSING]),
+            n_missing_feeders=status["n_missing_feeders"],
+            missing_feeders=tuple(name[:MAX_TEXT] for name in missing_feeders[:MAX_MISSING]),
+            n_silent_sources=len(status["silent_sources"]),
+            silent_sources=tuple(status["silent_sources"][:MAX_MISSING]),
             time=now_s,
         )
     )

@@ -10,7 +10,7 @@ from hltnode.daemon.monitoring.farm_page.farm_reader import NodeView
 from hltnode.daemon.monitoring.farm_page.overview import Overview
 from hltnode.daemon.monitoring.status_page.assets import REFRESH_SCRIPT, RELOAD_SECONDS, STYLE
 from hltnode.daemon.monitoring.status_page.assets import TEMPLATES as SHARED_TEMPLATES
-from hltnode.daemon.monitoring.status_page.numbers import latency, number, seconds
+from hltnode.daemon.monitoring.status_page.numbers import counted, latency, number, seconds
 from hltnode.processing.framework.page_templates import render
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -45,7 +45,8 @@ class FarmSums:
     bytes: float
     dead_time: float | None
     feeders: int
-    missing: int
+    missing_feeders: int
+    silent_sources: int
 
 
 def farm_rows(views: Sequence[NodeView], now_ns: int, fresh_ns: int) -> Sequence[FarmRow]:
@@ -80,7 +81,8 @@ def farm_sums(rows: Sequence[FarmRow]) -> FarmSums:
         bytes=sum(it.bytes_per_s for it in found),
         dead_time=sum(with_run) / len(with_run) if with_run else None,
         feeders=sum(it.feeders for it in found),
-        missing=sum(it.n_missing for it in found),
+        missing_feeders=sum(it.n_missing_feeders for it in found),
+        silent_sources=sum(it.n_silent_sources for it in found),
     )
 
 
@@ -111,6 +113,7 @@ def farm_page(rows: Sequence[FarmRow], *, node: str, period: float, time: str, d
         documentation=documentation,
         number=number,
         latency=latency,
+        counted=counted,
         seconds=seconds,
         style=Markup(STYLE),
         script=Markup(REFRESH_SCRIPT),

@@ -35,6 +35,11 @@ def latency(value: float | None) -> str:
     return f"{value * 1e3:.3g} ms" if value < 0.9995 else f"{value:.3g} s"
 
 
+def counted(n: int, noun: str) -> str:
+    """A number with its noun: `1 feeder`, `2 feeders`."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def utc(wall_s: float) -> str:
     """Date and time of a Unix time, without the zone."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(wall_s))

@@ -12,7 +12,7 @@ from hltnode.daemon.monitoring.status_page.assets import RELOAD_SECONDS, STATUS_
 from hltnode.daemon.monitoring.status_page.curves import CURVE_HEIGHT, CURVE_WIDTH, Curves
 from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, WIDTH, DrawnHistogram
 from hltnode.daemon.monitoring.status_page.missing import SHOWN_MISSING, MissingRow
-from hltnode.daemon.monitoring.status_page.numbers import number, seconds
+from hltnode.daemon.monitoring.status_page.numbers import counted, number, seconds
 from hltnode.daemon.monitoring.status_page.rates import Rates
 from hltnode.daemon.monitoring.status_page.sources import DetectorRow, SourceRow
 from hltnode.processing.framework.page_templates import render
@@ -77,10 +77,11 @@ def status_page(content: PageContent) -> bytes:
         feeders=status["feeders"][:SHOWN_FEEDERS],
         more_feeders=max(0, len(status["feeders"]) - SHOWN_FEEDERS),
         missing=content.missing[:SHOWN_MISSING],
-        more_missing=max(0, len(content.missing) - SHOWN_MISSING),
+        more_missing=max(0, content.status["n_missing_feeders"] - SHOWN_MISSING),
         farm=content.farm[:SHOWN_NODES],
         fraction=rates.accepted / rates.events if rates.events else None,
         number=number,
+        counted=counted,
         seconds=seconds,
         width=WIDTH,
         height=HEIGHT,

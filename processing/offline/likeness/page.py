@@ -21,8 +21,9 @@ from hltnode.processing.offline.likeness.comparison import (
     Sample,
 )
 from hltnode.processing.offline.likeness.distribution import Distribution, Quantity, Statistic
-from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
+from hltnode.processing.offline.pages.elements import Drawn, Section, drawn
 from hltnode.processing.offline.pages.tables import Row
+from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.plots.figures import COLOURS, axis_title, in_per_cent, panels
 
 _PANELS_PER_FIGURE = 9

@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
 from hltnode.processing.offline.plots.figures import svg_source
-
-TEMPLATES = Path(__file__).parent / "templates"
-"""Templates of the pages of reports, and the page that others extend."""
 
 
 @dataclass(frozen=True, slots=True)

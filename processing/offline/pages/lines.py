@@ -1,13 +1,15 @@
 """Rates and efficiencies of lines as one self-contained HTML file. Needs matplotlib and Jinja2."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from hltnode.processing.framework.page_templates import render
-from hltnode.processing.offline.pages.elements import TEMPLATES, Section, drawn
-from hltnode.processing.offline.pages.tables import Cell, Row, Table, value_with_errors
+from hltnode.processing.offline.pages.elements import Section, drawn
+from hltnode.processing.offline.pages.tables import Cell, Row, Table, value_with_errors, with_bars
+from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.plots import lines
 from hltnode.processing.offline.plots.figures import Result, axis_title
+from hltnode.processing.selection.studies.tables import needed_text
 
 _ERRORS = "Errors: Wilson score intervals of 68.3 %. Scalers are included"
 _KHZ = 1e3
@@ -50,10 +52,15 @@ def rates_page(results: Sequence[Result], text: str) -> str:
         *((f"{of['total']['rate_hz'] / _KHZ:.1f} kHz", f"all lines, {name}") for name, of in results),
         *((f"{of['total']['bytes_per_second'] / _MEGABYTE:.0f} MB/s", f"kept, {name}") for name, of in results),
     ]
-    heads = ["rate [kHz]", "alone [kHz]", "kept [MB/s]"]
-    table = _line_table("Rates", results, heads, _rate_cells, "total", _is_never_selected)
+    heads = ["events", "rate [kHz]", "events for 10 %", "alone [kHz]", "kept [MB/s]"]
+    bars = ("rate [kHz]", "alone [kHz]", "kept [MB/s]")
+    table = _line_table("Rates", results, heads, _rate_cells, "total", _is_never_selected, bars=bars)
     found = [table, *_scan_tables(results, _rate_points)]
-    return _page(f"{_ERRORS}; no point: no event.", "Rates", results, numbers, found, sections, text)
+    note = (
+        f"{_ERRORS}; no point: no event. Events for 10 %: events of such a sample for which the error of the rate is "
+        "10 %; at least that many where no event passed. Bars compare the lines of a column."
+    )
+    return _page(note, "Rates", results, numbers, found, sections, text)
 
 
 def efficiency_page(results: Sequence[Result], text: str, *, on_signal: str) -> str:
@@ -91,10 +98,11 @@ def efficiency_page(results: Sequence[Result], text: str, *, on_signal: str) -> 
 def _line_table(
     title: str,
     results: Sequence[Result],
-    heads: Sequence[str],
+    heads: list[str],
     cells_of: Cells,
     of_all: str,
     is_zero: Callable[[dict[str, Any]], bool],
+    bars: Collection[str] = (),
 ) -> Table:
     """A row for each line; two configurations have their columns beside each other."""
     names = list(dict.fromkeys(name for _, result in results for name in result["lines"]))
@@ -104,15 +112,25 @@ def _line_table(
         cells = [cell for of in found for cell in cells_of(of)]
         rows.append(Row([name, *cells], zero=all(of is None or is_zero(of) for of in found)))
     titles = [head if len(results) == 1 else f"{result}: {head}" for result, _ in results for head in heads]
+    barred = [1 + i for i, head in enumerate(heads * len(results)) if head in bars]
     total = Row(["all lines together", *(cell for _, result in results for cell in cells_of(result[of_all]))])
-    return Table(title, ["line", *titles], rows, total=total)
+    return Table(title, ["line", *titles], with_bars(rows, barred), total=total)
 
 
 def _rate_cells(of: dict[str, Any] | None) -> list[Cell]:
     if of is None:
-        return [Cell("–")] * 3
+        return [Cell("–")] * 5
     alone = _rate_cell(of, "exclusive_hz", "exclusive_") if "exclusive_hz" in of else Cell("")
-    return [_rate_cell(of, "rate_hz", ""), alone, _megabytes(of)]
+    return [_events(of), _rate_cell(of, "rate_hz", ""), _needed_cell(of), alone, _megabytes(of)]
+
+
+def _events(of: dict[str, Any]) -> Cell:
+    return Cell(f"{of['events']:,}", of["events"])
+
+
+def _needed_cell(of: dict[str, Any]) -> Cell:
+    needed = of["events_for_10_percent"]
+    return Cell(needed_text(needed, of["events"]), needed)
 
 
 def _rate_cell(of: dict[str, Any], key: str, prefix: str) -> Cell:
@@ -162,6 +180,7 @@ def _scan_tables(results: Sequence[Result], points_of: Callable[[dict[str, Any]]
 def _rate_points(point: dict[str, Any]) -> dict[str, Cell]:
     titles = {"line": "line [kHz]", "exclusive": "alone [kHz]", "total": "all lines [kHz]"}
     cells = {title: _rate_cell(point[of], "rate_hz", "") for of, title in titles.items()}
+    cells["events for 10 %, line"] = _needed_cell(point["line"])
     return cells | {"all lines [MB/s]": _megabytes(point["total"])}
 
 
@@ -198,6 +217,7 @@ def _page(
         TEMPLATES,
         title=f"{title}: {names}",
         note=note,
+        warning=first.get("sample", {}).get("warning"),
         inputs=f"{', '.join(first['input'])}. {configurations}.",
         numbers=numbers,
         found=found,

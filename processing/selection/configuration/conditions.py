@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
+from hltnode.processing.framework.near_names import nearest
 from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import TriggerConfigError, nearest
+from hltnode.processing.selection.errors import TriggerConfigError
 
 Values = tuple[tuple[str, float], ...]
 """The conditions of a configuration: name and value, sorted by name."""

@@ -31,7 +31,6 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,10 +39,11 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
+from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names, nearest
 from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
 from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import TriggerConfigError, nearest
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
@@ -206,7 +206,7 @@ class TriggerConfig:
             return self.lines[self.line_names.index(name)].with_value(cut, value)
         cuts = [field.name for field in fields(line) if field.name != "name"]
         if cut not in cuts:
-            near = get_close_matches(cut, cuts, n=3, cutoff=0.4)
+            near = near_names(cut, cuts, similarity=SIMILARITY_OF_SHORT_NAMES)
             raise TriggerConfigError(
                 f"{name}.{cut}: the line has no such cut; the nearest are {', '.join(near or cuts)}"
             )
@@ -321,7 +321,7 @@ def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any])
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         known = [field.name for field in fields(line_type)]
-        near = get_close_matches(key, known, n=1)
+        near = near_names(key, known, n=1)
         hint = f"; the nearest is {near[0]}" if near and key not in known else ""
         raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
 

@@ -7,10 +7,10 @@ another input, such as a track of a vertex or the primary vertex of a track.
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from hltnode.processing.framework.collections import F32, Collection, Column
+from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names
 from hltnode.processing.selection.expressions.expression import (
     MAX_LEVEL,
     Element,
@@ -160,7 +160,7 @@ class Candidate:
     def _make(self, name: str) -> Any:
         field = self._input.fields.get(name)
         if field is None:
-            near = get_close_matches(name, self._input.fields, n=3, cutoff=0.4)
+            near = near_names(name, self._input.fields, similarity=SIMILARITY_OF_SHORT_NAMES)
             known = f"the nearest are {', '.join(near)}" if near else f"there are {', '.join(self._input.fields)}"
             fail(f"field {name!r}: {self._input.name} have no such field; {known}")
         if isinstance(field, DerivedField):

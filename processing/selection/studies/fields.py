@@ -7,7 +7,6 @@ compares with its cuts, bit by bit.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import reduce
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, near_names
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import LineError
 from hltnode.processing.selection.evaluation.lines import Evaluator, pieces
@@ -306,14 +306,14 @@ def _expanded(chain: TriggerChain, lines: Sequence[str], names: Sequence[str]) -
                 raise ValueError(f"field {name!r}: no field of chain {chain.name} matches it")
             yield from ((field, True) for field in matching)
         elif not path or (owner != DECISIONS and owner not in chain.inputs and name not in public):
-            near = get_close_matches(name, public, n=3, cutoff=0.4)
+            near = near_names(name, public, similarity=SIMILARITY_OF_SHORT_NAMES)
             inputs = ", ".join((*chain.inputs, DECISIONS))
             raise ValueError(
                 f"field {name!r}: expected INPUT.FIELD with an input of chain {chain.name} ({inputs})"
                 + (f"; the nearest are {', '.join(near)}" if near else "")
             )
         elif owner == DECISIONS and path != ACCEPTED and path not in lines:
-            near = get_close_matches(path, lines, n=3, cutoff=0.4)
+            near = near_names(path, lines, similarity=SIMILARITY_OF_SHORT_NAMES)
             raise ValueError(
                 f"field {name!r}: the configuration has no such line"
                 + (f"; the nearest are {', '.join(near)}" if near else "")

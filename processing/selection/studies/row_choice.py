@@ -6,7 +6,7 @@ from enum import StrEnum, unique
 from fnmatch import fnmatchcase
 from typing import Any
 
-from hltnode.processing.selection.errors import nearest
+from hltnode.processing.framework.near_names import nearest
 
 Result = tuple[str, dict[str, Any]]
 """Name of a configuration, and its JSON object with the key `lines`."""

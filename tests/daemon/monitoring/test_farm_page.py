@@ -41,8 +41,10 @@ def overview(text: str = "plain", **changes: object) -> Overview:
         dead_time=0.25,
         latency_s=0.02,
         feeders=3,
-        n_missing=9,
-        missing=(text, text),
+        n_missing_feeders=9,
+        missing_feeders=(text, text),
+        n_silent_sources=0,
+        silent_sources=(),
         time=1.8e9,
     )
     return msgspec.structs.replace(it, **changes)
@@ -107,12 +109,17 @@ def test_a_node_is_red_if_its_request_hangs_and_not_before_the_first_answer_can_
 def test_sums_are_those_of_the_nodes_that_answer() -> None:
     views = [
         NodeView("http://a:1", overview(), 0),
-        NodeView("http://b:1", overview(ready=True, dead_time=0.75, state=RunState.PAUSED, n_missing=0), 0),
+        NodeView(
+            "http://b:1",
+            overview(ready=True, dead_time=0.75, state=RunState.PAUSED, n_missing_feeders=0, n_silent_sources=4),
+            0,
+        ),
         NodeView("http://c:1", overview(run=None, dead_time=1.0), 0),
         NodeView("http://d:1", overview(), 0, "connection refused", 0),
     ]
     sums = farm_sums(farm_rows(views, 0, FRESH_NS))
-    assert (sums.answering, sums.running, sums.ready, sums.feeders, sums.missing) == (3, 2, 1, 9, 18)
+    assert (sums.answering, sums.running, sums.ready, sums.feeders) == (3, 2, 1, 9)
+    assert (sums.missing_feeders, sums.silent_sources) == (18, 4)
     assert (sums.events, sums.accepted, sums.bytes, sums.dead_time) == (3000.0, 30.0, 6e9, 0.5)
 
 
@@ -122,6 +129,26 @@ def test_different_keys_and_runs_of_the_nodes_are_shown() -> None:
     assert "different runs: 7, 8" in html
 
 
+def test_the_page_tells_missing_feeders_from_silent_sources() -> None:
+    def words(**changes: object) -> str:
+        return Elements(page(NodeView("http://a:1", overview(ready=True, **changes), 0))).text.partition("use strict")[
+            0
+        ]
+
+    none = {"n_missing_feeders": 0, "missing_feeders": ()}
+    feeders = words(n_missing_feeders=1, missing_feeders=("west",))
+    assert "✗ 1 feeder missing" in feeders
+    assert "✗ missing feeders: west" in feeders
+    assert "✗ silent" not in feeders
+    assert "source silent" not in feeders
+    sources = words(**none, n_silent_sources=2, silent_sources=(0x401,))
+    assert "✗ 2 sources silent" in sources
+    assert "✗ silent sources: 0x0401 …" in sources
+    assert "✗ missing" not in sources
+    assert "feeders missing" not in sources
+    assert "✗" not in words(**none)
+
+
 RATES = Rates(seconds=10.0, events=1e6, accepted=1e3, bytes=4e9, lines={}, dead_time={"disk": 0.7, "computing": 0.4})
 
 
@@ -129,6 +156,8 @@ def status() -> dict[str, object]:
     return {
         **{"node": "n1", "state": "running", "run": 7, "version": "0.5.0", "chain": "lhcb", "tck": "0x1"},
         "feeders": [{"connected": True}, {"connected": False}],
+        "n_missing_feeders": 5000,
+        "silent_sources": list(range(70_000)),
     }
 
 
@@ -136,7 +165,8 @@ def test_the_overview_of_a_large_node_in_trouble_is_read_back_and_small() -> Non
     body = overview_of(status(), ["x" * 5000] * 40, RATES, float("nan"), ["y" * 900] * 5000, 1.8e9)
     read = read_overview(body)
     assert len(body) < 16_000
-    assert (len(read.problems), len(read.missing), read.n_missing) == (MAX_PROBLEMS, MAX_MISSING, 5000)
+    assert (len(read.problems), len(read.missing_feeders), read.n_missing_feeders) == (MAX_PROBLEMS, MAX_MISSING, 5000)
+    assert (read.silent_sources, read.n_silent_sources) == (tuple(range(MAX_MISSING)), 70_000)
     assert (read.dead_time, read.latency_s, read.feeders, read.ready) == (1.0, None, 1, False)
 
 
@@ -151,7 +181,10 @@ def test_the_overview_of_a_large_node_in_trouble_is_read_back_and_small() -> Non
         msgspec.json.encode(overview(dead_time=1.5)),
         msgspec.json.encode(overview(run=-1)),
         msgspec.json.encode(overview(problems=("x" * 301,))),
-        msgspec.json.encode(overview(missing=("x",) * 17)),
+        msgspec.json.encode(overview(missing_feeders=("x",) * 17)),
+        msgspec.json.encode(overview(silent_sources=(1,) * (MAX_MISSING + 1))),
+        msgspec.json.encode(overview(silent_sources=("<b>",))),
+        msgspec.json.encode(overview(n_silent_sources=-1)),
         msgspec.json.encode(overview(feeders="3")),
         msgspec.json.encode(overview()).replace(b"1000.0", b"1e999"),
         msgspec.json.encode(overview()).replace(b"1000.0", b"NaN"),

@@ -23,7 +23,7 @@ from hltnode.daemon.monitoring.status_page.assets import POLICY
 from hltnode.daemon.monitoring.status_page.curves import HOUR_NS, drawn_curves
 from hltnode.daemon.monitoring.status_page.drawings import HEIGHT, WIDTH, drawn_histogram
 from hltnode.daemon.monitoring.status_page.last_hour import PERIOD_NS, SAMPLES, Samples
-from hltnode.daemon.monitoring.status_page.missing import MissingRow, missing_rows
+from hltnode.daemon.monitoring.status_page.missing import SHOWN_MISSING, MissingRow, missing_rows
 from hltnode.daemon.monitoring.status_page.numbers import latency, number, seconds
 from hltnode.daemon.monitoring.status_page.page import EventPicture, PageContent, status_page
 from hltnode.daemon.monitoring.status_page.rates import WINDOW, Rates, RateWindow
@@ -66,6 +66,7 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
             }
             for i in range(feeders)
         ],
+        "n_missing_feeders": 1,
         "missing_feeders": [
             {"run": 7, "feeder": text, "since": "2026-11-23T04:59:00Z", "silent_seconds": 60.0},
             {"run": 6, "feeder": None, "since": None, "silent_seconds": None},
@@ -179,10 +180,13 @@ def test_missing_feeders_are_shown_in_red_with_the_time_and_the_reason() -> None
         MissingRow("west-1", "2027-01-15T07:58:30Z (90.0 s)", "run 7 is open and has more to come from it"),
         MissingRow("all feeders", "", "none of run 6 has come back since the node started"),
     ]
-    page = status_page(replace(content(), missing=rows)).decode()
-    assert "✗ 2 missing" in page
+    it = content()
+    page = status_page(replace(it, missing=rows, status={**it.status, "n_missing_feeders": 70})).decode()
+    assert "✗ 70 feeders missing</h2>" in page
+    assert f"and {70 - SHOWN_MISSING} more" in page
     assert '<td class="error">west-1</td>' in page
-    assert "missing</h2>" not in status_page(replace(content(), missing=[])).decode()
+    assert "✗ 1 feeder missing</h2>" in status_page(replace(it, missing=rows[:1])).decode()
+    assert "missing</h2>" not in status_page(replace(it, missing=[])).decode()
 
 
 def test_the_page_of_a_large_node_is_small_and_quickly_made() -> None:

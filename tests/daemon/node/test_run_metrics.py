@@ -79,7 +79,9 @@ async def test_a_feeder_that_falls_silent_in_its_run_is_lost_until_it_says_hello
                 lost = await metrics_of(node)
                 assert lost["hltnode_feeders_lost"] == 1
                 assert lost[f'hltnode_feeder_lost{{name="west",run="{RUN}"}}'] == 1
-                [missing] = node.status.full()["missing_feeders"]
+                status = node.status.full()
+                [missing] = status["missing_feeders"]
+                assert status["n_missing_feeders"] == 1
                 assert (missing["run"], missing["feeder"]) == (RUN, "west")
                 assert missing["silent_seconds"] >= 1.5
                 since = datetime.fromisoformat(missing["since"]).timestamp()

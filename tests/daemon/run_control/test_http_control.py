@@ -6,9 +6,15 @@ from http import HTTPStatus
 import pytest
 
 from hltnode.daemon.common.vocabulary import LoginFailure
-from hltnode.daemon.monitoring.http_server import RefusedError, Request
+from hltnode.daemon.monitoring.http_server import RefusedError, Request, Response
 from hltnode.daemon.run_control.controller import CommandResult
-from hltnode.daemon.run_control.http_control import COMMAND_NS, COMMANDS, WRONG_TOKEN_NS, WRONG_TOKENS, HttpControl
+from hltnode.daemon.run_control.http_control import (
+    COMMANDS,
+    COMMANDS_PER_SECOND,
+    WRONG_TOKENS,
+    WRONG_TOKENS_PER_SECOND,
+    HttpControl,
+)
 from hltnode.protocol.transport.run_control_messages import CommandName, RunState
 
 TOKEN = b"0123456789abcdef0123"
@@ -24,6 +30,7 @@ class Desk:
         self.refused: list[str] = []
         self.ok = True
         self.now_ns = 0
+        self.answer: Response | None = None
         self.control = HttpControl(lambda: token, self.execute, self.login_failed, clock_ns=lambda: self.now_ns)
 
     def login_failed(self, failure: LoginFailure, address: str) -> None:
@@ -49,6 +56,7 @@ class Desk:
         try:
             return self.control.answer(Request("POST", path, fields, body, address)).status
         except RefusedError as refused:
+            self.answer = refused.response
             return refused.response.status
 
 
@@ -151,10 +159,24 @@ def test_an_address_with_too_many_wrong_tokens_must_wait_and_others_need_not() -
     assert desk.post() == desk.post(authorization=b"Bearer guess") == 429
     assert desk.failures[WRONG_TOKENS:] == [LoginFailure.TOO_MANY] * 2
     assert desk.post(address="10.0.0.2") == 200
-    desk.now_ns += WRONG_TOKEN_NS
+    desk.now_ns += int(1e9 / WRONG_TOKENS_PER_SECOND)
     assert desk.post() == 200
     assert desk.post(authorization=b"Bearer guess") == 401
     assert desk.post() == 429
+
+
+@pytest.mark.parametrize(
+    ("passed_ns", "seconds"), [(0, 6), (1, 6), (999_999_999, 6), (1_000_000_000, 5), (5_999_999_000, 1)]
+)
+def test_the_time_to_wait_is_told_in_full_seconds(passed_ns: int, seconds: int) -> None:
+    desk = Desk()
+    for _ in range(WRONG_TOKENS):
+        desk.post(authorization=b"Bearer guess")
+    desk.now_ns += passed_ns
+    assert desk.post() == 429
+    assert desk.answer is not None
+    assert desk.answer.headers == (("Retry-After", str(seconds)),)
+    assert f"wait {seconds} s".encode() in desk.answer.body
 
 
 def test_commands_in_a_loop_are_limited() -> None:
@@ -162,5 +184,5 @@ def test_commands_in_a_loop_are_limited() -> None:
     answers = [desk.post() for _ in range(COMMANDS + 3)]
     assert answers == [200] * COMMANDS + [429] * 3
     assert len(desk.commands) == COMMANDS
-    desk.now_ns += COMMAND_NS
+    desk.now_ns += int(1e9 / COMMANDS_PER_SECOND)
     assert [desk.post(), desk.post()] == [200, 429]

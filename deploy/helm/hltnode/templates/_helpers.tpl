@@ -18,6 +18,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 {{- end }}
 
+{{- /* Not empty if the nodes have a farm page, from the value farmPage, the environment or the configuration. */}}
+{{- define "hltnode.readsFarm" -}}
+{{- $configured := regexMatch `(?m)^\s*(http\.)?farm_nodes\s*=` (include "hltnode.config" .) -}}
+{{- if or .Values.farmPage.enabled (hasKey .Values.environment "HLTNODE_HTTP__FARM_NODES") $configured }}yes{{ end -}}
+{{- end }}
+
 {{- define "hltnode.config" -}}
 {{- .Values.config | default (.Files.Get "files/node.toml") -}}
 {{- end }}

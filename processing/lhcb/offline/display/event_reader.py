@@ -4,10 +4,6 @@ Nothing is drawn that the sequence does not make: one of the VELO alone gives a 
 """
 
 from collections.abc import Sequence
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
@@ -18,11 +14,9 @@ from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.offline.display.reconstructed_objects import DRAWN_COLUMNS, ReconstructedObjects
 from hltnode.processing.lhcb.offline.display.scene import Scene
 from hltnode.processing.lhcb.offline.display.true_objects import true_collisions, true_particles
+from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.bank_types import BankType
-from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=1, meps=1, input_bytes=2 << 20, rows=8192)
@@ -73,7 +67,7 @@ class EventReader:
         return Scene(
             run=run,
             event=event,
-            lines=self._lines(batch.workspace.output.lines[0]) if self._runs_lines else None,
+            lines=accepting_lines(self._engine.lines, batch.workspace.output.lines[0]) if self._runs_lines else None,
             flags=tuple(self._engine.flags.names(int(batch.workspace.host_array(event_flags.name)[0]))),
             hits=found.hits,
             tracks=found.tracks,
@@ -82,20 +76,3 @@ class EventReader:
             particles=true_particles(banks, found),
             collisions=true_collisions(banks),
         )
-
-    def _lines(self, words: NDArray[Any]) -> tuple[str, ...]:
-        names = self._engine.lines
-        bits = np.unpackbits(words.view(np.uint8), count=len(names), bitorder="little")
-        return tuple(names[i] for i in np.flatnonzero(bits).tolist())
-
-
-def run_and_event(banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
-    """Run and event number from the ODIN bank; None without a readable one."""
-    for bank in banks:
-        if bank.type == BankType.ODIN:
-            try:
-                odin = decode_odin(bank)
-            except ProtocolError:
-                break
-            return odin.run, odin.event_id
-    return None, None

@@ -11,6 +11,7 @@ from hltnode.processing.framework.page_templates import render
 from hltnode.processing.lhcb.offline.display.scene import Scene, SceneHits, SceneTrack
 from hltnode.processing.offline.arrays import Float64Array
 from hltnode.processing.offline.pages.script_data import five_digits, rounded, script_json
+from hltnode.processing.offline.pages.template_folder import TEMPLATES as SHARED_TEMPLATES
 from hltnode.processing.offline.particles.names import particle_name
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -24,6 +25,7 @@ def event_page(scene: Scene, *, source: str, n_lines: int = 0) -> str:
     return render(
         "event.html",
         _TEMPLATES,
+        SHARED_TEMPLATES,
         title=f"LHCb {scene.title}",
         source=source,
         summary=scene.summary,

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.lhcb.offline.display.event_reader import EventReader, run_and_event
+from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.display.html_page import event_page
 from hltnode.processing.lhcb.offline.display.scene import Scene
+from hltnode.processing.offline.shown_event import run_and_event
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.raw_data.raw_bank import RawBank

@@ -11,14 +11,13 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.offline.shown_event import accepting_lines, run_and_event
 from hltnode.processing.raw.banks.collections import event_number, source_bank
 from hltnode.processing.raw.banks.flags import NO_EVENT_NUMBER
 from hltnode.processing.raw.banks.list_banks import list_banks
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
-from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.bank_types import NO_BANK, BankType
-from hltnode.protocol.raw_data.odin import decode_odin
+from hltnode.protocol.raw_data.bank_types import NO_BANK
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=1, meps=1, input_bytes=16 << 20, rows=1 << 16)
@@ -86,22 +85,5 @@ class EventReader:
             number=number,
             run=run,
             flags=tuple(self._engine.flags.names(flags)),
-            lines=self._lines(workspace.output.lines[0]),
+            lines=accepting_lines(self._engine.lines, workspace.output.lines[0]),
         )
-
-    def _lines(self, words: NDArray[np.uint32]) -> tuple[str, ...]:
-        names = self._engine.lines
-        bits = np.unpackbits(words.view(np.uint8), count=len(names), bitorder="little")
-        return tuple(names[i] for i in np.flatnonzero(bits).tolist())
-
-
-def run_and_event(banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
-    """Run and event number from an ODIN bank; None without a readable one."""
-    for bank in banks:
-        if bank.type == BankType.ODIN:
-            try:
-                odin = decode_odin(bank)
-            except ProtocolError:
-                break
-            return odin.run, odin.event_id
-    return None, None

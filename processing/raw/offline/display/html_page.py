@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from hltnode.processing.framework.page_templates import render
 from hltnode.processing.framework.readout import bank_type_name, subdetector_name
+from hltnode.processing.offline.pages.template_folder import TEMPLATES as SHARED_TEMPLATES
 from hltnode.processing.raw.offline.display.event_reader import BankPicture
 from hltnode.processing.raw.offline.display.picture import bank_drawing
 from hltnode.processing.raw.readout import RAW_READOUT
@@ -29,6 +30,7 @@ def event_page(picture: BankPicture, *, source: str, n_lines: int) -> str:
     return render(
         "event.html",
         _TEMPLATES,
+        SHARED_TEMPLATES,
         title=picture.title,
         source=source,
         summary=picture.summary,

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.raw.offline.display.event_reader import BankPicture, EventReader, run_and_event
+from hltnode.processing.offline.shown_event import run_and_event
+from hltnode.processing.raw.offline.display.event_reader import BankPicture, EventReader
 from hltnode.processing.raw.offline.display.html_page import event_page
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.trigger_chain import TriggerChain

@@ -104,7 +104,14 @@ def described(**changes: object) -> dict[str, Any]:
         **{"node": "n1", "state": "running", "run": 7, "backend": "cpu", "tck": "0x1", "events": 100, "accepted": 10},
         "per_second": {"events": 1000.0, "accepted": 10.0, "meps": 5.0, "error_banks": 0.0},
         **{"slots": {"free": 2, "filling": 1}, "dead_time": {"disk": 0.25}, "feeders": 1, "sources": 3},
-        **{"silent_sources": [], "lagging_sources": [], "missing_feeders": [], "conditions": {}, "lines": {}},
+        **{
+            "silent_sources": [],
+            "lagging_sources": [],
+            "missing_feeders": [],
+            "n_missing_feeders": 0,
+            "conditions": {},
+            "lines": {},
+        },
         **{"error_banks": {"by_type": {}, "most": []}, "output_free_bytes": None, **changes},
     }
 
@@ -120,21 +127,32 @@ WEST = {"run": 7, "feeder": "west", "since": "2027-01-15T08:00:00Z", "silent_sec
 NODES = {
     "http://a:1": described(),
     "http://b:1": {"error": "http://b:1: connection refused"},
-    "http://c:1": described(node="c", dead_time={"disk": 0.75}, missing_feeders=[WEST]),
+    "http://c:1": described(
+        node="c", dead_time={"disk": 0.75}, missing_feeders=[WEST], n_missing_feeders=70, silent_sources=[5, 6]
+    ),
 }
 
 
 def test_a_node_that_does_not_answer_has_a_row_and_the_sums_say_so() -> None:
     lines = printed(NODES)
-    assert lines[2].split() == ["http://b:1", "no", "answer"]
-    sums = "2 of 3 nodes answer 2 running 2,000 20 10 2/6 50% mean 1"
-    assert " ".join(lines[4].split()) == sums
+    assert (lines[0].split()[-2:], lines[1].split()[-2:]) == (["feeders", "sources"], ["missing", "silent"])
+    assert (lines[2].split()[-2:], lines[4].split()[-2:]) == (["0", "0"], ["70", "2"])
+    assert lines[3].split() == ["http://b:1", "no", "answer"]
+    sums = "2 of 3 nodes answer 2 running 2,000 20 10 2/6 50% mean 70 2"
+    assert " ".join(lines[5].split()) == sums
     assert "http://b:1: connection refused" in lines
-    assert "  missing: west since 2027-01-15T08:00:00Z (3.0 s): run 7 is open and has more to come from it" in lines
+    assert (
+        "  feeder missing: west since 2027-01-15T08:00:00Z (3.0 s): run 7 is open and has more to come from it" in lines
+    )
+    assert f"  and {70 - SHOWN_SOURCES} more feeders missing" in lines
+    assert "  sources silent: 5, 6" in lines
 
 
 def test_keys_sort_select_and_quit() -> None:
     view = View(selected="http://a:1")
+    given = list(NODES)
+    for order in ("missing feeders", "silent sources"):
+        assert View(order=order).sorted(NODES) == [given[1], given[2], given[0]]
     for _ in range(list(ORDERS).index("dead time")):
         view.press("s", NODES)
     assert view.sorted(NODES) == ["http://b:1", "http://c:1", "http://a:1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import typing
 from pathlib import Path
 
@@ -97,6 +98,47 @@ def test_json_table_and_report_contain_a_scan_and_a_second_configuration(folder:
     assert "one.toml against other.toml" in text
 
 
+def test_the_columns_of_the_report_have_numbers_to_sort_by_and_bars(folder: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "out.json", tmp_path / "page.html"
+    options = ("--scan", "Hlt1MicroBias.min_tracks=1,1000", "--json", out, "--report", page, "--threads", 1)
+    found = run(folder / "second.mdf", "--trigger", folder / "one.toml", *options)
+    assert found.exit_code == 0, found.output
+    of_lines, of_scan, *_ = (rows_of(table) for table in re.findall(r"<table.*?</table>", page.read_text(), re.DOTALL))
+    heads = ["line", "events", "rate [kHz]", "events for 10 %", "alone [kHz]", "kept [MB/s]"]
+    assert [text for _, text in of_lines[0]] == heads
+    result = json.loads(out.read_text())
+    for (_, name), *cells in of_lines[1:-1]:
+        of = result["lines"][name]
+        assert [value_of(attributes) for attributes, _ in cells] == [
+            of["events"],
+            of["rate_hz"] / 1e3,
+            of["events_for_10_percent"],
+            of["exclusive_hz"] / 1e3,
+            of["bytes_per_second"] / 1e6,
+        ]
+    rates = [value_of(row[2][0]) for row in of_lines[1:-1]]
+    shares = [float(re.findall(r"--share:([\d.]+)%", row[2][0])[0]) for row in of_lines[1:-1]]
+    assert shares == pytest.approx([100 * rate / max(rates) for rate in rates], abs=0.05)
+    assert ["--share" in attributes for attributes, _ in of_lines[1]] == [False, False, True, False, True, True]
+    assert not any("--share" in attributes for attributes, _ in of_lines[-1])
+    column = [text for _, text in of_scan[0]].index("events for 10 %, line")
+    needed = [point["line"]["events_for_10_percent"] for point in result["scans"][0]["points"]]
+    assert [value_of(row[column][0]) for row in of_scan[1:]] == needed
+    assert of_scan[2][column][1].startswith("&gt;")
+
+
+def rows_of(table: str) -> list[list[tuple[str, str]]]:
+    """Attributes and text of each cell, by row."""
+    return [
+        [(attributes, text.strip()) for attributes, text in re.findall(r"<t[hd]([^>]*)>(.*?)</t[hd]>", row, re.DOTALL)]
+        for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+    ]
+
+
+def value_of(attributes: str) -> float:
+    return float(re.findall('data-value="([^"]+)"', attributes)[0])
+
+
 def test_a_cached_sample_by_name_replaces_the_files(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +152,7 @@ def test_a_cached_sample_by_name_replaces_the_files(
     result = json.loads((tmp_path / "out.json").read_text())
     assert (result["events"], result["sample"]["kinds"], result["sample"]["weighted"]) == (6, {"minbias": 6}, True)
     assert "6 events with weights" in again.output
-    assert "chain lhcb has the samples few" in error_of(run("--cached", "none"))
+    assert "--cached none, chain lhcb: no sample 'none'; the chain has few" in error_of(run("--cached", "none"))
     assert "INPUT or --cached NAME, not both" in error_of(run("--cached", "few", folder / "first.mdf"))
     assert "expected INPUT" in error_of(run())
 

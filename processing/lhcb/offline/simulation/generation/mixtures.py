@@ -1,6 +1,6 @@
 """The mixture of enriched minimum bias: what the lines of a menu select, and the rest of the crossings."""
 
-from hltnode.processing.lhcb.offline.simulation.generation.collisions import BEAUTY, CHARM, K_SHORT, LAMBDA
+from hltnode.processing.lhcb.offline.simulation.generation.decay_table import BEAUTY, CHARM, K_SHORT, LAMBDA
 from hltnode.processing.lhcb.offline.simulation.generation.enrichment import PROMPT, Harder, Kind, Mixture
 
 _MUON = 13

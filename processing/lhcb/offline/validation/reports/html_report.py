@@ -12,8 +12,9 @@ from hltnode.processing.lhcb.offline.validation.checker.vertices import PV_BINNI
 from hltnode.processing.lhcb.offline.validation.reports.tables import STAGES, result_tables, stage_tables
 from hltnode.processing.lhcb.offline.validation.reports.track_figures import TRACK_FIGURES
 from hltnode.processing.lhcb.offline.validation.reports.verdicts import verdicts
-from hltnode.processing.offline.pages.elements import TEMPLATES, Drawn, Section, drawn
+from hltnode.processing.offline.pages.elements import Drawn, Section, drawn
 from hltnode.processing.offline.pages.tables import Row, percent
+from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.pages.verdicts import summary
 from hltnode.processing.offline.plots.curves import curves_figure
 from hltnode.processing.offline.plots.figures import Result
