@@ -1,0 +1,1 @@
+"""Connected components of the foreground: runs of pixels, their labels, and the features of each component."""

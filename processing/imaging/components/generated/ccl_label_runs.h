@@ -1,0 +1,37 @@
+// Written by tools/generate_device_headers.py from imaging/components/label_runs.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+#include "imaging/components/generated/component_types.h"
+
+struct ccl_label_runs_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* count;
+        const hlt::row_runs* runs;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } image_rows;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* count;
+        const hlt::image_run* span;
+        uint32_t* label;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } runs;
+    struct {
+        uint32_t* flags;
+    } events;
+    struct {
+        uint32_t* count;
+    } components;
+    struct {
+        uint32_t* count;
+    } all_components;
+    uint32_t diagonal;
+
+    __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
+};

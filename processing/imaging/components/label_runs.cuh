@@ -1,0 +1,80 @@
+// The component of each run: runs of adjacent rows that touch are joined, and the sets get numbers in raster order
+// (A. Hennequin, Performance optimization for the LHCb experiment, PhD thesis, Sorbonne Universite, 2022,
+// section 4.4.1, second phase of FLSL; here two lists of runs are merged instead of looked up by column).
+//
+// In:  image_rows.runs, runs.span. Out: runs.label [run], the numbers of components, a flag if there are too many.
+// One block per event; threads stride over rows, then over runs. Bounds: as ccl_find_runs.
+//
+// The numbers of the components overwrite the parents, so labels need no second array: a root gets the number of its
+// component with the highest bit, the other runs take it from their root, and the bit is removed.
+#pragma once
+
+#include "framework/generated/launch_types.h"
+#include "imaging/components/generated/ccl_label_runs.h"
+#include "imaging/components/generated/component_types.h"
+#include "imaging/components/union_find.cuh"
+#include "imaging/images/generated/image_flags.h"
+
+namespace hlt {
+
+constexpr uint32_t root_bit = 1u << 31;
+
+/// Join the runs of a row with those of the row above that they touch. reach: 1 if corners touch, too.
+__device__ void join_rows(const image_run* runs, const row_runs& above, const row_runs& own, uint32_t reach,
+                          uint32_t* parents)
+{
+    uint32_t i = above.first, j = own.first;
+    while (i < above.first + above.count && j < own.first + own.count) {
+        const image_run a = runs[i], b = runs[j];
+        if (a.begin < b.end + reach && b.begin < a.end + reach) join_sets(parents, i, j);
+        if (a.end < b.end) {
+            ++i;
+        } else {
+            ++j;
+        }
+    }
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(ccl_label_runs)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+
+    const uint32_t n_rows = p.image_rows.count[event];
+    const uint32_t n_runs = p.runs.count[event];
+    const hlt::row_runs* const rows = p.image_rows.runs + p.image_rows.first(event);
+    const hlt::image_run* const spans = p.runs.span + p.runs.first(event);
+    uint32_t* const label = p.runs.label + p.runs.first(event);
+
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] = i;
+    hlt::block_barrier();
+    const uint32_t reach = p.diagonal != 0u ? 1u : 0u;
+    for (uint32_t y = 1u + threadIdx.x; y < n_rows; y += blockDim.x)
+        hlt::join_rows(spans, rows[y - 1u], rows[y], reach, label);
+    hlt::block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) atomicMin(&label[i], hlt::find_root(label, i));
+    hlt::block_barrier();
+
+    uint32_t n_components = 0;
+    for (uint32_t base = 0; base < n_runs; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        const bool is_root = i < n_runs && label[i] == i;
+        uint32_t total;
+        const uint32_t number = n_components + hlt::block_exclusive_count(is_root, scratch, total);
+        if (is_root) label[i] = number | hlt::root_bit;
+        n_components += total;
+    }
+    hlt::block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x)
+        if ((label[i] & hlt::root_bit) == 0u) label[i] = label[label[i]];
+    hlt::block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] &= ~hlt::root_bit;
+
+    if (threadIdx.x != 0) return;
+    p.all_components.count[event] = n_components;
+    p.components.count[event] = hlt::min_of(n_components, hlt::max_components);
+    if (n_components > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+}

@@ -1,0 +1,26 @@
+"""Lines on images and their components.
+
+A file of lines begins with `from hltnode.processing.imaging.lines import *`.
+"""
+
+from hltnode.processing.imaging.lines.inputs import components, event
+from hltnode.processing.selection.expressions.functions import exp, log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
+from hltnode.processing.selection.lines.line import Line
+
+__all__ = [
+    "Histogram",
+    "Line",
+    "all_of",
+    "any_of",
+    "components",
+    "count_of",
+    "event",
+    "exp",
+    "log",
+    "maximum",
+    "minimum",
+    "sqrt",
+    "where",
+]

@@ -1,0 +1,1 @@
+"""Pictures of images with their components in colour."""

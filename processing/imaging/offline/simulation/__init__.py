@@ -1,0 +1,1 @@
+"""Images: random ones, shapes, likenesses of real ones, and files."""

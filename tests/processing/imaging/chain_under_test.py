@@ -1,0 +1,66 @@
+"""The chain `ccl` for the tests that hold for every chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.imaging.chain import CHAIN
+from hltnode.processing.imaging.offline.simulation.shapes import checkerboard, comb, random_cells, spiral, stairs
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from tests.processing.chains.chain_under_test import ChainUnderTest, ComparedBatch
+from tests.processing.chains.reference import Reference, run_reference
+from tests.processing.imaging.fuzzed_strips import DAMAGE, FUZZED_STRIPS
+from tests.processing.imaging.image_events import COLUMNS, mep_of_images
+from tests.ptx.machine import Conflict
+
+BLOCK_SIZES = (1, 32, 100, 256)
+COMPARED = (*COLUMNS, "image_rows.data")
+
+
+def images(seed: int, n: int, side: int) -> EncodedMep:
+    """Shapes and random images of 1 bit, and random ones of 8 bits, in strips of several rows."""
+    rng = np.random.default_rng(seed)
+    masks = [shape(side, side - 3) for shape in (spiral, comb, stairs, checkerboard)]
+    masks += [random_cells(side + i, side - i, 0.1 + 0.8 * i / n, 1 + i % 3, (seed, i)) for i in range(n)]
+    grey = [(mask * rng.integers(1, 256, mask.shape)).astype(np.uint8) for mask in masks[-n // 2 :]]
+    return mep_of_images([*masks, *grey], rows_per_strip=5)
+
+
+@cache
+def reference(seed: int, n: int, side: int) -> Reference:
+    """Images through the chain."""
+    return run_reference(CHAIN, images(seed, n, side), {}, None, COMPARED)
+
+
+def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
+    """Images of 1 and of 8 bits."""
+    yield images(seed, 3, 24)
+
+
+def harmless(conflict: Conflict) -> bool:
+    """Writes of equal values; parents that another thread lowers meanwhile: both values lead to the same root."""
+    return conflict.equal or (conflict.kernel == "ccl_label_runs" and "atomic access" in conflict.text)
+
+
+CHAIN_UNDER_TEST = ChainUnderTest(
+    chain=CHAIN,
+    batches={
+        "images": ComparedBatch(
+            reference=lambda: reference(1, 8, 70), finds=("all_components.count",), emulated=BLOCK_SIZES
+        ),
+        "images-by-ptx": ComparedBatch(
+            reference=lambda: reference(2, 2, 40),
+            finds=("all_components.count",),
+            ptx=tuple((size, backward) for size in (32, 100, 256) for backward in (False, True)),
+        ),
+    },
+    shared_batches=("images-by-ptx",),
+    meps=meps,
+    damage=DAMAGE,
+    fuzzed=(FUZZED_STRIPS,),
+    harmless=harmless,
+)
