@@ -94,7 +94,9 @@ class OutputList:
 
     def _check(self, name: str, value: ListValue) -> None:
         column, what = value.column, f"list {self.name}: value {name}"
-        if column.collection is None or column.of_event or column.collection.placement is None:
+        # A list has the objects of an event: of a collection with parts, another algorithm must join them first.
+        placed_by_event = column.is_placed and column.collection is not None and column.collection.parts is None
+        if not placed_by_event or column.collection is None or column.collection.placement is None:
             raise DeclarationError(f"{what}: {column.name} has no place for the objects of an event")
         if column.collection is not self.collection:
             raise DeclarationError(f"{what}: {column.name} is not of collection {self.collection.name}")

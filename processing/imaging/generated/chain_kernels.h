@@ -2,7 +2,9 @@
 // clang-format off
 #pragma once
 
+#include "algorithms/copy_list.cuh"
 #include "algorithms/fragment_offsets.cuh"
+#include "algorithms/list_offsets.cuh"
 #include "imaging/components/find_runs.cuh"
 #include "imaging/components/label_runs.cuh"
 #include "imaging/components/measure_components.cuh"
@@ -17,7 +19,9 @@
     X(ccl_assemble_rows) \
     X(ccl_find_runs) \
     X(ccl_label_runs) \
-    X(ccl_measure_components)
+    X(ccl_measure_components) \
+    X(list_offsets) \
+    X(copy_list)
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"

@@ -33,6 +33,7 @@ LIMITS = BatchLimits(events=100)
 POINT = Record("point", np.dtype([("x", "<f4"), ("bins", "<u2", (2,))]))
 BLOBS = Collection("blobs", capacity=lambda limits: 10 * limits.events, placement=Placement.fixed(10), max_per_event=10)
 OTHERS = Collection("others", capacity=lambda limits: 10 * limits.events, placement=Placement.fixed(10))
+TILES = Collection("tiles", capacity=lambda limits: limits.events, placement=Placement.fixed(1), parts=4)
 UNPLACED = Collection("unplaced", capacity=lambda limits: limits.events)
 COUNT = BLOBS.per_event("count", U32)
 AREA, KIND, WHERE = BLOBS.column("area", U32), BLOBS.column("kind", U8), BLOBS.column("where", POINT)
@@ -57,6 +58,7 @@ def a_list(name: str = "blobs", values: Mapping[str, ListValue] | None = None, *
         ({"count": BLOBS.per_event("few", U16)}, r"its count blobs\.few is not a u32 per event"),
         ({"count": BLOBS.per_event("two", U32, width=2)}, r"its count blobs\.two is not a u32 per event"),
         ({"values": {"n": value(COUNT)}}, r"value n: blobs\.count has no place for the objects of an event"),
+        ({"values": {"n": value(TILES.column("n", U32))}}, r"tiles\.n has no place for the objects of an event"),
         ({"values": {"n": value(UNPLACED.column("n", U32))}}, r"unplaced\.n has no place for the objects"),
         (
             {"values": {"area": value(AREA), "n": value(OTHERS.column("n", U32))}},
