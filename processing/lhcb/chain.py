@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hltnode.processing.algorithms.decode_odin import decode_odin, odin_types
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
@@ -27,10 +28,10 @@ from hltnode.processing.lhcb.primary_vertices.extrapolate import extrapolate
 from hltnode.processing.lhcb.primary_vertices.impact_parameter import impact_parameter as velo_impact_parameter
 from hltnode.processing.lhcb.primary_vertices.multi_fit import multi_fit
 from hltnode.processing.lhcb.primary_vertices.peaks import peaks
-from hltnode.processing.lhcb.raw_data.decode_odin import decode_odin, raw_data_types
 from hltnode.processing.lhcb.raw_data.flags import flag_types
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.missing_detectors import missing_detectors
+from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count, scifi_types
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
@@ -201,6 +202,7 @@ CHAIN = TriggerChain.offering(
     types=(
         *(
             flag_types,
+            odin_types,
             raw_data_types,
             velo_types,
             pv_types,

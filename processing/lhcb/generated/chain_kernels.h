@@ -3,6 +3,7 @@
 #pragma once
 
 #include "algorithms/copy_list.cuh"
+#include "algorithms/decode_odin.cuh"
 #include "algorithms/fragment_offsets.cuh"
 #include "algorithms/list_offsets.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
@@ -15,7 +16,6 @@
 #include "lhcb/primary_vertices/impact_parameter.cuh"
 #include "lhcb/primary_vertices/multi_fit.cuh"
 #include "lhcb/primary_vertices/peaks.cuh"
-#include "lhcb/raw_data/decode_odin.cuh"
 #include "lhcb/raw_data/global_event_cut.cuh"
 #include "lhcb/raw_data/missing_detectors.cuh"
 #include "lhcb/scifi/decode_clusters.cuh"

@@ -2,11 +2,11 @@
 
 from typing import Any
 
+from hltnode.processing.algorithms.decode_odin import odin
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
-from hltnode.processing.lhcb.raw_data.decode_odin import odin
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.scifi.collections import scifi_count
 from hltnode.processing.lhcb.secondary_vertices.collections import (

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.algorithms.decode_odin import ODIN_DATA
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
-from hltnode.processing.lhcb.raw_data.decode_odin import ODIN_DATA
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
 from hltnode.processing.lhcb.secondary_vertices.collections import (
     MAX_V0_PAIRS_PER_EVENT,

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.algorithms.decode_odin import ODIN_DATA
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.lines.event_lines import (
@@ -21,7 +22,6 @@ from hltnode.processing.lhcb.lines.event_lines import (
 )
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloMicroBias
-from hltnode.processing.lhcb.raw_data.decode_odin import ODIN_DATA
 from hltnode.processing.lhcb.velo.collections import NO_PV
 from hltnode.processing.selection.lines.line_type import LineType
 from tests.processing.lhcb.velo.track_sample import TrackSample

@@ -44,7 +44,7 @@ from hltnode.processing.lhcb.muon.cross_strips import cross_strips
 from hltnode.processing.lhcb.muon.find_cells import find_cells
 from hltnode.processing.lhcb.muon.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.muon.is_muon import is_muon
-from hltnode.processing.lhcb.raw_data.decode_odin import raw_data_types
+from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.tracks.long.collections import (
     MAX_TRACKS_PER_EVENT,

@@ -25,8 +25,8 @@ from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.primary_vertices.collections import pv_types
-from hltnode.processing.lhcb.raw_data.decode_odin import raw_data_types
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
+from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_mats, scifi_read_out, scifi_types
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters

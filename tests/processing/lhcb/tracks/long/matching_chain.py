@@ -17,7 +17,7 @@ from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.raw_data.decode_odin import raw_data_types
+from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.lhcb.scifi.collections import N_ZONES, NO_HIT, ZONE_STRIDE, scifi_types
 from hltnode.processing.lhcb.tracks.long.collections import (
@@ -82,7 +82,15 @@ def matching_kernels(*options: str) -> KernelSources:
         source=folder / "matching.py",
         readout=LHCB_READOUT,
         subdetectors=frozenset(),
-        types=(raw_data_types, velo_types, scifi_types, ut_types, parameter_types, long_types, seeding_types),
+        types=(
+            raw_data_types,
+            velo_types,
+            scifi_types,
+            ut_types,
+            parameter_types,
+            long_types,
+            seeding_types,
+        ),
     )
     write_headers(chain)
     build_kernels(chain.kernels, *(options or ("-O2",)))

@@ -1,12 +1,12 @@
-// Written by tools/generate_device_headers.py from lhcb/raw_data/decode_odin.py. Do not edit.
+// Written by tools/generate_device_headers.py from algorithms/decode_odin.py. Do not edit.
 // clang-format off
 #pragma once
 
+#include "algorithms/generated/odin_types.h"
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
 #include "framework/generated/raw_banks.h"
-#include "lhcb/raw_data/generated/raw_data_types.h"
 
 struct decode_odin_parameters {
     const hlt::batch_header* batch;

@@ -1,14 +1,16 @@
-"""decode_odin: run, time and crossing of each event from its ODIN bank."""
+"""decode_odin: run, time and crossing of each event from its ODIN bank, for any detector that has this board.
+
+Chains without ODIN leave it out; their files of MEPs then have no such source (docs/formats/mep.md).
+"""
 
 import numpy as np
 
 from hltnode.processing.framework.batch import event_flags, events, raw_banks
 from hltnode.processing.framework.collections import Record, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, Grid
-from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.subdetectors import SubDetector
-from hltnode.protocol.raw_data.bank_types import NO_BANK, BankType
+from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import BANK_SIZE
+from hltnode.protocol.raw_data.source_id import ODIN_SUBDETECTOR
 
 ODIN_DATA = Record(
     "odin_data",
@@ -37,19 +39,14 @@ ODIN_DATA = Record(
 )
 """Fields of an ODIN bank for kernels and lines; `crossing_type` as protocol.raw_data.odin.CrossingType."""
 
-raw_data_types = SharedTypes(
+odin_types = SharedTypes(
     __file__,
-    "raw_data_types",
+    "odin_types",
     records=(ODIN_DATA,),
-    enums={"subdetector": SubDetector},
     sizes={
-        "no_bank_type": NO_BANK,
+        "odin_subdetector": ODIN_SUBDETECTOR,
         "odin_bank_type": int(BankType.ODIN),
         "odin_bank_size": BANK_SIZE,
-        "retina_bank": int(LhcbBankType.VP_RETINA_CLUSTER),
-        "super_pixel_bank": int(LhcbBankType.VP),
-        "ut_bank_type": int(LhcbBankType.UT),
-        "scifi_bank_type": int(LhcbBankType.FT_CLUSTER),
     },
 )
 

@@ -8,15 +8,15 @@
 // Words of version 6: run, type | step << 16, orbit, event id high, low, GPS time high, low, status, bunch, TCK.
 #pragma once
 
+#include "algorithms/generated/decode_odin.h"
 #include "framework/device/raw_banks.cuh"
-#include "lhcb/raw_data/generated/decode_odin.h"
 
 HLT_KERNEL(decode_odin)
 {
     if (!p.takes(blockIdx.x) || threadIdx.x != 0) return;
 
     const hlt::event_row event = p.raw_banks.event_rows[blockIdx.x];
-    const hlt::row_range rows = hlt::rows_of(p.raw_banks, event.mep, hlt::subdetector::odin);
+    const hlt::row_range rows = hlt::rows_of(p.raw_banks, event.mep, hlt::odin_subdetector);
     hlt::odin_data odin{};
     bool decoded = false;
     if (rows.count > 0) {

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from hltnode.processing.algorithms.decode_odin import decode_odin as decode_odin_algorithm
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.batch import MepInBatch
@@ -19,7 +20,6 @@ from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.raw_data.decode_odin import decode_odin as decode_odin_algorithm
 from hltnode.protocol.errors import OdinError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.bank_types import BankType
