@@ -36,7 +36,8 @@ class Grid(IntEnum):
     EVENTS: one for each event. PARTS: one for each part of each event; block event * parts + part.
 
     A kernel over EVENTS accesses only the data of its event, and adds to accumulated counters. A kernel over PARTS
-    reads the data of its event, writes those of its part, and adds to accumulated counters. Threads of a CPU may
+    writes the data of its part, and adds to accumulated counters. It reads the data of its event that other grids have
+    written, and those of its part, or, with `after_all_parts`, of all parts. Threads of a CPU may
     compute other parts of the event at the same time: what parts share in the event (its flags, for example) changes
     only through the functions of framework/device/between_blocks.cuh.
     """
@@ -140,8 +141,10 @@ class Algorithm:
     kernel implicitly reads the batch header and the offsets of its collections.
     scratch: memory that no other algorithm uses.
     constants: values that a trigger configuration may change, with their defaults.
-    parts: for a kernel over PARTS, the number of parts of each event. part_sizes: u32 for each part, written before
-    the kernel runs; the threads of a CPU then take the parts with the largest sizes first.
+    parts: for a kernel over PARTS, the number of parts of each event. after_all_parts: the kernel begins when
+    earlier ones have computed all parts, because it reads what they have written for other parts, or overwrites what
+    they read. part_sizes: u32 for each part, written before the kernel runs; the threads of a CPU then take the parts
+    with the largest sizes first.
     generated: the kernel, if it has no file.
 
     Raises DeclarationError if a column is named twice, and for parts that do not fit the grid.
@@ -160,6 +163,7 @@ class Algorithm:
     capacities: tuple[Capacity, ...] = ()
     large_events: LargeEvents | None = None
     parts: int | None = None
+    after_all_parts: bool = False
     part_sizes: Column | None = None
     generated: GeneratedKernel | None = None
     template: "Algorithm | None" = None
@@ -200,8 +204,10 @@ class Algorithm:
 
     def _check_parts(self) -> None:
         if self.grid is not Grid.PARTS:
-            if self.parts is not None or self.part_sizes is not None:
-                raise DeclarationError(f"{self.name}: only a kernel over parts can have `parts` and `part_sizes`")
+            if self.parts is not None or self.part_sizes is not None or self.after_all_parts:
+                raise DeclarationError(
+                    f"{self.name}: only a kernel over parts can have `parts`, `after_all_parts` and `part_sizes`"
+                )
             return
         if self.parts is None or self.parts < 1:
             raise DeclarationError(f"{self.name}: a kernel over parts needs their number, `parts`, at least 1")
@@ -228,6 +234,7 @@ class Algorithm:
         capacities: Mapping[str, Bound] | None = None,
         large_events: LargeEvents | None = None,
         parts: int | None = None,
+        after_all_parts: bool = False,
         part_sizes: Column | None = None,
         prefix: str | None = None,
     ) -> Self:
@@ -253,6 +260,7 @@ class Algorithm:
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
             large_events=large_events,
             parts=parts,
+            after_all_parts=after_all_parts,
             part_sizes=part_sizes,
         )
 

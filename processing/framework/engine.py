@@ -295,7 +295,7 @@ class Workspace:
         if algorithm.parts is None:
             return None
         sizes = None if algorithm.part_sizes is None else self._memory[algorithm.part_sizes.name]
-        return EventParts(algorithm.parts, sizes)
+        return EventParts(algorithm.parts, sizes, algorithm.after_all_parts)
 
     def _generated(self, algorithm: Algorithm) -> Generated | None:
         if algorithm.generated is None:

@@ -11,7 +11,6 @@ part, at the same addresses for each, so it stays in the caches.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
 from typing import Literal
 
 from hltnode.processing.framework.batch import BATCH_INPUTS
@@ -238,18 +237,21 @@ def _stages(sequence: AlgorithmSequence, *, fuse_events: bool) -> tuple[tuple[Al
     """The algorithms by steps: algorithms of one step run at the same time on different events."""
     if not fuse_events:
         return tuple((algorithm,) for algorithm in sequence)
-    stages: list[tuple[Algorithm, ...]] = []
-    for key, group in groupby(sequence, key=_fuses_with):
-        algorithms = tuple(group)
-        stages += [(algorithm,) for algorithm in algorithms] if key is None else [algorithms]
-    return tuple(stages)
+    stages: list[list[Algorithm]] = []
+    for algorithm in sequence:
+        if stages and _fuse(stages[-1][0], algorithm):
+            stages[-1].append(algorithm)
+        else:
+            stages.append([algorithm])
+    return tuple(tuple(stage) for stage in stages)
 
 
-def _fuses_with(algorithm: Algorithm) -> tuple[object, ...] | None:
-    """Consecutive algorithms with the same key are fused; None: not fused."""
-    if algorithm.grid not in (Grid.EVENTS, Grid.PARTS):
-        return None
-    return algorithm.grid, algorithm.parts, algorithm.part_sizes
+def _fuse(first: Algorithm, other: Algorithm) -> bool:
+    """True if a thread may compute both on one event or part before the next one; Step.fuses_with in cpu_executor.cpp
+    is the same."""
+    if first.grid not in (Grid.EVENTS, Grid.PARTS) or other.after_all_parts:
+        return False
+    return (first.grid, first.parts, first.part_sizes) == (other.grid, other.parts, other.part_sizes)
 
 
 def _users(sequence: AlgorithmSequence) -> dict[Column, list[Algorithm]]:

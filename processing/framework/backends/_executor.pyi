@@ -16,7 +16,7 @@ class Program:
         thread_copies: Sequence[tuple[int, int, int]] = ...,
         threads: int = ...,
         tables: tuple[int, int, int, int] = ...,
-        parts: Sequence[tuple[int, int, int]] = ...,
+        parts: Sequence[tuple[int, int, int, bool]] = ...,
     ) -> None: ...
     @property
     def progress(self) -> int: ...

@@ -254,7 +254,7 @@ class CpuBackend:
         steps: list[tuple[int, int, int, int]] = []
         pointers: list[tuple[int, int, int, int, int]] = []
         copies: list[tuple[int, int, int]] = []
-        parts: list[tuple[int, int, int]] = []
+        parts_of_events: list[tuple[int, int, int, bool]] = []
         for step, launch in enumerate(launches):
             address = self._address(launch)
             steps.append((address, launch.parameters.ctypes.data, int(launch.grid), launch.parameters.nbytes))
@@ -263,7 +263,8 @@ class CpuBackend:
                 pointers.append((step, placement, pointer.position, pointer.offset, pointer.stride))
             copies += [(step, copy.position, copy.stride) for copy in launch.thread_copies]
             if (of_event := launch.parts) is not None:
-                parts.append((step, of_event.number, 0 if of_event.sizes is None else of_event.sizes.pointer))
+                sizes = 0 if of_event.sizes is None else of_event.sizes.pointer
+                parts_of_events.append((step, of_event.number, sizes, of_event.after_all_parts))
         program = _executor.Program(
             steps,
             batch_header.pointer,
@@ -274,7 +275,7 @@ class CpuBackend:
             copies,
             self.threads,
             _addresses(tables),
-            parts,
+            parts_of_events,
         )
         return CompiledPart(program, launches)
 

@@ -74,11 +74,14 @@ struct Step {
     std::size_t copy;                      // start of the copy of its parameters, in cache lines
     uint32_t parts = 1;                    // of each event, for a grid over parts
     const uint32_t* part_sizes = nullptr;  // of each part of the batch; null: unknown
+    bool after_all_parts = false;          // earlier steps must have computed all parts
 
     bool fuses() const { return grid == hlt::grid::events || grid == hlt::grid::parts; }
-    bool fuses_with(const Step& other) const
+    // Whether a block may run this step directly after the earlier one.
+    bool fuses_with(const Step& earlier) const
     {
-        return fuses() && grid == other.grid && parts == other.parts && part_sizes == other.part_sizes;
+        return fuses() && grid == earlier.grid && parts == earlier.parts && part_sizes == earlier.part_sizes &&
+               !after_all_parts;
     }
 };
 
@@ -140,7 +143,7 @@ using StepTuple = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>;
 using PlacementTuple = std::tuple<uint64_t, uint32_t, uint32_t, uint32_t>;
 using PointerTuple = std::tuple<std::size_t, std::size_t, std::size_t, uint64_t, uint64_t>;
 using CopyTuple = std::tuple<std::size_t, std::size_t, uint64_t>;
-using PartsTuple = std::tuple<std::size_t, uint32_t, uint64_t>;
+using PartsTuple = std::tuple<std::size_t, uint32_t, uint64_t, bool>;
 using TablesTuple = std::tuple<uint64_t, uint64_t, uint64_t, uint64_t>;
 
 hlt::event_tables tables_of(const TablesTuple& addresses)
@@ -174,11 +177,12 @@ class Program {
             parameter_bytes.push_back(nbytes);
             lines += (nbytes + cache_line - 1) / cache_line;
         }
-        for (const auto& [step, number, sizes] : parts) {
+        for (const auto& [step, number, sizes, after_all_parts] : parts) {
             if (step >= steps_.size() || steps_[step].grid != hlt::grid::parts || number == 0)
                 throw std::invalid_argument("parts that do not fit the steps");
             steps_[step].parts = number;
             steps_[step].part_sizes = reinterpret_cast<const uint32_t*>(sizes);
+            steps_[step].after_all_parts = after_all_parts;
         }
         for (const Step& step : steps_)
             if (step.parts == 0) throw std::invalid_argument("a step over parts without their number");

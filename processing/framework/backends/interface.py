@@ -90,10 +90,14 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EventParts:
-    """Number of parts of each event, and memory with the size of each part, u32, by which threads order them."""
+    """Number of parts of each event, and memory with the size of each part, u32, by which threads order them.
+
+    after_all_parts: the kernel begins when earlier ones have computed all parts.
+    """
 
     number: int
     sizes: DeviceMemory | None
+    after_all_parts: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,9 +43,9 @@ def n_blocks(algorithm: Algorithm, header: NDArray[np.void]) -> int:
     return algorithm.n_blocks(events=events, rows=rows, fragments=fragments)
 
 
-def program_parts(algorithm: Algorithm) -> list[tuple[int, int, int]]:
+def program_parts(algorithm: Algorithm) -> list[tuple[int, int, int, bool]]:
     """The parts of a program whose only step is an algorithm; they keep their order."""
-    return [] if algorithm.parts is None else [(0, algorithm.parts, 0)]
+    return [] if algorithm.parts is None else [(0, algorithm.parts, 0, False)]
 
 
 def host_memory(nbytes: int, fill: int) -> NDArray[np.uint8]:

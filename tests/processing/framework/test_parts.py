@@ -89,19 +89,20 @@ def expected() -> dict[str, list[Any]]:
         "events.fragment_bytes": [sum(len(bank) for bank in event) for event in payloads()],
         "events.charge": [int(sum(values.sum() for values in event)) for event in slices],
         "slices.sum": [int(values.sum()) for event in kept for values in event],
+        "slices.next_sum": [int(event[(k + 1) % N_SLICES].sum()) for event in kept for k in range(N_SLICES)],
         "found.total": [int((values**2).sum()) for event in kept for values in event],
         "events.total": [int(sum(values.sum() for values in event)) for event in kept],
     }
 
 
-def fill(module: ModuleType, workspace: Workspace) -> None:
-    """Seal a batch of three MEPs."""
+def fill(module: ModuleType, workspace: Workspace, *, backward: bool = False) -> None:
+    """Seal a batch of three MEPs; backward: with the last event first."""
     banks = [
         [
             RawBank(module.BYTES, 1, source, memoryview(payload))
             for source, payload in zip(module.SOURCES, event, strict=True)
         ]
-        for event in payloads()
+        for event in (reversed(payloads()) if backward else payloads())
     ]
     meps, first, at = [], 0, 0
     for n in MEPS:
@@ -116,8 +117,8 @@ def found_by(module: ModuleType, backend: Backend) -> tuple[dict[str, list[Any]]
     """Content of the output columns, and the flags of the events."""
     engine = Engine(backend, module.PARTS, {}, LIMITS)
     workspace = engine.create_workspace()
-    for _ in range(2):  # a second batch finds what the first one has left
-        fill(module, workspace)
+    for backward in (True, False):  # the second batch finds what the first one has left
+        fill(module, workspace, backward=backward)
         workspace.submit()
         workspace.wait()
     n = workspace.n_events
@@ -195,6 +196,7 @@ def test_slices_are_fused_and_their_values_stay_with_the_thread(parts: ModuleTyp
     plan = plan_memory(parts.PARTS.sequence, LIMITS, fuse_events=True)
     stages = [[algorithm.name for algorithm in stage] for stage in plan.stages]
     assert ["parts_find_values", "parts_sum_values"] in stages
+    assert ["parts_next_sums"] in stages
     assert ["parts_square_values"] in stages
     # Used by one stage, one slice at a time; other columns are in several stages.
     assert {region.column.name: region.nbytes for region in plan.thread.regions} == {"found.squares": 2 * MAX_IN_SLICE}
@@ -234,6 +236,7 @@ TILES = Collection("tiles", capacity=lambda limits: limits.events * 8, placement
         ({"grid": Grid.PARTS}, "needs their number"),
         ({"grid": Grid.PARTS, "parts": 0}, "at least 1"),
         ({"grid": Grid.EVENTS, "parts": 4}, "only a kernel over parts"),
+        ({"grid": Grid.EVENTS, "after_all_parts": True}, "only a kernel over parts"),
         ({"grid": Grid.PARTS, "parts": 5, "part_sizes": TILES.per_part("n", U32)}, "not a u32 for each of 5 parts"),
         ({"grid": Grid.PARTS, "parts": 4, "part_sizes": TILES.per_part("n", U8)}, "not a u32 for each of 4 parts"),
         ({"grid": Grid.PARTS, "parts": 4, "part_sizes": TILES.per_part("n", U32, width=2)}, "not a u32"),
@@ -314,7 +317,7 @@ def taken(sizes: NDArray[np.uint32] | None, n_events: int, parts: int, threads: 
     assert address is not None
     parameters = np.zeros(8, np.uint8)
     step = (address, parameters.ctypes.data, int(Grid.PARTS), 8)
-    given = [(0, parts, 0 if sizes is None else sizes.ctypes.data)]
+    given = [(0, parts, 0 if sizes is None else sizes.ctypes.data, False)]
     program = _executor.Program([step], header.ctypes.data, threads=threads, parts=given)
     _executor.Executor(threads).run(program)
     return order
@@ -342,13 +345,15 @@ def test_parts_without_sizes_keep_their_order() -> None:
     ("grid", "parts", "message"),
     [
         (Grid.PARTS, [], "a step over parts without their number"),
-        (Grid.PARTS, [(0, 0, 0)], "parts that do not fit"),
-        (Grid.PARTS, [(1, 4, 0)], "parts that do not fit"),
-        (Grid.EVENTS, [(0, 4, 0)], "parts that do not fit"),
+        (Grid.PARTS, [(0, 0, 0, False)], "parts that do not fit"),
+        (Grid.PARTS, [(1, 4, 0, False)], "parts that do not fit"),
+        (Grid.EVENTS, [(0, 4, 0, False)], "parts that do not fit"),
         (5, [], "no such grid"),
     ],
 )
-def test_a_program_with_wrong_parts_is_refused(grid: int, parts: list[tuple[int, int, int]], message: str) -> None:
+def test_a_program_with_wrong_parts_is_refused(
+    grid: int, parts: list[tuple[int, int, int, bool]], message: str
+) -> None:
     header, parameters = np.zeros(1, BATCH_HEADER.dtype), np.zeros(8, np.uint8)
     kernel = KERNEL(lambda *_: None)
     address = ctypes.cast(kernel, ctypes.c_void_p).value

@@ -7,6 +7,7 @@ from parts.clear_counts import clear_counts
 from parts.columns import slice_types
 from parts.count_fragments import count_fragments
 from parts.find_values import find_values
+from parts.next_sums import next_sums
 from parts.place_found import place_found
 from parts.square_values import square_values
 from parts.sum_event import sum_event
@@ -69,6 +70,7 @@ PARTS = Chain(
             count_fragments,
             find_values,
             sum_values,
+            next_sums,
             place_found,
             square_values,
             sum_event,

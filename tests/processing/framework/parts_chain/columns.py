@@ -28,6 +28,9 @@ values = slices.column("values", U8)
 value_count = slices.per_part("count", U32)
 value_sum = slices.per_part("sum", U32, role=Role.OUTPUT)
 
+next_sum = slices.per_part("next_sum", U32, role=Role.OUTPUT)
+"""The sum of the slice that follows in the event."""
+
 offsets_collection = Collection("found_offsets", capacity=lambda limits: limits.events * N_SLICES, parts=N_SLICES)
 found_offset = offsets_collection.per_part("offset", U32, extra=1)
 found = Collection(
