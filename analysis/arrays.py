@@ -128,6 +128,7 @@ def iterate(
         configuration,
         LIMITS,
         retain=reader.columns,
+        with_lists=reader.reads_lists,
     )
     log = DamageLog()
     about = {

@@ -221,6 +221,7 @@ def _check(
         chain.with_sequence(configuration.trigger.sequence).load_geometry(geometry),
         configuration.trigger,
         LIMITS,
+        with_lists=False,
     )
     n_lines = len(engine.lines)
     differences = 0

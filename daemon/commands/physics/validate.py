@@ -90,6 +90,7 @@ def validate(
             configuration,
             LIMITS,
             retain=check.retained,
+            with_lists=False,
         )
         runner = OfflineRunner(engine)
         with event_progress("validating", count_events([input_file])) as processed:

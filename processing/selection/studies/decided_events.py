@@ -113,7 +113,7 @@ class DecidingPass:
         columns = (*columns_of_candidates(lines, reports), *columns_of(words)) if lines else ()
         self._asked = Asked(tuple(dict.fromkeys(columns)), words, reports)
         kept = (*retain, *(column.name for column in self._asked.columns))
-        self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept)
+        self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept, with_lists=False)
         self._runner = OfflineRunner(self.engine)
 
     def run(self, events: Iterable[Sequence[RawBank]]) -> Iterator[DecidedEvents]:

@@ -139,6 +139,11 @@ class FieldReader:
         return tuple(dict.fromkeys(column.name for name in self._nodes for column in self._columns_of(name)))
 
     @property
+    def reads_lists(self) -> bool:
+        """Whether fields of output lists are read; the engine must deliver them."""
+        return bool(self._lists)
+
+    @property
     def empty(self) -> FieldValues:
         """The values of no event."""
         kinds = {Kind.FLOAT: np.float32, Kind.INT: np.uint32, Kind.BOOL: np.bool_}

@@ -59,7 +59,7 @@ class EventReader:
 
     def __init__(self, chain: TriggerChain, backend: Backend, geometry: Constants, trigger: TriggerConfig) -> None:
         retain = (source_bank.name, event_number.name)
-        self._engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=retain)
+        self._engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=retain, with_lists=False)
         self._runner = OfflineRunner(self._engine, workspaces=1)
         (listing,) = (a for a in trigger.configure(chain.sequence) if a.name == list_banks.name)
         (number_type,) = (c.value for c in listing.constants if c.name == "number_type")

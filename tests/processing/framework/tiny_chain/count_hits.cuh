@@ -1,7 +1,7 @@
 // Counts the hits of an event, bytes of its banks that are not below a threshold, and lists the first of them.
 //
-// One block per event; threads stride over the bytes of a bank, and one thread lists the hits in their order. A bank that reaches beyond its MFP flags the event.
-// Bounds: sizes of fragments.
+// One block per event; threads stride over the bytes of a bank, and one thread lists the hits in their order. A bank
+// that reaches beyond its MFP flags the event. Bounds: sizes of fragments.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
