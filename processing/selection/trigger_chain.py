@@ -74,6 +74,7 @@ class TriggerChain(Chain):
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
     usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
+    largest_event: bytes of the MFPs of the largest event that the commands on files must take.
     former_names: names of this chain in TCK documents of earlier versions.
     """
 
@@ -89,6 +90,7 @@ class TriggerChain(Chain):
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
     usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
+    largest_event: int = 0
     former_names: tuple[str, ...] = ()
 
     @classmethod
@@ -122,6 +124,10 @@ class TriggerChain(Chain):
             )
         chosen = self.sequences[name]
         return replace(self, sequence=chosen.algorithms, subdetectors=chosen.subdetectors, counts=chosen.counts)
+
+    def limits_for_files(self, limits: BatchLimits) -> BatchLimits:
+        """The limits of a command on files, raised so that the largest event of the chain fits in a batch."""
+        return replace(limits, input_bytes=max(limits.input_bytes, self.largest_event))
 
     @property
     def reports(self) -> Reports:
