@@ -126,7 +126,7 @@ def iterate(
         create_backend(backend, known.kernels, threads=threads or usable_processors(), device=device),
         constants,
         configuration,
-        LIMITS,
+        known.limits_for_files(LIMITS),
         retain=reader.columns,
         with_lists=reader.reads_lists,
     )

@@ -23,6 +23,9 @@ from hltnode.processing.imaging.strips import IMAGE_SUBDETECTORS
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.trigger_chain import TriggerChain
 
+LARGEST_EVENT = 9 << 20
+"""An image of 8192 x 8192 pixels of 1 bit, or 3000 x 3000 of 8. A larger one needs a node with larger slots."""
+
 CHAIN = TriggerChain(
     name="ccl",
     sequence=AlgorithmSequence(
@@ -41,5 +44,6 @@ CHAIN = TriggerChain(
     histograms=IMAGE_HISTOGRAMS,
     inputs=INPUTS,
     usual_fields=USUAL_FIELDS,
+    largest_event=LARGEST_EVENT,
     display="hltnode.processing.imaging.offline.display.picture",
 )

@@ -81,6 +81,7 @@ class TriggerChain(Chain):
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
     usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
+    largest_event: bytes of the MFPs of the largest event that the commands on files must take.
     former_names: names of this chain in TCK documents of earlier versions.
 
     Raises DeclarationError as Chain does, for `report_words` without room for their header, and for a list with the
@@ -100,6 +101,7 @@ class TriggerChain(Chain):
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
     usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
+    largest_event: int = 0
     former_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -156,6 +158,10 @@ class TriggerChain(Chain):
             counts=chosen.counts,
             lists=chosen.lists,
         )
+
+    def limits_for_files(self, limits: BatchLimits) -> BatchLimits:
+        """The limits of a command on files, raised so that the largest event of the chain fits in a batch."""
+        return replace(limits, input_bytes=max(limits.input_bytes, self.largest_event))
 
     @property
     def reports(self) -> Reports:

@@ -11,8 +11,7 @@ from hltnode.processing.framework.collections import (
     Role,
     SharedTypes,
 )
-from hltnode.processing.imaging.images.collections import image_rows
-from hltnode.processing.imaging.strips import MAX_SIDE
+from hltnode.processing.imaging.images.collections import MAX_RUNS, image_rows
 
 MAX_COMPONENTS = 4096
 """Components of an event that have features. 128 events with 60 bytes a component take 31 MB."""
@@ -45,7 +44,7 @@ runs = Collection(
     "runs",
     capacity=lambda limits: 4 * limits.input_bytes,
     placement=Placement(offsets=run_offset),
-    max_per_event=MAX_SIDE // 2 * MAX_SIDE,
+    max_per_event=MAX_RUNS,
 )
 run_bound = runs.per_event("bound", U32)
 """Places for runs of each image: all that its pixels can have."""

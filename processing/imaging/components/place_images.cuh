@@ -10,21 +10,21 @@
 
 #include "framework/device/event_places.cuh"
 #include "imaging/components/generated/ccl_place_images.h"
-#include "imaging/images/generated/image_types.h"
+#include "imaging/images/strip.cuh"
 
 namespace hlt {
 
 /// Rows of an image that is labelled, 0 for another one.
 __device__ uint32_t labelled_rows(const image_shape& shape)
 {
-    if (shape.width > max_side || shape.height > max_side) return 0u;
+    if (!fits(shape)) return 0u;
     return shape.delivered >= (shape.height + 1u) / 2u ? shape.height : 0u;
 }
 
 /// Most runs of an image that is labelled; a missing row has none.
 __device__ uint32_t most_runs(const image_shape& shape)
 {
-    return (shape.width + 1u) / 2u * min_of(labelled_rows(shape), shape.delivered);
+    return most_runs_of_row(shape.width) * min_of(labelled_rows(shape), shape.delivered);
 }
 
 }  // namespace hlt
@@ -36,6 +36,6 @@ HLT_KERNEL(ccl_place_images)
         n_events, [&](uint32_t event) { return hlt::labelled_rows(p.images.shape[event]); }, hlt::max_side, 0,
         p.row_places, p.image_rows.count, p.image_rows.offset, p.events.flags);
     hlt::place_events(
-        n_events, [&](uint32_t event) { return hlt::most_runs(p.images.shape[event]); },
-        hlt::max_side / 2u * hlt::max_side, 0, p.run_places, p.runs.bound, p.runs.offset, p.events.flags);
+        n_events, [&](uint32_t event) { return hlt::most_runs(p.images.shape[event]); }, hlt::max_runs, 0, p.run_places,
+        p.runs.bound, p.runs.offset, p.events.flags);
 }

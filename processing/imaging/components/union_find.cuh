@@ -13,12 +13,12 @@ namespace hlt {
 /// short.
 __device__ uint32_t find_root(uint32_t* parents, uint32_t a)
 {
-    // Other threads change the parents meanwhile: each access must reach memory.
-    const volatile uint32_t* const seen = parents;
+    // Other threads lower the parents meanwhile. A value that is out of date is a former ancestor, which is in the same
+    // set; join_sets finds out whether the result is still a root.
     for (;;) {
-        const uint32_t parent = seen[a];
+        const uint32_t parent = parents[a];
         if (parent == a) return a;
-        const uint32_t next = seen[parent];
+        const uint32_t next = parents[parent];
         if (next != parent) atomicMin(&parents[a], next);
         a = next;
     }

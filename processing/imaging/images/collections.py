@@ -6,6 +6,9 @@ from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import U32, Collection, Column, Placement, Record, SharedTypes
 from hltnode.processing.imaging.strips import IMAGE_HEADER_SIZE, IMAGE_SUBDETECTORS, MAX_SIDE, STRIP_TYPE, VERSION
 
+MAX_RUNS = 1 << 25
+"""Most runs of an image that is labelled: those of 8192 x 8192 pixels. A thread of a CPU has 8 bytes for each."""
+
 IMAGE_SHAPE = Record(
     "image_shape",
     np.dtype([("width", "<u4"), ("height", "<u4"), ("bits", "<u4"), ("delivered", "<u4")]),
@@ -28,6 +31,7 @@ image_types = SharedTypes(
         "strip_version": VERSION,
         "image_header_bytes": IMAGE_HEADER_SIZE,
         "max_side": MAX_SIDE,
+        "max_runs": MAX_RUNS,
     },
 )
 

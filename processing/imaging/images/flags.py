@@ -33,7 +33,7 @@ OVERLAPPING_STRIPS = ChainFlag(
 IMAGE_TOO_LARGE = ChainFlag(
     name="image_too_large",
     bit=21,
-    text="The image has more than 16384 rows or columns. It is not labelled.",
+    text="The image has more than 16384 rows or columns, or more than 2^26 pixels. It is not labelled.",
 )
 TOO_MANY_COMPONENTS = ChainFlag(
     name="too_many_components",

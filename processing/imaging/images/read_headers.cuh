@@ -67,7 +67,7 @@ HLT_KERNEL(ccl_read_headers)
 
     uint32_t flags = found.flags;
     if (shape.width == 0u) flags |= hlt::no_image;
-    if (shape.width > hlt::max_side || shape.height > hlt::max_side) flags |= hlt::image_too_large;
+    if (!hlt::fits(shape)) flags |= hlt::image_too_large;
     shape.delivered = found.delivered;
     p.images.shape[event] = shape;
     uint32_t number[2] = {0, 0};

@@ -47,6 +47,16 @@ __device__ image_strip strip_of(const fragment_view& bank)
     return strip;
 }
 
+/// Runs that a row of pixels can have.
+__device__ uint32_t most_runs_of_row(uint32_t width) { return (width + 1u) / 2u; }
+
+/// Whether an image is small enough to be labelled.
+__device__ bool fits(const image_shape& shape)
+{
+    return shape.width <= max_side && shape.height <= max_side &&
+           most_runs_of_row(shape.width) * shape.height <= max_runs;
+}
+
 /// Whether a usable strip belongs to an image of this shape.
 __device__ bool belongs_to(const image_strip& strip, const image_shape& shape)
 {

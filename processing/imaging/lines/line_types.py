@@ -65,8 +65,7 @@ class ComponentArea(LineType):
 
 @dataclass(frozen=True, kw_only=True, config=VALIDATED)
 class ComponentBox(LineType):
-    """Events with a component whose box has `min_width` to `max_width` columns and `min_height` to `max_height`
-    rows."""
+    """Events with a component whose box is `min_width` to `max_width` wide and `min_height` to `max_height` high."""
 
     input = components
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.readout import IMAGE_READOUT, ImageBankType
@@ -26,8 +30,8 @@ from hltnode.protocol.raw_data.source_id import TRIGGER_SUBDETECTOR, USER_SUBDET
 @pytest.mark.parametrize("shape", [(1, 1), (3, 31), (5, 32), (7, 33), (40, 100)])
 @pytest.mark.parametrize("rows", [None, 1, 3])
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8])
-def test_an_image_is_whole_again(shape: tuple[int, int], rows: int | None, dtype: type) -> None:
-    image = np.random.default_rng(1).integers(0, 256 if dtype is np.uint8 else 2, shape).astype(dtype)
+def test_an_image_is_whole_again(shape: tuple[int, int], rows: int | None, dtype: type[Any]) -> None:
+    image: NDArray[Any] = np.random.default_rng(1).integers(0, 256 if dtype is np.uint8 else 2, shape).astype(dtype)
     found = decode_image(encode_image(image, rows))
     assert np.array_equal(found.pixels, image)
     assert (found.bits, found.missing, found.overlapping, found.refused) == (8 if dtype is np.uint8 else 1, 0, 0, ())
@@ -37,6 +41,13 @@ def test_8192_by_8192_pixels_of_1_bit_are_256_sources_of_32_rows() -> None:
     banks = encode_image(np.zeros((8192, 8192), np.bool_))
     assert len(banks) == len({bank.source_id for bank in banks}) == 256
     assert {len(bank.payload) for bank in banks} == {24 + 32 * 1024}
+
+
+def test_the_commands_on_files_take_an_image_of_8192_by_8192_pixels() -> None:
+    mep = encode_mep(CHAIN, [encode_image(np.zeros((8192, 8192), np.bool_))])
+    assert mep.data.nbytes > BatchLimits(input_bytes=4 << 20).input_bytes
+    assert mep.data.nbytes <= CHAIN.limits_for_files(BatchLimits(input_bytes=4 << 20)).input_bytes
+    assert CHAIN.limits_for_files(BatchLimits(input_bytes=1 << 30)).input_bytes == 1 << 30
 
 
 def test_the_largest_image_of_8_bits_has_a_source_for_each_strip() -> None:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from hltnode.protocol.errors import BankError
 from hltnode.protocol.raw_data.data_parts import HEADER_SIZE, assemble, parse_part, split, units_of_part
 from hltnode.protocol.raw_data.raw_bank import MAX_PAYLOAD_SIZE
 
 
-def units_like(n: int, unit_bytes: int, seed: int = 1) -> np.ndarray:
+def units_like(n: int, unit_bytes: int, seed: int = 1) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).integers(0, 256, (n, unit_bytes), dtype=np.uint8)
 
 
 @given(st.integers(1, 40), st.sampled_from([4, 8, 60]), st.integers(1, 12), st.randoms())
-def test_split_data_are_whole_again_in_any_order_of_the_parts(n: int, unit_bytes: int, per_part: int, random) -> None:
+def test_split_data_are_whole_again_in_any_order(n: int, unit_bytes: int, per_part: int, random: Random) -> None:
     units = units_like(n, unit_bytes)
     parts = [parse_part(payload, 3) for payload in split(units, b"abc", per_part)]
     random.shuffle(parts)
@@ -85,7 +88,7 @@ def test_a_part_that_contradicts_itself_is_refused_with_its_numbers(payload: byt
 
 def test_units_in_no_part_are_zero_and_units_in_two_come_from_the_first() -> None:
     units = units_like(8, 4)
-    other = units ^ 0xFF
+    other = np.invert(units)
     parts = [parse_part(payload, 0) for payload in split(units, b"", 2)]
     again = [parse_part(payload, 0) for payload in split(other, b"", 4)]
     whole = assemble([parts[0], parts[1], again[0]])

@@ -33,7 +33,8 @@ def picture_maker(
 
 def step_of(picture: ImagePicture) -> int:
     """Every how many-th pixel is drawn."""
-    return -(-max(*picture.labels.shape, 1) // MOST_PIXELS)
+    longest: int = max(*picture.labels.shape, 1)
+    return -(-longest // MOST_PIXELS)
 
 
 def image_drawing(picture: ImagePicture) -> str:

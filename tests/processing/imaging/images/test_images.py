@@ -40,8 +40,8 @@ def strip(
     return RawBank(STRIP_TYPE, VERSION, strip_source(number), memoryview(payload))
 
 
-def changed(index: int, **fields: object) -> Change:
-    return lambda banks: [bank._replace(**fields) if i == index else bank for i, bank in enumerate(banks)]
+def of_type(index: int, kind: int) -> Change:
+    return lambda banks: [bank._replace(type=kind) if i == index else bank for i, bank in enumerate(banks)]
 
 
 def with_more(bank: RawBank) -> Change:
@@ -90,10 +90,12 @@ def without(*indices: int) -> Change:
         (with_more(strip(9, 0, 1, 12, 45)._replace(type=2)), ["BANK_ERROR"]),
         (with_more(strip(9, 0, 1, 12, 45)._replace(version=2)), ["BANK_ERROR"]),
         (with_more(strip(0, 0, 3, 12, 45)), ["BANK_ERROR", "MISSING_ROWS"]),
-        (changed(0, type=240), ["BANK_ERROR", "MISSING_ROWS"]),
+        (of_type(0, 240), ["BANK_ERROR", "MISSING_ROWS"]),
         (lambda _: [strip(0, 0, 1, 1, MAX_SIDE)], []),
         (lambda _: [strip(0, 0, 1, 1, MAX_SIDE + 1)], ["IMAGE_TOO_LARGE"]),
         (lambda _: [strip(0, 0, MAX_SIDE // 2, MAX_SIDE, 1)], ["MISSING_ROWS"]),
+        (lambda _: [strip(0, 0, 1, 4096, MAX_SIDE)], ["MISSING_ROWS"]),
+        (lambda _: [strip(0, 0, 1, 4097, MAX_SIDE)], ["MISSING_ROWS", "IMAGE_TOO_LARGE"]),
         (lambda _: [strip(0, 0, MAX_SIDE // 2 + 1, MAX_SIDE + 1, 1)], ["MISSING_ROWS", "IMAGE_TOO_LARGE"]),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 import hltnode
 from hltnode.daemon.cli import app
 from hltnode.processing.imaging.chain import CHAIN
+from hltnode.processing.imaging.lines.line_types import ComponentArea
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
@@ -42,7 +44,7 @@ def box(width: int, height: int, value: int = 1, n: int = 1) -> NDArray[np.uint8
         ('type = "Passthrough"', [box(0, 0), box(1, 1)], []),
     ],
 )  # fmt: skip
-def test_each_bound_of_a_line_decides(line: str, selected: list[NDArray], others: list[NDArray]) -> None:
+def test_each_bound_of_a_line_decides(line: str, selected: list[NDArray[Any]], others: list[NDArray[Any]]) -> None:
     found = label_images([*selected, *others], f'[[lines]]\nname = "Line"\n{line}')
     assert [event.lines for event in found] == [{"Line"}] * len(selected) + [set()] * len(others)
     assert [event.accepted for event in found] == [True] * len(selected) + [False] * len(others)
@@ -53,6 +55,7 @@ def test_the_default_line_keeps_events_with_a_component_of_1000_pixels() -> None
     found = label_images(images, '[[lines]]\ntype = "ComponentArea"\nname = "Large"\nmin_area = 1000')
     assert [event.accepted for event in found] == [True, False, False]
     (default,) = (line for line in CHAIN.menu.lines if line.name == "LargeComponent")
+    assert isinstance(default, ComponentArea)
     assert default.min_area == 1000
 
 
