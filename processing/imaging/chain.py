@@ -4,7 +4,7 @@ from pathlib import Path
 
 from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
-from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.imaging.components.collections import all_component_count, component_types
 from hltnode.processing.imaging.components.find_runs import find_runs
@@ -15,30 +15,54 @@ from hltnode.processing.imaging.images.assemble_rows import assemble_rows
 from hltnode.processing.imaging.images.collections import image_types
 from hltnode.processing.imaging.images.flags import image_flag_types
 from hltnode.processing.imaging.images.read_headers import read_headers
+from hltnode.processing.imaging.large_images.collections import part_types
+from hltnode.processing.imaging.large_images.count_runs import count_runs
+from hltnode.processing.imaging.large_images.find_roots import find_roots
+from hltnode.processing.imaging.large_images.join_borders import join_borders
+from hltnode.processing.imaging.large_images.join_runs import join_runs
+from hltnode.processing.imaging.large_images.measure_parts import measure_parts
+from hltnode.processing.imaging.large_images.number_roots import number_roots
+from hltnode.processing.imaging.large_images.place_components import place_components
+from hltnode.processing.imaging.large_images.place_runs import place_runs
 from hltnode.processing.imaging.lines.histograms import IMAGE_HISTOGRAMS
 from hltnode.processing.imaging.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
 from hltnode.processing.imaging.lines.menu import IMAGE_MENU
 from hltnode.processing.imaging.readout import IMAGE_READOUT
 from hltnode.processing.imaging.strips import IMAGE_SUBDETECTORS
 from hltnode.processing.selection.lines.line import selection_types
-from hltnode.processing.selection.trigger_chain import TriggerChain
+from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
 
 LARGEST_EVENT = 9 << 20
 """An image of 8192 x 8192 pixels of 1 bit, or 3000 x 3000 of 8. A larger one needs a node with larger slots."""
 
-CHAIN = TriggerChain(
-    name="ccl",
-    sequence=AlgorithmSequence(
-        (fragment_offsets, read_headers, place_images, assemble_rows, find_runs, label_runs, measure_components)
+_IMAGES = (fragment_offsets, read_headers, place_images, assemble_rows)
+_COUNTS = {"components": all_component_count}
+
+
+def _sequence(*labelling: Algorithm) -> Sequence:
+    algorithms = AlgorithmSequence((*_IMAGES, *labelling))
+    return Sequence(algorithms=algorithms, subdetectors=frozenset(IMAGE_SUBDETECTORS), counts=_COUNTS)
+
+
+SEQUENCES = {
+    "whole_images": _sequence(find_runs, label_runs, measure_components),
+    "large_images": _sequence(
+        count_runs, place_runs, join_runs, join_borders, find_roots, place_components, number_roots, measure_parts
     ),
+}
+"""whole_images: one thread, or one block of a GPU, for each image. large_images: all of them for one image; the same
+components with the same features."""
+
+CHAIN = TriggerChain.offering(
+    SEQUENCES,
+    "whole_images",
+    name="ccl",
     kernels=KernelSources(
         "imaging/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.imaging._chain_kernels"
     ),
     source=Path(__file__),
     readout=IMAGE_READOUT,
-    subdetectors=frozenset(IMAGE_SUBDETECTORS),
-    counts={"components": all_component_count},
-    types=(image_flag_types, image_types, component_types, selection_types),
+    types=(image_flag_types, image_types, component_types, part_types, selection_types),
     event_words=EVENT_WORDS,
     menu=IMAGE_MENU,
     histograms=IMAGE_HISTOGRAMS,

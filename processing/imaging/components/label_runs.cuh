@@ -1,6 +1,6 @@
 // The component of each run: runs of adjacent rows that touch are joined, and the sets get numbers in raster order
 // (A. Hennequin, Performance optimization for the LHCb experiment, PhD thesis, Sorbonne Universite, 2022,
-// section 4.4.1, second phase of FLSL; here two lists of runs are merged instead of looked up by column).
+// section 4.4.1, second phase of FLSL).
 //
 // In:  image_rows.runs, runs.span. Out: runs.label [run], the numbers of components, a flag if there are too many.
 // One block per event; threads stride over rows, then over runs. Bounds: as ccl_find_runs.
@@ -12,28 +12,12 @@
 #include "framework/generated/launch_types.h"
 #include "imaging/components/generated/ccl_label_runs.h"
 #include "imaging/components/generated/component_types.h"
-#include "imaging/components/union_find.cuh"
+#include "imaging/components/join_rows.cuh"
 #include "imaging/images/generated/image_flags.h"
 
 namespace hlt {
 
 constexpr uint32_t root_bit = 1u << 31;
-
-/// Join the runs of a row with those of the row above that they touch. reach: 1 if corners touch, too.
-__device__ void join_rows(const image_run* runs, const row_runs& above, const row_runs& own, uint32_t reach,
-                          uint32_t* parents)
-{
-    uint32_t i = above.first, j = own.first;
-    while (i < above.first + above.count && j < own.first + own.count) {
-        const image_run a = runs[i], b = runs[j];
-        if (a.begin < b.end + reach && b.begin < a.end + reach) join_sets(parents, i, j);
-        if (a.end < b.end) {
-            ++i;
-        } else {
-            ++j;
-        }
-    }
-}
 
 }  // namespace hlt
 

@@ -7,6 +7,7 @@
 // Sums: 2^28 pixels of 255 at column 16383 sum up to 2^50, so they have two words.
 #pragma once
 
+#include "imaging/components/clear_features.cuh"
 #include "imaging/components/generated/ccl_measure_components.h"
 #include "imaging/components/generated/component_types.h"
 #include "imaging/images/strip.cuh"
@@ -33,17 +34,7 @@ HLT_KERNEL(ccl_measure_components)
     const hlt::image_shape shape = p.images.shape[event];
     const uint32_t n_components = p.components.count[event];
     const uint32_t first = p.components.first(event);
-    for (uint32_t i = first + threadIdx.x; i < first + n_components; i += blockDim.x) {
-        p.components.area[i] = 0;
-        p.components.box[i] = {0xffffffffu, 0xffffffffu, 0, 0};
-        for (uint32_t word = 2u * i; word < 2u * i + 2u; ++word) {
-            p.components.sum_x[word] = 0;
-            p.components.sum_y[word] = 0;
-            p.components.intensity[word] = 0;
-            p.components.weighted_x[word] = 0;
-            p.components.weighted_y[word] = 0;
-        }
-    }
+    hlt::clear_features(p.components, first, n_components);
     hlt::block_barrier();
 
     const uint32_t n_rows = p.image_rows.count[event];

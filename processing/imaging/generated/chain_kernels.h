@@ -11,6 +11,14 @@
 #include "imaging/components/place_images.cuh"
 #include "imaging/images/assemble_rows.cuh"
 #include "imaging/images/read_headers.cuh"
+#include "imaging/large_images/count_runs.cuh"
+#include "imaging/large_images/find_roots.cuh"
+#include "imaging/large_images/join_borders.cuh"
+#include "imaging/large_images/join_runs.cuh"
+#include "imaging/large_images/measure_parts.cuh"
+#include "imaging/large_images/number_roots.cuh"
+#include "imaging/large_images/place_components.cuh"
+#include "imaging/large_images/place_runs.cuh"
 
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
@@ -20,6 +28,14 @@
     X(ccl_find_runs) \
     X(ccl_label_runs) \
     X(ccl_measure_components) \
+    X(ccl_count_runs) \
+    X(ccl_place_runs) \
+    X(ccl_join_runs) \
+    X(ccl_join_borders) \
+    X(ccl_find_roots) \
+    X(ccl_place_components) \
+    X(ccl_number_roots) \
+    X(ccl_measure_parts) \
     X(list_offsets) \
     X(copy_list)
 

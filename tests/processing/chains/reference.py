@@ -85,7 +85,7 @@ class Reference:
 def used_part(column: Column, content: bytes, made: Mapping[str, bytes], n_events: int, counts: Counts) -> bytes:
     """The part of a column that holds objects of its collection, if their number is known."""
     collection = column.collection
-    if column.of_event or collection is None or collection.placement is None:
+    if not column.is_placed or collection is None or collection.placement is None or collection.parts is not None:
         return content
     offsets = collection.placement.offsets
     of_event = counts(collection.name, made, n_events)

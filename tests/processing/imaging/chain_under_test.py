@@ -18,6 +18,7 @@ from tests.processing.imaging.image_events import COLUMNS, mep_of_images
 from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
+JOINING = ("ccl_label_runs", "ccl_join_runs", "ccl_join_borders")
 COMPARED = (*COLUMNS, "image_rows.data")
 
 
@@ -31,9 +32,9 @@ def images(seed: int, n: int, side: int) -> EncodedMep:
 
 
 @cache
-def reference(seed: int, n: int, side: int) -> Reference:
-    """Images through the chain."""
-    return run_reference(CHAIN, images(seed, n, side), {}, None, COMPARED)
+def reference(seed: int, n: int, side: int, sequence: str | None = None) -> Reference:
+    """Images through a sequence of the chain."""
+    return run_reference(CHAIN, images(seed, n, side), {}, sequence, COMPARED)
 
 
 def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
@@ -43,7 +44,7 @@ def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
 
 def harmless(conflict: Conflict) -> bool:
     """Writes of equal values; parents that another thread lowers meanwhile: both values lead to the same root."""
-    return conflict.equal or (conflict.kernel == "ccl_label_runs" and "atomic access" in conflict.text)
+    return conflict.equal or (conflict.kernel in JOINING and "atomic access" in conflict.text)
 
 
 CHAIN_UNDER_TEST = ChainUnderTest(
@@ -57,8 +58,19 @@ CHAIN_UNDER_TEST = ChainUnderTest(
             finds=("all_components.count",),
             ptx=tuple((size, backward) for size in (32, 100, 256) for backward in (False, True)),
         ),
+        # Of a part of 1 or 2 rows up to several of them.
+        "large-images": ComparedBatch(
+            reference=lambda: reference(3, 4, 90, "large_images"),
+            finds=("all_components.count",),
+            emulated=BLOCK_SIZES,
+        ),
+        "large-images-by-ptx": ComparedBatch(
+            reference=lambda: reference(4, 2, 70, "large_images"),
+            finds=("all_components.count",),
+            ptx=((32, False), (100, True)),
+        ),
     },
-    shared_batches=("images-by-ptx",),
+    shared_batches=("images-by-ptx", "large-images-by-ptx"),
     meps=meps,
     damage=DAMAGE,
     fuzzed=(FUZZED_STRIPS,),

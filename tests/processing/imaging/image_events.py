@@ -73,8 +73,11 @@ class Labelled:
         )
 
 
-def labelling(**constants: int) -> str:
-    """A trigger configuration with constants of ccl_find_runs and ccl_label_runs."""
+def labelling(sequence: str | None = None, **constants: int) -> str:
+    """A trigger configuration of a sequence with the constants `threshold` and `diagonal`."""
+    if sequence == "large_images":
+        values = "".join(f"{name} = {value}\n" for name, value in constants.items())
+        return f'[sequence]\nname = "large_images"\n[sequence.ccl_count_runs]\n{values}'
     runs = "".join(f"{name} = {value}\n" for name, value in constants.items() if name == "threshold")
     labels = "".join(f"{name} = {value}\n" for name, value in constants.items() if name == "diagonal")
     return f"[sequence.ccl_find_runs]\n{runs}[sequence.ccl_label_runs]\n{labels}"
@@ -87,9 +90,11 @@ def mep_of_images(
     return encode_mep(CHAIN, [encode_image(image, rows_per_strip) for image in images], first_event)
 
 
-def label_images(images: Sequence[NDArray[Any]], configuration: str = "", **of_mep: Any) -> list[Labelled]:
+def label_images(
+    images: Sequence[NDArray[Any]], configuration: str = "", *, threads: int = 1, **of_mep: Any
+) -> list[Labelled]:
     """The images through the chain, in one batch."""
-    return run_chain([mep_of_images(images, **of_mep)], configuration)[0]
+    return run_chain([mep_of_images(images, **of_mep)], configuration, threads=threads)[0]
 
 
 def label_banks(events: Sequence[Sequence[RawBank]], configuration: str = "", flags: int = 0) -> list[Labelled]:
@@ -98,10 +103,11 @@ def label_banks(events: Sequence[Sequence[RawBank]], configuration: str = "", fl
 
 
 def run_chain(
-    meps: Sequence[EncodedMep], configuration: str = "", flags: int = 0
+    meps: Sequence[EncodedMep], configuration: str = "", flags: int = 0, *, threads: int = 1
 ) -> tuple[list[Labelled], dict[str, HistogramContent]]:
     """Some MEPs in one batch through the chain and the lines of a configuration, on the CPU."""
     trigger = TriggerConfig.from_toml(configuration, CHAIN.menu)
+    chain = CHAIN.with_sequence(trigger.sequence)
     n_events = sum(mep.n_events for mep in meps)
     limits = BatchLimits(
         events=n_events,
@@ -109,7 +115,8 @@ def run_chain(
         input_bytes=max(8, sum(-(-mep.data.nbytes // 8) * 8 for mep in meps)),
         rows=max(1, sum(len(mep.fragments) for mep in meps)),
     )
-    engine = CHAIN.create_engine(create_backend("cpu", CHAIN.kernels, threads=1), {}, trigger, limits, retain=COLUMNS)
+    backend = create_backend("cpu", chain.kernels, threads=threads)
+    engine = chain.create_engine(backend, {}, trigger, limits, retain=COLUMNS)
     try:
         workspace = engine.create_workspace()
         placed, at = [], 0

@@ -1,0 +1,26 @@
+// Written by tools/generate_device_headers.py from imaging/large_images/number_roots.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+
+struct ccl_number_roots_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint32_t* first_run;
+        const uint32_t* run_count;
+        const uint32_t* first_component;
+    } image_parts;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* label;
+        uint32_t* parent;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } runs;
+
+    static constexpr uint32_t n_parts = 64u;
+    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }
+    __device__ bool takes(uint32_t part_in_batch) const { return event_of(part_in_batch) < batch->n_events; }
+};

@@ -1,0 +1,29 @@
+"""ccl_place_components: the number of the first component of each part, and features without pixels."""
+
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.imaging.components.collections import (
+    all_component_count,
+    component_area,
+    component_box,
+    component_count,
+    component_intensity,
+    component_sum_x,
+    component_sum_y,
+    component_weighted_x,
+    component_weighted_y,
+)
+from hltnode.processing.imaging.large_images.collections import part_first_component, part_root_count
+
+place_components = Algorithm.beside(
+    __file__,
+    prefix="ccl",
+    grid=Grid.EVENTS,
+    block_size=64,
+    reads=(part_root_count,),
+    updates=(event_flags,),
+    writes=(
+        *(part_first_component, component_count, all_component_count, component_area, component_box),
+        *(component_sum_x, component_sum_y, component_intensity, component_weighted_x, component_weighted_y),
+    ),
+)

@@ -1,0 +1,104 @@
+"""The sequence `large_images`: many threads label one image, and find what one thread finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.memory_plan import plan_memory
+from hltnode.processing.imaging.chain import CHAIN, SEQUENCES
+from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
+from hltnode.processing.imaging.large_images.collections import N_PARTS
+from hltnode.processing.imaging.offline.simulation.likenesses import blobs, ridges, text_image
+from hltnode.processing.imaging.offline.simulation.shapes import (
+    checkerboard,
+    comb,
+    full,
+    random_cells,
+    spiral,
+    stairs,
+)
+from tests.processing.imaging.component_oracle import assert_as_expected
+from tests.processing.imaging.image_events import label_images, labelling, mep_of_images, run_chain
+
+both_connectivities = pytest.mark.parametrize("diagonal", [True, False], ids=["8", "4"])
+
+
+def assert_all_as_expected(images: list[NDArray[Any]], *, diagonal: bool = True, threshold: int = 1, **of: Any) -> None:
+    configuration = labelling("large_images", diagonal=int(diagonal), threshold=threshold)
+    for found, image in zip(label_images(images, configuration, **of), images, strict=True):
+        assert_as_expected(found, image, diagonal=diagonal, threshold=threshold)
+
+
+def random_images(seed: int, n: int) -> list[NDArray[Any]]:
+    """Images of 1 and 8 bits and all densities, with fewer and with more rows than parts."""
+    rng = np.random.default_rng(seed)
+    images: list[NDArray[Any]] = []
+    for i in range(n):
+        width, height = int(rng.integers(1, 100)), int(rng.integers(1, 3 * N_PARTS + 2))
+        mask = random_cells(width, height, i % 101 / 100, int(rng.integers(1, 6)), (seed, i))
+        images.append(mask if i % 2 else np.where(mask, rng.integers(0, 256, mask.shape), 0).astype(np.uint8))
+    return images
+
+
+@both_connectivities
+@pytest.mark.parametrize("threads", [1, 3])
+def test_random_images(diagonal: bool, threads: int) -> None:
+    assert_all_as_expected(random_images(5, 202), diagonal=diagonal, threads=threads, rows_per_strip=7)
+
+
+@both_connectivities
+@pytest.mark.parametrize("shape", [full, checkerboard, comb, stairs, spiral], ids=lambda shape: shape.__name__)
+def test_shapes(shape: Any, diagonal: bool) -> None:
+    sizes = ((1, 1), (2, 3), (64, 63), (64, 64), (31, 65), (60, 127), (60, 128), (40, 200))
+    assert_all_as_expected([shape(*size) for size in sizes], diagonal=diagonal, threads=2)
+
+
+@pytest.mark.parametrize("threshold", [0, 100, 256])
+def test_thresholds(threshold: int) -> None:
+    rng = np.random.default_rng(8)
+    images: list[NDArray[Any]] = [make(93, 170, rng) for make in (text_image, ridges, blobs)]
+    assert_all_as_expected(images, threshold=threshold, threads=2)
+
+
+def test_both_sequences_give_the_same_bytes_with_any_number_of_threads() -> None:
+    meps = [mep_of_images(random_images(9, 40)), mep_of_images([full(50, 300), spiral(99, 200)], first_event=40)]
+    whole, histograms = run_chain(meps)
+    for threads in (1, 2, 8):
+        large, filled = run_chain(meps, labelling("large_images"), threads=threads)
+        assert all(one.same_as(other) for one, other in zip(whole, large, strict=True))
+        assert [one.lines for one in whole] == [other.lines for other in large]
+        assert {name: content.counts.tolist() for name, content in filled.items()} == {
+            name: content.counts.tolist() for name, content in histograms.items()
+        }
+
+
+def test_components_beyond_the_bound_are_counted_and_flagged() -> None:
+    dots = np.zeros((2 * 64, 2 * 65), np.bool_)
+    dots[::2, ::2] = True
+    (beyond, next_one) = label_images([dots, full(9, 90)], labelling("large_images"), threads=2)
+    assert (beyond.n_components, len(beyond.features)) == (MAX_COMPONENTS + 64, MAX_COMPONENTS)
+    assert beyond.flag_names == ["TOO_MANY_COMPONENTS"]
+    assert_as_expected(beyond, dots, flags=beyond.flags)
+    assert_as_expected(next_one, full(9, 90))
+
+
+def test_sums_of_a_large_image_need_64_bits() -> None:
+    image = np.full((700, 3001), 255, np.uint8)
+    (found,) = label_images([image], labelling("large_images"), threads=2)
+    assert_as_expected(found, image)
+    assert found.features["weighted_x"][0] == 255 * 700 * 3000 * 3001 // 2
+
+
+def test_an_image_has_many_parts() -> None:
+    plan = plan_memory(SEQUENCES["large_images"].algorithms, BatchLimits(events=4), fuse_events=True)
+    parts = [stage for stage in plan.stages if stage[0].parts is not None]
+    assert {algorithm.parts for stage in parts for algorithm in stage} == {N_PARTS}
+    assert [[algorithm.name for algorithm in stage] for stage in parts] == [
+        [f"ccl_{name}"] for name in ("count_runs", "join_runs", "find_roots", "number_roots", "measure_parts")
+    ]
+    assert CHAIN.default_sequence == "whole_images"
