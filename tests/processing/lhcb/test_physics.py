@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.offline.validation.checker.batch_check import check
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.reconstruction import retained
 from hltnode.processing.lhcb.offline.validation.readers.velopix import encode_velopix, read_velopix
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.velo.track_sample import DEVELOPMENT_MDF
@@ -36,13 +37,24 @@ MOST_CLONES = {"minbias": 2.55, "bsphiphi": 2.40}
 HIT_EFFICIENCY = {"minbias": 96.2, "bsphiphi": 96.3}
 
 
-def checked(events: Iterable[Sequence[RawBank]], geometry: VeloGeometry, sequence: str = "velo") -> dict[str, Any]:
+PUBLISHED = """
+[sequence.velo_follow_tracks]
+max_follow_scatter = 0.125
+[sequence.velo_filter_three_hit_tracks]
+max_chi2 = 14.5
+"""
+"""Constants with the published clones and hits (docs/results.md)."""
+
+
+def checked(
+    events: Iterable[Sequence[RawBank]], geometry: VeloGeometry, sequence: str = "velo", constants: str = ""
+) -> dict[str, Any]:
     """The result of hltnode validate on some events."""
     limits = BatchLimits(events=32, input_bytes=4 << 20)
     engine = CHAIN.create_engine(
         create_backend("cpu", CHAIN.kernels),
         geometry_constants(geometry),
-        CHAIN.load_trigger(None, sequence),
+        TriggerConfig.from_toml(constants, CHAIN.menu, sequence),
         limits,
         retain=retained(CHAIN.sequences[sequence].algorithms),
     )
@@ -117,3 +129,19 @@ def test_velo_simd_finds_what_velo_finds_in_the_velopix_events(shared: Path) -> 
     assert 100 * result["ghost_rate"] <= 1.10
     assert 100 * result["categories"]["velo_eta25"]["clone_rate"] <= 1.72
     assert 100 * result["categories"]["velo_eta25"]["hit_efficiency"] >= 96.52
+
+
+@pytest.mark.timeout(300)
+def test_velo_simd_reaches_the_published_clones_and_hits_with_a_wider_scatter(shared: Path) -> None:
+    """Hennequin, thesis, tables 5.1 to 5.3, VELO tracks in 2 < eta < 5."""
+    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
+    velopix = read_velopix(shared / "data" / "velo-truth" / "bsphiphi.jsonl.gz")
+    events = (encode_velopix(event, geometry) for event in velopix)
+    result = checked(events, geometry, "velo_simd", PUBLISHED)["velo"]
+    velo = {name: round(100 * value, 2) for name, value in result["categories"]["velo_eta25"].items()}
+    assert velo["efficiency"] >= 98.20
+    assert velo["clone_rate"] <= 1.35
+    assert round(100 * result["ghost_rate"], 2) <= 1.04
+    assert velo["hit_efficiency"] >= 96.97
+    assert velo["hit_efficiency_first3"] >= 97.08
+    assert velo["hit_efficiency_last"] >= 95.0

@@ -103,7 +103,8 @@ def _ends(
     of_owner = owned.count[owned.owner]
     place = np.where(particles.eta[owned.owner] < 0, of_owner - 1 - rank, rank)
     first, last = (place < _FIRST_HITS)[row], (place == of_owner - 1)[row]
-    return np.bincount(pair, first, minlength=n_pairs), np.bincount(pair, last, minlength=n_pairs)
+    counts = [np.bincount(pair[of], minlength=n_pairs).astype(np.float64) for of in (first, last)]
+    return counts[0], counts[1]
 
 
 def _owned_rows(keys: NDArray[np.uint64], owned: OwnedIds) -> tuple[Int64Array, Int64Array]:
