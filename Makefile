@@ -24,7 +24,7 @@ PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 # The cost by folder and the forty longest tests are printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test --durations=40 -p tests.cost_report -p tests.unexpected_skips
 
-.PHONY: demo install test test-all soak attacks alerts pages mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts pages pictures mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -63,6 +63,11 @@ alerts: $(VENV)/.developed
 # with axe: two minutes. Needs node and npm; pictures in build/pages.
 pages: $(VENV)/.developed
 	$(WITH_BYTECODE) $(BIN)/python -m tests.pages
+
+# Takes the pictures of docs/gallery.md from two running nodes and from reports, by Debian's Chromium: ten minutes.
+# PICTURES='top --seconds 20' for one of them.
+pictures: $(VENV)/.developed
+	$(WITH_BYTECODE) $(BIN)/python -m tools.take_pictures $(PICTURES)
 
 # Makes 105 small wrong changes, one at a time, in copies of the committed state, and runs the tests that should notice
 # them: one to two hours of two cores. MUTANTS_ARGUMENTS='--only daemon/output', or '--resume' after a run that was cut off.

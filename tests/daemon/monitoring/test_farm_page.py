@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import msgspec
 import pytest
@@ -130,12 +131,12 @@ def test_different_keys_and_runs_of_the_nodes_are_shown() -> None:
 
 
 def test_the_page_tells_missing_feeders_from_silent_sources() -> None:
-    def words(**changes: object) -> str:
+    def words(**changes: Any) -> str:
         return Elements(page(NodeView("http://a:1", overview(ready=True, **changes), 0))).text.partition("use strict")[
             0
         ]
 
-    none = {"n_missing_feeders": 0, "missing_feeders": ()}
+    none: dict[str, Any] = {"n_missing_feeders": 0, "missing_feeders": ()}
     feeders = words(n_missing_feeders=1, missing_feeders=("west",))
     assert "✗ 1 feeder missing" in feeders
     assert "✗ missing feeders: west" in feeders
