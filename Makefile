@@ -24,6 +24,8 @@ PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 # The cost by folder and the forty longest tests are printed at the end. Under CI=true an unexpected skip fails.
 MAKE_TEST = --hypothesis-profile make-test --durations=40 -p tests.cost_report -p tests.unexpected_skips
 
+ALONE = "alone and not slow and not gpu"
+
 .PHONY: demo install test test-all soak attacks alerts pages pictures mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
@@ -36,11 +38,13 @@ demo: $(VENV)/.installed
 install: $(VENV)/.installed
 	@echo "hltnode is installed; to use it in this terminal:  source $(BIN)/activate"
 
-# What only computes in parallel, then one by one what has processes or sockets of its own and would disturb others. The
-# second part runs also if the first one has failed.
+# First what only computes, then what has processes or sockets of its own. The second part runs also if the first one has
+# failed. Its tests wait more than they compute, so two files run at a time; a test that fails beside another one runs once
+# more alone, and that result counts.
 test: $(VENV)/.developed
 	$(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist worksteal -m "not alone and not slow and not gpu"; parallel=$$?; \
-	$(PYTEST) $(MAKE_TEST) -m "alone and not slow and not gpu" && exit $$parallel
+	{ $(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist loadfile -m $(ALONE) || \
+	  $(PYTEST) --hypothesis-profile make-test --last-failed --last-failed-no-failures none -m $(ALONE); } && exit $$parallel
 
 test-all: $(VENV)/.developed
 	$(PYTEST)

@@ -142,13 +142,13 @@ def test_halves_apart_and_single_modules(plane_kind: int, n_partners: int) -> No
 def straight_line(modules: Sequence[int]) -> list[RawBank]:
     """A hit on each of some modules of one half, on a line from the beam."""
     direction = GEOMETRY.local_to_global(4 * modules[0], 300, 120) + np.array([0.0, 0.0, 300.0])
-    rows = []
+    rows: list[tuple[int, int, int, int, int]] = []
     for module in modules:
         for sensor in range(4 * module, 4 * module + 4):
             z = float(GEOMETRY.local_to_global(sensor, 300, 120)[2])
             place = direction * (z + 300.0) / direction[2] - np.array([0.0, 0.0, 300.0])
             local = GEOMETRY.global_to_local(sensor, place)
-            if GEOMETRY.is_inside(local[0], local[1]) and not any(row[0] // 4 == module for row in rows):
+            if GEOMETRY.is_inside(local[0], local[1]) and not any(placed[0] // 4 == module for placed in rows):
                 column, row, fx, fy = GEOMETRY.local_to_pixel(local[0], local[1])
                 rows.append((sensor, int(column), int(row), int(4 * fx), int(4 * fy)))
     assert len(rows) == len(modules)
