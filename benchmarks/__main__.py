@@ -26,6 +26,7 @@ from hltnode.daemon.commands.result_files import ResultParser
 
 NAMES = (
     "sequences",
+    "ccl",
     "lines",
     "occupancy",
     "receive_and_build",
