@@ -27,6 +27,7 @@ from hltnode.daemon.commands.result_files import ResultParser
 NAMES = (
     "sequences",
     "velo_partners",
+    "ccl",
     "lines",
     "occupancy",
     "receive_and_build",

@@ -41,7 +41,9 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "imaging/components/label_runs_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
-    X(fragment_offsets)
+    X(fragment_offsets) \
+    X(ccl_label_runs)
 #endif
