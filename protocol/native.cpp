@@ -105,14 +105,15 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
         if (length < bank_header_size || following > bytes.size()) break;
         const nb::object payload = view[nb::slice(at + bank_header_size, at + length)];
         const nb::tuple parts = nb::make_tuple(data[at + 4], data[at + 5], u16_at(data + at + 6), payload);
-        banks.append(nb::steal(
-            new_tuple(reinterpret_cast<PyTypeObject*>(type.ptr()), nb::make_tuple(parts).ptr(), nullptr)));
+        banks.append(
+            nb::steal(new_tuple(reinterpret_cast<PyTypeObject*>(type.ptr()), nb::make_tuple(parts).ptr(), nullptr)));
         at = following;
     }
     return nb::make_tuple(banks, at);
 }
 
-// The number of banks and the bytes of their payloads, by ascending type and version, and the banks of the types `picked`.
+// The number of banks and the bytes of their payloads, by ascending type and version, and the banks of the types
+// `picked`.
 nb::tuple count_banks(const nb::list& banks, const std::vector<uint8_t>& picked)
 {
     struct Total {
@@ -131,8 +132,7 @@ nb::tuple count_banks(const nb::list& banks, const std::vector<uint8_t>& picked)
         if (std::find(picked.begin(), picked.end(), type) != picked.end()) found.append(bank);
     }
     nb::list counted;
-    for (const auto& [key, total] : totals)
-        counted.append(nb::make_tuple(key.first, key.second, total.n, total.bytes));
+    for (const auto& [key, total] : totals) counted.append(nb::make_tuple(key.first, key.second, total.n, total.bytes));
     return nb::make_tuple(counted, found);
 }
 
