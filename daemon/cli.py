@@ -135,6 +135,14 @@ class _Commands(TyperGroup):
     def list_commands(self, _ctx: object) -> list[str]:
         return command_names()
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options of hltnode. A flag that is not given is False: for None, typer would import pydantic (0.3 s)."""
+        params = super().get_params(ctx)
+        for param in params:
+            if getattr(param, "is_flag", False) and param.default is None:
+                param.default = False
+        return params
+
     def get_command(self, _ctx: object, cmd_name: str) -> TyperCommand | None:
         """Name and help of a command, for the list of commands and for the shell."""
         if cmd_name not in _COMMANDS:

@@ -104,9 +104,9 @@ class ListedBanks {
     {
         for (const nb::handle banks : events) {
             for (const nb::handle bank : banks) {
-                if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
+                if (!PyTuple_Check(bank.ptr()) || NB_TUPLE_GET_SIZE(bank.ptr()) != 4)
                     throw nb::value_error("a raw bank must have four parts");
-                const auto part = [&](Py_ssize_t i) { return nb::handle(PyTuple_GET_ITEM(bank.ptr(), i)); };
+                const auto part = [&](Py_ssize_t i) { return nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), i)); };
                 const uint8_t type = nb::cast<uint8_t>(part(0));
                 if (!trigger_banks::is_trigger_bank(type))
                     banks_.push_back(
@@ -306,7 +306,7 @@ class RecordEncoder {
                 const nb::gil_scoped_acquire acquired;
                 encoded = nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
                 if (!encoded.is_valid()) throw nb::python_error();
-                data = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(encoded.ptr()));
+                data = reinterpret_cast<uint8_t*>(PyBytes_AsString(encoded.ptr()));
             }
             std::vector<uint8_t*> places(records.size());
             for (std::size_t k = 0; k < records.size(); ++k) places[k] = data + (k ? ends(k - 1) : 0) + mdf_header_size;

@@ -1,10 +1,14 @@
 // Python extension hltnode.protocol._native: loops over bytes that are too slow in Python and missing in libraries.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "buffer_view.h"
@@ -91,6 +95,8 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
 {
     const View bytes(view.ptr());
     const uint8_t* data = bytes.bytes();
+    // The stable ABI hides the fields of a type.
+    static const auto new_tuple = reinterpret_cast<newfunc>(PyType_GetSlot(&PyTuple_Type, Py_tp_new));
     nb::list banks;
     std::size_t at = 0;
     while (banks.size() < max_banks_of_event && bytes.size() - at >= bank_header_size &&
@@ -99,11 +105,35 @@ nb::tuple scan_banks(const nb::handle& view, const nb::type_object& type)
         if (length < bank_header_size || following > bytes.size()) break;
         const nb::object payload = view[nb::slice(at + bank_header_size, at + length)];
         const nb::tuple parts = nb::make_tuple(data[at + 4], data[at + 5], u16_at(data + at + 6), payload);
-        banks.append(nb::steal(
-            PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(type.ptr()), nb::make_tuple(parts).ptr(), nullptr)));
+        banks.append(
+            nb::steal(new_tuple(reinterpret_cast<PyTypeObject*>(type.ptr()), nb::make_tuple(parts).ptr(), nullptr)));
         at = following;
     }
     return nb::make_tuple(banks, at);
+}
+
+// The number of banks and the bytes of their payloads, by ascending type and version, and the banks of the types
+// `picked`.
+nb::tuple count_banks(const nb::list& banks, const std::vector<uint8_t>& picked)
+{
+    struct Total {
+        std::size_t n = 0, bytes = 0;
+    };
+    std::map<std::pair<uint8_t, uint8_t>, Total> totals;
+    nb::list found;
+    for (const nb::handle bank : banks) {
+        if (!PyTuple_Check(bank.ptr()) || NB_TUPLE_GET_SIZE(bank.ptr()) != 4)
+            throw nb::value_error("a raw bank must have four parts");
+        const auto type = nb::cast<uint8_t>(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 0)));
+        const auto version = nb::cast<uint8_t>(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 1)));
+        Total& total = totals[{type, version}];
+        ++total.n;
+        total.bytes += nb::len(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 3)));
+        if (std::find(picked.begin(), picked.end(), type) != picked.end()) found.append(bank);
+    }
+    nb::list counted;
+    for (const auto& [key, total] : totals) counted.append(nb::make_tuple(key.first, key.second, total.n, total.bytes));
+    return nb::make_tuple(counted, found);
 }
 
 // Starts of the particles of a truth bank (docs/formats/truth-banks.md), and the lengths of their three lists of ids. A
@@ -135,15 +165,15 @@ nb::bytes encode_banks(const nb::list& banks)
     std::vector<uint8_t> out;
     out.reserve(1 << 18);
     for (const nb::handle bank : banks) {
-        if (!PyTuple_Check(bank.ptr()) || PyTuple_GET_SIZE(bank.ptr()) != 4)
+        if (!PyTuple_Check(bank.ptr()) || NB_TUPLE_GET_SIZE(bank.ptr()) != 4)
             throw nb::value_error("a raw bank must have four parts");
         uint8_t type, version;
         uint16_t source;
-        const View payload(PyTuple_GET_ITEM(bank.ptr(), 3));
+        const View payload(NB_TUPLE_GET_ITEM(bank.ptr(), 3));
         const std::size_t length = bank_header_size + payload.size();
-        if (!nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 0)), type) ||
-            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 1)), version) ||
-            !nb::try_cast(nb::handle(PyTuple_GET_ITEM(bank.ptr(), 2)), source) || length > max_bank_size)
+        if (!nb::try_cast(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 0)), type) ||
+            !nb::try_cast(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 1)), version) ||
+            !nb::try_cast(nb::handle(NB_TUPLE_GET_ITEM(bank.ptr(), 2)), source) || length > max_bank_size)
             throw nb::value_error("a raw bank does not fit its header");
         const std::size_t at = out.size();
         out.resize(at + padded_to_4(length));
@@ -169,6 +199,8 @@ NB_MODULE(_native, module)
         "The raw banks that fill a view of bytes, and the offset of the first damaged one, of the first one above "
         "the limit of an event, or the end");
     module.attr("MAX_BANKS_OF_EVENT") = max_banks_of_event;
+    module.def("count_banks", &count_banks, nb::arg("banks"), nb::arg("picked"),
+               "Number and bytes of banks by type and version, and the banks of the types picked");
     module.def("find_particles", &find_particles, nb::arg("data"), nb::arg("at"), nb::arg("n"), nb::arg("fixed_size"),
                "Starts of particles in truth data, lengths of their lists, and the end, -1 if the bytes end too early");
     module.def("encode_banks", &encode_banks, nb::arg("banks"),

@@ -9,7 +9,7 @@ set -eu
 PACKED=build/gpu-machine
 PYTHON_VERSION=${PYTHON_VERSION:-3.12}
 PACKAGES="crc32c h11 hypothesis jinja2 msgpack msgspec prometheus-client pydantic pydantic-settings pytest-asyncio
-    pytest-timeout pyzmq rich scikit-build-core nanobind structlog typer uproot uvloop"
+    pytest-timeout pyzmq rich scikit-build-core hatch-fancy-pypi-readme nanobind structlog typer uproot uvloop"
 
 pack() {
     shared=${1:-../shared}

@@ -7,6 +7,11 @@ from typing import Protocol
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
+ENTRY_POINTS = "hltnode.readouts"
+"""Entry point group of installed packages that offer the readout of a chain, under the name of the chain.
+
+A command that needs the readout alone imports no chain then. A chain that offers none is imported.
+"""
 AUTO = "auto"
 """Choose the encoding from the events."""
 _RESERVED_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}

@@ -14,7 +14,7 @@ import pytest
 from hltnode.daemon.commands.demo import free_ports
 from tests.daemon.pages import status_page
 from tests.deploy.debian_package import built, require_debian_tools
-from tests.deploy.tools import DEPLOY, run, tool
+from tests.deploy.tools import DEPLOY, ROOT, run, tool
 from tools.generate_man import page
 from tools.generate_reference import command_line_page
 
@@ -56,6 +56,10 @@ def test_the_package_has_units_user_folders_configuration_and_manual(unpacked: P
     given = [path for path in monitoring.iterdir() if path.suffix in (".json", ".yml", ".gz")]
     kept = [*(DEPLOY / "grafana/dashboards").iterdir(), *(DEPLOY / "prometheus").glob("*.yml")]
     assert sorted(path.name.removesuffix(".gz") for path in given) == sorted(path.name for path in kept)
+    of_clients = unpacked / "usr/share/hltnode/client-c"
+    assert {path.name: path.read_bytes() for path in of_clients.iterdir()} == {
+        path.name: path.read_bytes() for path in (ROOT / "client" / "c").iterdir()
+    }
     assert (unpacked / "DEBIAN/conffiles").read_text() == "/etc/hltnode/node.toml\n"
     assert (unpacked / "usr/share/man/man1/hltnode.1.gz").stat().st_size > 3000
     script = (unpacked / "DEBIAN/postinst").read_text()
@@ -123,7 +127,7 @@ def test_a_node_runs_from_the_package_and_drains(unpacked: Path, programs: str, 
 def test_the_package_is_compiled_of_sources_alone(tmp_path: Path) -> None:
     require_debian_tools()
     content = run(tool("dpkg-deb"), "--contents", built(tmp_path)).stdout
-    assert len(re.findall(r"/site-packages/hltnode/\S+\.so$", content, re.MULTILINE)) == 6
+    assert len(re.findall(r"/site-packages/hltnode/\S+\.so$", content, re.MULTILINE)) == 7
 
 
 @pytest.mark.slow

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.processing.framework.backends.kernel_library import KernelLibrary
+from hltnode.processing.lhcb.chain import CHAIN
+
 ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = [pytest.mark.process, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -24,8 +27,15 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_folder(tmp_p
         "hltnode/deploy/prometheus/alerts.yml",
         "hltnode/deploy/grafana/dashboards/hltnode-overview.json",
         "hltnode/deploy/systemd/hltnode.service",
-        *(f"hltnode/client/c/{name}" for name in ("hltnode_client.h", "hltnode_client.c", "CMakeLists.txt", "LICENSE")),
+        *(f"hltnode/client/c/{path.name}" for path in (ROOT / "client" / "c").iterdir()),
+        # Plain C libraries, which every Python finds.
+        *(f"hltnode/processing/{chain}/_chain_kernels.so" for chain in ("lhcb", "raw")),
     } <= names
+    libraries = {name for name in names if name.endswith(".so")}
+    assert len(libraries) == 7
+    if sys.version_info >= (3, 12):
+        assert "-cp312-abi3-" in wheel.name
+        assert all(name.endswith((".abi3.so", "/_chain_kernels.so")) for name in libraries)
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, timeout=300)
     install = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
@@ -35,6 +45,14 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_folder(tmp_p
     hltnode = str(environment / "bin" / "hltnode")
     example = subprocess.run([hltnode, "config", "--example"], cwd=folder, capture_output=True, check=True, timeout=60)
     assert example.stdout == (ROOT / "deploy" / "node.toml").read_bytes()
+    kernels = (
+        "from hltnode.processing.lhcb.chain import CHAIN\n"
+        "from hltnode.processing.framework.backends.kernel_library import KernelLibrary\n"
+        "print(*KernelLibrary(CHAIN.kernels).targets)\n"
+    )
+    asked = [str(environment / "bin" / "python"), "-c", kernels]
+    found = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout.split() == KernelLibrary(CHAIN.kernels).targets
     demo = [hltnode, "demo", "-n", "50", "--repeat", "1", "--feeders", "2"]
     ended = subprocess.run(demo, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr

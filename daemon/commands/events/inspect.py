@@ -4,11 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
@@ -20,24 +18,28 @@ from hltnode.daemon.commands.common import (
     user_errors,
     write_json,
 )
-from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
+
+# Local imports below: the plan, the selection and the kernels of a chain take a second of imports, and events without
+# banks of the trigger are shown without them.
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
-from hltnode.daemon.commands.text_console import results_console
-from hltnode.daemon.configuration.loading import load_config
-from hltnode.daemon.configuration.model import NodeConfig
-from hltnode.daemon.node.sizing import batch_limits
 from hltnode.daemon.replay.input_files import FeedError, recognise
+from hltnode.processing.framework.entry_points import find_entry_point
 from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_events
-from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.framework.readout import ENTRY_POINTS as READOUTS
 from hltnode.processing.framework.readout import Readout, bank_type_name
-from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
-from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.protocol._native import count_banks
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hltnode.daemon.configuration.model import NodeConfig
+    from hltnode.processing.framework.limits import BatchLimits
+    from hltnode.processing.selection.configuration.tck import TckDocument
 
 
 @dataclass(slots=True)
@@ -88,12 +90,16 @@ class FileSummary:
     banks: Counter[tuple[int, int]] = field(default_factory=Counter)
     nbytes: Counter[tuple[int, int]] = field(default_factory=Counter)
 
-    def add(self, banks: Sequence[RawBank]) -> None:
-        self.reports.add(banks)
-        for bank in banks:
-            key = (int(bank.type), bank.version)
-            self.banks[key] += 1
-            self.nbytes[key] += len(bank.payload)
+    def add(self, counted: Sequence[tuple[int, int, int, int]], read: Sequence[RawBank]) -> None:
+        """Add an event.
+
+        counted: type, version, number and bytes of its banks (protocol._native.count_banks). read: its banks of the
+        trigger. Raises ProtocolError, before anything is counted, for a damaged bank.
+        """
+        self.reports.add(read)
+        for bank_type, version, n, nbytes in counted:
+            self.banks[bank_type, version] += n
+            self.nbytes[bank_type, version] += nbytes
 
     def add_file(self, path: Path, extent: Extent, damage: DamageLog) -> None:
         """End a file."""
@@ -164,24 +170,61 @@ def inspect(
         if plan:
             if files:
                 raise ValueError("expected no FILES with --plan, which describes the sequence")
-            node = load_config(config)
-            of_node = installed_chain(node.trigger.chain)
-            trigger = of_node.load_trigger(node.trigger.file)
-            sequence = of_node.with_lines(trigger, with_lists=False).sequence
-            report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
-            write_json(json, report)
-            print_plan(report, results_console(markup=False))
+            _show_plan(config, slot_bytes, max_events, json)
             return
         if not files:
             raise ValueError("expected FILES, or --plan")
         if (slot_bytes, max_events, config) != (None, None, None):
             raise ValueError("expected --plan with --slot-bytes, --max-events and --config")
-        of_chain = installed_chain(chain)
-        documents = [TckDocument.load(path) for path in tck or ()]
-        _inspect_files(list(_event_files(files)), of_chain, documents, json)
+        readout = _readout_of(chain)
+        _inspect_files(list(_event_files(files)), chain, readout, _given_documents(tck or ()), json)
 
 
-def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | None, lines: int) -> BatchLimits:
+def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | None, json: Path | None) -> None:
+    from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
+    from hltnode.daemon.commands.text_console import results_console
+    from hltnode.daemon.configuration.loading import load_config
+    from hltnode.processing.selection.trigger_chain import installed_chain
+
+    node = load_config(config)
+    of_node = installed_chain(node.trigger.chain)
+    trigger = of_node.load_trigger(node.trigger.file)
+    sequence = of_node.with_lines(trigger, with_lists=False).sequence
+    report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
+    write_json(json, report)
+    print_plan(report, results_console(markup=False))
+
+
+def _readout_of(chain: str) -> Readout:
+    """The readout of a chain, without an import of the chain if its package offers the readout alone."""
+    if (offered := find_entry_point(READOUTS, chain, "readout")) is not None:
+        readout: Readout = offered.load()
+        return readout
+    from hltnode.processing.selection.trigger_chain import installed_chain
+
+    return installed_chain(chain).readout
+
+
+def _given_documents(paths: Sequence[Path]) -> "list[TckDocument]":
+    if not paths:
+        return []
+    from hltnode.processing.selection.configuration.tck import TckDocument
+
+    return [TckDocument.load(path) for path in paths]
+
+
+def _built_in_documents(chain: str) -> "Iterator[TckDocument]":
+    """A generator, so that the chain is imported when the first document is needed."""
+    from hltnode.processing.selection.studies.tck_documents import built_in_documents
+    from hltnode.processing.selection.trigger_chain import installed_chain
+
+    yield from built_in_documents(installed_chain(chain))
+
+
+def _planned_limits(node: "NodeConfig", slot_bytes: int | None, max_events: int | None, lines: int) -> "BatchLimits":
+    from hltnode.daemon.node.sizing import batch_limits
+    from hltnode.processing.framework.limits import BatchLimits
+
     limits = batch_limits(node)
     events = max_events or limits.events
     return replace(
@@ -193,11 +236,15 @@ def _planned_limits(node: NodeConfig, slot_bytes: int | None, max_events: int | 
     )
 
 
-def _document_beside(file: Path, tck: int) -> TckDocument | None:
+def _document_beside(file: Path, tck: int) -> "TckDocument | None":
     """An unusable document is only a warning: the output then lacks the names of lines."""
+    from hltnode.processing.selection.studies.tck_documents import document_beside
+
     try:
         return document_beside(file, tck)
     except TriggerConfigError as error:
+        from rich.markup import escape
+
         console.print(f"[yellow]lines have no names:[/yellow] {escape(str(error))}", highlight=False, soft_wrap=True)
         return None
 
@@ -225,19 +272,25 @@ def _is_event_file(path: Path) -> bool:
 
 
 def _inspect_files(
-    files: Sequence[Path], chain: TriggerChain, documents: Sequence[TckDocument], json: Path | None
+    files: Sequence[Path], chain: str, readout: Readout, documents: "Sequence[TckDocument]", json: Path | None
 ) -> None:
+    from rich.table import Table
+
+    from hltnode.daemon.commands.text_console import results_console
+
     read: list[Path] = []
-    reports = ReportSummary(documents, lambda tck: _document_beside(read[-1], tck), built_in_documents(chain))
-    summary = FileSummary(chain.readout, reports)
+    reports = ReportSummary(documents, lambda tck: _document_beside(read[-1], tck), _built_in_documents(chain))
+    summary = FileSummary(readout, reports)
+    read_types = [BankType.ODIN, *reports.types]
     damage = DamageLog()
     for file in files:
         read.append(file)
         extent, of_file = Extent(), DamageLog()
         for banks in read_events(file, damaged=of_file):
+            counted, of_node = count_banks(banks, read_types)
             try:
-                extent.add(banks)
-                summary.add(banks)
+                extent.add(of_node)
+                summary.add(counted, of_node)
             except ProtocolError as error:
                 of_file(f"{file}, event {extent.events} of those that can be read: {error}")
         summary.add_file(file, extent, of_file)
@@ -269,7 +322,9 @@ def _inspect_files(
     end_with_damage(damage)
 
 
-def _file_table(files: Sequence[dict[str, Any]]) -> Table:
+def _file_table(files: Sequence[dict[str, Any]]) -> "Table":
+    from rich.table import Table
+
     table = Table("file", "events", "bytes", "runs", "first event", "last event", "damage")
     for of in files:
         numbers = (of["first_event"], of["last_event"], of["damage"])

@@ -3,19 +3,19 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-
-from hltnode.daemon.output.event_encoder import lumi_schema
-from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol.raw_data import lumi_summary, reports, selection_reports
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports, decode_routing_bits
 from hltnode.protocol.raw_data.selection_reports import ClassId, decode_sel_reports
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hltnode.processing.selection.configuration.tck import TckDocument
 
 CLASS_NAMES = {int(class_id): class_id.name.lower() for class_id in ClassId}
 
@@ -41,9 +41,9 @@ class ReportSummary:
 
     def __init__(
         self,
-        documents: Iterable[TckDocument],
-        find: Callable[[int], TckDocument | None],
-        built_in: Iterable[TckDocument] = (),
+        documents: "Iterable[TckDocument]",
+        find: "Callable[[int], TckDocument | None]",
+        built_in: "Iterable[TckDocument]" = (),
     ) -> None:
         self._waiting = iter(built_in)
         self._documents: dict[int, TckDocument] = {}
@@ -66,7 +66,15 @@ class ReportSummary:
         for version in selection_reports.READABLE_VERSIONS:
             self._readers[BankType.HLT_SEL_REPORTS, version] = self._add_objects
 
-    def _know(self, document: TckDocument) -> None:
+    @property
+    def types(self) -> list[int]:
+        """The types of the banks that `add` reads."""
+        return sorted({bank_type for bank_type, _ in self._readers})
+
+    def _know(self, document: "TckDocument") -> None:
+        # Local import: only files with banks of the trigger need it, and it imports the selection.
+        from hltnode.daemon.output.event_encoder import lumi_schema
+
         self._documents[document.tck] = document
         schema = lumi_schema(document.collections)
         self._schemas[schema.key] = schema
@@ -78,7 +86,7 @@ class ReportSummary:
                 self._know(document)
 
     def add(self, banks: Sequence[RawBank]) -> None:
-        """Count the banks of one event. Raises ProtocolError for a damaged bank."""
+        """Count the banks of one event; those of other types are skipped. Raises ProtocolError for a damaged bank."""
         self._of_event = None
         for bank in banks:
             read = self._readers.get((bank.type, bank.version))
@@ -163,8 +171,10 @@ def _by_name(objects: Counter[int]) -> dict[str, int]:
     return {CLASS_NAMES.get(class_id, f"class {class_id}"): n for class_id, n in sorted(objects.items())}
 
 
-def print_reports(result: dict[str, Any], console: Console) -> None:
+def print_reports(result: dict[str, Any], console: "Console") -> None:
     """The object `trigger` as text; empty for a file without banks of the trigger."""
+    from rich.table import Table
+
     for decisions in result["decisions"]:
         columns = ("id", "line", "events", "candidates", "selected")
         table = Table(*columns, title=f"TCK {decisions['tck']}, task {decisions['task']}")

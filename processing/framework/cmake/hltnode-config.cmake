@@ -34,7 +34,7 @@ function(add_chain name)
     if(NOT COMMAND nanobind_add_module)
       message(FATAL_ERROR "add_chain(${name}): NATIVE needs find_package(nanobind) before")
     endif()
-    nanobind_add_module(${name}_native NB_STATIC ${chain_NATIVE})
+    nanobind_add_module(${name}_native STABLE_ABI NB_STATIC ${chain_NATIVE})
     # Modules of one name need folders of their own in the build tree.
     set_target_properties(${name}_native PROPERTIES OUTPUT_NAME _native LIBRARY_OUTPUT_DIRECTORY chains/${name}
                           CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
@@ -55,8 +55,9 @@ function(hltnode_add_kernels library list processing folders)
   list(POP_FRONT files digest)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
 
-  Python_add_library(${library} MODULE WITH_SOABI "${processing}/framework/backends/cpu_library.cpp")
-  set_target_properties(${library} PROPERTIES OUTPUT_NAME _chain_kernels LIBRARY_OUTPUT_DIRECTORY chains/${library}
+  # A plain C library: its name has no version of Python, and one file serves all.
+  add_library(${library} MODULE "${processing}/framework/backends/cpu_library.cpp")
+  set_target_properties(${library} PROPERTIES PREFIX "" OUTPUT_NAME _chain_kernels LIBRARY_OUTPUT_DIRECTORY chains/${library}
                         CXX_STANDARD 17 CXX_STANDARD_REQUIRED ON)
   target_compile_definitions(${library} PRIVATE HLT_KERNEL_DIGEST="${digest}")
   hltnode_add_instruction_set(${library} ${list} "${processing}" "${folders}" baseline)

@@ -17,6 +17,7 @@ from hltnode.daemon.commands.mep_streams.replay_setup import ReplayOptions, make
 from hltnode.daemon.commands.tool_command import chain_named_in
 from hltnode.daemon.replay.pacing import parse_rate
 from hltnode.processing.offline.chain_tools import ChainTools, installed_tools
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from tests.daemon.commands import tiny_tools
 from tests.daemon.commands.package_metadata import install
 
@@ -79,6 +80,10 @@ def test_a_chain_adds_its_own_options(with_tools: Path) -> None:
     hits = [event["hits"] for event in json.loads(found.read_text())["per_event"]]
     assert hits == [n for n, _ in tiny_tools.numbers_of_hits(seed=1, n=20, most=3)]
     assert max(hits) > 0
+    # This package offers no readout of its own, so that the chain is imported.
+    code, output = run("inspect", file, "--chain", "tiny")
+    assert code == 0, output
+    assert f"type {int(LhcbBankType.TEST_DET)}" in output  # LHCb's readout has a name for it
 
 
 def test_help_shows_the_options_of_the_chain(with_tools: Path) -> None:

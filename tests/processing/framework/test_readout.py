@@ -10,6 +10,7 @@ import pytest
 
 from hltnode.processing.framework.batch import BROKEN_BANK
 from hltnode.processing.framework.collections import DeclarationError
+from hltnode.processing.framework.readout import ENTRY_POINTS as READOUTS
 from hltnode.processing.framework.readout import bank_type_name, subdetector_name
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.readout import LhcbReadout
@@ -46,6 +47,11 @@ def test_no_installed_chain_names_a_number_that_is_free_for_users(name: str) -> 
     assert {readout.subdetectors.get(number, f"BOARDS {number}") for number in USER_SUBDETECTORS} == {
         f"BOARDS {number}" for number in USER_SUBDETECTORS
     }
+
+
+def test_each_chain_of_this_package_offers_its_readout_alone() -> None:
+    offered = {point.name: point.load() for point in entry_points(group=READOUTS)}
+    assert offered == {name: installed_chain(name).readout for name in ("lhcb", "raw")}
 
 
 def test_no_bank_has_the_type_that_kernels_give_a_broken_fragment() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hltnode.protocol import RawBank, RejectReason, encode_bank, encode_banks, iter_banks
-from hltnode.protocol._native import MAX_BANKS_OF_EVENT
+from hltnode.protocol._native import MAX_BANKS_OF_EVENT, count_banks
 from hltnode.protocol.errors import BankError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from tests.protocol.strategies import raw_banks
@@ -76,3 +76,21 @@ def test_an_event_of_more_banks_than_any_readout_has_is_refused() -> None:
     with pytest.raises(BankError, match=f"at byte {len(most)}: more than {MAX_BANKS_OF_EVENT} banks") as error:
         list(iter_banks(most + most[:8]))
     assert error.value.reason is RejectReason.OVERSIZED
+
+
+@given(st.lists(raw_banks, max_size=30), st.lists(st.integers(0, 255), max_size=4))
+def test_banks_are_counted_by_type_and_version_and_those_of_given_types_picked(
+    banks: list[RawBank], types: list[int]
+) -> None:
+    counted, picked = count_banks(banks, types)
+    sizes: dict[tuple[int, int], list[int]] = {}
+    for bank in banks:
+        sizes.setdefault((bank.type, bank.version), []).append(len(bank.payload))
+    assert counted == [(*key, len(of), sum(of)) for key, of in sorted(sizes.items())]
+    assert picked == [bank for bank in banks if bank.type in types]
+
+
+@pytest.mark.parametrize("bank", [(1, 2, 3), [1, 2, 3, memoryview(b"")], (256, 0, 0, memoryview(b""))])
+def test_something_else_than_a_bank_is_not_counted(bank: object) -> None:
+    with pytest.raises((ValueError, TypeError, RuntimeError)):
+        count_banks([bank], [])  # type: ignore[list-item]
