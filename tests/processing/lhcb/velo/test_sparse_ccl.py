@@ -143,7 +143,7 @@ def test_links_of_two_super_pixels_in_every_direction() -> None:
     rng = np.random.default_rng(2)
     n_pairs, events = 2_000, []
     for east, north in ((0, 1), (1, 1), (1, 0), (1, -1)):
-        words: list[int] = []
+        words: list[tuple[int, int, int]] = []
         for pattern in rng.permutation(65_025)[:n_pairs].tolist():
             sensor, column, row = len(words) % 208, 5 + 4 * int(rng.integers(90)), 2 + 3 * (len(words) // 208 % 20)
             one, other = column << 14 | row << 8, column + east << 14 | row + north << 8
