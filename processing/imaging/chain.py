@@ -9,6 +9,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.imaging.components.collections import all_component_count, component_types
 from hltnode.processing.imaging.components.find_runs import find_runs
 from hltnode.processing.imaging.components.label_runs import label_runs
+from hltnode.processing.imaging.components.lists import FEATURES
 from hltnode.processing.imaging.components.measure_components import measure_components
 from hltnode.processing.imaging.components.place_images import place_images
 from hltnode.processing.imaging.images.assemble_rows import assemble_rows
@@ -41,7 +42,9 @@ _COUNTS = {"components": all_component_count}
 
 def _sequence(*labelling: Algorithm) -> Sequence:
     algorithms = AlgorithmSequence((*_IMAGES, *labelling))
-    return Sequence(algorithms=algorithms, subdetectors=frozenset(IMAGE_SUBDETECTORS), counts=_COUNTS)
+    return Sequence(
+        algorithms=algorithms, subdetectors=frozenset(IMAGE_SUBDETECTORS), counts=_COUNTS, lists=(FEATURES,)
+    )
 
 
 SEQUENCES = {
