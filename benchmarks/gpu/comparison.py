@@ -5,8 +5,10 @@ from typing import Any
 
 from benchmarks.estimate import FAST, H100, SLOW, estimate
 from benchmarks.gpu.report import Section
+from hltnode.processing.algorithms.deliver_lists import DELIVERING
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
 
+NOT_COUNTED = frozenset({SELECT_LINES_KERNEL, *(algorithm.name for algorithm in DELIVERING)})
 UNNOTICED = 1e-9
 """Smaller differences (s per event) are ignored: kernel starts, which the estimate omits, take as much."""
 
@@ -22,10 +24,10 @@ def verdict(measured: float, fast: float, slow: float) -> str:
 
 def comparison(name: str, report: Mapping[str, Any], seconds: Mapping[str, float], events_per_second: float) -> Section:
     """`report`: counts of the same chain (device_code.py); `seconds`: measured time per event by kernel; and the
-    measured rate of the slots. The kernel of the lines is generated from the trigger file: neither the counts nor this
-    table include it."""
+    measured rate of the slots. The kernel of the lines is generated from the trigger file, and those of output lists
+    follow it: neither the counts nor this table include them."""
     slow, fast = estimate(report, SLOW), estimate(report, FAST)
-    seconds = {kernel: one for kernel, one in seconds.items() if kernel != SELECT_LINES_KERNEL}
+    seconds = {kernel: one for kernel, one in seconds.items() if kernel not in NOT_COUNTED}
     lines = [
         (kernel, one, fast.kernels[kernel].seconds, slow.kernels[kernel].seconds, slow.kernels[kernel].bound)
         for kernel, one in seconds.items()
