@@ -265,7 +265,7 @@ class Algorithm:
         )
 
     def n_blocks(self, *, events: int, rows: int, fragments: int) -> int:
-        """Number of blocks for a batch of so many events, MFPs and fragments."""
+        """Number of blocks for a batch with these numbers of events, MFPs and fragments."""
         match self.grid:
             case Grid.ONE:
                 return 1

@@ -16,6 +16,7 @@ from benchmarks.gpu.report import Report, Section
 from benchmarks.gpu.throughput import node_config, node_rate, node_throughput
 from hltnode.daemon.cli import app
 from hltnode.daemon.configuration.loading import load_config
+from hltnode.processing.algorithms.deliver_lists import DELIVERING
 from hltnode.processing.framework.backends.cuda import CudaBackend
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
 from hltnode.processing.selection.select_lines import NAME as SELECT_LINES_KERNEL
@@ -79,10 +80,11 @@ def test_everything_is_measured_and_reported(cupy: CupyStandIn, tmp_path: Path) 
     assert found["Machine"]["data"]["GPU"] == "GPU 0, Simulated GPU"
     kernels = [algorithm.name for algorithm in HLT1_SEQUENCE]
     times = found["Kernel times: simulated, retina"]["data"]["seconds_per_event"]
-    assert list(times) == [*kernels, SELECT_LINES_KERNEL]
+    after = (SELECT_LINES_KERNEL, *(algorithm.name for algorithm in DELIVERING))
+    assert list(times) == [*kernels, *after]
     # Each launch and the event that follows it take one millisecond, for two events.
     expected = {algorithm.name: 0.001 * len(algorithm.launches) for algorithm in HLT1_SEQUENCE}
-    assert times == expected | {SELECT_LINES_KERNEL: 0.001}
+    assert times == expected | dict.fromkeys(after, 0.001)
     spans = found["Overlap of slots: simulated, retina"]["data"]["spans"]
     assert [span["slot"] for span in spans] == [0, 1, 2, 0]
     assert all(span["begin"] < span["on_device"] < span["computed"] < span["back"] for span in spans)
