@@ -48,6 +48,8 @@ def test_the_json_keeps_its_contract_and_has_all_data_of_the_plots(events: Event
         "clone_rate",
         "hit_purity",
         "hit_efficiency",
+        "hit_efficiency_first3",
+        "hit_efficiency_last",
     ]
     assert list(result["pv"]) == ["reconstructible", "reconstructed", "efficiency", "false_rate"]
     assert result["velo"]["categories"]["long"]["efficiency"] > 0.9
