@@ -27,7 +27,7 @@ TINY_CHAIN = Path(__file__).parent / "tiny_chain"
 WHEEL = """
 import sys
 from scikit_build_core.build import build_wheel
-print(build_wheel(sys.argv[1], {"wheel.cmake": "false"}))
+print(build_wheel(sys.argv[1], {"wheel.cmake": "false", "wheel.py-api": "py3"}))
 """
 
 

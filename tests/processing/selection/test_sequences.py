@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hltnode.processing.algorithms.deliver_lists import DELIVERING
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.limits import BatchLimits
@@ -65,7 +66,7 @@ def test_what_depends_on_the_sequence_goes_with_it() -> None:
 def test_the_library_holds_the_kernels_of_all_sequences_once() -> None:
     for name in ("velo", "clones"):
         names = [it.name for it in two_sequences().with_sequence(name).algorithms]
-        assert sorted(names) == sorted(it.name for it in VELO.algorithms)
+        assert sorted(names) == sorted(it.name for it in (*VELO.algorithms, *DELIVERING))
 
 
 @pytest.mark.parametrize(
