@@ -1,6 +1,9 @@
 """The chain `ccl` with one thread against `scipy.ndimage.label`: processor time on random images of 2048 x 2048 pixels
 of 1 bit, 8-connected, means over densities of 10 to 90 percent.
 
+And the sequence `large_images` with two threads against one: wall clock for images of 8192 x 8192 pixels, one in a
+batch.
+
 The kernels start from packed strips and find runs, labels and features (of at most 4096 components); SciPy starts from
 an array of bytes and finds labels.
 """
@@ -30,6 +33,11 @@ EIGHT_CONNECTED = np.ones((3, 3), np.int8)
 TURNS = 5
 TARGET = 3.0
 """Least speed of the whole chain relative to SciPy."""
+LARGE_SIDE = 8192
+LARGE_DENSITIES = (0.2, 0.5, 0.8)
+LARGE_LIMITS = BatchLimits(events=1, input_bytes=9 << 20)
+TWO_THREADS_TARGET = 1.8
+"""Least speed of two threads relative to one."""
 
 
 def run(_: Path) -> Iterator[Result]:
@@ -48,6 +56,40 @@ def run(_: Path) -> Iterator[Result]:
         whole = sum(kernels.values())
         for kernel, microseconds in sorted(kernels.items(), key=lambda item: -item[1]):
             yield Result(f"  {kernel}", microseconds, "us/image", "all kernels", microseconds / whole)
+    yield from _two_threads()
+
+
+def _two_threads() -> Iterator[Result]:
+    """Both numbers of threads on the same images, one image in a batch: threads can only share an image."""
+    one, two = (
+        ProfiledSequence("large_images", None, LARGE_LIMITS, threads=threads, chain=CHAIN) for threads in (1, 2)
+    )
+    for granularity in GRANULARITIES:
+        images = [
+            random_cells(LARGE_SIDE, LARGE_SIDE, density, granularity, (granularity,)) for density in LARGE_DENSITIES
+        ]
+        meps = [encode_mep(CHAIN, [encode_image(image)]) for image in images]
+        taken = in_turn([partial(one.throughput, meps), partial(two.throughput, meps)], TURNS)
+        against = compare(*taken)
+        yield Result(
+            f"g = {granularity}, large_images, two threads",
+            against.second.per_second,
+            "images/s",
+            "one thread",
+            against.ratio,
+            TWO_THREADS_TARGET,
+        )
+
+
+def summary(results: Sequence[Result]) -> dict[str, dict[str, float | None]]:
+    """The ratios by granularity."""
+    found: dict[str, dict[str, float | None]] = {}
+    for result in results:
+        if result.name.startswith("g = "):
+            granularity, _, what = result.name.removeprefix("g = ").partition(", ")
+            name = "ratio_scipy" if what == "whole chain" else "ratio_two_threads"
+            found.setdefault(f"g{granularity}", {})[name] = result.ratio
+    return found
 
 
 def labelled_by_scipy(images: Sequence[NDArray[Any]]) -> Throughput:
