@@ -9,6 +9,18 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.lhcb.calorimeter.collections import (
+    cluster_count as ecal_cluster_count,
+)
+from hltnode.processing.lhcb.calorimeter.collections import (
+    ecal_cell_count,
+    ecal_energy_count,
+    ecal_types,
+    electron_count,
+)
+from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells as ecal_decode_cells
+from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters as ecal_find_clusters
+from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
 from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
@@ -114,6 +126,7 @@ FORWARD_WITHOUT_UT = (
 MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
+ECAL = (ecal_decode_cells, ecal_find_clusters, find_electrons)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
@@ -137,8 +150,9 @@ VELO_SPARSE_CCL_SEQUENCE = AlgorithmSequence(
 """The VELO chain with clusters of super-pixels of any size and shape."""
 
 
-def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
-    """The sequence with the given long tracking, which makes long tracks from VELO tracks, UT and SciFi hits."""
+def _whole(*tracking: Algorithm, with_ut: bool = True, more: tuple[Algorithm, ...] = ()) -> AlgorithmSequence:
+    """The sequence with the given long tracking, which makes long tracks from VELO tracks, UT and SciFi hits; `more`
+    comes last."""
     ut_sizes, ut_hits = (UT_SIZES, (ut_decode_banks,)) if with_ut else ((no_ut_hits,), ())
     check = missing_detectors if with_ut else missing_detectors.with_constants({"ut": 0})
     return AlgorithmSequence(
@@ -146,7 +160,7 @@ def _whole(*tracking: Algorithm, with_ut: bool = True) -> AlgorithmSequence:
             *(fragment_offsets, check, global_event_cut),
             *(*VELO_SIZES, *ut_sizes, *SCIFI_SIZES, *MUON_SIZES, decode_odin),
             *(*VELO, *PRIMARY_VERTICES, *ut_hits, decode_clusters, *tracking),
-            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES),
+            *(full_fit, velo_fit, ghost_probability, long_impact_parameter, *MUONS, *SECONDARY_VERTICES, *more),
         )
     )
 
@@ -157,6 +171,11 @@ _LONG_COUNTS = {
     **{"scifi_hits": scifi_count, "muon_hits": muon_count},
     **{"long_tracks": long_count, "secondary_vertices": vertex_count},
 }
+_ECAL_COUNTS = {
+    **{"ecal_cells": ecal_cell_count, "ecal_energy": ecal_energy_count, "ecal_clusters": ecal_cluster_count},
+    "electrons": electron_count,
+}
+"""`ecal_energy` counts MeV."""
 _VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
 _ALL_BUT_UT = _VELO_DETECTORS | {
     *(SubDetector.SCIFI_A, SubDetector.SCIFI_C, SubDetector.MUON_A, SubDetector.MUON_C),
@@ -170,13 +189,26 @@ def _long(*tracking: Algorithm) -> Sequence:
     return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts)
 
 
+def _with_ecal(*tracking: Algorithm) -> Sequence:
+    """The sequence of a long tracking with the electromagnetic calorimeter."""
+    without = _long(*tracking)
+    return Sequence(
+        algorithms=_whole(*tracking, more=ECAL),
+        subdetectors=without.subdetectors | {SubDetector.ECAL},
+        counts={**without.counts, **_ECAL_COUNTS},
+    )
+
+
+FORWARD_THEN_MATCHING = (*UT, *FORWARD, mark_used_hits, *MATCHING)
+
 SEQUENCES = {
     "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "velo_simd": Sequence(algorithms=VELO_SIMD_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "velo_sparse_ccl": Sequence(algorithms=VELO_SPARSE_CCL_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
     "forward": _long(*UT, *FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
-    "forward_then_matching": _long(*UT, *FORWARD, mark_used_hits, *MATCHING),
+    "forward_then_matching": _long(*FORWARD_THEN_MATCHING),
+    "hlt1_2026": _with_ecal(*FORWARD_THEN_MATCHING),
     "no_ut": Sequence(
         algorithms=_whole(*FORWARD_WITHOUT_UT, mark_used_hits, *MATCHING_WITHOUT_UT, with_ut=False),
         subdetectors=_ALL_BUT_UT,
@@ -212,7 +244,7 @@ CHAIN = TriggerChain.offering(
             seeding_types,
             long_types,
         ),
-        *(kalman_types, ghost_types, muon_types, vertex_types, selection_types),
+        *(kalman_types, ghost_types, muon_types, ecal_types, vertex_types, selection_types),
     ),
     event_words=EVENT_WORDS,
     menu=HLT1_MENU,

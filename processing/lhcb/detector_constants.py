@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.calorimeter.collections import ecal_geometry
+from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.geometry.magnet import POLARITY_FILE, Magnet
 from hltnode.processing.lhcb.geometry.muon import MuonGeometry
 from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
@@ -59,6 +61,10 @@ def _muon(directory: Directory) -> MuonGeometry:
     return MuonGeometry.builtin() if directory is None else MuonGeometry.load(directory)
 
 
+def _ecal(directory: Directory) -> EcalGeometry:
+    return EcalGeometry.builtin() if directory is None else EcalGeometry.load(directory)
+
+
 def _fields_of_interest(directory: Directory) -> FieldsOfInterest:
     return FieldsOfInterest.builtin() if directory is None else FieldsOfInterest.load(directory)
 
@@ -98,6 +104,7 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
     ghost_network.name: lambda directory: _bytes(_ghost_network(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
+    ecal_geometry.name: lambda directory: _bytes(_ecal(directory).to_bytes()),
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),
 }

@@ -50,6 +50,17 @@ class MuonVersion(IntEnum):
     """Hit maps of links."""
 
 
+class EcalVersion(IntEnum):
+    """Versions of the banks of the electromagnetic calorimeter: EcalPacked (type 21) and Calo (type 77)."""
+
+    CARDS = 2
+    """EcalPacked: cards with their codes, values of 4 or 12 bits."""
+    BIG_ENDIAN = 4
+    """Calo: three boards, all values of 12 bits, in big-endian words."""
+    LITTLE_ENDIAN = 5
+    """The same in little-endian words."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBanks:
     """Banks of a detector with two readout halves.
@@ -92,3 +103,9 @@ MUON = DetectorBanks(
 )
 
 DETECTORS = (VELO, UT, SCIFI, MUON)
+
+ECAL_VERSIONS: Mapping[LhcbBankType, tuple[EcalVersion, ...]] = {
+    LhcbBankType.ECAL_PACKED: (EcalVersion.CARDS,),
+    LhcbBankType.CALO: (EcalVersion.BIG_ENDIAN, EcalVersion.LITTLE_ENDIAN),
+}
+"""Readable versions of the electromagnetic calorimeter, which has one readout half, by bank type."""

@@ -21,3 +21,7 @@ class SciFiBankError(BankError):
 
 class MuonBankError(BankError):
     """A muon bank is malformed."""
+
+
+class EcalBankError(BankError):
+    """A bank of the electromagnetic calorimeter is malformed."""

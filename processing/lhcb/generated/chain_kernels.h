@@ -6,6 +6,9 @@
 #include "algorithms/decode_odin.cuh"
 #include "algorithms/fragment_offsets.cuh"
 #include "algorithms/list_offsets.cuh"
+#include "lhcb/calorimeter/decode_cells.cuh"
+#include "lhcb/calorimeter/find_clusters.cuh"
+#include "lhcb/calorimeter/find_electrons.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
@@ -112,6 +115,9 @@
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
     X(matching_no_forward_tracks) \
+    X(ecal_decode_cells) \
+    X(ecal_find_clusters) \
+    X(ecal_find_electrons) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \

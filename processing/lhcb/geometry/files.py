@@ -33,6 +33,10 @@ class GeometryFile:
         """The next `n` unsigned 32-bit numbers."""
         return self._take(name, "<u4", n).astype(np.uint32)
 
+    def u16(self, name: str, n: int) -> NDArray[np.uint16]:
+        """The next `n` unsigned 16-bit numbers."""
+        return self._take(name, "<u2", n).astype(np.uint16)
+
     def i32(self, name: str, n: int) -> NDArray[np.int32]:
         """The next `n` signed 32-bit numbers."""
         return self._take(name, "<i4", n).astype(np.int32)

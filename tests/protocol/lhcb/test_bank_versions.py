@@ -10,7 +10,8 @@ import pytest
 
 from hltnode.protocol.errors import BankError, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.bank_versions import DETECTORS, SCIFI, UT, VELO, MuonVersion
+from hltnode.protocol.lhcb.bank_versions import DETECTORS, ECAL_VERSIONS, SCIFI, UT, VELO, MuonVersion
+from hltnode.protocol.lhcb.banks.ecal import decode_ecal_boards, decode_ecal_cards
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
@@ -27,6 +28,8 @@ DECODERS: list[tuple[LhcbBankType, tuple[int, ...], Decoder]] = [
     (LhcbBankType.VP_RETINA_CLUSTER, VELO.read_versions, decode_retina_clusters),
     (LhcbBankType.UT, UT.read_versions, decode_ut),
     (LhcbBankType.FT_CLUSTER, SCIFI.read_versions, decode_scifi),
+    (LhcbBankType.ECAL_PACKED, ECAL_VERSIONS[LhcbBankType.ECAL_PACKED], decode_ecal_cards),
+    (LhcbBankType.CALO, ECAL_VERSIONS[LhcbBankType.CALO], decode_ecal_boards),
     (LhcbBankType.MUON, (MuonVersion.BATCHES,), decode_muon),
     (LhcbBankType.MUON, (MuonVersion.LINKS,), lambda banks: decode_muon_links(banks, [24] * 44)),
 ]
@@ -63,7 +66,7 @@ def test_versions_that_are_written_are_read() -> None:
 
 
 def test_each_bank_type_belongs_to_one_detector() -> None:
-    types = [bank_type for detector in DETECTORS for bank_type in detector.written]
+    types = [*(bank_type for detector in DETECTORS for bank_type in detector.written), *ECAL_VERSIONS]
     sides = [side for detector in DETECTORS for side in detector.sides]
     assert len(types) == len(set(types)) == len({bank_type for bank_type, _, _ in DECODERS})
     assert len(sides) == len(set(sides))

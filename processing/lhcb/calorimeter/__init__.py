@@ -1,0 +1,8 @@
+"""The electromagnetic calorimeter. In the order of the sequence, each `X.py` beside its kernel `X.cuh`:
+
+    decode_cells     banks to the ADC value of each cell (bank.cuh)
+    find_clusters    seeds and their neighbours to clusters
+    find_electrons   energy of long tracks in the calorimeter, and of their bremsstrahlung (cells.cuh)
+
+collections.py declares the data that they share.
+"""

@@ -1,0 +1,111 @@
+// Banks of the calorimeter to the ADC value of each cell, the number of these cells, and their energy
+// (docs/formats/ecal-banks.md).
+//
+// The threads first walk over the banks, one each, and note where the data of each card are; then they decode one card
+// each. A malformed bank gives no card, and a card that an event has twice gives no cell: both flag the event, as does
+// an event without any bank of the calorimeter, if banks are required. Events that the global event cut rejected are
+// not read: no cell has a value.
+// In:  the fragments of the rows of the calorimeter, ecal_geometry, events.flags.
+// Out: events.{ecal_adc [event][6016], ecal_cells, ecal_energy, ecal_energy_mev}; events.flags.
+// One block per event.
+// Bounds: a card is below geometry.n_cards <= 256, a cell below 6016 or no_ecal_cell.
+#pragma once
+
+#include "framework/generated/launch_types.h"
+#include "lhcb/calorimeter/bank.cuh"
+#include "lhcb/calorimeter/generated/ecal_decode_cells.h"
+#include "lhcb/raw_data/generated/flags.h"
+
+namespace hlt {
+
+constexpr uint32_t n_ecal_sums = 188;  // sums of 32 cells, added in a fixed order, so that each block size rounds alike
+static_assert(n_ecal_cells % n_ecal_sums == 0u);
+constexpr float max_ecal_energy = 2e9f;  // MeV; fits in a signed integer
+
+}  // namespace hlt
+
+HLT_KERNEL(ecal_decode_cells)
+{
+    const uint32_t event = blockIdx.x;
+    if (!p.takes(event)) return;
+    __shared__ uint32_t n_of_card[hlt::max_ecal_cards];
+    __shared__ uint32_t place_of_card[hlt::max_ecal_cards];  // word of the input << 2 | ecal_bank_kind
+    __shared__ float sums[hlt::n_ecal_sums];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    __shared__ uint32_t is_broken;
+    const hlt::ecal_geometry& geometry = *p.ecal_geometry;
+    int16_t* const adc = p.events.ecal_adc + event * hlt::n_ecal_cells;
+
+    for (uint32_t i = threadIdx.x; i < hlt::n_ecal_cells; i += blockDim.x)
+        adc[i] = static_cast<int16_t>(hlt::no_ecal_adc);
+    for (uint32_t i = threadIdx.x; i < geometry.n_cards; i += blockDim.x) n_of_card[i] = 0;
+    if (threadIdx.x == 0) is_broken = 0;
+    __syncthreads();
+
+    const bool is_cut = (p.events.flags[event] & hlt::global_event_cut) != 0u;
+    const hlt::event_row place = p.raw_banks.event_rows[event];
+    const hlt::row_range rows = hlt::rows_of(p.raw_banks, place.mep, hlt::ecal);
+    const uint32_t n_rows = is_cut ? 0u : rows.count;
+    hlt::prefetch_fragments(p.raw_banks, {rows.first, n_rows}, place.index);
+    uint32_t n_banks = 0;
+    for (uint32_t i = threadIdx.x; i < n_rows; i += blockDim.x) {
+        const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
+        const hlt::fragment_view fragment = hlt::fragment_of(p.raw_banks, row, place.index);
+        const hlt::ecal_bank bank = hlt::ecal_bank_of(fragment, row, geometry);
+        if (bank.kind != hlt::ecal_bank_kind::absent) ++n_banks;
+        const uint32_t first_word = static_cast<uint32_t>(fragment.data - p.raw_banks.bytes) / 4u;
+        const bool sound = bank.for_cards(geometry, [&](uint32_t card, uint32_t word) {
+            atomicAdd(&n_of_card[card], 1u);
+            atomicExch(&place_of_card[card], (first_word + word) << 2 | static_cast<uint32_t>(bank.kind));
+        });
+        if (!sound) atomicOr(&is_broken, 1u);
+    }
+    uint32_t n_banks_of_all;
+    hlt::block_exclusive_sum(n_banks, scratch, n_banks_of_all);
+    __syncthreads();
+
+    for (uint32_t card = threadIdx.x; card < geometry.n_cards; card += blockDim.x) {
+        if (n_of_card[card] == 0u) continue;
+        if (n_of_card[card] > 1u) {
+            atomicOr(&is_broken, 1u);
+            continue;
+        }
+        const uint16_t* const cells = geometry.cell_of_channel[card];
+        const auto store = [&](uint32_t channel, int32_t value) {
+            const uint32_t cell = cells[channel];
+            if (cell != hlt::no_ecal_cell) adc[cell] = static_cast<int16_t>(value);
+        };
+        const uint8_t* const data = p.raw_banks.bytes + (place_of_card[card] >> 2) * 4u;
+        const auto kind = static_cast<hlt::ecal_bank_kind>(place_of_card[card] & 3u);
+        if (kind == hlt::ecal_bank_kind::cards)
+            hlt::for_packed_channels(data, store);
+        else
+            hlt::for_board_channels(data, kind == hlt::ecal_bank_kind::big_endian_boards, store);
+    }
+    __syncthreads();
+
+    for (uint32_t i = threadIdx.x; i < hlt::n_ecal_sums; i += blockDim.x) sums[i] = 0.f;
+    uint32_t n_cells = 0;
+    for (uint32_t first = 0; first < hlt::n_ecal_cells; first += hlt::n_ecal_sums) {
+        // A thread has the same sums in each round, so no barrier is needed.
+        for (uint32_t i = threadIdx.x; i < hlt::n_ecal_sums; i += blockDim.x) {
+            const int32_t value = adc[first + i];
+            const bool is_read = value != hlt::no_ecal_adc;
+            n_cells += is_read ? 1u : 0u;
+            sums[i] += is_read ? hlt::ecal_cell_energy(geometry, first + i, value) : 0.f;
+        }
+    }
+    uint32_t n_cells_of_all;
+    hlt::block_exclusive_sum(n_cells, scratch, n_cells_of_all);
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    float energy = 0.f;
+    for (uint32_t i = 0; i < hlt::n_ecal_sums; ++i) energy += sums[i];
+    p.events.ecal_cells[event] = n_cells_of_all;
+    p.events.ecal_energy[event] = energy;
+    const float limited = hlt::min_of(hlt::max_of(energy + 0.5f, 0.f), hlt::max_ecal_energy);
+    p.events.ecal_energy_mev[event] = static_cast<uint32_t>(static_cast<int32_t>(limited));
+    uint32_t flags = is_broken != 0u ? static_cast<uint32_t>(hlt::bank_error) : 0u;
+    if (p.required != 0u && !is_cut && n_banks_of_all == 0u) flags |= hlt::missing_detector;
+    if (flags != 0u) p.events.flags[event] |= flags;
+}
