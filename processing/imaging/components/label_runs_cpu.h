@@ -7,19 +7,9 @@
 #pragma once
 
 #include "imaging/components/label_runs.cuh"
+#include "imaging/components/union_find_cpu.h"
 
 namespace hlt {
-
-/// The root of the set of `a`; links every second member on the way to its grandparent.
-inline __attribute__((always_inline)) uint32_t root_of(uint32_t* parents, uint32_t a)
-{
-    while (parents[a] != a) {
-        const uint32_t next = parents[parents[a]];
-        parents[a] = next;
-        a = next;
-    }
-    return a;
-}
 
 /// Give each run of a row the set of the runs above that it touches, which become one set.
 inline __attribute__((always_inline)) void label_row(const image_run* runs, const row_runs& above, const row_runs& own,

@@ -10,21 +10,7 @@
 #include "imaging/components/clear_features.cuh"
 #include "imaging/components/generated/ccl_measure_components.h"
 #include "imaging/components/generated/component_types.h"
-#include "imaging/images/strip.cuh"
-
-namespace hlt {
-
-/// Add to a sum of 64 bits as its low and its high word. The additions of all threads to the low word wrap around as
-/// often as they report it, so the sum is exact in any order.
-__device__ void add_to_words(uint32_t* words, uint64_t value)
-{
-    const uint32_t low = static_cast<uint32_t>(value);
-    const uint32_t old = atomicAdd(&words[0], low);
-    const uint32_t high = static_cast<uint32_t>(value >> 32) + (old + low < old ? 1u : 0u);
-    if (high != 0u) atomicAdd(&words[1], high);
-}
-
-}  // namespace hlt
+#include "imaging/components/run_features.cuh"
 
 HLT_KERNEL(ccl_measure_components)
 {
@@ -48,28 +34,8 @@ HLT_KERNEL(ccl_measure_components)
             if (p.runs.label[run] >= n_components) continue;
             const uint32_t i = first + p.runs.label[run];
             const hlt::image_run span = p.runs.span[run];
-            const uint32_t begin = span.begin, end = span.end, area = end - begin;
-            const uint32_t sum_x = (begin + end - 1u) * area / 2u;
-            atomicAdd(&p.components.area[i], area);
-            hlt::add_to_words(&p.components.sum_x[2u * i], sum_x);
-            hlt::add_to_words(&p.components.sum_y[2u * i], y * area);
-            atomicMin(&p.components.box[i].left, begin);
-            atomicMin(&p.components.box[i].top, y);
-            atomicMax(&p.components.box[i].right, end - 1u);
-            atomicMax(&p.components.box[i].bottom, y);
-            uint32_t intensity = area;
-            uint64_t weighted_x = sum_x;
-            if (shape.bits == 8u) {
-                intensity = 0;
-                weighted_x = 0;
-                for (uint32_t x = begin; x < end; ++x) {
-                    intensity += row[x];
-                    weighted_x += x * row[x];
-                }
-            }
-            hlt::add_to_words(&p.components.intensity[2u * i], intensity);
-            hlt::add_to_words(&p.components.weighted_x[2u * i], weighted_x);
-            hlt::add_to_words(&p.components.weighted_y[2u * i], static_cast<uint64_t>(y) * intensity);
+            const hlt::run_features own = hlt::features_of_run(span, y, row, shape.bits);
+            hlt::add_run(p.components, i, span, y, own);
         }
     }
 }

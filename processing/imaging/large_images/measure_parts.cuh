@@ -10,7 +10,7 @@
 
 #include "framework/device/between_blocks.cuh"
 #include "imaging/components/generated/component_types.h"
-#include "imaging/images/strip.cuh"
+#include "imaging/components/run_features.cuh"
 #include "imaging/large_images/generated/ccl_measure_parts.h"
 #include "imaging/large_images/row_ranges.cuh"
 
@@ -74,26 +74,15 @@ HLT_KERNEL(ccl_measure_parts)
                 sums = hlt::no_features(component);
             }
             const hlt::image_run span = p.runs.span[run];
-            const uint32_t begin = span.begin, end = span.end, area = end - begin;
-            const uint32_t sum_x = (begin + end - 1u) * area / 2u;
-            uint32_t intensity = area;
-            uint64_t weighted_x = sum_x;
-            if (shape.bits == 8u) {
-                intensity = 0;
-                weighted_x = 0;
-                for (uint32_t x = begin; x < end; ++x) {
-                    intensity += row[x];
-                    weighted_x += x * row[x];
-                }
-            }
-            sums.area += area;
-            sums.sum_x += sum_x;
-            sums.sum_y += static_cast<uint64_t>(y) * area;
-            sums.intensity += intensity;
-            sums.weighted_x += weighted_x;
-            sums.weighted_y += static_cast<uint64_t>(y) * intensity;
-            sums.box = {hlt::min_of(sums.box.left, begin), hlt::min_of(sums.box.top, y),
-                        hlt::max_of(sums.box.right, end - 1u), hlt::max_of(sums.box.bottom, y)};
+            const hlt::run_features own = hlt::features_of_run(span, y, row, shape.bits);
+            sums.area += own.area;
+            sums.sum_x += own.sum_x;
+            sums.sum_y += own.sum_y;
+            sums.intensity += own.intensity;
+            sums.weighted_x += own.weighted_x;
+            sums.weighted_y += own.weighted_y;
+            sums.box = {hlt::min_of(sums.box.left, uint32_t{span.begin}), hlt::min_of(sums.box.top, y),
+                        hlt::max_of(sums.box.right, span.end - 1u), hlt::max_of(sums.box.bottom, y)};
         }
     }
     hlt::add_features(p.components, first, sums);

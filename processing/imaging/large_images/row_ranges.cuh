@@ -1,7 +1,8 @@
-// The rows of a part of an image.
+// The rows of a part of an image, and prefix sums over the parts.
 #pragma once
 
 #include "framework/device/platform.cuh"
+#include "framework/generated/launch_types.h"
 #include "imaging/large_images/generated/part_types.h"
 
 namespace hlt {
@@ -15,6 +16,24 @@ struct row_part {
 __device__ row_part rows_of_part(uint32_t part, uint32_t n_rows)
 {
     return {part * n_rows / n_image_parts, (part + 1u) * n_rows / n_image_parts};
+}
+
+/// Write the exclusive prefix sum of `counts` over the parts of an image to `firsts`, by the threads of a block that
+/// stride over the parts. Returns the sum of all parts to every thread.
+__device__ uint32_t sum_over_parts(const uint32_t* counts, uint32_t* firsts)
+{
+    __shared__ uint32_t scratch[max_block_size / warp_size];
+
+    uint32_t running = 0;
+    for (uint32_t base = 0; base < n_image_parts; base += blockDim.x) {
+        const uint32_t part = base + threadIdx.x;
+        const uint32_t n = part < n_image_parts ? counts[part] : 0u;
+        uint32_t total;
+        const uint32_t first = running + block_exclusive_sum(n, scratch, total);
+        running += total;
+        if (part < n_image_parts) firsts[part] = first;
+    }
+    return running;
 }
 
 }  // namespace hlt

@@ -11,6 +11,7 @@ from hltnode.processing.imaging.strips import MAX_SIDE
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
+from hltnode.processing.selection.lines.passthrough import EveryEvent
 
 MAX_AREA = MAX_SIDE * MAX_SIDE
 AREA_BINS = 64
@@ -20,14 +21,10 @@ Side = Annotated[int, Field(ge=0, le=MAX_SIDE)]
 Intensity = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
-@dataclass(frozen=True, config=VALIDATED)
-class Passthrough(LineType):
+class Passthrough(EveryEvent):
     """Every event; a prescale makes it a random sample."""
 
     input = event
-
-    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
-        return True
 
 
 @dataclass(frozen=True, kw_only=True, config=VALIDATED)

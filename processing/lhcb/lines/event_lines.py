@@ -10,16 +10,13 @@ from hltnode.processing.lhcb.lines.inputs import any_pv, event, velo_tracks
 from hltnode.processing.selection.expressions.units import mm
 from hltnode.processing.selection.lines.inputs import count_of
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
+from hltnode.processing.selection.lines.passthrough import EveryEvent
 
 
-@dataclass(frozen=True, config=VALIDATED)
-class Passthrough(LineType):
+class Passthrough(EveryEvent):
     """Every event; a prescale makes it a random sample."""
 
     input = event
-
-    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
-        return True
 
 
 @dataclass(frozen=True, config=VALIDATED)

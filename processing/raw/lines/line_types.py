@@ -11,6 +11,7 @@ from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import any_of, count_of
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
+from hltnode.processing.selection.lines.passthrough import EveryEvent
 from hltnode.protocol.raw_data.bank_types import NO_BANK
 
 MAX_COUNT = 1 << 16
@@ -25,14 +26,10 @@ Size = Annotated[int, Field(ge=0, le=MAX_SIZE)]
 Bytes = Annotated[int, Field(ge=0, le=MAX_BYTES)]
 
 
-@dataclass(frozen=True, config=VALIDATED)
-class Passthrough(LineType):
+class Passthrough(EveryEvent):
     """Every event; a prescale makes it a random sample."""
 
     input = event
-
-    def selects(self, candidate: Any) -> Any:  # noqa: ARG002
-        return True
 
 
 @dataclass(frozen=True, kw_only=True, config=VALIDATED)

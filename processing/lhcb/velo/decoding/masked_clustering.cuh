@@ -100,30 +100,10 @@ HLT_KERNEL(velo_masked_clustering)
 
     const uint32_t first = p.velo_unsorted.first(event);
     const uint32_t first_cluster = first + p.velo_unsorted.count[event];
-    const uint32_t places = 4u * p.velo_clusters.super_pixel_bound[event];
-    hlt::super_pixel_table table{p.scratch.super_pixel_table + 4u * first,
-                                 31u - static_cast<uint32_t>(__clz(static_cast<int>(places))),
-                                 p.scratch.super_pixel_places + first, &n_taken};
-    if (threadIdx.x == 0) {
-        next_place = first_cluster;
-        full_stretches = 0;
-        n_taken = 0;
-    }
-    hlt::zero_words(table.entries, table.size());
-    __syncthreads();
-    if (!hlt::sort_out_super_pixels(p, event, table, &next_place, runs[threadIdx.x / hlt::warp_size]))
-        atomicOr(&full_stretches, 1u);
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < table.size() / hlt::table_stretch; i += blockDim.x)
-        if (table.is_full(i * hlt::table_stretch)) atomicOr(&full_stretches, 1u);
-    __syncthreads();
-    if (full_stretches != 0u) {
-        if (threadIdx.x == 0) {
-            atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
-            p.velo_unsorted.count[event] = 0;
-        }
+    hlt::super_pixel_table table = hlt::table_of_event(p, event, first, &n_taken);
+    if (!hlt::fill_table(p, event, table, first_cluster, &next_place, &full_stretches,
+                         runs[threadIdx.x / hlt::warp_size]))
         return;
-    }
     // Not every entry has candidates: entries with candidates are queued until each lane of a warp has one.
     hlt::warp_queue<hlt::candidate_super_pixel> queue{queues[threadIdx.x / hlt::warp_size], 0u};
     const auto cluster = [&](const hlt::candidate_super_pixel& own) {
@@ -137,8 +117,5 @@ HLT_KERNEL(velo_masked_clustering)
     queue.finish(cluster);
     __syncthreads();
 
-    const uint32_t end = next_place;
-    for (uint32_t i = first_cluster + threadIdx.x; i < end; i += blockDim.x)
-        p.velo_unsorted.phi[i] = hlt::velo_phi(p.velo_unsorted.x[i], p.velo_unsorted.y[i]);
-    if (threadIdx.x == 0) p.velo_unsorted.count[event] = end - first;
+    hlt::finish_clusters(p, event, first_cluster, next_place);
 }

@@ -13,6 +13,7 @@
 #include "lhcb/velo/decoding/masked_clustering.cuh"
 #include "lhcb/velo/decoding/sensor_hits_cpu.h"
 #include "lhcb/velo/decoding/stretch_counts_cpu.h"
+#include "lhcb/velo/decoding/super_pixel_banks_cpu.h"
 
 namespace hlt {
 
@@ -280,25 +281,6 @@ HLT_CPU_FORM(velo_masked_clustering)
 {
     if (!p.takes(event)) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
-    constexpr uint32_t ahead = 8;  // banks, which lie far apart
     hlt::event_clustering clustering(p, event);
-    const hlt::event_row place = p.raw_banks.event_rows[event];
-    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
-    bool is_usual = true;
-    const uint32_t end = rows.first + rows.count;
-    hlt::prefetch_fragments(p.raw_banks, {rows.first, hlt::min_of(rows.count, ahead)}, place.index);
-    for (uint32_t i = rows.first; i < end && is_usual; ++i) {
-        hlt::prefetch_fragments(p.raw_banks, {i + ahead, i + ahead < end ? 1u : 0u}, place.index);
-        const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
-        const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
-        if (bank.kind == hlt::velo_bank_kind::super_pixels)
-            is_usual = clustering.take(bank, p.raw_banks.bytes + row.data_offset + row.packet_size);
-    }
-    if (!is_usual || !clustering.find_clusters()) {
-        velo_masked_clustering(p, dim3{event, 1, 1});
-        return;
-    }
-    if (clustering.is_broken()) p.events.flags[event] |= hlt::bank_error;
-    const uint32_t first = p.velo_unsorted.first(event);
-    p.velo_unsorted.count[event] = clustering.store_hits(first + p.velo_unsorted.count[event]) - first;
+    if (!hlt::find_hits_of_banks(p, event, clustering)) velo_masked_clustering(p, dim3{event, 1, 1});
 }

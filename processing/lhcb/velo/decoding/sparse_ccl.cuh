@@ -118,31 +118,11 @@ HLT_KERNEL(velo_sparse_ccl)
 
     const uint32_t first = p.velo_unsorted.first(event);
     const uint32_t first_cluster = first + p.velo_unsorted.count[event];
-    const uint32_t places = 4u * p.velo_clusters.super_pixel_bound[event];
-    hlt::super_pixel_table table{p.scratch.super_pixel_table + 4u * first,
-                                 31u - static_cast<uint32_t>(__clz(static_cast<int>(places))),
-                                 p.scratch.super_pixel_places + first, &n_taken};
-    if (threadIdx.x == 0) {
-        next_place = first_cluster;
-        full_stretches = 0;
-        n_taken = 0;
-        n_clusters = 0;
-    }
-    hlt::zero_words(table.entries, table.size());
-    __syncthreads();
-    if (!hlt::sort_out_super_pixels(p, event, table, &next_place, runs[threadIdx.x / hlt::warp_size]))
-        atomicOr(&full_stretches, 1u);
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < table.size() / hlt::table_stretch; i += blockDim.x)
-        if (table.is_full(i * hlt::table_stretch)) atomicOr(&full_stretches, 1u);
-    __syncthreads();
-    if (full_stretches != 0u) {
-        if (threadIdx.x == 0) {
-            atomicOr(&p.events.flags[event], static_cast<uint32_t>(hlt::overflow));
-            p.velo_unsorted.count[event] = 0;
-        }
+    hlt::super_pixel_table table = hlt::table_of_event(p, event, first, &n_taken);
+    if (threadIdx.x == 0) n_clusters = 0;
+    if (!hlt::fill_table(p, event, table, first_cluster, &next_place, &full_stretches,
+                         runs[threadIdx.x / hlt::warp_size]))
         return;
-    }
 
     const hlt::super_pixel_graph graph{table, p.scratch.numbers + 4u * first, {p.scratch.parents + 2u * first}};
     uint32_t* const sums = p.scratch.sums + 3u * first;
@@ -187,8 +167,5 @@ HLT_KERNEL(velo_sparse_ccl)
         hlt::store_cluster(p, first_of_table + cluster, at.sensor, of);
     }
     __syncthreads();
-    const uint32_t end = first_of_table + n_clusters;
-    for (uint32_t i = first_cluster + threadIdx.x; i < end; i += blockDim.x)
-        p.velo_unsorted.phi[i] = hlt::velo_phi(p.velo_unsorted.x[i], p.velo_unsorted.y[i]);
-    if (threadIdx.x == 0) p.velo_unsorted.count[event] = end - first;
+    hlt::finish_clusters(p, event, first_cluster, first_of_table + n_clusters);
 }

@@ -12,6 +12,7 @@
 #include "lhcb/velo/decoding/sensor_hits_cpu.h"
 #include "lhcb/velo/decoding/sparse_ccl.cuh"
 #include "lhcb/velo/decoding/stretch_counts_cpu.h"
+#include "lhcb/velo/decoding/super_pixel_banks_cpu.h"
 
 namespace hlt {
 
@@ -44,7 +45,7 @@ class event_labelling {
     }
 
     /// Read a bank. Returns false if the common kernel must process the event.
-    bool take(const velo_bank& bank)
+    bool take(const velo_bank& bank, const uint8_t*)
     {
         const uint32_t n = bank.count_words(is_broken_);
         if (n == 0u) return true;
@@ -66,15 +67,16 @@ class event_labelling {
 
     bool is_broken() const { return is_broken_; }
 
-    /// True if the common kernel could flag the event.
-    bool may_be_crowded()
+    /// The clusters of each bank are known when it has been read. Returns false if the common kernel could flag the
+    /// event.
+    bool find_clusters()
     {
         for (uint32_t i = 0; i < n_others_; i += n_wide) {
             uint_wide word;
             load_wide(word, others_ + i);
             counts_.add({word}, min_of(n_others_ - i, n_wide));
         }
-        return counts_.may_be_full();
+        return !counts_.may_be_full();
     }
 
     /// Write the hits from place `first` on. Returns the place behind the last hit.
@@ -257,24 +259,6 @@ HLT_CPU_FORM(velo_sparse_ccl)
 {
     if (!p.takes(event)) return;
     if (p.velo_clusters.bound[event] == 0u || p.velo_clusters.super_pixel_bound[event] == 0u) return;
-    constexpr uint32_t ahead = 8;  // banks, which lie far apart
-    hlt::event_labelling labelling(p, event);
-    const hlt::event_row place = p.raw_banks.event_rows[event];
-    const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
-    bool is_usual = true;
-    const uint32_t end = rows.first + rows.count;
-    hlt::prefetch_fragments(p.raw_banks, {rows.first, hlt::min_of(rows.count, ahead)}, place.index);
-    for (uint32_t i = rows.first; i < end && is_usual; ++i) {
-        hlt::prefetch_fragments(p.raw_banks, {i + ahead, i + ahead < end ? 1u : 0u}, place.index);
-        const hlt::mfp_row row = p.raw_banks.mfp_rows[i];
-        const hlt::velo_bank bank = hlt::velo_bank_of(hlt::fragment_of(p.raw_banks, row, place.index), row);
-        if (bank.kind == hlt::velo_bank_kind::super_pixels) is_usual = labelling.take(bank);
-    }
-    if (!is_usual || labelling.may_be_crowded()) {
-        velo_sparse_ccl(p, dim3{event, 1, 1});
-        return;
-    }
-    if (labelling.is_broken()) p.events.flags[event] |= hlt::bank_error;
-    const uint32_t first = p.velo_unsorted.first(event);
-    p.velo_unsorted.count[event] = labelling.store_hits(first + p.velo_unsorted.count[event]) - first;
+    hlt::event_labelling clustering(p, event);
+    if (!hlt::find_hits_of_banks(p, event, clustering)) velo_sparse_ccl(p, dim3{event, 1, 1});
 }

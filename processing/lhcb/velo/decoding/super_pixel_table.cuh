@@ -158,4 +158,50 @@ __device__ bool sort_out_super_pixels(const Parameters& p, uint32_t event, super
     return !crowded;
 }
 
+/// Read all super-pixels of an event into its table, which is cleared before; see sort_out_super_pixels. Hits lie from
+/// place `first_cluster` on. Returns false if a stretch of the table is full: then the event is flagged and has no
+/// hits. next_place, full_stretches: words of shared memory.
+template <typename Parameters>
+__device__ bool fill_table(const Parameters& p, uint32_t event, super_pixel_table& table, uint32_t first_cluster,
+                           uint32_t* next_place, uint32_t* full_stretches, warp_runs<velo_words>& runs)
+{
+    if (threadIdx.x == 0) {
+        *next_place = first_cluster;
+        *full_stretches = 0;
+        *table.n_taken = 0;
+    }
+    zero_words(table.entries, table.size());
+    __syncthreads();
+    if (!sort_out_super_pixels(p, event, table, next_place, runs)) atomicOr(full_stretches, 1u);
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < table.size() / table_stretch; i += blockDim.x)
+        if (table.is_full(i * table_stretch)) atomicOr(full_stretches, 1u);
+    __syncthreads();
+    if (*full_stretches == 0u) return true;
+    if (threadIdx.x == 0) {
+        atomicOr(&p.events.flags[event], static_cast<uint32_t>(overflow));
+        p.velo_unsorted.count[event] = 0;
+    }
+    return false;
+}
+
+/// The table of an event whose part of the hits begins at `first`.
+template <typename Parameters>
+__device__ super_pixel_table table_of_event(const Parameters& p, uint32_t event, uint32_t first, uint32_t* n_taken)
+{
+    const uint32_t places = 4u * p.velo_clusters.super_pixel_bound[event];
+    return {p.scratch.super_pixel_table + 4u * first, 31u - static_cast<uint32_t>(__clz(static_cast<int>(places))),
+            p.scratch.super_pixel_places + first, n_taken};
+}
+
+/// The angles of the hits of clusters, which lie in the places `first_cluster` to `end` - 1, and the number of hits of
+/// the event. All threads of the block call it after a barrier.
+template <typename Parameters>
+__device__ void finish_clusters(const Parameters& p, uint32_t event, uint32_t first_cluster, uint32_t end)
+{
+    for (uint32_t i = first_cluster + threadIdx.x; i < end; i += blockDim.x)
+        p.velo_unsorted.phi[i] = velo_phi(p.velo_unsorted.x[i], p.velo_unsorted.y[i]);
+    if (threadIdx.x == 0) p.velo_unsorted.count[event] = end - p.velo_unsorted.first(event);
+}
+
 }  // namespace hlt
