@@ -41,9 +41,13 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "imaging/components/find_runs_cpu.h"
 #include "imaging/components/label_runs_cpu.h"
+#include "imaging/components/measure_components_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
-    X(ccl_label_runs)
+    X(ccl_find_runs) \
+    X(ccl_label_runs) \
+    X(ccl_measure_components)
 #endif
