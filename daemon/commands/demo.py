@@ -235,7 +235,7 @@ def simulate_meps(path: Path, plan: DemoPlan, progress: Progress) -> None:
 @contextlib.contextmanager
 def child(*arguments: str, stderr: IO[str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """A subprocess that ends with the demo."""
-    command = [sys.executable, "-m", "hltnode.daemon", *arguments]
+    command = [sys.executable, "-P", "-m", "hltnode.daemon", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
     try:
         yield process

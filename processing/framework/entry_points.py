@@ -1,6 +1,7 @@
 """Entry points of installed packages by name: two packages must not offer the same name."""
 
 from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 
 def entry_point(group: str, name: str, what: str) -> EntryPoint:
@@ -29,6 +30,20 @@ def find_entry_point(group: str, name: str, what: str) -> EntryPoint | None:
         offers = ", ".join(f"{package} ({value})" for package, value in sorted(packages))
         raise ValueError(f"{what} {name!r} is offered by {len(packages)} packages: {offers}; uninstall all but one")
     return next(iter(packages.values()), None)
+
+
+def load_entry_point(point: EntryPoint, what: str) -> Any:
+    """The object of an entry point.
+
+    Raises ValueError, with the name and the error, for every exception of its import: the code is that of a package
+    which hltnode does not know.
+    """
+    try:
+        return point.load()
+    except Exception as error:
+        plain = isinstance(error, ImportError | AttributeError)
+        text = str(error) if plain else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{what} {point.name!r}: {point.value} cannot be loaded: {text}") from error
 
 
 def _package(point: EntryPoint) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
 from hltnode.processing.framework.declaration import AlgorithmSequence
-from hltnode.processing.framework.entry_points import find_entry_point
+from hltnode.processing.framework.entry_points import find_entry_point, load_entry_point
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import CompletedBatch
 from hltnode.processing.offline.sample_cache import NamedSample
@@ -318,10 +318,7 @@ def installed_tools(chain: str) -> ChainTools:
     if point is None:
         installed_chain(chain)
         return ChainTools()
-    try:
-        tools = point.load()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"chain {chain!r}: {point.value} cannot be loaded: {error}") from error
+    tools = load_entry_point(point, "chain")
     if not isinstance(tools, ChainTools):
         raise ValueError(f"chain {chain!r}: {point.value} is no ChainTools")
     return tools

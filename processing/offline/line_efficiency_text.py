@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from hltnode.processing.selection.studies.tables import needed_text
+from hltnode.processing.selection.studies.tables import needed_text, sequence_text
 
 Result = tuple[str, dict[str, Any]]
 """Name of a trigger configuration, and the JSON object of `hltnode efficiency` with it."""
@@ -41,7 +41,7 @@ def _lines(results: Sequence[Result], reconstructible: str) -> str:
         "efficiency: the line accepts the event; TOS (trigger on signal): by a candidate of the signal",
         "of reconstructible decays; kept: of those that the event cut keeps; all: of all events; errors: 68.3 %",
         "for 10 %: events of such a sample for which the error is a tenth of the efficiency",
-        *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
+        *(f"{name}: {sequence_text(result)}, TCK {result['tck']}" for name, result in results),
         f"{'line':<{width}}"
         + "".join(
             "".join(f"{title:>{size}}" for title, size in zip(_titles(name), _WIDTHS, strict=True))

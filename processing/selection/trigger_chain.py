@@ -1,6 +1,6 @@
 """A chain that a node can run: it decides by lines and constants that a trigger configuration may change."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -17,7 +17,7 @@ from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
-from hltnode.processing.framework.entry_points import entry_point
+from hltnode.processing.framework.entry_points import entry_point, load_entry_point
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
@@ -232,10 +232,18 @@ class TriggerChain(Chain):
             **self.menu.not_available,
         }
 
-    def with_lines(self, trigger: TriggerConfig, *, with_lists: bool = True) -> Self:
+    def check_lists(self, names: Collection[str]) -> None:
+        """Raises ValueError for names that are no output lists of this chain."""
+        have = [each.name for each in self.lists]
+        if unknown := sorted(set(names) - set(have)):
+            raise ValueError(
+                f"chain {self.name} has no list {', '.join(map(repr, unknown))}; there are {', '.join(have) or 'none'}"
+            )
+
+    def with_lines(self, trigger: TriggerConfig, *, with_lists: bool | Collection[str] = True) -> Self:
         """The chain that runs a configuration: its sequence with its constants, its lines, the delivery of its lists.
 
-        with_lists: whether the lists that the chain declares are delivered.
+        with_lists: whether the lists that the chain declares are delivered, or the names of those that are.
 
         Raises TriggerConfigError for constants that the sequence does not have, for lines that read columns that it
         does not make, and for conditions that the chain does not have or that are out of range.
@@ -255,7 +263,8 @@ class TriggerChain(Chain):
         report_words = chain.report_words if chain.reports else 0
         decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled, report_words)
         selected = selected_list(report_words) if report_words else None
-        lists = chain.lists if with_lists else ()
+        wanted = {each.name for each in chain.lists} if with_lists is True else set(with_lists or ())
+        lists = tuple(each for each in chain.lists if each.name in wanted)
         delivered = deliver_lists((*(() if selected is None else (selected,)), *lists))
         algorithms = (*trigger.configure(chain.sequence), decide, *delivered)
         return replace(
@@ -287,13 +296,14 @@ class TriggerChain(Chain):
         limits: BatchLimits,
         *,
         retain: Retain = (),
-        with_lists: bool = True,
+        with_lists: bool | Collection[str] = True,
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration, which chooses the sequence.
 
         The numbers of lines and of counters of histograms in `limits` become those of the configuration.
 
-        retain: columns that Workspace.fetch finds after a batch. with_lists: whether output lists are delivered.
+        retain: columns that Workspace.fetch finds after a batch. with_lists: whether output lists are delivered, or
+        the names of those that are.
 
         Raises TriggerConfigError for constants that the sequence does not have, BackendError if memory is short.
         """
@@ -328,10 +338,7 @@ def installed_chain(name: str) -> TriggerChain:
     chain.
     """
     offered = entry_point(ENTRY_POINTS, name, "chain")
-    try:
-        chain = offered.load()
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"chain {name!r}: {offered.value} cannot be loaded: {error}") from error
+    chain = load_entry_point(offered, "chain")
     if not isinstance(chain, TriggerChain):
         raise ValueError(f"chain {name!r}: {offered.value} is not a TriggerChain")
     if chain.name != name:

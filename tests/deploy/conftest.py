@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.deploy.debian_package import built, require_debian_tools, wheel_of_this_environment
+from tests.built_wheel import shared_wheel
+from tests.deploy.debian_package import built, require_debian_tools
 from tests.deploy.tools import run
 
 
@@ -22,4 +23,4 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     of_these_modules = "{}.{}".format(*sys.version_info[:2])
     if of_debian != of_these_modules:
         pytest.skip(f"the modules here are compiled for Python {of_these_modules}, Debian's is {of_debian}: make deb")
-    return built(tmp_path_factory.mktemp("deb"), wheel_of_this_environment(tmp_path_factory.mktemp("wheel")))
+    return built(tmp_path_factory.mktemp("deb"), shared_wheel(tmp_path_factory))

@@ -27,7 +27,7 @@ BLOCK = re.compile(r"(?:^<!-- test: (?P<mark>.+?) -->\n)?^```(?P<language>\w*)\n
 VARYING = re.compile(r"\d+ events/s|\d+\.\d+ s\b|\bon (cpu|cuda)\b|0x[0-9A-F]{8}")
 """Rates, times and the back end depend on the machine, the TCK on every constant in the code."""
 LEFT_OUT = "..."
-SECONDS = 100.0
+SECONDS = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ def blocks(page: Path) -> list[Block]:
 class Terminal:
     """A terminal of the reader, in which a block runs until it ends or is interrupted."""
 
-    def __init__(self, script: str, folder: Path, log: Path) -> None:
+    def __init__(self, script: str, folder: Path, log: Path, programs: Path) -> None:
         self._log = log
         with log.open("wb") as output:
             self._process = subprocess.Popen(
-                ["bash", "-ec", script], cwd=folder, env=environment(), stdout=output, stderr=output,
+                ["bash", "-ec", script], cwd=folder, env=environment(programs), stdout=output, stderr=output,
                 start_new_session=True,
             )  # fmt: skip
 
@@ -88,9 +88,9 @@ class Terminal:
             self._process.wait()
 
 
-def environment() -> dict[str, str]:
-    """The environment of a reader who has activated the virtual environment."""
-    return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"}
+def environment(programs: Path) -> dict[str, str]:
+    """The environment of a reader who has activated the virtual environment whose programs are in a folder."""
+    return {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80", "PIP_NO_INDEX": "1"}
 
 
 class Reader:
@@ -99,11 +99,13 @@ class Reader:
     Args:
         clone: an empty folder, the root of the clone.
         folder: current folder of the reader, relative to the clone; created if missing.
+        programs: the programs of the reader's virtual environment; default: of the running one.
 
     Use as context manager: it ends all started processes.
     """
 
-    def __init__(self, clone: Path, folder: str = ".") -> None:
+    def __init__(self, clone: Path, folder: str = ".", programs: Path = Path(sys.executable).parent) -> None:
+        self.programs = programs
         self.folder = clone / folder
         self.folder.mkdir(exist_ok=True)
         self.ports = OwnPorts()
@@ -135,7 +137,8 @@ class Reader:
         if action == "skip,":
             return
         if action == "file":
-            (self.folder / rest).write_text(block.content, "utf-8")
+            (self.folder / rest).parent.mkdir(exist_ok=True)
+            (self.folder / rest).write_text(self.ports.put_into(block.content), "utf-8")
             return
         if action == "terminal":
             self._open_terminal(rest, block)
@@ -152,7 +155,7 @@ class Reader:
     def _run(self, script: str) -> tuple[int, str]:
         """Exit status and output of commands."""
         run = subprocess.run(
-            ["bash", "-ec", self.ports.put_into(script)], cwd=self.folder, env=environment(),
+            ["bash", "-ec", self.ports.put_into(script)], cwd=self.folder, env=environment(self.programs),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SECONDS, check=False,
         )  # fmt: skip
         return run.returncode, run.stdout
@@ -162,7 +165,8 @@ class Reader:
         steps = block.commands() if block.language == "console" else [(block.content, [LEFT_OUT])]
         script = "\n".join(command for command, _ in steps)
         self.promised[name] = [line for _, shown in steps for line in shown]
-        self.terminals[name] = Terminal(self.ports.put_into(script), self.folder, self.folder.parent / f"{name}.log")
+        log = self.folder.parent / f"{name}.log"
+        self.terminals[name] = Terminal(self.ports.put_into(script), self.folder, log, self.programs)
         self.terminals[name].wait_for(*shlex.split(until))
 
     def _compare(self, what: str, printed: str, shown: list[str]) -> None:

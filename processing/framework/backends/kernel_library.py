@@ -30,8 +30,8 @@ class KernelLibrary:
             raise BackendError(f"the sources of the compiled kernels in {path} are incomplete: {error}") from error
         if self._library.hlt_kernel_digest().decode() != digest:
             raise BackendError(
-                f"the compiled kernels in {path} were built from other sources: install their package again "
-                "(pip install -e .)"
+                f"the compiled kernels in {path} were built from other sources: install the package of the chain again "
+                "(pip install . in its folder)"
             )
 
     @property
@@ -59,6 +59,7 @@ def _find(library: str) -> Path:
     spec = importlib.util.find_spec(library)
     if spec is None or spec.origin is None:
         raise BackendError(
-            f"the compiled kernels {library} are missing: install their package again (pip install -e .)"
+            f"the compiled kernels {library} are missing: install the package of the chain again "
+            "(pip install . in its folder)"
         )
     return Path(spec.origin)

@@ -1,11 +1,11 @@
 # Builds the chain of a detector. hltnode's own CMakeLists.txt uses this file, and so does the package of another
-# experiment (docs/how-to/add-a-detector.md):
+# experiment (docs/how-to/add-a-chain.md):
 #
 #   find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 #   execute_process(COMMAND "${Python_EXECUTABLE}" -m hltnode.processing.framework.cmake_dir
 #                   OUTPUT_VARIABLE hltnode_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 #   find_package(hltnode CONFIG REQUIRED)
-#   add_chain(tiny KERNELS tiny/generated/chain_kernels.h INCLUDES . DESTINATION tiny)
+#   add_chain(tiles KERNELS tiles/generated/chain_kernels.h INCLUDES . DESTINATION tiles)
 include(CMakeFindDependencyMacro)
 find_dependency(Python 3.11 COMPONENTS Interpreter Development.Module)
 

@@ -9,7 +9,7 @@ from hltnode.processing.offline.pages.tables import Cell, Row, Table, value_with
 from hltnode.processing.offline.pages.template_folder import TEMPLATES
 from hltnode.processing.offline.plots import lines
 from hltnode.processing.offline.plots.figures import Result, axis_title
-from hltnode.processing.selection.studies.tables import needed_text
+from hltnode.processing.selection.studies.tables import needed_text, sequence_text
 
 _ERRORS = "Errors: Wilson score intervals of 68.3 %. Scalers are included"
 _KHZ = 1e3
@@ -211,7 +211,7 @@ def _page(
 ) -> str:
     first = results[0][1]
     names = " against ".join(name for name, _ in results)
-    configurations = "; ".join(f"{name}: sequence {of['sequence']}, TCK {of['tck']}" for name, of in results)
+    configurations = "; ".join(f"{name}: {sequence_text(of)}, TCK {of['tck']}" for name, of in results)
     return render(
         "selection.html",
         TEMPLATES,

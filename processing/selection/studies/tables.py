@@ -37,6 +37,11 @@ def _about_weights(of: dict[str, Any]) -> list[str]:
     return [f"an event of a kind that is not drawn more often counts {one:.1f} kHz: errors do not contain missing ones"]
 
 
+def sequence_text(of: dict[str, Any]) -> str:
+    """The sequence of a JSON object; a chain of one sequence has no name for it."""
+    return f"sequence {of['sequence']}" if of["sequence"] else "the only sequence"
+
+
 def events_text(of: dict[str, Any]) -> str:
     """The number of events of a JSON object."""
     return f"{of['events']} events with weights" if of["sample"]["weighted"] else f"{of['events']} events"
@@ -64,7 +69,7 @@ def _lines(results: Sequence[Result], alone: bool) -> str:
         "68.3 % intervals",
         *_about_weights(first),
         "for 10 %: events of such a sample for which the error of the rate is 10 %",
-        *(f"{name}: sequence {result['sequence']}, TCK {result['tck']}" for name, result in results),
+        *(f"{name}: {sequence_text(result)}, TCK {result['tck']}" for name, result in results),
     ]
     table = [
         ["line", *(title for name, _ in results for title in _titles(name))],

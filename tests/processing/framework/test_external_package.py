@@ -1,94 +1,119 @@
-"""A package of another experiment writes its headers, builds its chain with the files of hltnode's wheel, and runs."""
+"""docs/how-to/add-a-chain.md works, followed literally: a package outside of the repository, with hltnode's wheel."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import uproot
 
-from hltnode.processing.framework.kernel_sources import included_files
+from hltnode.processing.framework.backends import cuda_installation
+from hltnode.processing.framework.backends.cuda_kernels import compile_kernels
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.kernel_sources import KernelSources, included_files
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.protocol.raw_data.bank_types import USER_TYPES
-from hltnode.protocol.raw_data.mdf import encode_record
-from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
-from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
-from tests.processing.framework.chain_builder import compiler, copy_package
+from hltnode.protocol.raw_data.mdf import iter_records
+from tests.built_wheel import environment_with, shared_wheel
+from tests.docs.followed_page import ROOT, Reader, blocks, environment
+from tests.processing.framework.chain_builder import compiler
+from tests.processing.framework.nvrtc_library import nvrtc_of
 
-ROOT = Path(__file__).resolve().parents[3]
-TINY_PACKAGE = Path(__file__).parent / "tiny_package"
-TINY_CHAIN = Path(__file__).parent / "tiny_chain"
-
-WHEEL = """
-import sys
-from scikit_build_core.build import build_wheel
-print(build_wheel(sys.argv[1], {"wheel.cmake": "false", "wheel.py-api": "py3"}))
-"""
-
-
-def run(*arguments: str | Path, cwd: Path, **environment: str) -> str:
-    """Run Python; fails if its exit status is not 0."""
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
-    return done.stdout
+PAGE = ROOT / "docs" / "how-to" / "add-a-chain.md"
+THRESHOLD, MIN_HITS, TILES_OF_BOARD = 30, 8, 64
+"""What the page declares."""
+NOT_RUN = {"the test installs the wheel that it has built", "what it prints depends on the machine"}
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The content of hltnode's wheel without compiled modules; a build of another package does not use these."""
-    pytest.importorskip("scikit_build_core", reason="the build back end is not installed")
-    folder = tmp_path_factory.mktemp("wheel")
-    name = run("-c", WHEEL, folder, cwd=ROOT).splitlines()[-1]
-    with zipfile.ZipFile(folder / name) as file:
-        file.extractall(folder / "content")
-    return folder / "content"
+    return shared_wheel(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def reader(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """The reader, after the last block of the page."""
+    compiler()
+    root = tmp_path_factory.mktemp("reader")
+    with Reader(root, "package", environment_with(wheel, root / "environment")) as reader:
+        reader.follow(PAGE)
+        yield reader
 
 
 def test_the_wheel_has_every_source_of_a_chain_and_no_other_cpp_file(wheel: Path) -> None:
     needed = {f"hltnode/processing/{file.name}" for file in included_files(CHAIN.kernels.header, CHAIN.kernels.folders)}
-    there = {path.relative_to(wheel).as_posix() for path in wheel.rglob("*") if path.is_file()}
+    there = set(zipfile.ZipFile(wheel).namelist())
     assert needed - there == set()
     assert {name for name in there if name.endswith(".cpp")} == {name for name in needed if name.endswith(".cpp")}
 
 
-def test_the_page_shows_the_files_of_the_package() -> None:
-    page = (ROOT / "docs" / "how-to" / "add-a-detector.md").read_text(encoding="utf-8")
-    cmake, toml = ((TINY_PACKAGE / name).read_text(encoding="utf-8") for name in ("CMakeLists.txt", "pyproject.toml"))
-    assert f"```cmake\n{cmake[cmake.index('find_package(Python') :]}```" in page
-    assert f"```toml\n{toml[toml.index('[project.entry-points') :]}```" in page
-    (sources,) = [
-        line.strip() for line in (TINY_CHAIN / "chain.py").read_text().splitlines() if "KernelSources(" in line
-    ]
-    assert f"```python\n{sources.removeprefix('kernels=').rstrip(',')}\n```" in page
+def test_each_block_of_commands_is_run_but_those_that_are_named_here() -> None:
+    assert {block.mark.removeprefix("skip, ") for block in blocks(PAGE) if block.mark.startswith("skip, ")} == NOT_RUN
 
 
-@pytest.mark.timeout(300)
-def test_a_package_outside_builds_and_runs_its_chain(wheel: Path, tmp_path: Path) -> None:
-    compiler()
-    root, site = Path(shutil.copytree(TINY_PACKAGE, tmp_path / "package")), tmp_path / "site"
-    copy_package(TINY_CHAIN, root, "tiny")
-    headers = ("-m", "hltnode.processing.framework.device_headers", "tiny.chain:TINY")
-    assert "wrote tiny/generated/chain_kernels.h" in run(*headers, cwd=root)
-    assert run(*headers, "--check", cwd=root) == ""
+def hits_of(path: Path) -> list[dict[int, int]]:
+    """Charge by tile of the hits of each event of a file, from its banks."""
+    found = []
+    for record in iter_records(path.read_bytes()):
+        charges = {
+            TILES_OF_BOARD * (bank.source_id & 0x7FF) + tile: charge
+            for bank in record.banks()
+            if bank.type == 192
+            for tile, charge in enumerate(bytes(bank.payload))
+        }
+        found.append({tile: charge for tile, charge in charges.items() if charge >= THRESHOLD})
+    return found
 
-    cmake_dir = run("-S", "-m", "hltnode.processing.framework.cmake_dir", cwd=root, PYTHONPATH=str(wheel)).strip()
-    assert Path(cmake_dir) == wheel / "hltnode/processing/framework/cmake"
-    install = ("-m", "pip", "install", "--quiet", "--no-build-isolation", "--no-deps", "--target", site)
-    run(*install, f"--config-settings=cmake.define.hltnode_ROOT={cmake_dir}", root, cwd=root)
-    assert len(list((site / "tiny").glob("_chain_kernels*.so"))) == 1
 
-    events, result = tmp_path / "events.mdf", tmp_path / "out.json"
-    boards = [source_id(side, 0) for side in USER_SUBDETECTORS[:2]]
-    banks = [RawBank(USER_TYPES[0], 1, board, memoryview(bytes([200] * 9 + [5]))) for board in boards]
-    events.write_bytes(encode_record(encode_banks(banks), run=5, checksum=False))
-    process = ("-m", "hltnode.daemon", "process", events, "--chain", "tiny", "--backend", "cpu", "--json", result)
-    run(*process, cwd=tmp_path, PYTHONPATH=str(site))
-    [event] = json.loads(result.read_text())["per_event"]
-    assert event["hits"] == 18
-    assert list(event["lines"]) == ["TinyManyHits"]
+def rows(path: Path) -> list[tuple[bool, dict[int, int]]]:
+    """Decision and hits of each event of a JSON result."""
+    events: list[dict[str, Any]] = json.loads(path.read_text())["per_event"]
+    assert all(len(event["tile"]) == event["hit_list"] == event["hits"] for event in events)
+    return [(event["accepted"], dict(zip(event["tile"], event["charge"], strict=True))) for event in events]
+
+
+@pytest.mark.process
+@pytest.mark.loopback
+@pytest.mark.timeout(500)
+@pytest.mark.expensive("builds a package and runs each command of the page")
+def test_the_package_of_the_page_computes_what_the_page_says(reader: Reader) -> None:
+    expected = [(len(hits) >= MIN_HITS, hits) for hits in hits_of(reader.folder / "events.mdf")]
+    assert len(expected) == 500
+    assert rows(reader.folder / "result.json") == expected
+    branches = uproot.open(reader.folder / "hits.root")["events"].arrays(library="np")
+    (charges,) = (branches[name] for name in branches if "charge" in name)
+    assert np.concatenate(charges).tolist() == [charge for _, hits in expected for charge in hits.values()]
+    # Of the node: files have the accepted events, in the order in which MEPs were computed.
+    accepted = [hits for kept, hits in expected if kept]
+    assert 20 < len(accepted) < 300
+    kept_by_node = rows(reader.folder / "accepted.json")
+    assert sorted(map(str, kept_by_node)) == sorted(str((True, hits)) for hits in accepted)
+    assert (reader.folder / "event.html").read_text().count("<rect") == 4 * TILES_OF_BOARD
+
+
+@pytest.mark.process
+@pytest.mark.timeout(500)
+def test_without_a_gpu_the_back_end_cuda_says_what_is_missing(reader: Reader) -> None:
+    if cuda_installation.is_available():
+        pytest.skip("a GPU is there")
+    (command,) = [block.content for block in blocks(PAGE) if block.content.endswith("--backend cuda\n")]
+    done = subprocess.run(
+        ["bash", "-ec", command], cwd=reader.folder, env=environment(reader.programs), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: the CUDA back end needs ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.timeout(500)
+def test_the_kernel_of_the_page_compiles_for_gpus(reader: Reader) -> None:
+    kernels = KernelSources("tiles/generated/chain_kernels.h", (PROCESSING, reader.folder), "no library")
+    cubin = compile_kernels(nvrtc_of(13), kernels, 90)
+    for name in (b"tiles_find_hits", b"copy_list", b"list_offsets", b"fragment_offsets"):
+        assert name in cubin
