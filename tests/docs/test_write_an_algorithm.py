@@ -43,7 +43,7 @@ from dataclasses import replace
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.lhcb.chain import CHAIN
 from tests.processing.framework.chain_builder import build_kernels
-build_kernels(replace(CHAIN.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O1")
+build_kernels(replace(CHAIN.kernels, library=str(PROCESSING / "lhcb" / "_chain_kernels.so")), optimize="-O0")
 """
 
 pytestmark = pytest.mark.skipif(
