@@ -9,6 +9,27 @@
 
 namespace hlt {
 
+/// The word, which other blocks may change meanwhile. A GPU may give a former value until the next __threadfence.
+__device__ uint32_t load_between_blocks(const uint32_t* address)
+{
+#if HLT_ON_GPU
+    return *address;
+#else
+    return __atomic_load_n(address, __ATOMIC_RELAXED);
+#endif
+}
+
+/// Replaces a uint32_t or uint64_t; returns the old value.
+template <typename Word>
+__device__ Word exchange_between_blocks(Word* address, Word value)
+{
+#if HLT_ON_GPU
+    return atomicExch(address, value);
+#else
+    return __atomic_exchange_n(address, value, __ATOMIC_RELAXED);
+#endif
+}
+
 /// Adds `value` to a uint32_t or uint64_t; returns the old value.
 template <typename Word>
 __device__ Word add_between_blocks(Word* address, Word value)

@@ -9,6 +9,31 @@
 #include "imaging/components/label_runs.cuh"
 #include "imaging/components/measure_components.cuh"
 #include "imaging/components/place_images.cuh"
+#include "imaging/gpu_labelling/features/collect_features.cuh"
+#include "imaging/gpu_labelling/features/measure_intensities.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_label.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_measure.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_measure_cd.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_merge.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_otf_label.cuh"
+#include "imaging/gpu_labelling/flsl/flsl_otf_merge.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_label.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_measure.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_measure_cd.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_32_merge.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_64_label.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_64_measure.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_64_measure_cd.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_64_merge.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_otf_label.cuh"
+#include "imaging/gpu_labelling/ha4/ha4_otf_merge.cuh"
+#include "imaging/gpu_labelling/labels/count_labels.cuh"
+#include "imaging/gpu_labelling/labels/number_labels.cuh"
+#include "imaging/gpu_labelling/labels/place_labels.cuh"
+#include "imaging/gpu_labelling/pixelwise/measure_pixels.cuh"
+#include "imaging/gpu_labelling/pixelwise/merge_pixels.cuh"
+#include "imaging/gpu_labelling/pixelwise/naive_label.cuh"
+#include "imaging/gpu_labelling/pixelwise/playne_label.cuh"
 #include "imaging/images/assemble_rows.cuh"
 #include "imaging/images/read_headers.cuh"
 #include "imaging/large_images/count_runs.cuh"
@@ -36,6 +61,31 @@
     X(ccl_place_components) \
     X(ccl_number_roots) \
     X(ccl_measure_parts) \
+    X(ccl_place_labels) \
+    X(ccl_naive_label) \
+    X(ccl_merge_pixels) \
+    X(ccl_count_labels) \
+    X(ccl_number_labels) \
+    X(ccl_measure_pixels) \
+    X(ccl_playne_label) \
+    X(ccl_ha4_32_label) \
+    X(ccl_ha4_32_merge) \
+    X(ccl_ha4_32_measure) \
+    X(ccl_ha4_32_measure_cd) \
+    X(ccl_ha4_64_label) \
+    X(ccl_ha4_64_merge) \
+    X(ccl_ha4_64_measure) \
+    X(ccl_ha4_64_measure_cd) \
+    X(ccl_ha4_otf_label) \
+    X(ccl_ha4_otf_merge) \
+    X(ccl_collect_features) \
+    X(ccl_measure_intensities) \
+    X(ccl_flsl_label) \
+    X(ccl_flsl_merge) \
+    X(ccl_flsl_measure) \
+    X(ccl_flsl_measure_cd) \
+    X(ccl_flsl_otf_label) \
+    X(ccl_flsl_otf_merge) \
     X(list_offsets) \
     X(copy_list)
 

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.imaging.chain import CHAIN
+from hltnode.processing.imaging.gpu_labelling.sequences import GPU_SEQUENCES
 from hltnode.processing.imaging.offline.simulation.shapes import checkerboard, comb, random_cells, spiral, stairs
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from tests.processing.chains.chain_under_test import ChainUnderTest, ComparedBatch
 from tests.processing.chains.reference import Reference, run_reference
 from tests.processing.imaging.fuzzed_strips import DAMAGE, FUZZED_STRIPS
+from tests.processing.imaging.gpu_labelling.sequences_under_test import COLUMNS as GPU_COLUMNS
 from tests.processing.imaging.image_events import COLUMNS, mep_of_images
 from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
-JOINING = ("ccl_label_runs", "ccl_join_runs", "ccl_join_borders")
+JOINING = (
+    *("ccl_label_runs", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label", "ccl_playne_label"),
+    *("ccl_merge_pixels", "ccl_ha4_32_label", "ccl_ha4_32_merge", "ccl_ha4_64_label", "ccl_ha4_64_merge"),
+    *("ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge", "ccl_flsl_otf_label"),
+    "ccl_flsl_otf_merge",
+)
 COMPARED = (*COLUMNS, "image_rows.data")
 
 
@@ -35,6 +42,27 @@ def images(seed: int, n: int, side: int) -> EncodedMep:
 def reference(seed: int, n: int, side: int, sequence: str | None = None) -> Reference:
     """Images through a sequence of the chain."""
     return run_reference(CHAIN, images(seed, n, side), {}, sequence, COMPARED)
+
+
+@cache
+def gpu_reference(sequence: str) -> Reference:
+    """An image with parts of several rows, and a grey one; rows are longer than a chunk of 64 pixels."""
+    grey = np.random.default_rng(6).integers(0, 2, (5, 67)) * np.random.default_rng(7).integers(1, 256, (5, 67))
+    mep = mep_of_images([random_cells(67, 132, 0.6, 1, (5,)), grey.astype(np.uint8)], rows_per_strip=50)
+    return run_reference(CHAIN, mep, {}, sequence, GPU_COLUMNS)
+
+
+def gpu_batches() -> dict[str, ComparedBatch]:
+    """Each labelling sequence for GPUs."""
+    return {
+        sequence: ComparedBatch(
+            reference=partial(gpu_reference, sequence),
+            finds=("all_components.count",),
+            emulated=(32, 100, 256),
+            ptx=((128, i % 2 == 0),),
+        )
+        for i, sequence in enumerate(GPU_SEQUENCES)
+    }
 
 
 def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
@@ -69,6 +97,7 @@ CHAIN_UNDER_TEST = ChainUnderTest(
             finds=("all_components.count",),
             ptx=((32, False), (100, True)),
         ),
+        **gpu_batches(),
     },
     shared_batches=("images-by-ptx", "large-images-by-ptx"),
     meps=meps,

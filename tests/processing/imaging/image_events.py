@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,9 @@ class Labelled:
         )
 
 
+Reader = Callable[[Mapping[str, NDArray[Any]], int, frozenset[str], bool], Labelled]
+
+
 def labelling(sequence: str | None = None, **constants: int) -> str:
     """A trigger configuration of a sequence with the constants `threshold` and `diagonal`."""
     if sequence == "large_images":
@@ -103,9 +106,18 @@ def label_banks(events: Sequence[Sequence[RawBank]], configuration: str = "", fl
 
 
 def run_chain(
-    meps: Sequence[EncodedMep], configuration: str = "", flags: int = 0, *, threads: int = 1
+    meps: Sequence[EncodedMep],
+    configuration: str = "",
+    flags: int = 0,
+    *,
+    threads: int = 1,
+    names: Sequence[str] = COLUMNS,
+    read: Reader | None = None,
 ) -> tuple[list[Labelled], dict[str, HistogramContent]]:
-    """Some MEPs in one batch through the chain and the lines of a configuration, on the CPU."""
+    """Some MEPs in one batch through the chain and the lines of a configuration, on the CPU.
+
+    read: makes the events from the columns with these names; by default from the runs of images.
+    """
     trigger = TriggerConfig.from_toml(configuration, CHAIN.menu)
     chain = CHAIN.with_sequence(trigger.sequence)
     n_events = sum(mep.n_events for mep in meps)
@@ -116,7 +128,7 @@ def run_chain(
         rows=max(1, sum(len(mep.fragments) for mep in meps)),
     )
     backend = create_backend("cpu", chain.kernels, threads=threads)
-    engine = chain.create_engine(backend, {}, trigger, limits, retain=COLUMNS)
+    engine = chain.create_engine(backend, {}, trigger, limits, retain=names)
     try:
         workspace = engine.create_workspace()
         placed, at = [], 0
@@ -128,35 +140,42 @@ def run_chain(
         workspace.seal(placed)
         workspace.submit()
         workspace.wait()
-        columns = {name: workspace.fetch(name) for name in COLUMNS}
+        columns = {name: workspace.fetch(name) for name in names}
         words = workspace.output.lines
         bits = np.unpackbits(words.view(np.uint8), axis=1, count=len(engine.lines), bitorder="little")
         lines = [frozenset(engine.lines[i] for i in np.flatnonzero(of_event).tolist()) for of_event in bits]
         accepted = workspace.output.accepted.astype(bool).tolist()
-        found = [labelled_event(columns, i, lines[i], accepted[i]) for i in range(n_events)]
+        found = [(read or labelled_event)(columns, i, lines[i], accepted[i]) for i in range(n_events)]
         filled = contents(engine.histograms, workspace.take_histogram_counts())
         return found, {content.shape.name: content for content in filled}
     finally:
         engine.close()
 
 
-def labelled_event(
-    columns: Mapping[str, NDArray[Any]], event: int, lines: frozenset[str] = frozenset(), accepted: bool = False
-) -> Labelled:
-    """One event of the columns of a batch."""
-    n_rows, n_runs, n = (int(columns[f"{name}.count"][event]) for name in ("image_rows", "runs", "components"))
-    row, run, first = (
-        int(columns["image_rows.offset"][event]),
-        int(columns["runs.offset"][event]),
-        event * MAX_COMPONENTS,
-    )
+def features_of_event(columns: Mapping[str, NDArray[Any]], event: int) -> NDArray[np.void]:
+    """Records of FEATURES of the components of an event that have any."""
+    n, first = int(columns["components.count"][event]), event * MAX_COMPONENTS
     features = np.zeros(n, FEATURES)
     features["area"] = columns["components.area"][first : first + n]
     for side in ("left", "top", "right", "bottom"):
         features[side] = columns["components.box"][first : first + n][side]
     for name in SUMS:
         features[name] = columns[f"components.{name}"][2 * first : 2 * (first + n)].view(np.uint64)
+    return features
+
+
+def number_of_event(columns: Mapping[str, NDArray[Any]], event: int) -> int:
+    """The number of an event from the headers of its MFPs."""
     low, high = columns["events.number"][2 * event : 2 * event + 2].tolist()
+    return int(high << 32 | low)
+
+
+def labelled_event(
+    columns: Mapping[str, NDArray[Any]], event: int, lines: frozenset[str] = frozenset(), accepted: bool = False
+) -> Labelled:
+    """One event of the columns of a batch."""
+    n_rows, n_runs = (int(columns[f"{name}.count"][event]) for name in ("image_rows", "runs"))
+    row, run = int(columns["image_rows.offset"][event]), int(columns["runs.offset"][event])
     return Labelled(
         label_image(
             (n_rows, int(columns["images.shape"][event]["width"]) if n_rows else 0),
@@ -164,10 +183,10 @@ def labelled_event(
             columns["runs.span"][run : run + n_runs],
             columns["runs.label"][run : run + n_runs],
         ),
-        features,
+        features_of_event(columns, event),
         int(columns["all_components.count"][event]),
         int(columns["events.flags"][event]),
         lines,
         accepted,
-        high << 32 | low,
+        number_of_event(columns, event),
     )

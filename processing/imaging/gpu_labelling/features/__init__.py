@@ -1,0 +1,1 @@
+"""Features that move with labels, and their last step."""

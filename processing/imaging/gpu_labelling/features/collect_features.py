@@ -1,0 +1,44 @@
+"""ccl_collect_features: features that have moved to the first pixels of components."""
+
+from hltnode.processing.framework.batch import raw_input
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.imaging.components.collections import (
+    component_area,
+    component_box,
+    component_count,
+    component_intensity,
+    component_sum_x,
+    component_sum_y,
+    component_weighted_x,
+    component_weighted_y,
+)
+from hltnode.processing.imaging.gpu_labelling.collections import label_features, pixel_label
+from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
+from hltnode.processing.imaging.large_images.collections import N_PARTS, part_threshold
+
+collect_features = Algorithm.beside(
+    __file__,
+    prefix="ccl",
+    grid=Grid.PARTS,
+    parts=N_PARTS,
+    block_size=128,
+    reads=(
+        raw_input,
+        image_shape,
+        image_row_count,
+        image_row_data,
+        part_threshold,
+        pixel_label,
+        label_features,
+        component_count,
+    ),
+    updates=(
+        component_area,
+        component_box,
+        component_sum_x,
+        component_sum_y,
+        component_intensity,
+        component_weighted_x,
+        component_weighted_y,
+    ),
+)

@@ -1,0 +1,43 @@
+// Written by tools/generate_device_headers.py from imaging/gpu_labelling/features/measure_intensities.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+#include "imaging/images/generated/image_types.h"
+
+struct ccl_measure_intensities_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const uint8_t* bytes;
+    } input;
+    struct {
+        const hlt::image_shape* shape;
+    } images;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* count;
+        const uint32_t* data;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } image_rows;
+    struct {
+        const uint32_t* threshold;
+    } image_parts;
+    struct {
+        const uint32_t* offset;
+        const uint32_t* label;
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
+    } pixels;
+    struct {
+        const uint32_t* count;
+        uint32_t* intensity;
+        uint32_t* weighted_x;
+        uint32_t* weighted_y;
+        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+    } components;
+
+    static constexpr uint32_t n_parts = 64u;
+    __device__ uint32_t event_of(uint32_t part_in_batch) const { return part_in_batch / n_parts; }
+    __device__ bool takes(uint32_t part_in_batch) const { return event_of(part_in_batch) < batch->n_events; }
+};

@@ -1,0 +1,45 @@
+"""ccl_flsl_measure_cd: FLSL, features of components from whole runs, summed up in warps."""
+
+from hltnode.processing.framework.batch import raw_input
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.processing.imaging.components.collections import (
+    component_area,
+    component_box,
+    component_count,
+    component_intensity,
+    component_sum_x,
+    component_sum_y,
+    component_weighted_x,
+    component_weighted_y,
+)
+from hltnode.processing.imaging.gpu_labelling.collections import pixel_edge, pixel_label, row_edge_count
+from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
+from hltnode.processing.imaging.large_images.collections import N_PARTS
+
+flsl_measure_cd = Algorithm.beside(
+    __file__,
+    prefix="ccl",
+    grid=Grid.PARTS,
+    parts=N_PARTS,
+    after_all_parts=True,
+    block_size=128,
+    reads=(
+        raw_input,
+        image_shape,
+        image_row_count,
+        image_row_data,
+        row_edge_count,
+        pixel_edge,
+        pixel_label,
+        component_count,
+    ),
+    updates=(
+        component_area,
+        component_box,
+        component_sum_x,
+        component_sum_y,
+        component_intensity,
+        component_weighted_x,
+        component_weighted_y,
+    ),
+)

@@ -1,0 +1,18 @@
+// FLSL with features on the fly: joins the runs of the first row of each part with those of the row above.
+//
+// In:  image_rows.edge_count, pixels.edge, label_chunks.edges, image_parts.reach. Out: pixels.label, moving.features.
+// One block per part; a thread takes a run.
+#pragma once
+
+#include "imaging/gpu_labelling/features/moving.cuh"
+#include "imaging/gpu_labelling/flsl/generated/ccl_flsl_otf_merge.h"
+#include "imaging/gpu_labelling/flsl/runs.cuh"
+
+HLT_KERNEL(ccl_flsl_otf_merge)
+{
+    if (!p.takes(blockIdx.x)) return;
+    const hlt::labelled_part part = hlt::labelled_part_of(p, blockIdx.x, 0);
+    const hlt::moving_labels labels{p.pixels.label + p.pixels.first(part.event),
+                                    p.moving.features + p.moving.first(part.event)};
+    hlt::join_runs_of_border(part, hlt::row_edges_of(p, part), p.image_parts.reach[blockIdx.x], labels);
+}

@@ -1,0 +1,20 @@
+// HA4: labels of the runs of each strip, in chunks of 64 pixels; 4-connected.
+//
+// In:  the rows of the image. Out: pixels.label at the first pixels of the runs of chunks; image_parts.threshold,
+// strip_rows. One block per part, which takes strip by strip; a warp takes a row.
+#pragma once
+
+#include "imaging/gpu_labelling/ha4/generated/ccl_ha4_64_label.h"
+#include "imaging/gpu_labelling/ha4/strips.cuh"
+
+HLT_KERNEL(ccl_ha4_64_label)
+{
+    if (!p.takes(blockIdx.x)) return;
+    if (threadIdx.x == 0) {
+        p.image_parts.threshold[blockIdx.x] = p.threshold;
+        p.image_parts.strip_rows[blockIdx.x] = hlt::warps_of_block();
+    }
+    const hlt::labelled_part part = hlt::labelled_part_of(p, blockIdx.x, p.threshold);
+    const hlt::plain_labels labels{p.pixels.label + p.pixels.first(part.event)};
+    hlt::label_strips<uint64_t>(part, p.interleaved != 0u, labels);
+}

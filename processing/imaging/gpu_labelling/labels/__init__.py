@@ -1,0 +1,1 @@
+"""Places of label images, and the numbers of components from them."""

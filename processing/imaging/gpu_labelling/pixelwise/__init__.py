@@ -1,0 +1,1 @@
+"""Labels and features pixel by pixel: the baselines that runs must beat."""
