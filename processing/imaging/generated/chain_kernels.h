@@ -9,6 +9,7 @@
 #include "imaging/components/label_runs.cuh"
 #include "imaging/components/measure_components.cuh"
 #include "imaging/components/place_images.cuh"
+#include "imaging/cpu_labelling/label_pixels.cuh"
 #include "imaging/images/assemble_rows.cuh"
 #include "imaging/images/read_headers.cuh"
 #include "imaging/large_images/count_runs.cuh"
@@ -36,6 +37,7 @@
     X(ccl_place_components) \
     X(ccl_number_roots) \
     X(ccl_measure_parts) \
+    X(ccl_label_pixels) \
     X(list_offsets) \
     X(copy_list)
 
@@ -44,10 +46,12 @@
 #include "imaging/components/find_runs_cpu.h"
 #include "imaging/components/label_runs_cpu.h"
 #include "imaging/components/measure_components_cpu.h"
+#include "imaging/cpu_labelling/label_pixels_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
     X(ccl_find_runs) \
     X(ccl_label_runs) \
-    X(ccl_measure_components)
+    X(ccl_measure_components) \
+    X(ccl_label_pixels)
 #endif

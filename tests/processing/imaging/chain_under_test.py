@@ -18,7 +18,7 @@ from tests.processing.imaging.image_events import COLUMNS, mep_of_images
 from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
-JOINING = ("ccl_label_runs", "ccl_join_runs", "ccl_join_borders")
+JOINING = ("ccl_label_runs", "ccl_label_pixels", "ccl_join_runs", "ccl_join_borders")
 COMPARED = (*COLUMNS, "image_rows.data")
 
 
@@ -68,6 +68,13 @@ CHAIN_UNDER_TEST = ChainUnderTest(
             reference=lambda: reference(4, 2, 70, "large_images"),
             finds=("all_components.count",),
             ptx=((32, False), (100, True)),
+        ),
+        # The common kernel, which is that of the default sequence: one size of blocks is enough.
+        "cpu-labelling": ComparedBatch(
+            reference=lambda: reference(5, 2, 40, "cpu_labelling"),
+            finds=("all_components.count",),
+            emulated=(100,),
+            ptx=((32, False),),
         ),
     },
     shared_batches=("images-by-ptx", "large-images-by-ptx"),
