@@ -12,6 +12,8 @@ from hltnode.processing.imaging.components.label_runs import label_runs
 from hltnode.processing.imaging.components.lists import FEATURES
 from hltnode.processing.imaging.components.measure_components import measure_components
 from hltnode.processing.imaging.components.place_images import place_images
+from hltnode.processing.imaging.cpu_labelling.collections import labelling_types
+from hltnode.processing.imaging.cpu_labelling.label_pixels import label_pixels
 from hltnode.processing.imaging.gpu_labelling.collections import label_types
 from hltnode.processing.imaging.gpu_labelling.sequences import GPU_SEQUENCES
 from hltnode.processing.imaging.images.assemble_rows import assemble_rows
@@ -54,10 +56,12 @@ SEQUENCES = {
     "large_images": _sequence(
         count_runs, place_runs, join_runs, join_borders, find_roots, place_components, number_roots, measure_parts
     ),
+    "cpu_labelling": _sequence(label_pixels, measure_components),
     **{name: _sequence(*labelling) for name, labelling in GPU_SEQUENCES.items()},
 }
 """whole_images: one thread, or one block of a GPU, for each image. large_images: all of them for one image; the same
-components with the same features. The others: labelling algorithms for GPUs."""
+components with the same features. cpu_labelling: published algorithms for a CPU, to compare with. The others: labelling
+algorithms for GPUs."""
 
 CHAIN = TriggerChain.offering(
     SEQUENCES,
@@ -68,7 +72,7 @@ CHAIN = TriggerChain.offering(
     ),
     source=Path(__file__),
     readout=IMAGE_READOUT,
-    types=(image_flag_types, image_types, component_types, part_types, label_types, selection_types),
+    types=(image_flag_types, image_types, component_types, labelling_types, part_types, label_types, selection_types),
     event_words=EVENT_WORDS,
     menu=IMAGE_MENU,
     histograms=IMAGE_HISTOGRAMS,

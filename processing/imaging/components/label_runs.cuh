@@ -19,6 +19,46 @@ namespace hlt {
 
 constexpr uint32_t root_bit = 1u << 31;
 
+/// The threads of a block label the runs of an image; `scratch` has a word for each of their warps. reach: 1 if corners
+/// touch, too.
+template <typename Parameters>
+__device__ void label_runs(const Parameters& p, uint32_t event, uint32_t reach, uint32_t* scratch)
+{
+    const uint32_t n_rows = p.image_rows.count[event];
+    const uint32_t n_runs = p.runs.count[event];
+    const row_runs* const rows = p.image_rows.runs + p.image_rows.first(event);
+    const image_run* const spans = p.runs.span + p.runs.first(event);
+    uint32_t* const label = p.runs.label + p.runs.first(event);
+
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] = i;
+    block_barrier();
+    for (uint32_t y = 1u + threadIdx.x; y < n_rows; y += blockDim.x)
+        join_rows(spans, rows[y - 1u], rows[y], reach, label);
+    block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) atomicMin(&label[i], find_root(label, i));
+    block_barrier();
+
+    uint32_t n_components = 0;
+    for (uint32_t base = 0; base < n_runs; base += blockDim.x) {
+        const uint32_t i = base + threadIdx.x;
+        const bool is_root = i < n_runs && label[i] == i;
+        uint32_t total;
+        const uint32_t number = n_components + block_exclusive_count(is_root, scratch, total);
+        if (is_root) label[i] = number | root_bit;
+        n_components += total;
+    }
+    block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x)
+        if ((label[i] & root_bit) == 0u) label[i] = label[label[i]];
+    block_barrier();
+    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] &= ~root_bit;
+
+    if (threadIdx.x != 0) return;
+    p.all_components.count[event] = n_components;
+    p.components.count[event] = min_of(n_components, max_components);
+    if (n_components > max_components) p.events.flags[event] |= too_many_components;
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(ccl_label_runs)
@@ -26,39 +66,5 @@ HLT_KERNEL(ccl_label_runs)
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
-
-    const uint32_t n_rows = p.image_rows.count[event];
-    const uint32_t n_runs = p.runs.count[event];
-    const hlt::row_runs* const rows = p.image_rows.runs + p.image_rows.first(event);
-    const hlt::image_run* const spans = p.runs.span + p.runs.first(event);
-    uint32_t* const label = p.runs.label + p.runs.first(event);
-
-    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] = i;
-    hlt::block_barrier();
-    const uint32_t reach = p.diagonal != 0u ? 1u : 0u;
-    for (uint32_t y = 1u + threadIdx.x; y < n_rows; y += blockDim.x)
-        hlt::join_rows(spans, rows[y - 1u], rows[y], reach, label);
-    hlt::block_barrier();
-    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) atomicMin(&label[i], hlt::find_root(label, i));
-    hlt::block_barrier();
-
-    uint32_t n_components = 0;
-    for (uint32_t base = 0; base < n_runs; base += blockDim.x) {
-        const uint32_t i = base + threadIdx.x;
-        const bool is_root = i < n_runs && label[i] == i;
-        uint32_t total;
-        const uint32_t number = n_components + hlt::block_exclusive_count(is_root, scratch, total);
-        if (is_root) label[i] = number | hlt::root_bit;
-        n_components += total;
-    }
-    hlt::block_barrier();
-    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x)
-        if ((label[i] & hlt::root_bit) == 0u) label[i] = label[label[i]];
-    hlt::block_barrier();
-    for (uint32_t i = threadIdx.x; i < n_runs; i += blockDim.x) label[i] &= ~hlt::root_bit;
-
-    if (threadIdx.x != 0) return;
-    p.all_components.count[event] = n_components;
-    p.components.count[event] = hlt::min_of(n_components, hlt::max_components);
-    if (n_components > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+    hlt::label_runs(p, event, p.diagonal != 0u ? 1u : 0u, scratch);
 }

@@ -21,10 +21,10 @@ from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
 JOINING = (
-    *("ccl_label_runs", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label", "ccl_playne_label"),
-    *("ccl_merge_pixels", "ccl_ha4_32_label", "ccl_ha4_32_merge", "ccl_ha4_64_label", "ccl_ha4_64_merge"),
-    *("ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge", "ccl_flsl_otf_label"),
-    "ccl_flsl_otf_merge",
+    *("ccl_label_runs", "ccl_label_pixels", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label"),
+    *("ccl_playne_label", "ccl_merge_pixels", "ccl_ha4_32_label", "ccl_ha4_32_merge", "ccl_ha4_64_label"),
+    *("ccl_ha4_64_merge", "ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge"),
+    *("ccl_flsl_otf_label", "ccl_flsl_otf_merge"),
 )
 COMPARED = (*COLUMNS, "image_rows.data")
 
@@ -96,6 +96,13 @@ CHAIN_UNDER_TEST = ChainUnderTest(
             reference=lambda: reference(4, 2, 70, "large_images"),
             finds=("all_components.count",),
             ptx=((32, False), (100, True)),
+        ),
+        # The common kernel, which is that of the default sequence: one size of blocks is enough.
+        "cpu-labelling": ComparedBatch(
+            reference=lambda: reference(5, 2, 40, "cpu_labelling"),
+            finds=("all_components.count",),
+            emulated=(100,),
+            ptx=((32, False),),
         ),
         **gpu_batches(),
     },
