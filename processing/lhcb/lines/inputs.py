@@ -5,6 +5,26 @@ from typing import Any
 from hltnode.processing.algorithms.decode_odin import odin
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.lhcb.calorimeter.collections import (
+    cluster_count as ecal_cluster_count,
+)
+from hltnode.processing.lhcb.calorimeter.collections import (
+    cluster_e19,
+    cluster_energy,
+    cluster_et,
+    cluster_position,
+    ecal_energy,
+    electron_count,
+    long_brem_energy,
+    long_brem_et,
+    long_ecal_energy,
+    long_eop,
+    long_in_ecal,
+    long_is_electron,
+)
+from hltnode.processing.lhcb.calorimeter.collections import (
+    ecal_clusters as ecal_cluster_collection,
+)
 from hltnode.processing.lhcb.muon.collections import long_is_muon, long_muon_chi2, muon_count
 from hltnode.processing.lhcb.primary_vertices.collections import pv_count, pvs, vertices
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
@@ -63,7 +83,7 @@ from hltnode.processing.lhcb.velo.collections import (
 )
 from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.expressions.functions import atan2, log, sqrt
-from hltnode.processing.selection.expressions.units import ENERGY, LENGTH, NO_UNIT, Unit
+from hltnode.processing.selection.expressions.units import ENERGY, LENGTH, NO_UNIT, MeV, Unit
 from hltnode.processing.selection.lines.inputs import (
     ColumnField,
     DerivedField,
@@ -162,6 +182,16 @@ long_tracks = Input(
         "is_muon": DerivedField(lambda t: t._is_muon != 0, "true for a track with the hits of a muon"),
         "_is_muon": ColumnField(long_is_muon, "1 for a muon"),
         "muon_chi2": ColumnField(long_muon_chi2, "correlated chi2 of the nearest muon hits"),
+        "in_ecal": DerivedField(lambda t: t._in_ecal != 0, "true for a track that crosses the calorimeter"),
+        "_in_ecal": ColumnField(long_in_ecal, "1 for a track that crosses the calorimeter"),
+        "ecal_energy": ColumnField(long_ecal_energy, "energy of the calorimeter's cells that it crosses", ENERGY),
+        "eop": ColumnField(long_eop, "the same energy over the momentum"),
+        "is_electron": DerivedField(lambda t: t._is_electron != 0, "true for a track with the energy of an electron"),
+        "_is_electron": ColumnField(long_is_electron, "1 for an electron"),
+        "brem_energy": ColumnField(long_brem_energy, "energy of bremsstrahlung in the direction of its start", ENERGY),
+        "brem_et": ColumnField(long_brem_et, "transverse energy of the same", ENERGY),
+        "brem_p": DerivedField(lambda t: t.p + t.brem_energy, "momentum with bremsstrahlung"),
+        "brem_pt": DerivedField(lambda t: t.pt + t.brem_et, "transverse momentum with bremsstrahlung"),
         "n_scifi_hits": ColumnField(long_hit_count, "SciFi hits"),
         "origin": ColumnField(long_origin, "0 forward, 1 forward without UT, 2 matched"),
     },
@@ -170,6 +200,27 @@ long_tracks = Input(
 )
 
 muons = long_tracks.those("muons", "long tracks with hits of a muon", lambda t: t.is_muon)
+electrons = long_tracks.those(
+    "electrons", "long tracks with the energy of an electron in the calorimeter", lambda t: t.is_electron
+)
+
+ecal_clusters = Input(
+    "ECAL clusters",
+    "clusters of the electromagnetic calorimeter",
+    {
+        **_numbers(cluster_position, dict.fromkeys(("x", "y"), (LENGTH, "mean of its cells"))),
+        "energy": ColumnField(cluster_energy, "energy", ENERGY),
+        "et": ColumnField(cluster_et, "transverse energy", ENERGY),
+        "e19": ColumnField(cluster_e19, "energy of the seed over that of the cluster"),
+    },
+    collection=ecal_cluster_collection,
+    count=ecal_cluster_count,
+)
+photons = ecal_clusters.those(
+    "photons",
+    "narrow clusters of the electromagnetic calorimeter, those of electrons included",
+    lambda c: (c.et > 400.0 * MeV) & (c.e19 > 0.6),
+)
 
 
 def _of_kind(kind: VertexKind) -> DerivedField:
@@ -299,6 +350,9 @@ event = Input(
         "n_muon_hits": ColumnField(muon_count, "muon hits"),
         "n_long_tracks": ColumnField(long_count, "long tracks"),
         "n_vertices": ColumnField(vertex_count, "two-track vertices"),
+        "n_ecal_clusters": ColumnField(ecal_cluster_count, "clusters of the electromagnetic calorimeter"),
+        "n_electrons": ColumnField(electron_count, "long tracks with the energy of an electron"),
+        "ecal_energy": ColumnField(ecal_energy, "energy of all cells of the electromagnetic calorimeter", ENERGY),
     },
 )
 
@@ -320,6 +374,9 @@ INPUTS = {
     "primary_vertices": primary_vertices,
     "long_tracks": long_tracks,
     "muons": muons,
+    "electrons": electrons,
+    "ecal_clusters": ecal_clusters,
+    "photons": photons,
     "two_track_vertices": two_track_vertices,
     "displaced_vertices": displaced_vertices,
     "dimuons": dimuons,

@@ -13,6 +13,8 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_e
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from tests.processing.chains.chain_under_test import ChainUnderTest, ComparedBatch
 from tests.processing.chains.reference import Reference
+from tests.processing.lhcb.calorimeter.ecal_batches import with_ecal
+from tests.processing.lhcb.calorimeter.fuzzed_ecal import FUZZED_ECAL
 from tests.processing.lhcb.damage import DAMAGE
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.muon.fuzzed_muon import FUZZED_MUON
@@ -50,7 +52,7 @@ def few_hits() -> Reference:
 @cache
 def whole_events(sequence: str, encoding: VeloEncoding) -> Reference:
     """Small events with the banks of all detectors."""
-    events = full_events(2, 4, encoding, nu=2.0)
+    events = with_ecal(full_events(2, 4, encoding, nu=2.0), 4)
     return reference_of(encode_mep(CHAIN.with_sequence(sequence), events, encoding=encoding), None, sequence)
 
 
@@ -78,7 +80,7 @@ def batches() -> Iterator[tuple[str, ComparedBatch]]:
 def meps(chain: TriggerChain, seed: int) -> Iterator[EncodedMep]:
     """Simulated events, in both encodings of the VELO."""
     for encoding in ENCODINGS:
-        yield encode_mep(chain, full_events(3, seed, encoding))
+        yield encode_mep(chain, with_ecal(full_events(3, seed, encoding), seed))
 
 
 def harmless(conflict: Conflict) -> bool:
@@ -94,7 +96,7 @@ CHAIN_UNDER_TEST = ChainUnderTest(
     shared_batches=("velo-retina-by-ptx", "velo-superpixel-by-ptx"),
     meps=meps,
     damage=DAMAGE,
-    fuzzed=(FUZZED_VELO, FUZZED_UT, FUZZED_SCIFI, FUZZED_MUON),
+    fuzzed=(FUZZED_VELO, FUZZED_UT, FUZZED_SCIFI, FUZZED_MUON, FUZZED_ECAL),
     harmless=harmless,
     shared_memory={"velo_sort_by_phi": 2 * 26 * 128 + 1},
 )

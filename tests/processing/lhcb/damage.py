@@ -14,6 +14,8 @@ DAMAGE = Damage(
             LhcbBankType.UT,
             LhcbBankType.FT_CLUSTER,
             LhcbBankType.MUON,
+            LhcbBankType.ECAL_PACKED,
+            LhcbBankType.CALO,
         ),
         *(LhcbBankType.RICH, LhcbBankType.PCIE_TEST, 255),
     ),
