@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,8 @@ from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
+from hltnode.protocol.raw_data.list_banks import decode_lists
 from hltnode.protocol.raw_data.odin import Odin, decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
@@ -144,6 +145,14 @@ class Event:
                 return decode_sel_reports(bank)
         return HltSelReports(())
 
+    @cached_property
+    def lists(self) -> dict[str, dict[str, NDArray[Any]]]:
+        """The output lists that a node wrote with the event, by name: an array of each value.
+
+        Empty without list banks. Raises ProtocolError for a damaged one.
+        """
+        return decode_lists(self.raw_banks)
+
     def candidates(self, line: str) -> tuple[SelectedCandidate, ...]:
         """The candidates that a line selected; empty if it did not select the event.
 
@@ -221,7 +230,8 @@ class EventFile(Sequence[Event]):
     @cached_property
     def bank_names(self) -> frozenset[str]:
         """Names of the bank types of the chain, and of those that a node writes."""
-        return frozenset((*self.readout.bank_types.values(), *(bank_type.name for bank_type in BankType)))
+        of_node = (bank_type_name(self.readout, number) for number in (*BankType, *LIST_TYPES))
+        return frozenset((*self.readout.bank_types.values(), *of_node))
 
     @cached_property
     def _built_in(self) -> dict[int, TckDocument]:

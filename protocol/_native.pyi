@@ -1,7 +1,7 @@
 """Types of the extension module built from protocol/native.cpp."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,16 @@ class Packer:
         first_event: int,
     ) -> None: ...
 
+class OutputListTable(Protocol):
+    @property
+    def bank_type(self) -> int: ...
+    @property
+    def description(self) -> bytes: ...
+    @property
+    def offsets(self) -> NDArray[np.uint32]: ...
+    @property
+    def values(self) -> Sequence[NDArray[np.uint8]]: ...
+
 class RecordEncoder:
     def __init__(
         self,
@@ -78,6 +88,7 @@ class RecordEncoder:
         lumi_words: int,
         lumi_counters: NDArray[np.uint32],
         checksums: bool,
+        list_left_out: int,
     ) -> None: ...
     def of_batch(
         self,
@@ -91,6 +102,7 @@ class RecordEncoder:
         selected_offsets: NDArray[np.uint32],
         selected_words: NDArray[np.uint32],
         ends: NDArray[np.uint64],
+        lists: Sequence[OutputListTable],
     ) -> tuple[bytes, int, int]: ...
     def of_events(
         self,
@@ -102,4 +114,5 @@ class RecordEncoder:
         selected_offsets: NDArray[np.uint32],
         selected_words: NDArray[np.uint32],
         ends: NDArray[np.uint64],
+        lists: Sequence[OutputListTable],
     ) -> tuple[bytes, int, int]: ...

@@ -48,6 +48,85 @@ struct SelectedRows {
     }
 };
 
+// An output list of a batch. The elements of event e are those from `offsets`[e] to `offsets`[e + 1]; `description` are
+// the words of its name and values, `values` the bytes of each value of all elements.
+class ListTable {
+  public:
+    ListTable(const nb::handle& list, std::size_t n_events)
+        : offsets_(nb::cast<Words>(list.attr("offsets"))), type_(nb::cast<uint8_t>(list.attr("bank_type")))
+    {
+        const View description(nb::object(list.attr("description")).ptr());
+        for (const nb::handle value : nb::object(list.attr("values"))) values_.push_back(nb::cast<ListBytes>(value));
+        if (type_ < trigger_banks::first_list || type_ >= trigger_banks::first_list + trigger_banks::max_lists)
+            throw nb::value_error("an output list has the type of another bank");
+        if (description.size() % 4 || offsets_.size() != n_events + 1 || offsets_(0) != 0)
+            throw nb::value_error("an output list has another number of events");
+        for (std::size_t e = 0; e < n_events; ++e)
+            if (offsets_(e) > offsets_(e + 1)) throw nb::value_error("the offsets of an output list do not ascend");
+        std::size_t element = 0;
+        for (const ListBytes& value : values_) {
+            if (value.shape(0) < offsets_(n_events))
+                throw nb::value_error("the values of an output list end before its offsets");
+            element += value.shape(1);
+        }
+        description_.resize(description.size() / 4);
+        if (!description_.empty()) std::memcpy(description_.data(), description.bytes(), description.size());
+        // The part that does not grow: header, and the padding of each value.
+        const std::size_t fixed = 4 * (header_words + description_.size() + values_.size());
+        if (element == 0 || fixed + element > max_bank_payload)
+            throw nb::value_error("one element of an output list exceeds a bank");
+        per_bank_ = static_cast<uint32_t>((max_bank_payload - fixed) / element);
+    }
+
+    // Append the banks of an event: one, or several if one cannot hold all elements.
+    void append(std::size_t event, uint16_t source, std::vector<uint32_t>& out) const
+    {
+        const uint32_t begin = offsets_(event), total = offsets_(event + 1) - begin;
+        uint32_t first = 0;
+        do {
+            const uint32_t n = std::min(total - first, per_bank_);
+            std::size_t words = header_words + description_.size();
+            for (const ListBytes& value : values_) words += padded_to_4(n * value.shape(1)) / 4;
+            std::size_t at = out.size();
+            out.resize(at + bank_header_size / 4 + words);
+            put_bank_header(reinterpret_cast<uint8_t*>(out.data() + at), bank_header_size + 4 * words, type_, version,
+                            source);
+            at += bank_header_size / 4;
+            for (const uint32_t word : {total, first, n}) out[at++] = word;
+            at = static_cast<std::size_t>(std::copy(description_.begin(), description_.end(), out.begin() + at) -
+                                          out.begin());
+            for (const ListBytes& value : values_) {
+                const std::size_t size = value.shape(1);
+                if (n) std::memcpy(out.data() + at, value.data() + (begin + first) * size, n * size);
+                at += padded_to_4(n * size) / 4;
+            }
+            first += n;
+        } while (first < total);
+    }
+
+    bool is_empty(std::size_t event) const { return offsets_(event) == offsets_(event + 1); }
+
+  private:
+    using ListBytes = Array<const uint8_t, 2>;  // [elements][bytes of one]
+
+    static constexpr std::size_t header_words = 3;
+    static constexpr uint8_t version = 1;
+
+    Words offsets_;
+    std::vector<ListBytes> values_;
+    std::vector<uint32_t> description_;
+    uint32_t per_bank_ = 0;
+    uint8_t type_;
+};
+using Lists = std::vector<ListTable>;
+
+Lists lists_of(const nb::list& lists, std::size_t n_events)
+{
+    Lists found;
+    for (const nb::handle list : lists) found.emplace_back(list, n_events);
+    return found;
+}
+
 // State of one event between the passes.
 struct Record {
     std::size_t trailer_end = 0;  // end of its words in the trigger banks of all events
@@ -179,8 +258,9 @@ class RecordEncoder {
   public:
     RecordEncoder(uint32_t key, uint32_t tck, uint32_t task_id, uint16_t source_id, uint32_t not_run,
                   uint32_t unreadable, uint32_t cut, uint32_t error_bit, uint32_t lumi_bit, const Rows& routing,
-                  uint32_t lumi_key, uint32_t lumi_words, const Rows& lumi_counters, bool checksums)
-        : checksums_(checksums)
+                  uint32_t lumi_key, uint32_t lumi_words, const Rows& lumi_counters, bool checksums,
+                  uint32_t list_left_out)
+        : checksums_(checksums), without_lists_(not_run | list_left_out)
     {
         format_.key = key;
         format_.tck = tck;
@@ -213,10 +293,11 @@ class RecordEncoder {
     // Records of the events `events` (ascending) of a batch, whose MFPs lie in `buffer`.
     nb::tuple of_batch(const nb::handle& buffer, const Meps& meps, const Events& events, uint32_t run,
                        const Rows& lines, const Words& flags, const Rows& counts, const Words& selected_offsets,
-                       const Words& selected_words, const Ends& ends) const
+                       const Words& selected_words, const Ends& ends, const nb::list& output_lists) const
     {
         const SelectedRows selected{selected_offsets, selected_words};
         check_rows(lines, flags, counts, selected);
+        const Lists lists = lists_of(output_lists, flags.size());
         check_events(events, flags.size());
         std::size_t n_events = 0;
         for (const auto& [n, places] : meps) {
@@ -229,23 +310,26 @@ class RecordEncoder {
         std::vector<Record> records(events.size());
         for (Record& record : records) record.run = run;
         return encode(
-            records, [&] { return BatchBanks(bytes, meps, events); }, events, lines, flags, counts, selected, ends);
+            records, [&] { return BatchBanks(bytes, meps, events); }, events, lines, flags, counts, selected, lists,
+            ends);
     }
 
     // Records of some events (ascending) whose raw banks are given as lists of (type, version, source id, payload).
     nb::tuple of_events(const nb::list& banks_of_events, const Events& events, const Rows& lines, const Words& flags,
                         const Rows& counts, const Words& selected_offsets, const Words& selected_words,
-                        const Ends& ends) const
+                        const Ends& ends, const nb::list& output_lists) const
     {
         const SelectedRows selected{selected_offsets, selected_words};
         check_rows(lines, flags, counts, selected);
+        const Lists lists = lists_of(output_lists, flags.size());
         check_events(events, flags.size());
         if (banks_of_events.size() != events.size()) throw nb::value_error("each event must have a list of banks");
         const ListedBanks banks(banks_of_events);
         std::vector<Record> records(events.size());
         banks.find_runs(records);
         return encode(
-            records, [&]() -> const ListedBanks& { return banks; }, events, lines, flags, counts, selected, ends);
+            records, [&]() -> const ListedBanks& { return banks; }, events, lines, flags, counts, selected, lists,
+            ends);
     }
 
   private:
@@ -275,7 +359,8 @@ class RecordEncoder {
     // Calls `find_banks` without the interpreter.
     template <typename FindBanks>
     nb::tuple encode(std::vector<Record>& records, const FindBanks& find_banks, const Events& events, const Rows& lines,
-                     const Words& flags, const Rows& counts, const SelectedRows& selected, const Ends& ends) const
+                     const Words& flags, const Rows& counts, const SelectedRows& selected, const Lists& lists,
+                     const Ends& ends) const
     {
         if (ends.size() != records.size()) throw nb::value_error("each kept event must have an end");
         nb::object encoded;
@@ -296,6 +381,8 @@ class RecordEncoder {
                 record.routing = writer.append({selected.of_event(e), lines.data() + e * lines.shape(1), flags(e),
                                                 counts.data() + e * counts.shape(1), record.odin},
                                                trailers);
+                for (const ListTable& list : lists)
+                    if (!(list.is_empty(e) && flags(e) & without_lists_)) list.append(e, format_.source_id, trailers);
                 record.trailer_end = trailers.size();
                 total += mdf_header_size + bodies[k] + 4 * (record.trailer_end - trailer);
                 ends(k) = total;
@@ -356,6 +443,7 @@ class RecordEncoder {
     trigger_banks::Format format_;
     std::size_t n_counts_ = 0;
     bool checksums_;
+    uint32_t without_lists_;  // flags of events whose lists may be incomplete
 };
 
 }  // namespace
@@ -364,16 +452,17 @@ void add_event_records(nb::module_& module)
 {
     nb::class_<RecordEncoder>(module, "RecordEncoder", "Writes kept events as MDF records with trigger banks")
         .def(nb::init<uint32_t, uint32_t, uint32_t, uint16_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
-                      const Rows&, uint32_t, uint32_t, const Rows&, bool>(),
+                      const Rows&, uint32_t, uint32_t, const Rows&, bool, uint32_t>(),
              nb::kw_only(), nb::arg("key"), nb::arg("tck"), nb::arg("task_id"), nb::arg("source_id"),
              nb::arg("not_run"), nb::arg("unreadable"), nb::arg("cut"), nb::arg("error_bit"), nb::arg("lumi_bit"),
              nb::arg("routing"), nb::arg("lumi_key"), nb::arg("lumi_words"), nb::arg("lumi_counters"),
-             nb::arg("checksums"))
+             nb::arg("checksums"), nb::arg("list_left_out"))
         .def("of_batch", &RecordEncoder::of_batch, nb::arg("buffer"), nb::arg("meps"), nb::arg("events"),
              nb::arg("run"), nb::arg("lines"), nb::arg("flags"), nb::arg("counts"), nb::arg("selected_offsets"),
-             nb::arg("selected_words"), nb::arg("ends"),
+             nb::arg("selected_words"), nb::arg("ends"), nb::arg("lists"),
              "Records of some events of a batch; ValueError for inconsistent tables")
         .def("of_events", &RecordEncoder::of_events, nb::arg("banks"), nb::arg("events"), nb::arg("lines"),
              nb::arg("flags"), nb::arg("counts"), nb::arg("selected_offsets"), nb::arg("selected_words"),
-             nb::arg("ends"), "Records of some events with given banks; ValueError for inconsistent tables");
+             nb::arg("ends"), nb::arg("lists"),
+             "Records of some events with given banks; ValueError for inconsistent tables");
 }

@@ -11,10 +11,14 @@ namespace trigger_banks {
 
 enum BankType : uint8_t { odin_type = 16, dec_reports = 17, routing_bits = 53, sel_reports = 54, lumi_summary = 56 };
 
+// Types of the output lists of a chain (docs/formats/list-banks.md).
+constexpr uint8_t first_list = 242, max_lists = 8;
+
 inline bool is_trigger_bank(uint8_t type)
 {
     // Without branches, for loops over many types.
-    return (type == dec_reports) | (type == routing_bits) | (type == sel_reports) | (type == lumi_summary);
+    return (type == dec_reports) | (type == routing_bits) | (type == sel_reports) | (type == lumi_summary) |
+           (static_cast<uint8_t>(type - first_list) < max_lists);
 }
 
 // ODIN fields of an event; not readable if the bank is missing or damaged.

@@ -11,7 +11,7 @@ from hltnode.processing.framework.flags import FlagTable
 from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.processing.framework.output_lists import ListContent
+from hltnode.processing.framework.output_lists import ListContent, OutputList
 
 
 class Output(Protocol):
@@ -19,7 +19,7 @@ class Output(Protocol):
 
     accepted: u8[n]. lines: u32[n, words]; line i is bit i % 32 of word i // 32, and bits after the last line are 0.
     flags: u32[n]. selected: the candidates of the lines in accepted events (processing.selection.reports.selected); no
-    words of other events. counts: u32[n] per collection name.
+    words of other events. counts: u32[n] per collection name. lists: the output lists that are delivered, by name.
     """
 
     @property
@@ -32,6 +32,8 @@ class Output(Protocol):
     def selected(self) -> ListContent: ...
     @property
     def counts(self) -> Mapping[str, NDArray[np.uint32]]: ...
+    @property
+    def lists(self) -> Mapping[str, ListContent]: ...
 
 
 class StageTimings(Protocol):
@@ -69,7 +71,8 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the flags
+    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the output
+    lists that it delivers, the flags
     of events, the names of sub-detectors (by the top five bits of their source ids) and of error banks (by bank type),
     the histograms, the numbers of the detector that they measure, and the trigger configuration key (TCK)."""
 
@@ -79,6 +82,8 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def lists(self) -> Mapping[str, OutputList]: ...
     @property
     def flags(self) -> FlagTable: ...
     @property

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hltnode.daemon.common.threads import end_thread
@@ -24,6 +24,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord, 
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.framework.output_lists import OutputList
 
 # Period of the progress check of unfinished batches, for the watchdog.
 LOOK_SECONDS = 0.1
@@ -80,6 +81,7 @@ class Pipeline:
         crashed: called in the compute thread with an unexpected exception; the thread then ends.
         begin_run: called in the compute thread before the first batch of a run that is not the run of the batch before,
             while the back end has no batch. Returns the key of the trigger configuration of the run.
+        lists: the output lists of the results.
     """
 
     def __init__(
@@ -95,8 +97,10 @@ class Pipeline:
         crashed: Callable[[BaseException], None],
         *,
         begin_run: Callable[[int], int] = lambda _run: 0,
+        lists: Mapping[str, OutputList] | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._lists = lists
         self._begin_run = begin_run
         self._run_of_engine: int | None = None
         self._tck = 0
@@ -191,7 +195,7 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED)
+        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED, self._lists)
         # A batch without MEPs to compute keeps its place among the others, because it may begin a run.
         parts = parts or [Part(batch, ())]
         self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)

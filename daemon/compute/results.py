@@ -1,7 +1,7 @@
 """The results of a batch: one row per event, also for MEPs without results."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from hltnode.daemon.compute.engine_interface import Output
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
-from hltnode.processing.framework.output_lists import ListContent, joined_lists, no_words
+from hltnode.processing.framework.output_lists import ListContent, OutputList, joined_lists, no_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,8 @@ class Results:
     """Sizes of the collections per event; 0 without results."""
     collections: tuple[str, ...]
     """Names of the columns of `counts`."""
+    lists: Mapping[str, ListContent] = field(default_factory=dict)
+    """The output lists, by name; no elements without results."""
 
     @property
     def objects(self) -> dict[str, int]:
@@ -43,6 +45,7 @@ class Results:
             self.selected.part(rows.start, rows.stop),
             self.counts[rows],
             self.collections,
+            {name: content.part(rows.start, rows.stop) for name, content in self.lists.items()},
         )
 
 
@@ -63,7 +66,10 @@ class BatchResults:
         n_lines: int,
         collections: tuple[str, ...],
         not_computed: EventFlag,
+        lists: Mapping[str, OutputList] | None = None,
     ) -> None:
+        self._output_lists = lists or {}
+        self._lists: dict[int, dict[str, ListContent]] = {}
         self._rows = dict(_rows(meps))
         self._selected: dict[int, ListContent] = {}
         n = sum(mep.n_events for mep in meps)
@@ -86,6 +92,9 @@ class BatchResults:
             self._all.lines[own] = output.lines[rows]
             self._all.flags[own] = output.flags[rows]
             self._selected[mep] = output.selected.part(rows.start, rows.stop).copy()
+            if self._output_lists:
+                parts = {name: output.lists[name].part(rows.start, rows.stop).copy() for name in self._output_lists}
+                self._lists[mep] = parts
             for i, counts in enumerate(output.counts.values()):
                 self._all.counts[own, i] = counts[rows]
 
@@ -99,7 +108,15 @@ class BatchResults:
     def gathered(self) -> Results:
         """The rows of all MEPs."""
         parts = [self._selected.get(mep) or no_words(rows.stop - rows.start) for mep, rows in self._rows.items()]
-        return replace(self._all, selected=joined_lists([*parts, no_words(0)]))
+        lists = {name: self._joined(name, each) for name, each in self._output_lists.items()}
+        return replace(self._all, selected=joined_lists([*parts, no_words(0)]), lists=lists)
+
+    def _joined(self, name: str, of: OutputList) -> ListContent:
+        parts = [
+            self._lists[mep][name] if mep in self._lists else of.empty(rows.stop - rows.start)
+            for mep, rows in self._rows.items()
+        ]
+        return joined_lists([*parts, of.empty(0)])
 
 
 def _rows(meps: Sequence[MepRecord]) -> Iterator[tuple[int, slice]]:

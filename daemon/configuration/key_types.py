@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from hltnode.daemon.common.endpoints import check_endpoint, check_http_address
 from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH
 
 CREDENTIALS_PREFIX = "$CREDENTIALS_DIRECTORY/"
@@ -55,6 +56,14 @@ def _check_addresses(addresses: tuple[str, ...]) -> tuple[str, ...]:
     return addresses
 
 
+def _check_list_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) != len(names):
+        raise ValueError("expected each list once")
+    return names
+
+
+# A list has a bank type of its own (protocol/raw_data/bank_types.py).
+ListNames = Annotated[tuple[str, ...], Field(max_length=len(LIST_TYPES)), AfterValidator(_check_list_names)]
 HttpAddress = Annotated[str, AfterValidator(check_http_address)]
 HttpAddresses = Annotated[
     tuple[HttpAddress, ...], Field(min_length=1, max_length=MAX_FARM_NODES), AfterValidator(_check_addresses)

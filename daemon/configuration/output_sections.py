@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import EventSocketKind, FsyncPolicy, MonitorContent, SlowConsumerPolicy
-from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, FilePath, FilePolicy, Section
+from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, FilePath, FilePolicy, ListNames, Section
 
 
 class OutputSection(Section):
@@ -36,6 +36,8 @@ class OutputSection(Section):
     queue_bytes: int = Field(default=256 * MIB, ge=MIB)
     """Most bytes of kept events and decisions that wait for the disk and the consumers. Above it batches stay in their
     slots and no credits are granted."""
+    lists: ListNames = ()
+    """Output lists of the chain that kept events carry, each in banks of a type of its own."""
 
 
 class DecisionsSection(Section):
@@ -50,7 +52,11 @@ class DecisionsSection(Section):
     working subscriber needs."""
     queue: int = Field(default=1000, ge=1, le=1_000_000)
     """Most decisions queued per subscriber; with drop_old twice this number. A decision takes 4 bytes per event, and 4
-    more for each 32 lines."""
+    more for each 32 lines; its lists come on top."""
+    lists: ListNames = ()
+    """Output lists of the chain that decision messages carry, for all events of their MEPs."""
+    max_list_bytes: int = Field(default=MIB, ge=KIB, le=8 * MIB)
+    """Most bytes of the lists of a message. A list that does not fit is left out as a whole, marked and counted."""
 
 
 class EventSocketSection(Section):

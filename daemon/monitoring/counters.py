@@ -219,6 +219,8 @@ class Counters:
     line_accepts: list[int] = field(default_factory=list)
     candidates_left_out: int = 0
     """Selected candidates that did not fit in the reports of their events."""
+    lists_left_out: int = 0
+    """Output lists that did not fit in the decision messages of their MEPs."""
     objects: dict[str, int] = field(default_factory=dict)
     """Objects found in events, by collection; the chain declares the collections, see `set_collections`."""
 

@@ -280,6 +280,11 @@ TABLE = (
         "Selected candidates that did not fit in the reports of their events.",
         lambda r: r.counters.candidates_left_out,
     ),
+    counter(
+        "decision_lists_left_out",
+        "Output lists that did not fit in the decision messages of their MEPs (decisions.max_list_bytes).",
+        lambda r: r.counters.lists_left_out,
+    ),
     counters(
         "objects",
         "Objects found in events, by collection of the chain.",

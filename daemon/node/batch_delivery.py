@@ -87,6 +87,7 @@ class BatchDelivery:
         counters.count_batch(results.accepted, results.lines, results.flags)
         counters.count_objects(results.objects)
         counters.candidates_left_out += written.candidates_left_out
+        counters.lists_left_out += written.lists_left_out
         counters.meps_not_processed += len(computed.not_processed)
         for timings in computed.timings:
             counters.stages[Stage.H2D].observe(timings.h2d)

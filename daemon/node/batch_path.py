@@ -13,6 +13,7 @@ from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
@@ -116,6 +117,7 @@ class BatchPath:
             lambda error: self._in_loop(self._device_lost, error),
             self._crashed,
             begin_run=self._begin_run,
+            lists=engine.lists,
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -128,12 +130,20 @@ class BatchPath:
         gatherer = EventGatherer(
             core.buffers,
             lambda tck: EventEncoder(
-                tck, engine.line_routing, engine.collections, engine.flags, checksums=output.checksums
+                tck,
+                engine.line_routing,
+                engine.collections,
+                engine.flags,
+                [engine.lists[name] for name in output.lists],
+                checksums=output.checksums,
             ),
             engine.flags,
             node=config.node.name,
             chain=core.info.chain,
             n_lines=len(engine.lines),
+            lists=DecisionLists(
+                [engine.lists[name].description for name in config.decisions.lists], config.decisions.max_list_bytes
+            ),
         )
         self.gather = GatherStage(
             gatherer,

@@ -20,6 +20,11 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
     )
 
 
+def names_of_lists(config: NodeConfig) -> frozenset[str]:
+    """The output lists that a node delivers, for files and decisions."""
+    return frozenset((*config.output.lists, *config.decisions.lists))
+
+
 def slot_limits(config: NodeConfig) -> SlotLimits:
     """Limits of one slot: one batch of complete MEPs."""
     limits = batch_limits(config)

@@ -3,16 +3,17 @@
 All loops over events and banks are compiled (protocol/event_records.cpp).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag, FlagTable
-from hltnode.processing.framework.output_lists import WORDS, ListContent
+from hltnode.processing.framework.output_lists import WORDS, ListContent, OutputList
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
@@ -31,13 +32,28 @@ class Decided:
     """Results of n events.
 
     lines: decisions, u32[n, words]. flags: u32[n]. counts: sizes of collections, u32[n, c]. selected: the candidates
-    of the lines (processing.selection.reports.selected); no words of an event if not known.
+    of the lines (processing.selection.reports.selected); no words of an event if not known. lists: output lists by
+    name.
     """
 
     lines: NDArray[np.uint32]
     flags: NDArray[np.uint32]
     counts: NDArray[np.uint32]
     selected: ListContent
+    lists: Mapping[str, ListContent] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ListTable:
+    """An output list of a batch for the compiled encoder.
+
+    offsets: u32[n + 1]. values: u8[elements, bytes of one] for each value. description: value_lists.ListDescription.
+    """
+
+    bank_type: int
+    description: bytes
+    offsets: NDArray[np.uint32]
+    values: Sequence[NDArray[np.uint8]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +95,7 @@ class EventEncoder:
     routing: u32[lines, 3], the routing words that each line sets.
     collections: names of the counted collections, in the order of `Decided.counts`.
     flags: flags of the chain. An event with a flag of the kind "cut" has not passed the global event cut.
+    lists: output lists that are written; list i as banks of type LIST_TYPES[i].
     checksums: whether records carry the checksum of the format; LHCb's own files have 0.
 
     Raises ValueError if the decision report of all lines does not fit into one bank.
@@ -90,9 +107,14 @@ class EventEncoder:
         routing: NDArray[np.uint32],
         collections: Sequence[str],
         flags: FlagTable,
+        lists: Sequence[OutputList] = (),
         *,
         checksums: bool = False,
     ) -> None:
+        self._lists = [
+            (bank_type, each.description, each.description.to_bytes())
+            for bank_type, each in zip(LIST_TYPES, lists, strict=False)
+        ]
         schema = lumi_schema(collections)
         names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
         counters = [(names.index(counter.name), counter.offset, counter.size) for counter in schema.counters]
@@ -111,7 +133,19 @@ class EventEncoder:
             lumi_words=schema.size // 4,
             lumi_counters=np.array(counters, dtype=np.uint32),
             checksums=checksums,
+            list_left_out=EventFlag.LIST_LEFT_OUT,
         )
+
+    def _tables(self, decided: Decided) -> list[ListTable]:
+        found = []
+        for bank_type, description, text in self._lists:
+            content = decided.lists[description.name]
+            values = [
+                np.ascontiguousarray(content.values[name], f"<{kind}").view(np.uint8).reshape(-1, int(kind[1:]))
+                for name, kind in description.values.items()
+            ]
+            found.append(ListTable(bank_type, text, np.ascontiguousarray(content.offsets), values))
+        return found
 
     def encode_batch(
         self,
@@ -138,6 +172,7 @@ class EventEncoder:
             decided.selected.offsets,
             decided.selected.values[WORDS],
             ends,
+            self._tables(decided),
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])
 
@@ -155,5 +190,6 @@ class EventEncoder:
             decided.selected.offsets,
             decided.selected.values[WORDS],
             ends,
+            self._tables(decided),
         )
         return EncodedEvents(encoded[0], ends, *encoded[1:])

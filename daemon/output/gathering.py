@@ -16,6 +16,7 @@ from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
+from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
@@ -37,6 +38,8 @@ class GatheredBatch:
     candidates_left_out: int
     """Number of selected candidates that did not fit into the reports of their events."""
     nbytes: int
+    lists_left_out: int = 0
+    """Number of output lists that did not fit into the decision messages of their MEPs."""
 
     def without(self, meps: Collection[int]) -> "GatheredBatch":
         """The same batch without some MEPs."""
@@ -57,6 +60,7 @@ class EventGatherer:
         buffers: the pinned input of each slot.
         encoder_of: makes the encoder of a trigger configuration from its key.
         flags: flags of the chain. They decide which events go to the error stream.
+        lists: the output lists of decision messages.
     """
 
     def __init__(
@@ -68,7 +72,9 @@ class EventGatherer:
         node: str,
         chain: str,
         n_lines: int,
+        lists: DecisionLists | None = None,
     ) -> None:
+        self._lists = lists or DecisionLists()
         self._buffers = buffers
         self._encoder_of = lru_cache(MAX_ENCODERS)(encoder_of)
         self._errors = np.uint32(flags.errors)
@@ -84,6 +90,7 @@ class EventGatherer:
         batch, results = computed.batch, computed.results
         to_error = results.flags & self._errors
         decisions = []
+        lists_left_out = 0
         first = 0
         for mep in batch.meps:
             of_mep = slice(first, first + mep.n_events)
@@ -92,7 +99,10 @@ class EventGatherer:
                 results.accepted[of_mep] = 0
                 results.lines[of_mep] = 0
                 to_error[of_mep] = results.flags[of_mep]
-            decisions.append(self._decision(computed, mep, results.of_events(of_mep)))
+            of_events = results.of_events(of_mep)
+            lists, n_left_out = self._lists.encode(of_events.lists, mep.n_events, self._n_lines)
+            lists_left_out += n_left_out
+            decisions.append(self._decision(computed, mep, of_events, lists))
         is_error = to_error != 0
         kept = {EventStream.ACCEPTED: (results.accepted != 0) & ~is_error, EventStream.ERROR: is_error}
         events: dict[EventStream, Sequence[RecordBlock]] = {}
@@ -104,8 +114,8 @@ class EventGatherer:
                 events[stream] = [block]
                 left_out += n_left_out
         nbytes = sum(block.nbytes for blocks in events.values() for block in blocks)
-        nbytes += sum(len(decision.lines) + len(decision.flags) for decision in decisions)
-        return GatheredBatch(computed, decisions, events, left_out, nbytes)
+        nbytes += sum(len(decision.lines) + len(decision.flags) + len(decision.lists) for decision in decisions)
+        return GatheredBatch(computed, decisions, events, left_out, nbytes, lists_left_out)
 
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
         """Events of a batch as records, and the number of candidates that did not fit into their reports."""
@@ -115,7 +125,7 @@ class EventGatherer:
             [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
             batch.run,
-            Decided(results.lines, results.flags, results.counts, results.selected),
+            Decided(results.lines, results.flags, results.counts, results.selected, results.lists),
         )
         if encoded.banks_left_out:
             log.error("banks_left_out", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_left_out)
@@ -124,7 +134,7 @@ class EventGatherer:
         meps = ids[np.searchsorted(ends, numbers, side="right")]
         return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
 
-    def _decision(self, computed: ComputedBatch, mep: MepRecord, results: Results) -> MepDecision:
+    def _decision(self, computed: ComputedBatch, mep: MepRecord, results: Results, lists: bytes) -> MepDecision:
         return MepDecision(
             node=self._node,
             run=computed.batch.run,
@@ -140,4 +150,5 @@ class EventGatherer:
             lines=results.lines.astype("<u4").tobytes(),
             flags=results.flags.astype("<u4").tobytes(),
             chain=self._chain,
+            lists=lists,
         )

@@ -137,6 +137,8 @@ class Engine:
         """The histograms of Workspace.take_histogram_counts, in order."""
         self.measured = tuple(measured)
         """The numbers of the constants that histograms measure."""
+        self.lists = {each.name: each for each in chain.lists}
+        """The output lists of BatchOutput.lists, by name."""
         self.flags = chain.flag_table
         """Names and kinds of the bits of BatchOutput.flags."""
         self.subdetectors = chain.readout.subdetectors

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import U32, Bound, Collection, Column, DeclarationError, Role
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.protocol.value_lists import ListDescription
 
 WORDS = "words"
 """The value of the list of selected candidates (selection/reports/selected.py)."""
@@ -121,6 +122,16 @@ class OutputList:
     def columns(self) -> tuple[Column, ...]:
         """The columns that it reads."""
         return (self.count, *dict.fromkeys(value.column for value in self.values.values()))
+
+    @property
+    def description(self) -> ListDescription:
+        """The names and types of its values, for messages and banks."""
+        return ListDescription(self.name, {name: value.dtype.str[1:] for name, value in self.values.items()})
+
+    def empty(self, n_events: int) -> "ListContent":
+        """The list of events without elements."""
+        values = {name: np.zeros(0, value.dtype) for name, value in self.values.items()}
+        return ListContent(np.zeros(n_events + 1, np.uint32), values)
 
     def content(self, offsets: NDArray[np.uint32], delivered: Mapping[Column, NDArray[Any]]) -> "ListContent":
         """The values, given the content of `offsets` up to the last event, and that of the columns of `delivered`."""

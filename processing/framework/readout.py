@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 ENTRY_POINTS = "hltnode.readouts"
@@ -14,7 +14,10 @@ A command that needs the readout alone imports no chain then. A chain that offer
 """
 AUTO = "auto"
 """Choose the encoding from the events."""
-_RESERVED_NAMES = {int(bank_type): bank_type.name for bank_type in BankType}
+_RESERVED_NAMES = {
+    **{int(bank_type): bank_type.name for bank_type in BankType},
+    **{number: f"OUTPUT_LIST_{i}" for i, number in enumerate(LIST_TYPES)},
+}
 
 
 @dataclass(frozen=True, slots=True)

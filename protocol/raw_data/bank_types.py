@@ -17,13 +17,21 @@ class BankType(IntEnum):
     HLT_LUMI_SUMMARY = 56
 
 
+LIST_TYPES = range(242, 250)
+"""Types of the output lists of a chain, one for each list that a node writes (docs/formats/list-banks.md)."""
 TYPES_OF_TRIGGER = frozenset(
-    {BankType.HLT_DEC_REPORTS, BankType.HLT_ROUTING_BITS, BankType.HLT_SEL_REPORTS, BankType.HLT_LUMI_SUMMARY}
+    {
+        BankType.HLT_DEC_REPORTS,
+        BankType.HLT_ROUTING_BITS,
+        BankType.HLT_SEL_REPORTS,
+        BankType.HLT_LUMI_SUMMARY,
+        *LIST_TYPES,
+    }
 )
 """Banks that the node writes into accepted events. In files as input, it drops them."""
 TYPES_OF_NODE = TYPES_OF_TRIGGER | {BankType.TAE_HEADER}
 """Types that no board may send: the node writes them itself, or never. An MFP with one of them is refused."""
-RESERVED_TYPES = frozenset({*map(int, BankType), NO_BANK})
+RESERVED_TYPES = frozenset({*map(int, BankType), *LIST_TYPES, NO_BANK})
 """Types that boards of any chain must not use for other purposes."""
 USER_TYPES = range(192, 240)
 """Types for the boards of users. No node and no chain of this repository uses them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.messages import U16, U32, U64, Message, MessageCodec, Name
+from hltnode.protocol.value_lists import ValueList, decode_blocks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,7 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     bitmap (event i is bit i % 8 of byte i // 8). `lines` holds ceil(n_lines / 32) words (u32, little-endian) per event,
     one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
     0. `flags` holds a u32 per event, little-endian. `chain` is the name of the deciding chain; it is empty, and omitted
-    on the wire, if the node does not give it.
+    on the wire, if the node does not give it. `lists` has the output lists of all events; it is omitted without any.
     """
 
     node: str
@@ -50,6 +51,7 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     lines: bytes
     flags: bytes
     chain: Name = ""
+    lists: bytes = b""
 
     def __repr__(self) -> str:
         accepted = int(self.accepted_events().sum())
@@ -76,6 +78,13 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
 
         return np.frombuffer(self.flags, "<u4").astype(np.uint32)
 
+    def output_lists(self) -> dict[str, ValueList | None]:
+        """The output lists of the events, by name; None for one that did not fit into the message.
+
+        Raises ValueError for lists that cannot be read.
+        """
+        return decode_blocks(memoryview(self.lists), self.n_events)
+
     def check(self) -> None:
         n = self.n_events
         for name, found, size in (
@@ -92,6 +101,12 @@ def max_events_of_decision(n_lines: int) -> int:
     """Largest number of events of a MEP whose decisions on `n_lines` lines always fit in one message."""
     bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
     return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
+
+
+def room_for_lists(n_events: int, n_lines: int) -> int:
+    """Bytes of a message on some events that its output lists may fill."""
+    of_events = (n_events + 7) // 8 + n_events * (_line_bytes(n_lines) + 4)
+    return max(0, MAX_DECISION_SIZE - _ENVELOPE_SIZE - of_events)
 
 
 def _line_bytes(n_lines: int) -> int:

@@ -29,7 +29,7 @@ from hltnode.processing.framework.histograms import HistogramShape, n_counts
 from hltnode.processing.framework.limits import BatchLimits, line_words
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
-from hltnode.processing.framework.output_lists import ListContent, no_words
+from hltnode.processing.framework.output_lists import ListContent, OutputList, no_words
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.buffers import Buffer
@@ -51,6 +51,7 @@ class FakeOutput:
     flags: NDArray[np.uint32]
     selected: ListContent
     counts: dict[str, NDArray[np.uint32]]
+    lists: Mapping[str, ListContent] = field(default_factory=dict)
 
 
 @dataclass
@@ -156,6 +157,7 @@ class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    lists: Mapping[str, OutputList] = {}
     flags = FlagTable()
     subdetectors: Mapping[int, str] = {}
     error_types: Mapping[int, str] = {89: "DAQ_ERROR_FRAGMENT_THROTTLED", 92: "DAQ_ERROR_FRAGMENT_MISSING"}

@@ -54,9 +54,12 @@ TRIGGER = Board(
                 "Mean number, by collection of the chain.",
             ),
             Panel(
-                "Candidates left out of reports",
+                "Candidates left out of reports, lists left out of decisions",
                 "short",
-                (Query(rate("hltnode_report_candidates_left_out_total"), "{{instance}}"),),
+                (
+                    Query(rate("hltnode_report_candidates_left_out_total"), "{{instance}}"),
+                    Query(rate("hltnode_decision_lists_left_out_total"), "lists, {{instance}}"),
+                ),
             ),
         ),
         "Outputs": (

@@ -23,7 +23,7 @@ from hltnode.daemon.commands.common import (
 # banks of the trigger are shown without them.
 from hltnode.daemon.commands.events.report_summary import ReportSummary, print_reports
 from hltnode.daemon.replay.input_files import FeedError, recognise
-from hltnode.processing.framework.entry_points import find_entry_point
+from hltnode.processing.framework.entry_points import find_entry_point, load_entry_point
 from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_events
 from hltnode.processing.framework.readout import ENTRY_POINTS as READOUTS
 from hltnode.processing.framework.readout import Readout, bank_type_name
@@ -184,12 +184,13 @@ def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | No
     from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
     from hltnode.daemon.commands.text_console import results_console
     from hltnode.daemon.configuration.loading import load_config
+    from hltnode.daemon.node.sizing import names_of_lists
     from hltnode.processing.selection.trigger_chain import installed_chain
 
     node = load_config(config)
     of_node = installed_chain(node.trigger.chain)
     trigger = of_node.load_trigger(node.trigger.file)
-    sequence = of_node.with_lines(trigger, with_lists=False).sequence
+    sequence = of_node.with_lines(trigger, with_lists=names_of_lists(node)).sequence
     report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
     write_json(json, report)
     print_plan(report, results_console(markup=False))
@@ -198,7 +199,7 @@ def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | No
 def _readout_of(chain: str) -> Readout:
     """The readout of a chain, without an import of the chain if its package offers the readout alone."""
     if (offered := find_entry_point(READOUTS, chain, "readout")) is not None:
-        readout: Readout = offered.load()
+        readout: Readout = load_entry_point(offered, "readout")
         return readout
     from hltnode.processing.selection.trigger_chain import installed_chain
 

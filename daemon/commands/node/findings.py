@@ -67,6 +67,9 @@ def _problems_of_files(config: NodeConfig, file: Path | None) -> Iterator[str]:
             chain = installed_chain(config.trigger.chain)
         with errors_of(file, "trigger.file", config.trigger.file):
             trigger = chain.load_trigger(config.trigger.file)
+        for key, names in (("output.lists", config.output.lists), ("decisions.lists", config.decisions.lists)):
+            with errors_of(file, key):
+                chain.with_sequence(trigger.sequence).check_lists(names)
     except ConfigError as error:
         yield str(error)
         return

@@ -32,7 +32,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.node.sizing import batch_limits, names_of_lists
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -97,6 +97,9 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             chain = installed_chain(config.trigger.chain)
         with errors_of(config_file, "trigger.file", config.trigger.file):
             trigger = chain.load_trigger(config.trigger.file)
+        for key, names in (("output.lists", config.output.lists), ("decisions.lists", config.decisions.lists)):
+            with errors_of(config_file, key):
+                chain.with_sequence(trigger.sequence).check_lists(names)
         with errors_of(config_file, "geometry.directory", config.geometry.directory):
             geometry = chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
         with errors_of(config_file, "output.directory", config.output.directory.parent):
@@ -108,8 +111,9 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             device=pipeline.device,
         )
         logger.info("back_end", name=backend.name, computes_on=backend.description)
-        # Decisions and files have no lists.
-        engine = chain.create_engine(backend, geometry, trigger, batch_limits(config), with_lists=False)
+        engine = chain.create_engine(
+            backend, geometry, trigger, batch_limits(config), with_lists=names_of_lists(config)
+        )
         engine.require_memory(pipeline.slots)
         document = chain.document(trigger)
         logger.info(
