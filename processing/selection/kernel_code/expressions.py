@@ -371,6 +371,15 @@ class ExpressionWriter:
             scope.lines.append(f"const {self._type(at)} {name}_f = ({true} == 0u) {both} ({unknown} == 0u);")
 
 
+def firsts_of(members: Mapping[Column, str]) -> dict[Collection, str]:
+    """The C++ names of the functions `first` of collections, from those of their columns."""
+    return {
+        column.collection: f"{name.rpartition('.')[0]}.first"
+        for column, name in members.items()
+        if column.collection is not None and not column.of_event
+    }
+
+
 def _member(loaded: str, element: Element) -> str:
     return f"{loaded}.{element.member}" if element.member else loaded
 
