@@ -152,7 +152,11 @@ class ExpressionWriter:
         if not loop.columns:
             return []
         first = f"first_{loop.variable.level}"
-        texts = [f"const uint32_t {first} = {self._firsts[loop.variable.collection]}(blockIdx.x);"]
+        of = loop.variable.collection
+        if of not in self._firsts:
+            # Only columns of collections with the same places are read, such as the states of tracks.
+            of = next(column.collection for column in loop.columns if column.collection is not None)
+        texts = [f"const uint32_t {first} = {self._firsts[of]}(blockIdx.x);"]
         for column, name in loop.columns.items():
             width = "" if column.width == 1 else f" * {column.width}u"
             texts.append(f"const hlt::event_column {name}({self._members[column]}, {first}{width});")
