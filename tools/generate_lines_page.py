@@ -37,6 +37,8 @@ def lines_page(name: str, chain: TriggerChain) -> str:
         "`hltnode lines --trigger FILE` lists the lines of a configuration.",
         "",
         *_menu(chain),
+        *_other_menus(chain),
+        *_prefilters(chain),
         *_types(chain),
         *_inputs(chain),
     ]
@@ -48,12 +50,7 @@ def _menu(chain: TriggerChain) -> Iterator[str]:
     yield from ("## The menu", "")
     yield from ("These lines run if a trigger configuration names no lines. Other cuts are those of the type.", "")
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
-    for line in chain.menu.lines:
-        kind = type(line).__name__
-        given = {cut.name: getattr(line, cut.name) for cut in _cuts_of(type(line))}
-        own = [f"`{cut.name} = {given[cut.name]}`" for cut in _cuts_of(type(line)) if given[cut.name] != cut.default]
-        scales = f"{line.prescale:g} | {line.postscale:g}"
-        yield f"| `{line.name}` | [{kind}](#{kind.lower()}) | {scales} | {', '.join(own)} |"
+    yield from (f"| {' | '.join(_cells(line))} |" for line in chain.menu.lines)
     for sequence, menu in chain.menu.lines_of.items():
         yield from ("", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}.")
     if chain.menu.not_available:
@@ -62,9 +59,40 @@ def _menu(chain: TriggerChain) -> Iterator[str]:
     yield ""
 
 
+def _cells(line: LineType) -> list[str]:
+    """Name, type, scales, and the cuts that differ from the type."""
+    kind = type(line).__name__
+    given = {cut.name: getattr(line, cut.name) for cut in _cuts_of(type(line))}
+    own = [f"`{cut.name} = {given[cut.name]}`" for cut in _cuts_of(type(line)) if given[cut.name] != cut.default]
+    return [f"`{line.name}`", f"[{kind}](#{kind.lower()})", f"{line.prescale:g}", f"{line.postscale:g}", ", ".join(own)]
+
+
+def _other_menus(chain: TriggerChain) -> Iterator[str]:
+    """The menus that a configuration may choose by name, with the prefilters of their lines."""
+    for name, menu in chain.menu.others.items():
+        yield from (f"## The menu `{name}`", "", f'A trigger configuration chooses it: `[menu] name = "{name}"`.', "")
+        yield from ("| line | type | prescale | postscale | cuts | prefilters |", "|---|---|---|---|---|---|")
+        for line in menu.lines:
+            yield f"| {' | '.join([*_cells(line), ', '.join(f'`{each}`' for each in line.prefilters)])} |"
+        if menu.not_available:
+            yield from ("", "| line that is not available | why |", "|---|---|")
+            yield from (f"| `{line}` | {why} |" for line, why in menu.not_available.items())
+        yield ""
+
+
+def _prefilters(chain: TriggerChain) -> Iterator[str]:
+    """The prefilters of a chain."""
+    if not chain.menu.prefilters:
+        return
+    yield from ("## Prefilters", "", "Lines and configurations may name them.", "")
+    yield from ("| prefilter | passes |", "|---|---|")
+    yield from (f"| `{each.name}` | {each.description} |" for each in chain.menu.prefilters)
+    yield ""
+
+
 def _types(chain: TriggerChain) -> Iterator[str]:
     """Line types and their cuts."""
-    yield from ("## Types", "", "Each has `name`, `prescale` and `postscale` (0 to 1) too.", "")
+    yield from ("## Types", "", "Each has `name`, `prescale`, `postscale` (0 to 1) and `prefilters` (names) too.", "")
     cuts = _kinds_of_cuts(chain)
     units = {} if cuts is None else _docstrings_of_assignments(cuts)
     for kind in chain.menu.types:

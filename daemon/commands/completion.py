@@ -38,10 +38,8 @@ def _sequences(given: dict[str, Any]) -> Iterable[str]:
 
 
 def _cuts(given: dict[str, Any]) -> Iterable[str]:
-    from dataclasses import fields
-
     types = _chain(given).load_trigger(given.get("trigger"), given.get("sequence")).types
-    return [f"{line.name}.{field.name}=" for line in types for field in fields(line) if field.name != "name"]
+    return [f"{line.name}.{cut}=" for line in types for cut in line.cuts()]
 
 
 def _tcks(given: dict[str, Any]) -> Iterable[str]:

@@ -120,7 +120,7 @@ class Engine:
         }
         for algorithm in chain.sequence:
             if algorithm.generated is not None and not backend.compile(algorithm.name, self._sources[algorithm.name]):
-                columns = [column.name for column in algorithm.columns]
+                columns = [column.name for column in _kept_around(algorithm, chain.sequence)]
                 retain = retain if retain == "all" else (*retain, *columns)
         _check_blocks(chain.sequence, limits)
         self.plan = plan_memory(chain.sequence, limits, retain=retain, fuse_events=backend.fuses_events)
@@ -185,6 +185,15 @@ class Engine:
     def close(self) -> None:
         """Stop the back end; workspaces must not be used any more."""
         self.backend.close()
+
+
+def _kept_around(algorithm: Algorithm, sequence: AlgorithmSequence) -> set[Column]:
+    """The columns of an algorithm that runs on the host, and those that algorithms on both sides of it access."""
+    place = sequence.algorithms.index(algorithm)
+    before = {column for each in sequence.algorithms[:place] for column in each.columns}
+    behind = {column for each in sequence.algorithms[place + 1 :] for column in each.columns}
+    kept = {*algorithm.columns, *(before & behind)}
+    return {column for column in kept if column in algorithm.columns or not column.role & (Role.INPUT | Role.CONSTANT)}
 
 
 def _check_blocks(sequence: AlgorithmSequence, limits: BatchLimits) -> None:

@@ -31,11 +31,14 @@ class EventFlag(IntFlag):
     LIST_LEFT_OUT = 1024
     """An output list of the chain has no room for all elements of the event; counts and decisions are right. No reason
     to keep an event."""
+    PREFILTERED = 2048
+    """The event failed a prefilter of every line that needs its further reconstruction, which ended there. No reason to
+    keep an event."""
 
 
 CHAIN_BITS = (5, 7, 8, *range(16, 32))
-"""Bits that a chain may name. The others belong to the framework, 11 to 15 for flags to come."""
-_NO_ERROR = EventFlag.INCOMPLETE | EventFlag.CANDIDATES_LEFT_OUT | EventFlag.LIST_LEFT_OUT
+"""Bits that a chain may name. The others belong to the framework, 12 to 15 for flags to come."""
+_NO_ERROR = EventFlag.INCOMPLETE | EventFlag.CANDIDATES_LEFT_OUT | EventFlag.LIST_LEFT_OUT | EventFlag.PREFILTERED
 
 
 @unique

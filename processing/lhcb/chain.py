@@ -176,6 +176,10 @@ _ECAL_COUNTS = {
     "electrons": electron_count,
 }
 """`ecal_energy` counts MeV."""
+_VELO_SKIPS = ((estimate_input_size.name,),)
+_SKIPS_WITHOUT_UT = (*_VELO_SKIPS, (scifi_hit_offsets.name, muon_find_cells.name))
+_SKIPS = (*_VELO_SKIPS, (ut_estimate_input_size.name, *_SKIPS_WITHOUT_UT[1]))
+"""Prefilters can skip an event before the VELO, and before UT, SciFi and muon chambers."""
 _VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
 _ALL_BUT_UT = _VELO_DETECTORS | {
     *(SubDetector.SCIFI_A, SubDetector.SCIFI_C, SubDetector.MUON_A, SubDetector.MUON_C),
@@ -186,7 +190,11 @@ _ALL_DETECTORS = _ALL_BUT_UT | {SubDetector.UT_A, SubDetector.UT_C}
 def _long(*tracking: Algorithm) -> Sequence:
     counts = _LONG_COUNTS | {"ut_hits": ut_count}
     counts |= {"ut_tracks": ut_track_count} if ut_select_tracks in tracking else {}
-    return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts)
+    return Sequence(algorithms=_whole(*tracking), subdetectors=_ALL_DETECTORS, counts=counts, skip_points=_SKIPS)
+
+
+def _velo(algorithms: AlgorithmSequence) -> Sequence:
+    return Sequence(algorithms=algorithms, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS, skip_points=_VELO_SKIPS)
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
@@ -196,15 +204,16 @@ def _with_ecal(*tracking: Algorithm) -> Sequence:
         algorithms=_whole(*tracking, more=ECAL),
         subdetectors=without.subdetectors | {SubDetector.ECAL},
         counts={**without.counts, **_ECAL_COUNTS},
+        skip_points=without.skip_points,
     )
 
 
 FORWARD_THEN_MATCHING = (*UT, *FORWARD, mark_used_hits, *MATCHING)
 
 SEQUENCES = {
-    "velo": Sequence(algorithms=HLT1_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
-    "velo_simd": Sequence(algorithms=VELO_SIMD_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
-    "velo_sparse_ccl": Sequence(algorithms=VELO_SPARSE_CCL_SEQUENCE, subdetectors=_VELO_DETECTORS, counts=_VELO_COUNTS),
+    "velo": _velo(HLT1_SEQUENCE),
+    "velo_simd": _velo(VELO_SIMD_SEQUENCE),
+    "velo_sparse_ccl": _velo(VELO_SPARSE_CCL_SEQUENCE),
     "forward": _long(*UT, *FORWARD),
     "matching": _long(no_forward_tracks, *MATCHING),
     "forward_then_matching": _long(*FORWARD_THEN_MATCHING),
@@ -213,6 +222,7 @@ SEQUENCES = {
         algorithms=_whole(*FORWARD_WITHOUT_UT, mark_used_hits, *MATCHING_WITHOUT_UT, with_ut=False),
         subdetectors=_ALL_BUT_UT,
         counts=_LONG_COUNTS,
+        skip_points=_SKIPS_WITHOUT_UT,
     ),
 }
 """The sequences that a trigger configuration may choose from."""

@@ -18,6 +18,7 @@ from hltnode.processing.selection.evaluation.histograms import count
 from hltnode.processing.selection.evaluation.lines import Evaluator, decide
 from hltnode.processing.selection.evaluation.selected import write_candidates
 from hltnode.processing.selection.expressions.expression import Expression, Node, columns_of, postorder
+from hltnode.processing.selection.kernel_code.expressions import firsts_of
 from hltnode.processing.selection.kernel_code.lines import INCLUDES, KernelWriter
 from hltnode.processing.selection.kernel_code.selected import CandidateWriter
 from hltnode.processing.selection.lines.decisions import accepted, line_table, unknown_selections
@@ -101,11 +102,7 @@ def _kernel(
     scratch = {
         item.name: members[column] for item, column in zip(algorithm.scratch, algorithm.scratch_columns, strict=True)
     }
-    firsts = {
-        column.collection: f"{name.rpartition('.')[0]}.first"
-        for column, name in members.items()
-        if column.collection is not None and not column.of_event
-    }
+    firsts = firsts_of(members)
     candidates = None
     if selected is not None:
         candidates = CandidateWriter(

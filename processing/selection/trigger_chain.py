@@ -18,6 +18,7 @@ from hltnode.processing.framework.collections import Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.entry_points import entry_point, load_entry_point
+from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
@@ -36,8 +37,9 @@ from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.lines.decisions import accepted, line_table, lines, unknown_selections
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.prefilter_events import SkipPoints, Stages, with_prefilters
 from hltnode.processing.selection.reports.reported import Reported, Reports, reports_of
-from hltnode.processing.selection.reports.routing import EVERY_LINE, RoutingRules, routing_of_lines
+from hltnode.processing.selection.reports.routing import EVERY_LINE, LUMI_BIT, RoutingRules, routing_of_lines
 from hltnode.processing.selection.reports.selected import HEADER_WORDS, SELECTED_WORDS, selected_list
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -53,12 +55,16 @@ Constants = Mapping[str, NDArray[np.uint8]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sequence:
-    """One sequence of a chain: its algorithms, and the parts of a Chain that depend on them."""
+    """One sequence of a chain: its algorithms, and the parts of a Chain that depend on them.
+
+    skip_points: where prefilters can end the reconstruction of an event.
+    """
 
     algorithms: AlgorithmSequence
     subdetectors: frozenset[int]
     counts: Mapping[str, Column]
     lists: tuple[OutputList, ...] = ()
+    skip_points: SkipPoints = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +89,7 @@ class TriggerChain(Chain):
     usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
     largest_event: bytes of the MFPs of the largest event that the commands on files must take.
     former_names: names of this chain in TCK documents of earlier versions.
+    skip_points: where prefilters of lines can end the reconstruction of an event (prefilter_events.py).
 
     Raises DeclarationError as Chain does, for `report_words` without room for their header, and for a list with the
     name of an input.
@@ -103,6 +110,7 @@ class TriggerChain(Chain):
     usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
     largest_event: int = 0
     former_names: tuple[str, ...] = ()
+    skip_points: SkipPoints = ()
 
     def __post_init__(self) -> None:
         super(TriggerChain, self).__post_init__()
@@ -129,6 +137,7 @@ class TriggerChain(Chain):
             subdetectors=default.subdetectors,
             counts=default.counts,
             lists=default.lists,
+            skip_points=default.skip_points,
             sequences=sequences,
             default_sequence=default_sequence,
             more_algorithms=tuple(algorithm for other in sequences.values() for algorithm in other.algorithms),
@@ -157,6 +166,7 @@ class TriggerChain(Chain):
             subdetectors=chosen.subdetectors,
             counts=chosen.counts,
             lists=chosen.lists,
+            skip_points=chosen.skip_points,
         )
 
     def limits_for_files(self, limits: BatchLimits) -> BatchLimits:
@@ -222,11 +232,14 @@ class TriggerChain(Chain):
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, with the reason."""
+        if trigger.menu in self.menu.others:
+            return dict(self.menu.others[trigger.menu].not_available)
         chain = self.with_sequence(trigger.sequence)
         left_out = {line.name: line for line in self.menu.lines}
         for line in self.menu.of(trigger.sequence):
             left_out.pop(line.name, None)
-        reasons = {name: _missing(line.line().columns, chain.sequence) for name, line in left_out.items()}
+        known = self.menu.prefilters_by_name
+        reasons = {name: _missing(line.line(known).columns, chain.sequence) for name, line in left_out.items()}
         return {
             **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
             **self.menu.not_available,
@@ -260,13 +273,15 @@ class TriggerChain(Chain):
                 raise HistogramError(
                     f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
                 )
+        passed = {prefilter.result_name: prefilter.passed for prefilter in trigger.prefilters}
         report_words = chain.report_words if chain.reports else 0
         decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled, report_words)
         selected = selected_list(report_words) if report_words else None
         wanted = {each.name for each in chain.lists} if with_lists is True else set(with_lists or ())
         lists = tuple(each for each in chain.lists if each.name in wanted)
         delivered = deliver_lists((*(() if selected is None else (selected,)), *lists))
-        algorithms = (*trigger.configure(chain.sequence), decide, *delivered)
+        prefiltered = chain._with_prefilters(trigger)
+        algorithms = (*prefiltered, decide, *delivered)
         return replace(
             chain,
             sequence=AlgorithmSequence(algorithms),
@@ -274,8 +289,24 @@ class TriggerChain(Chain):
             lines=lines,
             selected=selected,
             lists=lists,
-            counts={**chain.counts, "unknown_selections": unknown_selections},
+            counts={**chain.counts, **passed, "unknown_selections": unknown_selections},
         )
+
+    def _with_prefilters(self, trigger: TriggerConfig) -> SequenceOf[Algorithm]:
+        """The algorithms of this chain's sequence for a configuration, prefilters included.
+
+        Lines that give an event a luminosity summary need all counts of the chain.
+        """
+        cuts = self.flag_table.cuts
+        early = int(EventFlag.ODIN_ERROR | EventFlag.INCOMPLETE) | cuts
+        stages = Stages(trigger.configure(self.sequence), self.skip_points, early)
+        gives_lumi = routing_of_lines(self.routing, trigger.line_names)[:, 0] >> LUMI_BIT & 1 != 0
+        counted = {
+            name: tuple(self.counts.values())
+            for name, gives in zip(trigger.line_names, gives_lumi, strict=True)
+            if gives
+        }
+        return with_prefilters(stages, trigger.lines, counted, cuts)
 
     def filled_histograms(self, trigger: TriggerConfig) -> tuple[RecordedHistogram, ...]:
         """The histograms of a configuration: those of the chain if the sequence makes their quantities, then those of

@@ -49,7 +49,11 @@ def lines(
     width = max(len(line["name"]) for line in report["lines"])
     for bit, line in enumerate(report["lines"]):
         scales = f"{line['prescale']:<8g}{line['postscale']:<8g}"
-        echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}")
+        prefilters = f" [{', '.join(line['prefilters'])}]" if line["prefilters"] else ""
+        echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}{prefilters}")
+    for name, prefilter in report["prefilters"].items():
+        lines_text = f"{prefilter['lines']} line{'' if prefilter['lines'] == 1 else 's'}"
+        echo(f"prefilter {name}: {prefilter['description']} ({lines_text})")
     for name, reason in report["not_available"].items():
         echo(f"not available: {name} {reason}")
 
@@ -85,8 +89,16 @@ def lines_report(chain: TriggerChain, trigger: TriggerConfig) -> dict[str, Any]:
                 "prescale": line.prescale,
                 "postscale": line.postscale,
                 "description": line.description,
+                "prefilters": [prefilter.name for prefilter in line.prefilters],
             }
             for line in trigger.lines
         ],
+        "prefilters": {
+            each.name: {
+                "description": each.description,
+                "lines": sum(each in line.prefilters for line in trigger.lines),
+            }
+            for each in dict.fromkeys((*trigger.prefilters, *chain.menu.prefilters))
+        },
         "not_available": chain.not_available(trigger),
     }

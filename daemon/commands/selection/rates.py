@@ -104,12 +104,13 @@ def rates(
                 lines=lines_of(scans),
                 encoding=encoding,
             )
-            counts = RateCounts(configuration.line_names, scans, readout=known.readout)
+            prefilters = [prefilter.name for prefilter in configuration.prefilters]
+            counts = RateCounts(configuration.line_names, scans, readout=known.readout, prefilters=prefilters)
             damage = DamageLog()
             with counted_events(files, name) as progress:
                 for decided in deciding.run(read_all_events(files, damage)):
                     varied = [decided.decisions(one.lines) for one in scans]
-                    counts.add(decided.banks, decided.fired, varied)
+                    counts.add(decided.banks, decided.fired, varied, decided.passed)
                     progress(len(decided.banks))
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)

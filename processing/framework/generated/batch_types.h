@@ -19,6 +19,7 @@ enum event_flag : uint32_t {
     not_processed = 64,
     candidates_left_out = 512,
     list_left_out = 1024,
+    prefiltered = 2048,
 };
 
 struct batch_header {

@@ -3,6 +3,7 @@
 Origin of the cuts: docs/physics/selection-lines.md.
 """
 
+from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon
 from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
@@ -20,6 +21,18 @@ from hltnode.processing.lhcb.lines.event_lines import (
     PassthroughPv,
     TaePassthrough,
 )
+from hltnode.processing.lhcb.lines.gas_target import (
+    GasD2KPi,
+    GasDiMuonMass,
+    GasDisplacedDiMuon,
+    GasKsToPiPi,
+    GasL02PPi,
+    GasMuon,
+    GasTrack,
+    GasTwoTracks,
+)
+from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
+from hltnode.processing.lhcb.lines.prefilters import ODIN_LUMI, ODIN_NO_BIAS, ODIN_VELO_OPEN, PREFILTERS
 from hltnode.processing.lhcb.lines.tracks import (
     LowPtMuon,
     Rich1Alignment,
@@ -42,11 +55,6 @@ from hltnode.processing.lhcb.lines.two_tracks import (
 )
 from hltnode.processing.lhcb.lines.velo import NDisplacedVeloTracks, VeloClustersMicroBias, VeloMicroBias
 from hltnode.processing.selection.configuration.trigger_config import Menu
-
-ODIN_VELO_OPEN = 0x0001
-ODIN_NO_BIAS = 0x0004
-ODIN_LUMI = 0x0008
-"""Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
 
 MICRO_BIAS = 0.001
 RANDOM_SAMPLE = 1e-4
@@ -131,6 +139,8 @@ HLT1_MENU = Menu(
         *(TrackMVA, TrackMuonMVA, SingleHighPtMuon, SingleHighPtTrack, LowPtMuon, Rich1Alignment, Rich2Alignment),
         *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
+        *(GasD2KPi, GasTwoTracks, GasKsToPiPi, GasL02PPi, GasTrack, GasMuon, GasDiMuonMass, GasDisplacedDiMuon),
+        *(BeamGasImaging, HeavyIon),
     ),
     lines=(*_EVENTS, *_TRACKS),
     lines_of={"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
@@ -152,6 +162,9 @@ HLT1_MENU = Menu(
         ),
         **_NOT_MADE,
     },
+    prefilters=PREFILTERS,
+    name="pp",
+    others=OTHER_MENUS,
 )
 """Cuts and scales are those of Allen 2023, except where the types state another source. Cuts given with the lines
 distinguish dimuon lines, or are tuned here to the rate of the menu (docs/physics/selection.md)."""

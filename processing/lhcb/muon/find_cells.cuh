@@ -1,7 +1,7 @@
 // Muon banks to a bit map of the active strips and pads, and the exact number of their hits (docs/physics/muon.md).
 //
 // A malformed bank flags the event and gives no digit; addresses without a tile give no digit either. A digit that is
-// sent twice counts once. Events that the global event cut rejected are skipped.
+// sent twice counts once. Skipped events (skipped_events.cuh) are not read.
 // In:  the fragments of the muon rows, muon_geometry, events.flags.
 // Out: events.{muon_cells, muon_crossed} [event][1024]: active cells, and active cells in a crossing;
 //      muon_hits.bound [event]; events.flags.
@@ -12,7 +12,7 @@
 #include "lhcb/muon/bank.cuh"
 #include "lhcb/muon/crossings.cuh"
 #include "lhcb/muon/generated/muon_find_cells.h"
-#include "lhcb/raw_data/generated/flags.h"
+#include "lhcb/raw_data/skipped_events.cuh"
 
 HLT_KERNEL(muon_find_cells)
 {
@@ -22,7 +22,7 @@ HLT_KERNEL(muon_find_cells)
     __shared__ uint32_t crossed[hlt::muon_cell_words];
     __shared__ uint32_t n_hits, broken_banks;
 
-    if ((p.events.flags[event] & hlt::global_event_cut) != 0u) {
+    if (hlt::is_skipped(p.events.flags[event])) {
         if (threadIdx.x == 0) p.muon_hits.bound[event] = 0;
         return;
     }

@@ -3,7 +3,7 @@
 // Most words make one hit, two edges of a cluster mostly one or two: real events have 0.9 hits per word. Only two edges
 // more than eight channels apart make more hits than words; the bound leaves room for a quarter more. An event gets
 // bound 0 if it has more hits than a 16-bit index reaches, or if it no longer fits in the buffers. It is flagged and
-// kept, without hits. Events that the global event cut rejected also get bound 0.
+// kept, without hits. Skipped events (skipped_events.cuh) also get bound 0.
 // In:  events.scifi_clusters, events.flags.
 // Out: scifi_hits.bound [event], scifi_hits.offset [event + 1]; events.flags.
 // One block; threads stride over the events.
@@ -11,7 +11,7 @@
 #pragma once
 
 #include "framework/device/event_places.cuh"
-#include "lhcb/raw_data/generated/flags.h"
+#include "lhcb/raw_data/skipped_events.cuh"
 #include "lhcb/scifi/generated/scifi_hit_offsets.h"
 #include "lhcb/scifi/generated/scifi_types.h"
 
@@ -19,7 +19,7 @@ HLT_KERNEL(scifi_hit_offsets)
 {
     constexpr uint32_t spare = 64;  // for events of few words: two edges of one link make at most 32 hits
     const auto wanted = [&](uint32_t event) {
-        const bool cut = (p.events.flags[event] & hlt::global_event_cut) != 0u;
+        const bool cut = hlt::is_skipped(p.events.flags[event]);
         const uint32_t words = cut ? 0u : p.events.scifi_clusters[event];
         return words > 0u ? words + spare : 0u;
     };

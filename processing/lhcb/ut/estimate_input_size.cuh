@@ -1,6 +1,6 @@
 // Number of hits that the UT banks of each event announce, before the decoding.
 //
-// Malformed banks flag the event and have no hits (bank.cuh). Events that the global event cut rejected are not read.
+// Malformed banks flag the event and have no hits (bank.cuh). Skipped events (skipped_events.cuh) are not read.
 // In:  the fragments of the UT rows. Out: ut_hits.bound [event]; events.flags.
 // One block per event, threads stride over its banks.
 // Bounds: a fragment has less than 2^15 hits and a MEP at most 2^12 UT rows, so the sum fits in 32 bits;
@@ -8,7 +8,7 @@
 #pragma once
 
 #include "framework/generated/launch_types.h"
-#include "lhcb/raw_data/generated/flags.h"
+#include "lhcb/raw_data/skipped_events.cuh"
 #include "lhcb/ut/bank.cuh"
 #include "lhcb/ut/generated/ut_estimate_input_size.h"
 
@@ -16,7 +16,7 @@ HLT_KERNEL(ut_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
-    if ((p.events.flags[event] & hlt::global_event_cut) != 0u) {
+    if (hlt::is_skipped(p.events.flags[event])) {
         if (threadIdx.x == 0) p.ut_hits.bound[event] = 0;
         return;
     }

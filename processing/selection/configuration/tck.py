@@ -115,6 +115,8 @@ class TckDocument:
         for algorithm, constants in self.content["sequence"]:
             for key, value in constants.items():
                 found[f"sequence.{algorithm}.{key}"] = value
+        for name, operations in self.content.get("prefilters", {}).items():
+            found |= _values_at(f"prefilters.{name}", operations)
         for name, value in self.content.get("conditions", {}).items():
             found[f"conditions.{name}"] = value
         return found
@@ -140,9 +142,12 @@ def differences(first: TckDocument, second: TckDocument) -> dict[str, tuple[Any,
 
 
 def _is_content(content: object) -> bool:
-    if not isinstance(content, dict) or set(content) - {"conditions"} != {"lines", "sequence"}:
+    if not isinstance(content, dict) or set(content) - {"conditions", "prefilters"} != {"lines", "sequence"}:
         return False
     if not isinstance(content.get("conditions", {}), dict):
+        return False
+    prefilters = content.get("prefilters", {})
+    if not isinstance(prefilters, dict) or not all(isinstance(each, list) for each in prefilters.values()):
         return False
     lines, sequence = content["lines"], content["sequence"]
     return (

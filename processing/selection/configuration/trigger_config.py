@@ -14,8 +14,12 @@ contains. As a file it is TOML:
     [conditions]                            # instead of numbers of the geometry
     beam_x = 0.85
 
-    [menu.Hlt1TrackMVA]                     # cuts and scales of a line of the menu
+    [menu]
+    name = "pp"                             # the default one; the chain may have others
+
+    [menu.Hlt1TrackMVA]                     # cuts, scales and prefilters of a line of the menu
     alpha = -160.0
+    prefilters = ["both_beams"]
 
     [[lines]]                               # instead of the menu
     type = "MinimumTracks"
@@ -31,6 +35,7 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -43,14 +48,32 @@ from hltnode.processing.framework.near_names import SIMILARITY_OF_SHORT_NAMES, n
 from hltnode.processing.selection.configuration.conditions import Values, parse_conditions
 from hltnode.processing.selection.configuration.line_files import Declared, read_file, read_package
 from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.processing.selection.expressions.canonical import Reader
+from hltnode.processing.selection.errors import LineError, TriggerConfigError, shown
+from hltnode.processing.selection.expressions.canonical import Reader, canonical
+from hltnode.processing.selection.expressions.expression import Expression
 from hltnode.processing.selection.lines.histogram import RecordedHistogram
+from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.line import LINE_RECORD, Line, line_of_content
 from hltnode.processing.selection.lines.line_type import LineType
+from hltnode.processing.selection.lines.prefilter import Prefilter, named
 from hltnode.protocol.raw_data.reports import MAX_LINES
 
 _KEYS = ("lines", "menu", "sequence", "conditions", "line_files", "line_packages")
+
+
+DEFAULT_MENU = "default"
+"""Name of the menu that runs by default, unless the chain names it otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedMenu:
+    """Lines that a configuration may choose instead of the default ones.
+
+    not_available: lines of the experiment that belong to it and that no sequence can run, with the reason.
+    """
+
+    lines: tuple[LineType, ...]
+    not_available: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +81,34 @@ class Menu:
     """The line types of a chain, which configurations name by class name, and its default lines.
 
     lines_of: default lines by sequence name, for sequences that do not make all inputs of `lines`.
-    not_available: lines that no sequence can run, with the reason.
+    not_available: lines that no sequence can run, with the reason. prefilters: those that its lines and configurations
+    may name. name: name of this menu; others: the menus that a configuration may choose instead.
     """
 
     types: tuple[type[LineType], ...]
     lines: tuple[LineType, ...]
     lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
     not_available: Mapping[str, str] = field(default_factory=dict)
+    prefilters: tuple[Prefilter, ...] = ()
+    name: str = DEFAULT_MENU
+    others: Mapping[str, NamedMenu] = field(default_factory=dict)
 
-    def of(self, sequence: str | None) -> tuple[LineType, ...]:
-        """The default lines of a sequence."""
+    @property
+    def prefilters_by_name(self) -> dict[str, Prefilter]:
+        """The prefilters by their names."""
+        return named(self.prefilters)
+
+    def of(self, sequence: str | None, name: str | None = None) -> tuple[LineType, ...]:
+        """The lines of a sequence, of the default menu or of the named one.
+
+        Raises TriggerConfigError for an unknown name.
+        """
+        if name in self.others:
+            return self.others[name].lines
+        if name not in (None, self.name):
+            raise TriggerConfigError(
+                f"menu.name: there is no menu {shown(name)}; there are {', '.join((self.name, *self.others))}"
+            )
         return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
 
 
@@ -99,6 +140,8 @@ class TriggerConfig:
     types: tuple[LineType, ...] = field(default=(), compare=False, repr=False)
     histograms: tuple[RecordedHistogram, ...] = ()
     conditions: Values = ()
+    menu: str | None = field(default=None, compare=False)
+    """Name of the chosen menu; None: the default."""
 
     def __post_init__(self) -> None:
         if len(self.lines) > MAX_LINES:
@@ -114,12 +157,13 @@ class TriggerConfig:
                     raise TriggerConfigError(f"lines[{i}].name: lines[{first}] has the name {name!r} too")
                 places_of = " and ".join(self.lines[j].position for j in (first, i))
                 raise TriggerConfigError(f"two lines have the name {name!r}, made at {places_of}")
+        named(self.prefilters)
 
     @classmethod
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The menu lines of a sequence, with the declared constants."""
         types = menu.of(sequence)
-        lines = tuple(line.line() for line in types)
+        lines = tuple(line.line(menu.prefilters_by_name) for line in types)
         return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
 
     @classmethod
@@ -148,10 +192,14 @@ class TriggerConfig:
             for constant, value in constants.items():
                 if (algorithm, constant) not in declared or declared[algorithm, constant] != value:
                     overrides.append(_override(algorithm, constant, value))
+        prefilters = {}
+        for prefilter_name, operations in content.get("prefilters", {}).items():
+            passes = Expression(reader.condition(operations, None))
+            prefilters[prefilter_name] = Prefilter(prefilter_name, Input("events", "", {}), partial(_constant, passes))
         lines = []
         for i, entry in enumerate(content["lines"]):
             try:
-                lines.append(line_of_content(entry, reader))
+                lines.append(line_of_content(entry, reader, prefilters))
             except TriggerConfigError as error:
                 raise TriggerConfigError(f"lines[{i}]: {error}") from error
         conditions = parse_conditions(content.get("conditions", {}))
@@ -184,15 +232,22 @@ class TriggerConfig:
         sequence = configured if sequence is None else sequence
         if "lines" in content and "menu" in content:
             raise TriggerConfigError("menu: [[lines]] replace the menu, so it cannot be changed")
+        name = None
         if "lines" in content:
             types = _parse_lines(content["lines"], {line_type.__name__: line_type for line_type in menu.types})
         else:
-            types = _changed_menu(menu.of(sequence), content.get("menu", {}))
+            name, changes = _parse_menu(content.get("menu", {}))
+            types = _changed_menu(menu.of(sequence, name), changes)
         of_users = list(_of_users(content, folder))
-        lines = (*(one.line() for one in types), *(line for declared in of_users for line in declared.lines))
+        known = menu.prefilters_by_name
+        where = "menu.{}" if "lines" not in content else "line {}"
+        lines = (
+            *(_made(one, known, where) for one in types),
+            *(line for declared in of_users for line in declared.lines),
+        )
         histograms = tuple(histogram.recorded() for declared in of_users for histogram in declared.histograms)
         from_menu = 0 if "lines" in content else len(types)
-        return cls(lines, overrides, sequence, from_menu, types, histograms, conditions)
+        return cls(lines, overrides, sequence, from_menu, types, histograms, conditions, name)
 
     def with_cut(self, name: str, cut: str, value: float) -> Line:
         """The named line with another value of a cut or scale; lines written in Python have parameters as cuts.
@@ -204,7 +259,7 @@ class TriggerConfig:
         line = {line.name: line for line in self.types}.get(name)
         if line is None:
             return self.lines[self.line_names.index(name)].with_value(cut, value)
-        cuts = [field.name for field in fields(line) if field.name != "name"]
+        cuts = line.cuts()
         if cut not in cuts:
             near = near_names(cut, cuts, similarity=SIMILARITY_OF_SHORT_NAMES)
             raise TriggerConfigError(
@@ -212,7 +267,9 @@ class TriggerConfig:
             )
         values = {field.name: getattr(line, field.name) for field in fields(line)}
         is_count = isinstance(values[cut], int) and float(value).is_integer()
-        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line()
+        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line(
+            named(self.lines[self.line_names.index(name)].prefilters)
+        )
 
     def unit_of(self, name: str, cut: str) -> str:
         """Unit of the values of a cut of a line, empty if there is none or it is not known."""
@@ -225,6 +282,11 @@ class TriggerConfig:
     def line_names(self) -> tuple[str, ...]:
         """Name i belongs to bit i % 32 of decision word i // 32."""
         return tuple(line.name for line in self.lines)
+
+    @property
+    def prefilters(self) -> tuple[Prefilter, ...]:
+        """The distinct prefilters of the lines."""
+        return tuple(dict.fromkeys(prefilter for line in self.lines for prefilter in line.prefilters))
 
     def line_table(self) -> NDArray[np.void]:
         """The content of the constant buffer `line_table`: LINE_RECORD[lines]."""
@@ -255,8 +317,10 @@ class TriggerConfig:
                 for algorithm in self.configure(sequence)
             ],
         }
+        if self.prefilters:
+            content["prefilters"] = {each.name: canonical(each.condition) for each in self.prefilters}
         if self.conditions:
-            # Without conditions the key stays that of earlier versions.
+            # Without conditions and prefilters the key stays that of earlier versions.
             content["conditions"] = dict(self.conditions)
         return content
 
@@ -314,6 +378,19 @@ def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) 
     return _validated(where, types[type_name], values)
 
 
+def _made(line: LineType, known: Mapping[str, Prefilter], where: str) -> Line:
+    try:
+        return line.line(known)
+    except LineError as error:
+        raise LineError(
+            f"{where.format(line.name)}.{error}" if str(error).startswith("prefilters") else str(error)
+        ) from error
+
+
+def _constant(expression: Expression, _: object) -> Expression:
+    return expression
+
+
 def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any]) -> LineType:
     try:
         return line_type(**values)
@@ -326,10 +403,18 @@ def _validated(where: str, line_type: type[LineType], values: Mapping[str, Any])
         raise TriggerConfigError(f"{where}.{key}: {first['msg']}, not {first['input']!r}{hint}") from error
 
 
-def _changed_menu(menu: tuple[LineType, ...], changes: object) -> tuple[LineType, ...]:
-    """The lines of a menu, with the configured cuts and scales."""
-    if not isinstance(changes, Mapping):
+def _parse_menu(table: object) -> tuple[str | None, Mapping[str, object]]:
+    """The name of the menu, and the changes of its lines."""
+    if not isinstance(table, Mapping):
         raise TriggerConfigError("menu: a table of lines is expected")
+    name = table.get("name")
+    if name is not None and not isinstance(name, str):
+        raise TriggerConfigError(f"menu.name: the name of a menu is expected, not {name!r}")
+    return name, {line: changes for line, changes in table.items() if line != "name"}
+
+
+def _changed_menu(menu: tuple[LineType, ...], changes: Mapping[str, object]) -> tuple[LineType, ...]:
+    """The lines of a menu, with the configured cuts and scales."""
     lines = {line.name: line for line in menu}
     for name, cuts in changes.items():
         if name not in lines:

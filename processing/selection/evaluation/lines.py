@@ -79,6 +79,11 @@ class Evaluator:
         number = np.zeros_like(scope.number) if variable is None else scope.number
         return scope.event[truth.true], number[truth.true]
 
+    def truth(self, condition: Node) -> tuple[Bools, Bools]:
+        """For the events that are computed: whether a condition on the event is true, and whether it is false."""
+        found = self._truth(condition, self._events)
+        return found.true, found.false
+
     def of_candidates(
         self, variable: Variable | None, value: Node, condition: Node
     ) -> tuple[NDArray[np.float32], Bools, Bools, NDArray[np.int64]]:

@@ -152,7 +152,11 @@ class ExpressionWriter:
         if not loop.columns:
             return []
         first = f"first_{loop.variable.level}"
-        texts = [f"const uint32_t {first} = {self._firsts[loop.variable.collection]}(blockIdx.x);"]
+        of = loop.variable.collection
+        if of not in self._firsts:
+            # Only columns of collections with the same places are read, such as the states of tracks.
+            of = next(column.collection for column in loop.columns if column.collection is not None)
+        texts = [f"const uint32_t {first} = {self._firsts[of]}(blockIdx.x);"]
         for column, name in loop.columns.items():
             width = "" if column.width == 1 else f" * {column.width}u"
             texts.append(f"const hlt::event_column {name}({self._members[column]}, {first}{width});")
@@ -369,6 +373,15 @@ class ExpressionWriter:
         scope.lines.append(f"const {self._type(at)} {name} = {true} != 0u;")
         if at.may_be_unknown:
             scope.lines.append(f"const {self._type(at)} {name}_f = ({true} == 0u) {both} ({unknown} == 0u);")
+
+
+def firsts_of(members: Mapping[Column, str]) -> dict[Collection, str]:
+    """The C++ names of the functions `first` of collections, from those of their columns."""
+    return {
+        column.collection: f"{name.rpartition('.')[0]}.first"
+        for column, name in members.items()
+        if column.collection is not None and not column.of_event
+    }
 
 
 def _member(loaded: str, element: Element) -> str:

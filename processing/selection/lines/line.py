@@ -31,6 +31,7 @@ from hltnode.processing.selection.expressions.expression import (
 from hltnode.processing.selection.expressions.units import NO_UNIT, Number, Quantity
 from hltnode.processing.selection.lines.histogram import Histogram, RecordedHistogram
 from hltnode.processing.selection.lines.inputs import Input
+from hltnode.processing.selection.lines.prefilter import Prefilter, chosen
 from hltnode.processing.selection.lines.scalers import scaler_limit, scaler_seed
 
 _SCALER = Record(
@@ -60,7 +61,7 @@ class Line:
     the returned condition is recorded and decides on every candidate; its arguments with numbers as defaults are the
     parameters of the line. prescale, postscale: fractions of events that
     pass (docs/physics/selection-lines.md). description: one line for people. histograms: histograms of the selected
-    candidates, before scales; they do not affect decisions.
+    candidates, before scales; they do not affect decisions. prefilters: conditions on the event that must be true too.
 
     Raises LineError, which gives the name, the fault and the source position.
     """
@@ -72,16 +73,21 @@ class Line:
     postscale: float = 1.0
     description: str = field(default="", compare=False)
     histograms: Sequence[Histogram] = field(default=(), compare=False, repr=False)
+    prefilters: Sequence[Prefilter] = ()
     position: str = field(init=False, compare=False, repr=False)
     """Source position of the declaration."""
+    selected: Node = field(init=False, repr=False)
+    """Whether the selection, without the prefilters, selects a candidate."""
     condition: Node = field(init=False, repr=False)
-    """Whether the line selects a candidate."""
+    """Whether the line selects a candidate, prefilters included."""
     recorded_histograms: tuple[RecordedHistogram, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "position", source_position())
         try:
-            object.__setattr__(self, "condition", self._recorded())
+            object.__setattr__(self, "prefilters", self._checked_prefilters())
+            object.__setattr__(self, "selected", self._recorded())
+            object.__setattr__(self, "condition", self._prefiltered())
             recorded = tuple(histogram.recorded(self) for histogram in self._checked_histograms())
             object.__setattr__(self, "recorded_histograms", recorded)
         except (LineError, HistogramError) as error:
@@ -92,6 +98,20 @@ class Line:
             if not isinstance(histogram, Histogram):
                 fail(f"histograms: a list of histograms is expected, it contains {histogram!r}")
         return self.histograms
+
+    def _checked_prefilters(self) -> tuple[Prefilter, ...]:
+        for prefilter in self.prefilters:
+            if not isinstance(prefilter, Prefilter):
+                fail(f"prefilters: a list of prefilters is expected, it contains {prefilter!r}")
+        return tuple(self.prefilters)
+
+    def _prefiltered(self) -> Node:
+        condition = self.selected
+        with recording():
+            for prefilter in reversed(self.prefilters):
+                # First, so that the kernel skips costly parts of all lines with this prefilter together.
+                condition = node(Op.AND, (prefilter.condition, condition), kind=Kind.BOOL)
+        return condition
 
     def _recorded(self) -> Node:
         if not isinstance(self.name, str) or len(self.name) > MAX_NAME or not _NAME.fullmatch(self.name):
@@ -175,22 +195,29 @@ class Line:
 
     def content(self) -> dict[str, Any]:
         """The deciding values in plain types, for the TCK. `line_of_content` makes a line from them."""
-        return {
+        content: dict[str, Any] = {
             "name": self.name,
             "input": self.input.name,
             "candidates": "" if self.variable is None else " ".join(variable_words(self.variable)),
             "prescale": float(self.prescale),
             "postscale": float(self.postscale),
-            "selection": canonical(self.condition),
+            "selection": canonical(self.selected),
         }
+        if self.prefilters:
+            # Without prefilters the key stays that of earlier versions.
+            content["prefilters"] = [prefilter.name for prefilter in self.prefilters]
+        return content
 
 
-def line_of_content(content: object, reader: Reader) -> Line:
-    """The line of a content, on the columns of a sequence. Raises LineError."""
-    if not isinstance(content, Mapping) or set(content) != _CONTENT:
+def line_of_content(content: object, reader: Reader, prefilters: Mapping[str, Prefilter] | None = None) -> Line:
+    """The line of a content, on the columns of a sequence, with the prefilters of its names. Raises LineError."""
+    if not isinstance(content, Mapping) or set(content) - {"prefilters"} != _CONTENT:
         raise LineError(f"an object with the fields {', '.join(sorted(_CONTENT))} is expected")
     if not all(isinstance(content[key], str) for key in ("name", "input", "candidates")):
         raise LineError("name, input and candidates must be texts")
+    names = content.get("prefilters", [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise LineError("prefilters: a list of names is expected")
     if not isinstance(content["selection"], list):
         raise LineError("selection: a list of operations is expected")
     candidate = None
@@ -212,4 +239,5 @@ def line_of_content(content: object, reader: Reader) -> Line:
         lambda _: selects,
         prescale=content["prescale"],
         postscale=content["postscale"],
+        prefilters=chosen(names, prefilters or {}),
     )

@@ -1,6 +1,8 @@
 """Lines with configurable cuts: a dataclass with the cuts as fields, and the selection."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import ConfigDict, Field
@@ -9,6 +11,7 @@ from pydantic.dataclasses import dataclass
 from hltnode.processing.selection.lines.histogram import Histogram
 from hltnode.processing.selection.lines.inputs import Input
 from hltnode.processing.selection.lines.line import Line
+from hltnode.processing.selection.lines.prefilter import Prefilter, chosen
 
 VALIDATED = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 """Config of the dataclass decorator of line types: values are checked, unknown cuts are refused."""
@@ -31,6 +34,8 @@ class LineType(ABC):
     name: Name
     prescale: Scale = 1.0
     postscale: Scale = 1.0
+    prefilters: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Names of prefilters of the chain; the event must pass all of them."""
 
     @abstractmethod
     def selects(self, candidate: Any) -> Any:
@@ -43,8 +48,13 @@ class LineType(ABC):
         extras = (getattr(info, "json_schema_extra", None) for info in getattr(hint, "__metadata__", ()))
         return next((str(extra["unit"]) for extra in extras if isinstance(extra, dict) and "unit" in extra), "")
 
-    def line(self) -> Line:
-        """The line with these cuts. Raises LineError."""
+    @classmethod
+    def cuts(cls) -> tuple[str, ...]:
+        """Names of the numbers that a configuration may set: cuts and scales."""
+        return tuple(each.name for each in fields(cls) if each.name not in ("name", "prefilters"))
+
+    def line(self, prefilters: Mapping[str, Prefilter] | None = None) -> Line:
+        """The line with these cuts. prefilters: the known ones by name. Raises LineError."""
         description = (type(self).__doc__ or "").strip().splitlines()[0]
         return Line(
             self.name,
@@ -54,4 +64,5 @@ class LineType(ABC):
             postscale=self.postscale,
             description=description,
             histograms=self.histograms,
+            prefilters=chosen(self.prefilters, prefilters or {}),
         )

@@ -1,6 +1,6 @@
 """One pass of a sample through an engine; lines with other cuts are evaluated on its columns without another pass."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,6 +53,8 @@ class DecidedEvents:
     fired: Bools
     workspace: Workspace
     asked: Asked
+    passed: Bools
+    """bool[events, prefilters]: the events that pass each prefilter of the configuration."""
 
     @cached_property
     def _columns(self) -> Columns:
@@ -87,6 +89,11 @@ class DecidedEvents:
         return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
 
 
+def passed_prefilters(names: Sequence[str], counts: Mapping[str, NDArray[np.uint32]], n_events: int) -> Bools:
+    """bool[events, prefilters]: the events that pass prefilters, from the counts of a batch. names: `result_name`."""
+    return np.array([counts[name] != 0 for name in names], np.bool_).reshape(len(names), n_events).T
+
+
 class DecidingPass:
     """Runs samples through the sequence and the lines of a trigger configuration.
 
@@ -111,6 +118,7 @@ class DecidingPass:
         reports = chain.with_sequence(trigger.sequence).reports
         words = tuple(word.node for word in chain.event_words)
         columns = (*columns_of_candidates(lines, reports), *columns_of(words)) if lines else ()
+        self._prefilters = tuple(prefilter.result_name for prefilter in trigger.prefilters)
         self._asked = Asked(tuple(dict.fromkeys(columns)), words, reports)
         kept = (*retain, *(column.name for column in self._asked.columns))
         self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept, with_lists=False)
@@ -123,4 +131,5 @@ class DecidingPass:
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)
             fired = np.unpackbits(words, axis=1, count=n_lines, bitorder="little").astype(np.bool_)
             banks = [event for mep in batch.meps for event in mep.events]
-            yield DecidedEvents(banks, fired, batch.workspace, self._asked)
+            passed = passed_prefilters(self._prefilters, batch.workspace.output.counts, len(banks))
+            yield DecidedEvents(banks, fired, batch.workspace, self._asked, passed)

@@ -81,10 +81,18 @@ class RateCounts:
     """Sums over the events of a sample, added a batch at a time.
 
     readout: that of the chain, which reads kinds and weights of simulated events; without it all events count once. Its
-    truth banks do not count as bytes of an event. Sums of weights depend on the order of events in the last bit.
+    truth banks do not count as bytes of an event. prefilters: names of the prefilters whose events `add` gets. Sums of
+    weights depend on the order of events in the last bit.
     """
 
-    def __init__(self, names: Sequence[str], scans: Sequence[Scan] = (), *, readout: Readout | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        scans: Sequence[Scan] = (),
+        *,
+        readout: Readout | None = None,
+        prefilters: Sequence[str] = (),
+    ) -> None:
         n = len(names)
         self.names = tuple(names)
         self._readout = readout
@@ -101,14 +109,25 @@ class RateCounts:
         self.bytes: Sums = np.zeros(n)
         """Weighted bytes of the events that each line selects."""
         self.scans = [ScanCounts(scan) for scan in scans]
+        self.prefilters = tuple(prefilters)
+        self.passed = PassedEvents.none(len(prefilters))
 
     @property
     def events(self) -> int:
         """Number of events so far."""
         return self.sums.events
 
-    def add(self, banks: Sequence[Sequence[RawBank]], fired: Bools, varied: Sequence[Bools] = ()) -> None:
-        """Count events. fired: bool[events, lines]; varied: bool[events, values] of each scan."""
+    def add(
+        self,
+        banks: Sequence[Sequence[RawBank]],
+        fired: Bools,
+        varied: Sequence[Bools] = (),
+        passed: Bools | None = None,
+    ) -> None:
+        """Count events.
+
+        fired: bool[events, lines]; varied: bool[events, values] of each scan; passed: bool[events, prefilters].
+        """
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
         weights = self.kinds.add(banks, self._readout)
         kept: NDArray[np.bool_] = np.asarray(fired.any(axis=1))
@@ -120,6 +139,8 @@ class RateCounts:
         as_numbers = fired.astype(np.float64)
         self.sums += WeightSums.of(weights)
         self.lines.add(fired, weights)
+        if passed is not None:
+            self.passed.add(passed, weights)
         alone: NDArray[np.bool_] = fired.sum(axis=1, keepdims=True) == 1
         self.exclusive.add(fired & alone, weights)
         self.total.add(kept[:, None], weights)
@@ -135,7 +156,7 @@ class RateCounts:
 
     def add_counts(self, other: "RateCounts") -> None:
         """Add the counts of another object with the same lines; both without scans."""
-        assert self.names == other.names
+        assert (self.names, self.prefilters) == (other.names, other.prefilters)
         assert not self.scans
         assert not other.scans
         self.kinds.add_kinds(other.kinds)
@@ -147,6 +168,7 @@ class RateCounts:
         self.overlap += other.overlap
         self.overlap_weights += other.overlap_weights
         self.bytes += other.bytes
+        self.passed.add_sums(other.passed)
 
     def result(self, crossing_rate: float = CROSSING_RATE) -> dict[str, Any]:
         """The JSON object of `hltnode rates`; rates in Hz. Raises ValueError without events.
@@ -170,6 +192,7 @@ class RateCounts:
             "crossing_rate_hz": crossing_rate,
             "sample": self.kinds.result(self.sums) | {"largest_event_hz": self.sums.largest * per_weight},
             "lines": lines,
+            **self._of_prefilters(crossing_rate),
             "total": {
                 **self._rate("", self.total, 0, crossing_rate),
                 "bytes_per_second": self.total_bytes * per_weight,
@@ -182,6 +205,11 @@ class RateCounts:
             },
             "scans": [self._scan(counts, crossing_rate) for counts in self.scans],
         }
+
+    def _of_prefilters(self, crossing_rate: float) -> dict[str, Any]:
+        """The events that pass each prefilter; nothing for a configuration without prefilters."""
+        passed = {name: self._rate("", self.passed, i, crossing_rate) for i, name in enumerate(self.prefilters)}
+        return {"prefilters": passed} if passed else {}
 
     def _rate(self, prefix: str, passed: PassedEvents, place: int, crossing_rate: float) -> dict[str, float | int]:
         weights, squares = float(passed.weights[place]), float(passed.squares[place])

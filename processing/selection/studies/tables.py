@@ -16,7 +16,11 @@ def rates_text(results: Sequence[Result], *, alone: bool = True) -> str:
 
     alone: whether the table has the rate of the crossings that a line alone accepts; without it, 80 columns suffice.
     """
-    return "\n\n".join([_lines(results, alone), *(scan for name, result in results for scan in _scans(name, result))])
+    tables = [
+        _lines(results, alone),
+        *(_prefilters(name, result) for name, result in results if "prefilters" in result),
+    ]
+    return "\n\n".join([*tables, *(scan for name, result in results for scan in _scans(name, result))])
 
 
 def with_interval(rate: float, low: float, high: float, digits: int = 1) -> str:
@@ -101,6 +105,13 @@ def _cells(of: dict[str, Any] | None) -> tuple[str, str, str, str]:
         alone,
         f"{of['bytes_per_second'] / MEGABYTE:.0f}",
     )
+
+
+def _prefilters(name: str, result: dict[str, Any]) -> str:
+    """The rate of the crossings that pass each prefilter; those skipped before it do not pass."""
+    width = max(map(len, result["prefilters"]))
+    rows = [f"{each:<{width}}{rate_in_khz(of):>24}" for each, of in result["prefilters"].items()]
+    return "\n".join([f"{name}: crossings that pass each prefilter [kHz]", *rows])
 
 
 def _scans(name: str, result: dict[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 //
 // A retina bank has at most as many clusters as words. A super-pixel has at most as many clusters as its own pattern
 // has candidates, because its neighbours can only remove candidates. A malformed bank flags the event and gives no
-// clusters. Events that the global event cut rejected are not read.
+// clusters. Skipped events (skipped_events.cuh) are not read.
 // In:  the fragments of the VELO rows; events.flags.
 // Out: velo_clusters.bound, velo_clusters.super_pixel_bound [event]; events.flags.
 // One block per event; threads stride over its banks, and the lanes of a warp share the words of their banks.
@@ -12,7 +12,7 @@
 
 #include "framework/device/warp_runs.cuh"
 #include "framework/generated/launch_types.h"
-#include "lhcb/raw_data/generated/flags.h"
+#include "lhcb/raw_data/skipped_events.cuh"
 #include "lhcb/velo/decoding/bank.cuh"
 #include "lhcb/velo/decoding/generated/velo_estimate_input_size.h"
 #include "lhcb/velo/decoding/super_pixel.cuh"
@@ -32,7 +32,7 @@ HLT_KERNEL(velo_estimate_input_size)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
-    if ((p.events.flags[event] & hlt::global_event_cut) != 0u) {
+    if (hlt::is_skipped(p.events.flags[event])) {
         if (threadIdx.x == 0) p.velo_clusters.bound[event] = p.velo_clusters.super_pixel_bound[event] = 0;
         return;
     }

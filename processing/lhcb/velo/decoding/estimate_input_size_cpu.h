@@ -26,7 +26,7 @@ HLT_CPU_FORM(velo_estimate_input_size)
     if (!p.takes(event)) return;
     uint32_t retina = 0, candidates = 0;
     bool broken = false;
-    if ((p.events.flags[event] & hlt::global_event_cut) == 0u) {
+    if (!hlt::is_skipped(p.events.flags[event])) {
         const hlt::event_row place = p.raw_banks.event_rows[event];
         const hlt::row_range rows = hlt::velo_rows_of(p.raw_banks, place.mep);
         hlt::prefetch_fragments(p.raw_banks, rows, place.index);
