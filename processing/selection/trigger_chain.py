@@ -239,7 +239,9 @@ class TriggerChain(Chain):
         for line in self.menu.of(trigger.sequence):
             left_out.pop(line.name, None)
         known = self.menu.prefilters_by_name
-        reasons = {name: _missing(line.line(known).columns, chain.sequence) for name, line in left_out.items()}
+        reasons = {
+            name: _missing(line.prefiltered_line(known).columns, chain.sequence) for name, line in left_out.items()
+        }
         return {
             **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
             **self.menu.not_available,

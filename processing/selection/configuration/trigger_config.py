@@ -163,7 +163,7 @@ class TriggerConfig:
     def default(cls, menu: Menu, sequence: str | None = None) -> Self:
         """The menu lines of a sequence, with the declared constants."""
         types = menu.of(sequence)
-        lines = tuple(line.line(menu.prefilters_by_name) for line in types)
+        lines = tuple(line.prefiltered_line(menu.prefilters_by_name) for line in types)
         return cls(lines=lines, sequence=sequence, from_menu=len(lines), types=types)
 
     @classmethod
@@ -267,7 +267,7 @@ class TriggerConfig:
             )
         values = {field.name: getattr(line, field.name) for field in fields(line)}
         is_count = isinstance(values[cut], int) and float(value).is_integer()
-        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).line(
+        return _validated(name, type(line), values | {cut: int(value) if is_count else value}).prefiltered_line(
             named(self.lines[self.line_names.index(name)].prefilters)
         )
 
@@ -380,7 +380,7 @@ def _parse_line(where: str, entry: object, types: Mapping[str, type[LineType]]) 
 
 def _made(line: LineType, known: Mapping[str, Prefilter], where: str) -> Line:
     try:
-        return line.line(known)
+        return line.prefiltered_line(known)
     except LineError as error:
         raise LineError(
             f"{where.format(line.name)}.{error}" if str(error).startswith("prefilters") else str(error)

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 from pydantic import ConfigDict, Field
@@ -53,8 +53,8 @@ class LineType(ABC):
         """Names of the numbers that a configuration may set: cuts and scales."""
         return tuple(each.name for each in fields(cls) if each.name not in ("name", "prefilters"))
 
-    def line(self, prefilters: Mapping[str, Prefilter] | None = None) -> Line:
-        """The line with these cuts. prefilters: the known ones by name. Raises LineError."""
+    def line(self) -> Line:
+        """The line with these cuts, without its prefilters. Raises LineError."""
         description = (type(self).__doc__ or "").strip().splitlines()[0]
         return Line(
             self.name,
@@ -64,5 +64,8 @@ class LineType(ABC):
             postscale=self.postscale,
             description=description,
             histograms=self.histograms,
-            prefilters=chosen(self.prefilters, prefilters or {}),
         )
+
+    def prefiltered_line(self, known: Mapping[str, Prefilter]) -> Line:
+        """The line with its prefilters. known: the prefilters of the chain by name. Raises LineError."""
+        return replace(self.line(), prefilters=chosen(self.prefilters, known))

@@ -67,7 +67,7 @@ NEVER = Prefilter("never", event, lambda e: e.n_velo_tracks > 100000)
 
 def configured(*lines: LineType | Line, sequence: str = "forward_then_matching") -> TriggerConfig:
     return TriggerConfig(
-        tuple(line if isinstance(line, Line) else line.line(KNOWN) for line in lines), sequence=sequence
+        tuple(line if isinstance(line, Line) else line.prefiltered_line(KNOWN) for line in lines), sequence=sequence
     )
 
 
@@ -287,7 +287,7 @@ def lines_of(sequence: str) -> list[Line]:
         TwoTrackMVA("Two", prefilters=("beam_one", "high_multiplicity")),
         SingleHighPtTrack("Single", min_pt=500.0, prefilters=("both_beams", "low_multiplicity")),
     ]
-    return [line.line(KNOWN) for line in (of_velo if sequence.startswith("velo") else [*of_velo, *long])]
+    return [line.prefiltered_line(KNOWN) for line in (of_velo if sequence.startswith("velo") else [*of_velo, *long])]
 
 
 def assert_same_decisions(found: BatchOutput, wanted: BatchOutput) -> None:
@@ -331,7 +331,7 @@ def test_skipping_is_alike_for_several_threads_in_plain_form_and_without_a_compi
 def test_an_event_that_fails_is_not_reconstructed_behind_the_point() -> None:
     """Every detector is left out: its counts are those of an event of the same banks if the event is needed, else 0."""
     lines = [
-        TrackMVA("Mva", prefilters=("both_beams", "high_multiplicity")).line(KNOWN),
+        TrackMVA("Mva", prefilters=("both_beams", "high_multiplicity")).prefiltered_line(KNOWN),
         Line("Tracks", long_tracks, lambda t: t.pt > 0, prefilters=[beam_one, NEVER]),
     ]
     found = outputs(configured(*lines), CpuBackend(CHAIN.kernels))
@@ -401,7 +401,7 @@ def test_a_prefilter_known_too_late_skips_nothing_and_is_counted() -> None:
     ]
     lines = [
         Line("A", long_tracks, lambda t: t.pt > 0, prefilters=late),
-        TrackMVA("B", prefilters=("beam_one",)).line(KNOWN),
+        TrackMVA("B", prefilters=("beam_one",)).prefiltered_line(KNOWN),
     ]
     trigger = configured(*lines)
     assert not any(skips(trigger))
