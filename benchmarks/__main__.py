@@ -28,6 +28,7 @@ NAMES = (
     "sequences",
     "velo_partners",
     "ccl",
+    "gpu_labelling",
     "lines",
     "occupancy",
     "receive_and_build",
