@@ -158,7 +158,7 @@ HLT1_MENU = Menu(
                 "Hlt1DiPhotonHighMass",
                 "Hlt1CaloDigitsMinADC",
             ),
-            "needs calorimeters, which no sequence reads",
+            "needs calorimeters, which no line uses yet",
         ),
         **_NOT_MADE,
     },
