@@ -5,7 +5,7 @@ from enum import IntEnum
 
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.imaging.strips import IMAGE_SUBDETECTORS, STRIP_TYPE, is_image_source
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import ODIN_SOURCE, ODIN_SUBDETECTOR
@@ -29,15 +29,7 @@ class ImageReadout:
     }
     bank_types: Mapping[int, str] = {int(each): each.name for each in ImageBankType}
     truth_types: frozenset[int] = frozenset()
-    types_not_read_out: frozenset[int] = frozenset(
-        {
-            BankType.HLT_DEC_REPORTS,
-            BankType.HLT_SEL_REPORTS,
-            BankType.HLT_ROUTING_BITS,
-            BankType.HLT_LUMI_SUMMARY,
-            BankType.TAE_HEADER,
-        }
-    )
+    types_not_read_out: frozenset[int] = TYPES_OF_NODE
     error_type = ImageBankType.SEVERAL_STRIPS
     error_types: frozenset[int] = frozenset({ImageBankType.SEVERAL_STRIPS})
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 
 from hltnode.processing.framework.readout import AUTO
-from hltnode.protocol.raw_data.bank_types import USER_TYPES, BankType
+from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, USER_TYPES
 from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import ODIN_SUBDETECTOR, USER_SUBDETECTORS
@@ -36,15 +36,7 @@ class RawReadout:
         **{int(each): each.name for each in RawBankType},
     }
     truth_types: frozenset[int] = frozenset()
-    types_not_read_out: frozenset[int] = frozenset(
-        {
-            BankType.HLT_DEC_REPORTS,
-            BankType.HLT_SEL_REPORTS,
-            BankType.HLT_ROUTING_BITS,
-            BankType.HLT_LUMI_SUMMARY,
-            BankType.TAE_HEADER,
-        }
-    )
+    types_not_read_out: frozenset[int] = TYPES_OF_NODE
     error_type = RawBankType.SEVERAL_BANKS
     error_types = ERROR_TYPES
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.subdetectors import SubDetector
-from hltnode.protocol.raw_data.bank_types import NO_BANK, RESERVED_TYPES, TYPES_OF_TRIGGER, USER_TYPES, BankType
+from hltnode.protocol.raw_data.bank_types import (
+    LIST_TYPES,
+    NO_BANK,
+    RESERVED_TYPES,
+    TYPES_OF_TRIGGER,
+    USER_TYPES,
+    BankType,
+)
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 from hltnode.protocol.raw_data.source_id import (
     ODIN_SUBDETECTOR,
@@ -47,7 +54,8 @@ def test_no_subdetector_of_lhcb_or_the_trigger_is_free_for_users() -> None:
 
 
 def test_the_page_lists_every_reserved_type_and_every_type_of_lhcb() -> None:
-    assert numbers_on_the_page("## Bank types") == RESERVED_TYPES
+    assert numbers_on_the_page("## Bank types") == RESERVED_TYPES - set(LIST_TYPES)
+    assert f"| {LIST_TYPES[0]} to {LIST_TYPES[-1]} | [output lists]" in PAGE
     assert numbers_on_the_page("### Types of LHCb") == set(map(int, LhcbBankType))
 
 
@@ -60,7 +68,9 @@ def test_compiled_code_has_the_same_numbers() -> None:
     text = (ROOT / "protocol/trigger_banks.h").read_text(encoding="utf-8")
     [members] = re.findall(r"enum BankType : uint8_t \{([^}]*)\}", text)
     numbers = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", members)}
-    assert set(numbers.values()) - {numbers["odin_type"]} == TYPES_OF_TRIGGER
+    [(first, n)] = re.findall(r"first_list = (\d+), max_lists = (\d+);", text)
+    assert range(int(first), int(first) + int(n)) == LIST_TYPES
+    assert set(numbers.values()) - {numbers["odin_type"]} | set(LIST_TYPES) == TYPES_OF_TRIGGER
     assert numbers["odin_type"] == BankType.ODIN
     [no_bank] = re.findall(r"no_bank = (\d+);", (ROOT / "protocol/mfp.h").read_text(encoding="utf-8"))
     assert int(no_bank) == NO_BANK
