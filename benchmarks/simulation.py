@@ -13,13 +13,13 @@ from hltnode.processing.framework.event_files import read_events
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.blocks import (
     EVENTS_PER_BLOCK,
     Detectors,
     SimulationRequest,
     encode_block,
 )
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.lhcb.offline.validation.checker.batch_check import check_batch

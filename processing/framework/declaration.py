@@ -58,12 +58,14 @@ launch_types = SharedTypes(
 class Constant:
     """A 4-byte kernel parameter. `value` is a float or an int (unsigned unless negative).
 
-    allowed: the values that a configuration may set, None for any.
+    allowed: the values that a configuration may set, None for any. added: the constant is younger than its algorithm;
+    the content of a TCK leaves it out at this value, so that keys of configurations without it stay.
     """
 
     name: str
     value: float | int
     allowed: range | None = None
+    added: float | int | None = None
 
     def packed(self) -> np.uint32:
         """The bits of the value."""
@@ -231,6 +233,7 @@ class Algorithm:
         scratch: Sequence[Scratch] = (),
         constants: Mapping[str, float | int] | None = None,
         allowed: Mapping[str, range] | None = None,
+        added: Mapping[str, float | int] | None = None,
         capacities: Mapping[str, Bound] | None = None,
         large_events: LargeEvents | None = None,
         parts: int | None = None,
@@ -240,7 +243,8 @@ class Algorithm:
     ) -> Self:
         """The algorithm of the module `file`; its kernel is in a .cuh file of the same name beside it.
 
-        constants: defaults by name; allowed: values by name, for constants that cannot have every value.
+        constants: defaults by name; allowed: values by name, for constants that cannot have every value; added: more
+        defaults by name, of constants that the content of a TCK leaves out at their default (Constant.added).
         Its name is `<prefix>_<module>`. The default prefix is the folder's name; an empty prefix is omitted.
         """
         source = Path(file).resolve().with_suffix(".cuh")
@@ -255,7 +259,8 @@ class Algorithm:
             writes=tuple(writes),
             scratch=tuple(scratch),
             constants=tuple(
-                Constant(name, value, (allowed or {}).get(name)) for name, value in (constants or {}).items()
+                Constant(name, value, (allowed or {}).get(name), (added or {}).get(name))
+                for name, value in ((constants or {}) | (added or {})).items()
             ),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
             large_events=large_events,

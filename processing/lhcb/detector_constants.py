@@ -16,7 +16,7 @@ from hltnode.processing.lhcb.geometry.muon import MuonGeometry
 from hltnode.processing.lhcb.geometry.muon_cells import MuonCells
 from hltnode.processing.lhcb.geometry.muon_fields import FieldsOfInterest
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table
+from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table, sipm_table
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
 from hltnode.processing.lhcb.geometry.ut_tables import UtTables
@@ -24,7 +24,7 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
-from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out
+from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
 from hltnode.processing.lhcb.tracks.kalman.ghost_network import GHOST_NETWORK_FILE, GhostNetwork, ghost_network
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, record_of
@@ -100,6 +100,7 @@ DETECTOR_CONSTANTS: Mapping[str, Callable[[Directory], NDArray[np.uint8]]] = {
     ut_tables.name: lambda directory: _bytes(_ut_tables(directory).to_bytes(_magnet(directory).polarity)),
     scifi_mats.name: lambda directory: _bytes(mat_table(_scifi(directory))),
     scifi_read_out.name: lambda directory: _bytes(read_out_table(_scifi(directory))),
+    scifi_sipms.name: lambda directory: _bytes(sipm_table(_scifi(directory))),
     long_track_parameters.name: lambda directory: _bytes(record_of(_parameters(directory), _scifi(directory))),
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
     ghost_network.name: lambda directory: _bytes(_ghost_network(directory).to_bytes()),

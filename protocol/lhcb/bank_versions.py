@@ -39,6 +39,14 @@ class SciFiVersion(IntEnum):
     """Two words can be one cluster; the first piece of a wide cluster is not a hit."""
     VERSION_6 = 6
     """Two words can be one cluster; each piece of a wide cluster is a hit."""
+    VERSION_7 = 7
+    """As version 8, but the first piece of a wide cluster has fraction 0."""
+    VERSION_8 = 8
+    """As version 6; links and words in any order, the geometry lists the SiPM of each link."""
+
+
+SCIFI_OF_LINKS = (SciFiVersion.VERSION_7, SciFiVersion.VERSION_8)
+"""Versions whose channels come from a list of SiPMs; those of earlier versions count from the first one of a bank."""
 
 
 class MuonVersion(IntEnum):
@@ -94,12 +102,12 @@ UT = DetectorBanks(
 SCIFI = DetectorBanks(
     sides=(SubDetector.SCIFI_C, SubDetector.SCIFI_A),
     versions=SciFiVersion,
-    written={LhcbBankType.FT_CLUSTER: (SciFiVersion.VERSION_5,)},
+    written={LhcbBankType.FT_CLUSTER: (SciFiVersion.VERSION_5, *SCIFI_OF_LINKS)},
 )
 MUON = DetectorBanks(
     sides=(SubDetector.MUON_C, SubDetector.MUON_A),
     versions=MuonVersion,
-    written={LhcbBankType.MUON: (MuonVersion.BATCHES,)},
+    written={LhcbBankType.MUON: (MuonVersion.BATCHES, MuonVersion.LINKS)},
 )
 
 DETECTORS = (VELO, UT, SCIFI, MUON)

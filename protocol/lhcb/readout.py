@@ -55,7 +55,7 @@ ERROR_TYPES = frozenset(int(each) for each in LhcbBankType if each.name.startswi
 def readout_source_id(bank: RawBank) -> int | None:
     """The Run-3 source id of a bank, or None if no readout board writes such a bank.
 
-    - ODIN is source 0.
+    - ODIN is source 0, and so is an error bank in its place.
     - A bank whose source id has top bits keeps it.
     - Simulated banks (no top bits) keep their number. VELO: odd modules are on side A (x > 0), even modules on side C.
       UT, SciFi, Muon: odd numbers go to side A, even numbers to side C; this spreads the load but differs from the
@@ -71,7 +71,8 @@ def readout_source_id(bank: RawBank) -> int | None:
 def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> int | None:
     if bank_type in NOT_READ_OUT:
         return None
-    if bank_type == BankType.ODIN:
+    # An error bank in the place of ODIN has its source id, 0: it must not be taken for a simulated bank.
+    if bank_type == BankType.ODIN or (bank_type in ERROR_TYPES and source <= MAX_NUMBER):
         return SubDetector.ODIN << NUMBER_BITS
     if source > MAX_NUMBER:
         return source

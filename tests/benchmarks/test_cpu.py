@@ -12,8 +12,8 @@ from benchmarks.cpu.forms import FORMS, Sample
 from benchmarks.cpu.growth import exponent
 from benchmarks.cpu.kernels import kernel_times
 from benchmarks.cpu.revision import WORKING_TREE, RevisionError, built
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, encode_block
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample as Generated
 
 FIRST = {"events": 2, "digest": "a", "target": "avx2", "flags": [0, 0], "counts": {"tracks": [900, 100], "pvs": [4, 1]}}

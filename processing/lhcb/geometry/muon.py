@@ -132,13 +132,23 @@ class MuonHits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class MuonStreams:
+    """A read-out by links: `tile_of_channel`, per stream u32[1152], index 48 link + channel (0: none), and the active
+    `links` u32[44] of each stream."""
+
+    tile_of_channel: tuple[NDArray[np.uint32], ...]
+    links: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class MuonGeometry:
     """Read-out and positions of the muon stations.
 
     `tile_of_address`: per bank u32[n], the tile id of each address (0: none). `pad`, `x_strip`, `y_strip`: tables of
     positions. The x strips divide x finely, the y strips y; a tile with the grid of its region's pads is a pad that is
     read out directly. `links` u32[44]: active links of each stream if banks of links are read out; an address is then
-    48 link + channel, a bank is a stream.
+    48 link + channel, a bank is a stream. `streams`: a second read-out, by links, beside that of batches; the built-in
+    detector has both.
     """
 
     tile_of_address: tuple[NDArray[np.uint32], ...]
@@ -146,6 +156,12 @@ class MuonGeometry:
     x_strip: MuonTable
     y_strip: MuonTable
     links: NDArray[np.uint32] | None = None
+    streams: MuonStreams | None = None
+
+    @property
+    def of_links(self) -> MuonStreams | None:
+        """The read-out by links, if there is one."""
+        return self.streams if self.links is None else MuonStreams(self.tile_of_address, self.links)
 
     @property
     def read_out(self) -> int:
@@ -167,7 +183,8 @@ class MuonGeometry:
         """The ideal muon stations, computed from their dimensions (ideal_muon.py), with the real read-out
         (muon_read_out.py)."""
         pad, x_strip, y_strip = (MuonTable(*ideal_muon.table(grid)) for grid in ideal_muon.GRIDS)
-        return cls(muon_read_out.tiles_of_addresses(), pad, x_strip, y_strip)
+        streams = MuonStreams(*muon_read_out.tiles_of_streams())
+        return cls(muon_read_out.tiles_of_addresses(), pad, x_strip, y_strip, streams=streams)
 
     def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """The bank and address of each tile, u32 each. Raises ValueError for a tile without read-out."""

@@ -21,13 +21,15 @@ from hltnode.processing.lhcb.geometry.muon import (
     MuonTable,
     MuonTiles,
 )
+from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, N_BANKS
 from hltnode.protocol.lhcb.banks.muon_links import CHANNELS_OF_LINK, MAX_LINKS, N_STREAMS
 
 MAX_CELLS = 32768
 MAX_PLACES = MAX_CELLS + 61440
 """Cells and crossed pads."""
-MAX_CHANNELS = N_STREAMS * MAX_LINKS * CHANNELS_OF_LINK
-"""Addresses of all banks; banks of version 2 have fewer."""
+MAX_CHANNELS = sum(ADDRESSES_OF_BANKS) + N_STREAMS * MAX_LINKS * CHANNELS_OF_LINK
+"""Addresses of all banks of batches and all streams."""
+N_SOURCES = N_BANKS + N_STREAMS
 NO_CELL = 0xFFFF
 WORD = 32
 """Bits of a word of the bit map. A station begins at a new word; the strips that cross a strip are in one word."""
@@ -37,14 +39,15 @@ WORD = 32
 class MuonCells:
     """Read-out, numbers, crossings and positions of the cells.
 
-    `read_out` version of banks; `n_banks`; `first_channel` u32[n_banks + 1] and `cell_of_channel` u16: the cell of each
-    address, NO_CELL for none; `links` u32[44], of streams; `first_word` u32[5]: words of the bit map by station; of
+    `n_banks` of batches, 10 or 0; `n_streams`, 44 or 0; `first_channel` u32[55], of the 10 banks and 44 streams, and
+    `cell_of_channel` u16: the cell of each address, NO_CELL for none; `links` u32[44], of streams;
+    `first_word` u32[5]: words of the bit map by station; of
     cells `tile` u32, `rows`: number of y strips that cross it, from `first_row` on, with pads from `first_pad` on;
     `place` f32[MAX_PLACES, 5]: x, y, z, dx, dy in mm.
     """
 
-    read_out: int
     n_banks: int
+    n_streams: int
     first_channel: NDArray[np.uint32]
     cell_of_channel: NDArray[np.uint16]
     links: NDArray[np.uint32]
@@ -58,8 +61,12 @@ class MuonCells:
     @classmethod
     def of(cls, geometry: MuonGeometry) -> Self:
         """Number the cells. Raises GeometryError for grids that the kernels do not support."""
-        channels = np.concatenate(geometry.tile_of_address)
-        sizes = [len(tiles) for tiles in geometry.tile_of_address]
+        of_banks = geometry.tile_of_address if geometry.links is None else ()
+        of_links = geometry.of_links
+        of_streams = of_links.tile_of_channel if of_links is not None else ()
+        channels = np.concatenate((*of_banks, *of_streams))
+        n_sources = [N_BANKS - len(of_banks), N_STREAMS - len(of_streams)]
+        sizes = [*map(len, of_banks), *[0] * n_sources[0], *map(len, of_streams), *[0] * n_sources[1]]
         tile, first_word = _number(channels)
         rows, first_row, first_pad = (np.zeros(MAX_CELLS, np.uint32) for _ in range(3))
         place = np.zeros((MAX_PLACES, 5), np.float32)
@@ -83,10 +90,10 @@ class MuonCells:
         connected = np.flatnonzero(channels)
         cell_of_channel = np.full(MAX_CHANNELS, NO_CELL, np.uint16)
         cell_of_channel[connected] = by_tile[np.searchsorted(tile[by_tile], channels[connected])]
-        links = np.zeros(N_STREAMS, np.uint32) if geometry.links is None else geometry.links
+        links = np.zeros(N_STREAMS, np.uint32) if of_links is None else of_links.links
         return cls(
-            read_out=geometry.read_out,
-            n_banks=len(sizes),
+            n_banks=len(of_banks),
+            n_streams=len(of_streams),
             first_channel=np.concatenate(([0], np.cumsum(sizes))).astype(np.uint32),
             cell_of_channel=cell_of_channel,
             links=links,
@@ -100,12 +107,10 @@ class MuonCells:
 
     def to_bytes(self) -> bytes:
         """For the kernels: the record muon_geometry (processing/lhcb/muon/collections.py)."""
-        first_channel = np.full(N_STREAMS + 1, self.first_channel[-1], np.uint32)
-        first_channel[: len(self.first_channel)] = self.first_channel
         crossing = np.stack([self.tile, self.rows, self.first_row, self.first_pad], axis=1)
         parts = (
-            np.array([self.read_out, self.n_banks], "<u4"),
-            first_channel.astype("<u4"),
+            np.array([self.n_banks, self.n_streams], "<u4"),
+            self.first_channel.astype("<u4"),
             self.links.astype("<u4"),
             self.first_word.astype("<u4"),
             crossing.astype("<u4"),

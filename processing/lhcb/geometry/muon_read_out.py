@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.ideal_muon import N_REGIONS, PAD_GRID, X_STRIP_GRID, Y_STRIP_GRID
 from hltnode.protocol.lhcb.banks.muon import ADDRESSES_OF_BANKS, BOARD_ADDRESSES
+from hltnode.protocol.lhcb.banks.muon_links import CHANNELS_OF_LINK, MAX_LINKS, N_STREAMS
 
 # Station and quarters of each bank. Quarters: 0 (x > 0, y > 0), 1 (x > 0, y < 0), 2 (x < 0, y < 0), 3 (x < 0, y > 0).
 _STATION_OF_BANK = (0, 0, 0, 0, 1, 1, 2, 2, 3, 3)
@@ -71,6 +72,31 @@ def tiles_of_addresses() -> tuple[NDArray[np.uint32], ...]:
             board[: len(tiles)] = tiles
         banks.append(boards.ravel())
     return tuple(banks)
+
+
+# Boards of a stream: all that its links can read, in streams of equal size.
+_MOST_BOARDS = MAX_LINKS * CHANNELS_OF_LINK // BOARD_ADDRESSES
+_LINKS_OF_BOARD = BOARD_ADDRESSES // CHANNELS_OF_LINK
+
+
+def tiles_of_streams() -> tuple[tuple[NDArray[np.uint32], ...], NDArray[np.uint32]]:
+    """The tile id of each channel of each stream of the boards of links, or 0; and the links of each stream, u32[44].
+
+    A link reads 48 consecutive addresses of a board, four links a board. The streams of a bank share its boards; those
+    behind the last bank have no link. The cabling of the real boards is part of a geometry file.
+    """
+    streams, links = [], []
+    for tiles in tiles_of_addresses():
+        n_boards = len(tiles) // BOARD_ADDRESSES
+        n_streams = -(-n_boards // _MOST_BOARDS)
+        for of_stream in np.array_split(tiles.reshape(n_boards, BOARD_ADDRESSES), n_streams):
+            channels = np.zeros(MAX_LINKS * CHANNELS_OF_LINK, np.uint32)
+            channels[: of_stream.size] = of_stream.ravel()
+            streams.append(channels)
+            links.append(_LINKS_OF_BOARD * len(of_stream))
+    unused = N_STREAMS - len(streams)
+    streams += [np.zeros(MAX_LINKS * CHANNELS_OF_LINK, np.uint32)] * unused
+    return tuple(streams), np.array(links + [0] * unused, np.uint32)
 
 
 def pads_of_addresses() -> tuple[NDArray[np.uint32], ...]:

@@ -22,7 +22,9 @@ from hltnode.processing.lhcb.geometry.ideal_scifi import (
     N_STATIONS,
     QUARTERS_PER_LAYER,
 )
+from hltnode.processing.lhcb.geometry.scifi_sipms import MAX_LISTED_BANKS, SciFiSipms
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS, SciFiHits
+from hltnode.protocol.lhcb.banks.scifi_links import LINKS_OF_BANK, SciFiLinkHits
 from hltnode.protocol.lhcb.lhcb_id import scifi_lhcb_id
 
 GEOMETRY_FILE = "scifi_geometry.bin"
@@ -30,8 +32,8 @@ GEOMETRY_FILE = "scifi_geometry.bin"
 N_QUARTERS = N_LAYERS * QUARTERS_PER_LAYER
 N_MATS = LAYERS_PER_STATION * QUARTERS_PER_LAYER * MATS_PER_MODULE * sum(MODULES_PER_QUARTER)
 
-# The file for banks up to version 6 lists the first channels of banks; files of later versions list SiPMs instead.
-_VERSION = 0
+# The file for banks up to version 6 lists the first channels of banks; files of other versions list SiPMs instead.
+_OF_FIRST_CHANNELS = 0
 _LARGEST_COORDINATE = 20_000.0
 
 
@@ -61,10 +63,12 @@ class SciFiHitPositions:
 class SciFiGeometry:
     """Positions of the SciFi mats and their read-out.
 
-    `first_channel` u32[240]: channel id where each bank begins. Per mat, [1536], index (channel id >> 9) - 512, of
-    which 1,024 exist (`half_pitch` > 0); f32, mm: `mirror_point` [1536, 3], the middle of the fibres' mirrored end;
-    `ddx` [1536, 3], the step per mm of u; `u_begin`, u of the first channel's edge; `half_pitch`, half a channel;
-    `die_gap`, `sipm_pitch`; `dx_dy`, `dz_dy` of the fibres; `length_y`, their extent in y from the mirror.
+    `first_channel` u32[240]: channel id where each bank of versions 4 to 6 begins, empty if not known; `sipms`: the
+    links of banks of versions 7 and 8, None if not known. The built-in detector has both.
+    Per mat, [1536], index (channel id >> 9) - 512, of which 1,024 exist (`half_pitch` > 0); f32, mm: `mirror_point`
+    [1536, 3], the middle of the fibres' mirrored end; `ddx` [1536, 3], the step per mm of u; `u_begin`, u of the first
+    channel's edge; `half_pitch`, half a channel; `die_gap`, `sipm_pitch`; `dx_dy`, `dz_dy` of the fibres; `length_y`,
+    their extent in y from the mirror.
     """
 
     first_channel: NDArray[np.uint32]
@@ -77,10 +81,11 @@ class SciFiGeometry:
     dx_dy: NDArray[np.float32]
     dz_dy: NDArray[np.float32]
     length_y: NDArray[np.float32]
+    sipms: SciFiSipms | None = None
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
-        """Read scifi_geometry.bin (version 0, docs/formats/geometry-files.md) from a directory.
+        """Read scifi_geometry.bin (any version, docs/formats/geometry-files.md) from a directory.
 
         Raises GeometryError, which names the file, if it is missing, of the wrong size, or holds impossible values.
         """
@@ -96,26 +101,52 @@ class SciFiGeometry:
             raise file.error(f"modules of quarters are {modules.tolist()}, expected {expected.tolist()}")
         file.expect_u32("mats per module", MATS_PER_MODULE)
         file.expect_u32("number of mats", N_MATS)
-        file.expect_u32("number of banks", N_BANKS)
-        file.expect_u32("version", _VERSION)
-        first_channel = file.u32("first channels of banks", N_BANKS)
-        if first_channel.min() < FIRST_MAT << 9 or first_channel.max() >= (FIRST_MAT + N_MAT_INDICES) << 9:
-            raise file.error("first channels of banks: one is outside the detector")
+        first_channel, sipms = _read_out(file)
         file.expect_u32("mat indices", N_MAT_INDICES)
         columns = [file.f32(name, N_MAT_INDICES, largest=_LARGEST_COORDINATE) for name in _COLUMNS]
         file.end()
-        point, direction, others = np.stack(columns[:3], axis=1), np.stack(columns[3:6], axis=1), columns[6:]
-        geometry = cls(first_channel, point, direction, *others)
+        point, direction = np.stack(columns[:3], axis=1), np.stack(columns[3:6], axis=1)
+        u_begin, half_pitch, die_gap, sipm_pitch, dx_dy, dz_dy, length_y = columns[6:]
+        pitches = (u_begin, half_pitch, die_gap, sipm_pitch)
+        geometry = cls(first_channel, point, direction, *pitches, dx_dy, dz_dy, length_y, sipms)
         if (geometry.half_pitch > 0).sum() != N_MATS:
             raise file.error(f"{(geometry.half_pitch > 0).sum()} mats have channels, expected {N_MATS}")
+        if sipms is not None and (fault := sipms.fault(geometry.half_pitch > 0)):
+            raise file.error(fault)
         return geometry
+
+    def save(self, directory: Path | str, version: int = _OF_FIRST_CHANNELS) -> Path:
+        """Write scifi_geometry.bin: version 0 with the first channels of banks, other versions with their SiPMs.
+
+        Returns its path. Raises ValueError if the geometry lacks them.
+        """
+        header = [N_STATIONS, LAYERS_PER_STATION, N_LAYERS, QUARTERS_PER_LAYER, N_QUARTERS]
+        header += [*np.repeat(MODULES_PER_QUARTER, LAYERS_PER_STATION * QUARTERS_PER_LAYER), MATS_PER_MODULE, N_MATS]
+        if version == _OF_FIRST_CHANNELS:
+            if not len(self.first_channel):
+                raise ValueError(f"{GEOMETRY_FILE}: version 0 needs the first channels of banks")
+            header += [N_BANKS, version, *self.first_channel]
+        elif self.sipms is None:
+            raise ValueError(f"{GEOMETRY_FILE}: version {version} needs the SiPMs of banks")
+        else:
+            header += [len(self.sipms.source), version, *self.sipms.source, *self.sipms.sipm.ravel()]
+        columns = [*self.mirror_point.T, *self.ddx.T, self.u_begin, self.half_pitch, self.die_gap]
+        columns += [self.sipm_pitch, self.dx_dy, self.dz_dy, self.length_y]
+        path = Path(directory) / GEOMETRY_FILE
+        path.write_bytes(
+            np.array([*header, N_MAT_INDICES], "<u4").tobytes()
+            + b"".join(column.astype("<f4").tobytes() for column in columns)
+        )
+        return path
 
     @classmethod
     def builtin(cls) -> Self:
         """The ideal SciFi tracker, computed from its dimensions (ideal_scifi.py)."""
         values = ideal_scifi.mat_parameters()
+        first_channel = ideal_scifi.first_channel_of_bank()
         return cls(
-            first_channel=ideal_scifi.first_channel_of_bank(),
+            first_channel=first_channel,
+            sipms=SciFiSipms.of_first_channels(first_channel, values["halfChannelPitch"] > 0),
             mirror_point=values["mirrorPoint"],
             ddx=values["ddx"],
             u_begin=values["uBegin"],
@@ -126,6 +157,12 @@ class SciFiGeometry:
             dz_dy=values["dzdy"],
             length_y=values["globaldy"],
         )
+
+    @property
+    def numbering(self) -> NDArray[np.uint32]:
+        """Channel ids where the banks begin by which the simulation numbers channels: `first_channel`, or those of the
+        built-in detector."""
+        return self.first_channel if len(self.first_channel) else ideal_scifi.first_channel_of_bank()
 
     def layer_z(self) -> NDArray[np.float64]:
         """Mean z (mm) of the fibres of each layer at y = 0, f64[12], ascending."""
@@ -142,6 +179,14 @@ class SciFiGeometry:
         known[known] = self.half_pitch[mat[known]] > 0
         channel, mat = channel[known], mat[known]
         return self.positions(channel, hits.fraction[known], hits.pseudo_size[known])
+
+    def link_hits(self, hits: SciFiLinkHits) -> SciFiHitPositions:
+        """Positions of the hits of banks of versions 7 and 8, in their order, without those of links that the geometry
+        does not list or that are off. Raises ValueError if it lists no SiPMs."""
+        if self.sipms is None:
+            raise ValueError(f"{GEOMETRY_FILE} lists no SiPMs: banks of versions 7 and 8 cannot be read")
+        chosen, channel = self.sipms.channels(hits)
+        return self.positions(channel, hits.fraction[chosen], hits.pseudo_size[chosen])
 
     def positions(
         self, channel_id: NDArray[np.uint32], fraction: NDArray[np.uint32], pseudo_size: NDArray[np.uint32]
@@ -172,6 +217,23 @@ class SciFiGeometry:
             mat=mat.astype(np.uint32),
             lhcb_id=scifi_lhcb_id(channel_id),
         )
+
+
+def _read_out(file: GeometryFile) -> tuple[NDArray[np.uint32], SciFiSipms | None]:
+    """The first channels of banks (empty if there are none), and the SiPMs of their links."""
+    n_banks, version = (int(number) for number in file.u32("number of banks and version", 2))
+    if version == _OF_FIRST_CHANNELS:
+        if n_banks != N_BANKS:
+            raise file.error(f"number of banks is {n_banks}, expected {N_BANKS}")
+        first_channel = file.u32("first channels of banks", N_BANKS)
+        if first_channel.min() < FIRST_MAT << 9 or first_channel.max() >= (FIRST_MAT + N_MAT_INDICES) << 9:
+            raise file.error("first channels of banks: one is outside the detector")
+        return first_channel, None
+    if not 1 <= n_banks <= MAX_LISTED_BANKS:
+        raise file.error(f"number of banks is {n_banks}, 1 to {MAX_LISTED_BANKS} are possible")
+    source = file.u32("source ids of banks", n_banks)
+    sipm = file.u32("SiPMs of links", n_banks * LINKS_OF_BANK).reshape(n_banks, LINKS_OF_BANK)
+    return np.empty(0, np.uint32), SciFiSipms(source, sipm)
 
 
 # The arrays in the order of the file.

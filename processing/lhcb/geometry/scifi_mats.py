@@ -10,9 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.errors import GeometryError
-from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_LAYERS, N_MAT_INDICES
+from hltnode.processing.lhcb.geometry.ideal_scifi import (
+    CHANNELS_PER_SIPM,
+    FIRST_MAT,
+    N_LAYERS,
+    N_MAT_INDICES,
+    SIPMS_PER_MAT,
+)
 from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, N_MATS, SciFiGeometry
+from hltnode.processing.lhcb.geometry.scifi_sipms import MAX_LISTED_BANKS, NO_SIPM
 from hltnode.protocol.lhcb.banks.scifi import N_BANKS
+from hltnode.protocol.lhcb.banks.scifi_links import LINKS_OF_BANK
 
 N_ZONES = 2 * N_LAYERS
 ZONE_STRIDE = N_ZONES + 8
@@ -67,6 +75,20 @@ READ_OUT_COMMENTS = {
 }
 
 
+SIPMS = np.dtype(
+    [
+        ("n_banks", "<u4"),
+        ("source", "<u2", (MAX_LISTED_BANKS,)),
+        ("place", "<u2", (MAX_LISTED_BANKS * LINKS_OF_BANK,)),
+    ]
+)
+SIPMS_COMMENTS = {
+    "n_banks": "with lists of SiPMs",
+    "source": "id of each bank, rising",
+    "place": "of the SiPM of each link: 4 times that of its mat plus its number there; 65535: off",
+}
+
+
 def mat_table(geometry: SciFiGeometry) -> NDArray[np.void]:
     """MAT[1536] by mat index; zeros and the place 65535 for a missing mat.
 
@@ -93,7 +115,7 @@ def mat_table(geometry: SciFiGeometry) -> NDArray[np.void]:
     table[~exists] = np.array([(0,) * 12 + (NO_PLACE, 0, 0, 0)], MAT)
     ordered = mats[np.lexsort((table["x_first"][mats], table["zone"][mats]))]
     table["place"][ordered] = np.arange(len(ordered))
-    table["bank"][mats] = _bank_of(geometry, mats)
+    table["bank"][mats] = _bank_of(geometry, mats) if len(geometry.first_channel) else 0
     _check_order(table[ordered], ordered)
     return table
 
@@ -103,10 +125,14 @@ def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
     begin inside a mat or whose mats are not consecutive."""
     mats = mat_table(geometry)
     table = np.zeros(1, READ_OUT)
+    exists = mats["place"] != NO_PLACE
+    table["mat"] = np.argsort(mats["place"], kind="stable")[:N_MATS]
+    table["first_place"] = np.searchsorted(np.sort(mats["zone"][exists]), np.arange(ZONE_STRIDE))
+    if not len(geometry.first_channel):
+        return table  # no bank reads a mat
     if (geometry.first_channel % CHANNELS_PER_MAT).any():
         raise GeometryError(f"{GEOMETRY_FILE}: a bank begins inside a mat")
     first = (geometry.first_channel >> np.uint32(9)).astype(np.int64) - FIRST_MAT
-    exists = mats["place"] != NO_PLACE
     n_mats = np.bincount(mats["bank"][exists], minlength=N_BANKS)
     for bank, (begin, n) in enumerate(zip(first, n_mats, strict=True)):
         if n == 0:
@@ -114,8 +140,24 @@ def read_out_table(geometry: SciFiGeometry) -> NDArray[np.void]:
         if not (exists[begin : begin + n] & (mats["bank"][begin : begin + n] == bank)).all():
             raise GeometryError(f"{GEOMETRY_FILE}: the mats of bank {bank} do not stand together")
     table["first_mat"], table["n_mats"] = first, n_mats
-    table["mat"] = np.argsort(mats["place"], kind="stable")[:N_MATS]
-    table["first_place"] = np.searchsorted(np.sort(mats["zone"][exists]), np.arange(ZONE_STRIDE))
+    return table
+
+
+def sipm_table(geometry: SciFiGeometry) -> NDArray[np.void]:
+    """SIPMS[1]: the place of the SiPM of each link, by rising source id; no bank if the geometry lists no SiPMs."""
+    table = np.zeros(1, SIPMS)
+    table["place"] = NO_PLACE
+    if geometry.sipms is None:
+        return table
+    mats, listed = mat_table(geometry), geometry.sipms
+    order = np.argsort(listed.source)
+    n, sipm = len(order), listed.sipm[order]
+    on = sipm != NO_SIPM
+    mat = (sipm[on] >> np.uint32(9)).astype(np.int64) - FIRST_MAT
+    places = np.full((n, LINKS_OF_BANK), NO_PLACE, np.uint16)
+    places[on] = SIPMS_PER_MAT * mats["place"][mat] + (sipm[on] >> np.uint32(7) & np.uint32(SIPMS_PER_MAT - 1))
+    table["n_banks"] = n
+    table["source"][0, :n], table["place"][0, : n * LINKS_OF_BANK] = listed.source[order], places.ravel()
     return table
 
 

@@ -18,7 +18,7 @@ enum class muon_bank_kind : uint32_t { absent, broken, batches, links };
 /// A bank as its fragment header and source id describe it. The payload is not read.
 struct muon_bank {
     muon_bank_kind kind;
-    uint32_t number;  // of version 3 the stream
+    uint32_t number;  // of links the stream
     fragment_view fragment;
 
     /// Call `work(channel, time)` for each digit of a part. Returns true if the whole bank, not only this part, is
@@ -86,7 +86,7 @@ struct muon_bank {
             const uint32_t link = static_cast<uint32_t>(__ffs(static_cast<int>(left))) - 1u;
             const uint32_t size = link_size(at);
             if (size > 1u && link % n_muon_parts == part)
-                for_link(geometry.first_channel[number] + link * muon_channels_of_link, at, size, work);
+                for_link(geometry.first_channel[n_muon_banks + number] + link * muon_channels_of_link, at, size, work);
             at += size;
         }
         return true;
@@ -119,11 +119,14 @@ struct muon_bank {
 __device__ muon_bank muon_bank_of(const fragment_view& fragment, const mfp_row& row, const muon_geometry& geometry)
 {
     muon_bank bank{muon_bank_kind::broken, row.source_id & 0x7ffu, fragment};
-    if (row.version == muon_version_links) bank.number &= 0xffu;
+    const bool of_links = row.version == muon_version_links, of_batches = row.version == muon_version_batches;
+    if (of_links) bank.number &= 0xffu;
     if (fragment.type == no_bank)
         bank.kind = muon_bank_kind::absent;
-    else if (fragment.type == muon_bank_type && row.version == geometry.read_out && bank.number < geometry.n_banks)
-        bank.kind = row.version == muon_version_links ? muon_bank_kind::links : muon_bank_kind::batches;
+    else if (fragment.type == muon_bank_type && of_batches && bank.number < geometry.n_banks)
+        bank.kind = muon_bank_kind::batches;
+    else if (fragment.type == muon_bank_type && of_links && bank.number < geometry.n_streams)
+        bank.kind = muon_bank_kind::links;
     return bank;
 }
 

@@ -18,12 +18,19 @@ from hltnode.processing.framework.collections import (
 )
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.muon import N_REGIONS, N_STATIONS
-from hltnode.processing.lhcb.geometry.muon_cells import MAX_CELLS, MAX_CHANNELS, MAX_PLACES, NO_CELL, WORD
+from hltnode.processing.lhcb.geometry.muon_cells import (
+    MAX_CELLS,
+    MAX_CHANNELS,
+    MAX_PLACES,
+    N_SOURCES,
+    NO_CELL,
+    WORD,
+)
 from hltnode.processing.lhcb.readout import version_sizes
 from hltnode.processing.lhcb.tracks.long.collections import long_tracks
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import MuonVersion
-from hltnode.protocol.lhcb.banks.muon import N_BATCHES
+from hltnode.protocol.lhcb.banks.muon import N_BANKS, N_BATCHES
 from hltnode.protocol.lhcb.banks.muon_links import (
     CHANNELS_OF_LINK,
     HITS_SIZE,
@@ -61,9 +68,9 @@ MUON_GEOMETRY = Record(
     "muon_geometry",
     np.dtype(
         [
-            ("read_out", "<u4"),
             ("n_banks", "<u4"),
-            ("first_channel", "<u4", (N_STREAMS + 1,)),
+            ("n_streams", "<u4"),
+            ("first_channel", "<u4", (N_SOURCES + 1,)),
             ("n_links", "<u4", (N_STREAMS,)),
             ("first_word", "<u4", (N_STATIONS + 1,)),
             ("cell", MUON_CELL.dtype, (MAX_CELLS,)),
@@ -72,8 +79,9 @@ MUON_GEOMETRY = Record(
         ]
     ),
     {
-        "read_out": "version of the banks",
-        "first_channel": "of each bank in cell_of_channel",
+        "n_banks": "of batches that are read",
+        "n_streams": "of links that are read",
+        "first_channel": "of each bank of batches, then of each stream, in cell_of_channel",
         "n_links": "active links of each stream",
         "first_word": "of each station in the bit map of cells",
         "place": "of cells, then of the pads of crossed strips",
@@ -104,6 +112,7 @@ muon_types = SharedTypes(
         "muon_bank_type": int(LhcbBankType.MUON),
         **version_sizes("muon", MuonVersion),
         "n_muon_batches": N_BATCHES,
+        "n_muon_banks": N_BANKS,
         "muon_cell_words": CELL_WORDS,
         "no_muon_cell": NO_CELL,
         "max_muon_links": MAX_LINKS,

@@ -1,8 +1,9 @@
 // View of a SciFi raw bank for the kernels (docs/formats/scifi-banks.md): its number, its words, and their meaning.
 //
 // A word is a cluster of up to four neighbouring channels, or the first or last piece of a wider one. From version 5 on
-// two words can form one cluster: one hit up to a width of eight channels, several hits above. The channels of the
-// words ascend, and so do those of the hits. A view never reaches beyond its fragment, even if the bank is damaged.
+// two words can form one cluster: one hit up to a width of eight channels, several hits above. Up to version 6 the
+// channels of the words ascend, and so do those of the hits. A view never reaches beyond its fragment, even if the bank
+// is damaged. link_bank.cuh has the banks of versions 7 and 8.
 #pragma once
 
 #include "framework/device/raw_banks.cuh"
@@ -22,6 +23,11 @@ struct scifi_word {
     __device__ uint32_t mat() const { return channel() / scifi_channels_per_mat; }
     __device__ bool on_link_of(scifi_word other) const { return (bits ^ other.bits) >> 9 == 0u; }
 };
+
+__device__ constexpr bool is_scifi_rule_of_links(scifi_rule rule)
+{
+    return rule == scifi_rule::version_7 || rule == scifi_rule::version_8;
+}
 
 /// The rule for the words of a bank of this version. `lossy`: each word is a hit, in every version.
 __device__ scifi_rule scifi_rule_of(uint32_t version, bool lossy)
@@ -116,16 +122,20 @@ __device__ bool are_scifi_edges(scifi_word word, scifi_word next)
 {
     if (rule == scifi_rule::one_hit_per_word) return false;
     const uint32_t edges = rule == scifi_rule::version_5 ? word.bits & next.bits & 1u : word.edge();
-    return edges != 0u && word.on_link_of(next);
+    if (edges == 0u || !word.on_link_of(next)) return false;
+    // Words of earlier versions ascend.
+    return !is_scifi_rule_of_links(rule) || next.channel() > word.channel();
 }
 
-/// Number of their hits. In version 6 two words that are not a first and a last piece make no hit.
+/// Number of their hits. From version 6 on two words that are not a first and a last piece make no hit.
 template <scifi_rule rule>
 __device__ uint32_t count_hits_of_edges(scifi_edges edges)
 {
     const uint32_t distance = edges.distance();
     if (rule == scifi_rule::version_5) return 1u + (distance - 1u) / scifi_piece;
-    if (edges.first.fraction() != 1u || edges.last.edge() != 1u || edges.last.fraction() != 0u) return 0;
+    const bool fit = rule == scifi_rule::version_7 ? edges.first.fraction() == 0u
+                                                   : edges.first.fraction() == 1u && edges.last.fraction() == 0u;
+    if (!fit || edges.last.edge() != 1u) return 0;
     const uint32_t width = distance + 2u;
     return width <= 2u * scifi_piece ? 1u : 1u + (width - 1u) / scifi_piece;
 }
@@ -150,7 +160,8 @@ __device__ scifi_bank_hit hit_of_edges(scifi_edges edges, uint32_t n, uint32_t k
     // Pieces of four channels, except the first one in version 5; then the last piece, or the remaining channels.
     if (k + 1u < n) {
         const uint32_t piece = rule == scifi_rule::version_5 ? k + 1u : k;
-        return {channel + scifi_piece * piece, edges.first.fraction(), scifi_piece_of_wide};
+        return {channel + scifi_piece * piece, rule == scifi_rule::version_5 ? edges.first.fraction() : 1u,
+                scifi_piece_of_wide};
     }
     if (rule == scifi_rule::version_5) return {channel + distance, edges.last.fraction(), scifi_piece_of_wide};
     const uint32_t before = scifi_piece * (n - 1u), left = distance + 2u - before;

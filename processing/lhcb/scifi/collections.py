@@ -13,7 +13,7 @@ from hltnode.processing.framework.collections import (
     constant_column,
 )
 from hltnode.processing.framework.limits import BatchLimits
-from hltnode.processing.lhcb.geometry.ideal_scifi import FIRST_MAT, N_LAYERS, N_MAT_INDICES
+from hltnode.processing.lhcb.geometry.ideal_scifi import FIRST_MAT, N_LAYERS, N_MAT_INDICES, SIPMS_PER_MAT
 from hltnode.processing.lhcb.geometry.scifi import N_MATS
 from hltnode.processing.lhcb.geometry.scifi_mats import (
     CHANNELS_PER_MAT,
@@ -21,11 +21,22 @@ from hltnode.processing.lhcb.geometry.scifi_mats import (
     MAT_COMMENTS,
     READ_OUT,
     READ_OUT_COMMENTS,
+    SIPMS,
+    SIPMS_COMMENTS,
 )
 from hltnode.processing.lhcb.geometry.scifi_mats import N_ZONES as N_ZONES
+from hltnode.processing.lhcb.geometry.scifi_mats import NO_PLACE as NO_PLACE
 from hltnode.processing.lhcb.geometry.scifi_mats import ZONE_STRIDE as ZONE_STRIDE
 from hltnode.protocol.lhcb.bank_versions import SciFiVersion
-from hltnode.protocol.lhcb.banks.scifi import MIN_EDGE_DISTANCE, N_BANKS, NARROW, PIECE, PIECE_OF_WIDE
+from hltnode.protocol.lhcb.banks.scifi import (
+    CHANNELS_PER_LINK,
+    MIN_EDGE_DISTANCE,
+    N_BANKS,
+    NARROW,
+    PIECE,
+    PIECE_OF_WIDE,
+)
+from hltnode.protocol.lhcb.banks.scifi_links import LINKS_OF_BANK, MAX_WORDS
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE
 
 MAX_HITS_PER_EVENT = 65535
@@ -35,11 +46,12 @@ NO_HIT = 0xFFFF
 
 SCIFI_MAT = Record("scifi_mat", MAT, MAT_COMMENTS)
 SCIFI_READ_OUT = Record("scifi_read_out", READ_OUT, READ_OUT_COMMENTS)
+SCIFI_SIPMS = Record("scifi_sipms", SIPMS, SIPMS_COMMENTS)
 
 scifi_types = SharedTypes(
     __file__,
     "scifi_types",
-    records=(SCIFI_MAT, SCIFI_READ_OUT),
+    records=(SCIFI_MAT, SCIFI_READ_OUT, SCIFI_SIPMS),
     enums={"scifi_rule": SciFiVersion},
     scoped=("scifi_rule",),
     sizes={
@@ -50,6 +62,11 @@ scifi_types = SharedTypes(
         "n_scifi_mat_indices": N_MAT_INDICES,
         "first_scifi_mat": FIRST_MAT,
         "scifi_channels_per_mat": CHANNELS_PER_MAT,
+        "scifi_sipms_per_mat": SIPMS_PER_MAT,
+        "scifi_channels_per_link": CHANNELS_PER_LINK,
+        "scifi_links_of_bank": LINKS_OF_BANK,
+        "max_scifi_words_of_links": MAX_WORDS,
+        "no_scifi_place": NO_PLACE,
         "scifi_piece": PIECE,
         "scifi_min_edge_distance": MIN_EDGE_DISTANCE,
         "scifi_narrow": NARROW,
@@ -74,6 +91,8 @@ scifi_mats = constant_column("scifi_mats", SCIFI_MAT, bound=lambda _: N_MAT_INDI
 """By mat index: geometry.scifi_mats.mat_table()."""
 scifi_read_out = constant_column("scifi_read_out", SCIFI_READ_OUT)
 """geometry.scifi_mats.read_out_table()."""
+scifi_sipms = constant_column("scifi_sipms", SCIFI_SIPMS)
+"""geometry.scifi_mats.sipm_table()."""
 
 
 def max_hits(limits: BatchLimits) -> int:

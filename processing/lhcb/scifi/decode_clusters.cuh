@@ -6,10 +6,12 @@
 // damaged if its words do not ascend, if it has words of links that it does not read, or if two edges are too close to
 // each other. A damaged bank flags the event and gives no hits; so does a bank number that two sources have.
 //
-// hits_of_words.cuh makes hits from the words of an event.
-// In:  the fragments of the SciFi rows, scifi_mats, scifi_read_out, scifi_hits.bound.
+// In banks of versions 7 and 8 this holds for no bank; their hits are counted and sorted by SiPM (hits_of_links.cuh).
+// hits_of_words.cuh makes hits from the words of an event of earlier versions.
+// In:  the fragments of the SciFi rows, scifi_mats, scifi_read_out, scifi_sipms, scifi_hits.bound.
 // Out: scifi_hits.{x, z, id, info}, scifi_hits.count [event], scifi_hits.zone_offset [event][32]; events.flags;
-//      scratch.codes: number of hits of all words before each word; the form for the CPU keeps codes of hits there.
+//      scratch.codes: number of hits of all words before each word; for versions 7 and 8, and in the form for the CPU,
+//      codes of hits.
 // One block per event; threads stride over the banks and share their words.
 // Bounds: an event with more hits than scifi_hits.bound is flagged and gives none. On a CPU the codes have
 // scifi_hit_padding places before and behind them, which are loaded and ignored; the same number of places behind the
@@ -18,9 +20,44 @@
 
 #include "framework/generated/launch_types.h"
 #include "lhcb/scifi/generated/scifi_decode_clusters.h"
+#include "lhcb/scifi/hits_of_links.cuh"
 #include "lhcb/scifi/hits_of_words.cuh"
 
 namespace hlt {
+
+/// Shared memory of the two ways to decode an event.
+union scifi_event_hits {
+    scifi_event_words words;
+    scifi_sipm_hits sipms;
+};
+
+/// As decode_scifi_words, for banks of versions 7 and 8. `codes` is scratch for one code per hit, `event` shared
+/// memory.
+__device__ uint32_t decode_scifi_links(const raw_banks& banks, const event_row& at, const row_range& rows,
+                                       const scifi_read_out& read_out, const scifi_mat* mats, const scifi_sipms& sipms,
+                                       bool lossy, uint16_t* codes, uint32_t bound, const scifi_hit_columns& hits,
+                                       uint16_t* offset, scifi_sipm_hits& event, uint32_t& errors)
+{
+    __shared__ uint32_t scratch[max_block_size / warp_size];
+    event.clear(threadIdx.x, blockDim.x);
+    __syncthreads();
+    count_scifi_hits_of_links(banks, at, rows, sipms, lossy, threadIdx.x, blockDim.x, event, errors);
+    __syncthreads();
+    for (uint32_t mat = threadIdx.x; mat < n_scifi_mats; mat += blockDim.x)
+        offset[mat] = static_cast<uint16_t>(event.finish_mat(mat, errors));
+    __syncthreads();
+    const uint32_t n_hits = sum_in_place(offset, n_scifi_mats, scratch);
+    if (n_hits > bound) return n_hits;
+    write_scifi_codes_of_links(banks, at, rows, sipms, lossy, threadIdx.x, blockDim.x, offset, codes, event, errors);
+    __syncthreads();
+    for (uint32_t place = threadIdx.x; place < n_scifi_mats; place += blockDim.x) {
+        const uint32_t index = read_out.mat[place], first = offset[place], end = offset[place + 1u];
+        const scifi_mat& mat = mats[index];
+        for (uint32_t i = first; i < end; ++i)
+            hits.store(mat.falls != 0u ? first + end - 1u - i : i, codes[i], mat, index);
+    }
+    return n_hits;
+}
 
 /// Bank numbers that two rows have.
 __device__ void find_scifi_banks_of_two_sources(const raw_banks& banks, const row_range& rows, scifi_bank_set& seen,
@@ -43,6 +80,7 @@ HLT_KERNEL(scifi_decode_clusters)
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
     __shared__ hlt::scifi_bank_set seen, twice;
+    __shared__ hlt::scifi_event_hits hits_of_event;
     __shared__ uint16_t offset[hlt::n_scifi_mats + 1u];  // of the hits of each mat, by place
 
     const uint32_t bound = p.scifi_hits.bound[event];
@@ -61,11 +99,16 @@ HLT_KERNEL(scifi_decode_clusters)
                                       p.scifi_hits.info + first};
     uint16_t* const numbers = p.scratch.codes + first + hlt::scifi_hit_padding;
     hlt::prefetch_fragments(p.raw_banks, rows, at.index);
-    hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
 
-    uint32_t errors = 0;
-    const uint32_t n_hits = hlt::decode_scifi_words(p.raw_banks, at, rows, read_out, p.scifi_mats, twice, lossy,
-                                                    numbers, bound, hits, offset, errors);
+    uint32_t errors = 0, n_hits;
+    if (hlt::are_scifi_rows_of_links(p.raw_banks, rows, *p.scifi_sipms)) {
+        n_hits = hlt::decode_scifi_links(p.raw_banks, at, rows, read_out, p.scifi_mats, *p.scifi_sipms, lossy, numbers,
+                                         bound, hits, offset, hits_of_event.sipms, errors);
+    } else {
+        hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
+        n_hits = hlt::decode_scifi_words(p.raw_banks, at, rows, read_out, p.scifi_mats, twice, lossy, numbers, bound,
+                                         hits, offset, hits_of_event.words, errors);
+    }
     __syncthreads();
     if (n_hits > bound) errors |= hlt::overflow;
     if (errors != 0u) atomicOr(&p.events.flags[event], errors);

@@ -9,7 +9,7 @@ decode_clusters = Algorithm.beside(
     __file__,
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(raw_banks, scifi.scifi_mats, scifi.scifi_read_out, scifi.scifi_bound),
+    reads=(raw_banks, scifi.scifi_mats, scifi.scifi_read_out, scifi.scifi_sipms, scifi.scifi_bound),
     updates=(event_flags,),
     writes=(
         scifi.scifi_count,

@@ -3,9 +3,10 @@
 //
 // AVX-512 takes 32 words of a bank in one step, more than most banks have; other instruction sets take eight. For banks
 // of version 5, the usual version, these 32 words become codes without a branch on single words. Only two edges that
-// make several hits need a branch: the codes behind them are moved. An event with two sources of one number, or with
-// too many hits for this form, is decoded in steps of eight. The common kernel processes an event without hits, or with
-// more than its bound.
+// make several hits need a branch: the codes behind them are moved. Banks of versions 7 and 8 are read word by word;
+// their codes become hits eight in one step, too. An event with two sources of one number, or with too many hits for
+// this form, is decoded in steps of eight. The common kernel processes an event without hits, or with more than its
+// bound.
 #pragma once
 
 #include "lhcb/scifi/decode_clusters.cuh"
@@ -194,6 +195,15 @@ HLT_CPU_FORM(scifi_decode_clusters)
             zone_offset[zone] = offset[read_out.first_place[zone]];
         p.scifi_hits.count[event] = n_hits;
     };
+    uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
+    hlt::scifi_runs runs;
+    uint32_t errors = 0;
+    if (hlt::are_scifi_rows_of_links(p.raw_banks, rows, *p.scifi_sipms)) {
+        hlt::prefetch_fragments(p.raw_banks, rows, at.index);
+        const uint32_t n_hits = hlt::write_scifi_codes_of_links(p.raw_banks, at, rows, read_out, *p.scifi_sipms,
+                                                                p.lossy != 0u, codes, bound, runs, errors);
+        return n_hits <= bound ? finish(codes, runs, n_hits, errors) : scifi_decode_clusters(p, dim3{event, 1, 1});
+    }
 #if defined(HLT_AVX512)
     hlt::scifi_event_codes wide;
     uint32_t wide_errors = 0;
@@ -203,9 +213,7 @@ HLT_CPU_FORM(scifi_decode_clusters)
     hlt::prefetch_fragments(p.raw_banks, rows, at.index);
     hlt::scifi_bank_set seen, twice;
     hlt::find_scifi_banks_of_two_sources(p.raw_banks, rows, seen, twice);
-    uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
-    hlt::scifi_runs runs{};
-    uint32_t errors = 0;
+    std::memset(&runs, 0, sizeof runs);
     const uint32_t n_hits =
         hlt::write_scifi_codes(p.raw_banks, at, rows, read_out, twice, p.lossy != 0u, codes, bound, runs, errors);
     if (n_hits <= bound) return finish(codes, runs, n_hits, errors);

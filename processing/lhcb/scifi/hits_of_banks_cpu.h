@@ -5,6 +5,7 @@
 #include "framework/device/lanes.cuh"
 #include "lhcb/scifi/bank.cuh"
 #include "lhcb/scifi/hit_columns.cuh"
+#include "lhcb/scifi/hits_of_links.cuh"
 
 namespace hlt {
 
@@ -170,6 +171,26 @@ inline uint32_t write_scifi_codes(const raw_banks& banks, const event_row& at, c
         }
     }
     return writer.n;
+}
+
+/// As write_scifi_codes, for banks of versions 7 and 8; without codes if there is no room for them.
+inline uint32_t write_scifi_codes_of_links(const raw_banks& banks, const event_row& at, const row_range& rows,
+                                           const scifi_read_out& read_out, const scifi_sipms& sipms, bool lossy,
+                                           uint16_t* codes, uint32_t room, scifi_runs& runs, uint32_t& errors)
+{
+    scifi_sipm_hits hits;
+    hits.clear(0, 1);
+    count_scifi_hits_of_links(banks, at, rows, sipms, lossy, 0, 1, hits, errors);
+    uint16_t offset[n_scifi_mats];
+    uint32_t n_hits = 0;
+    for (uint32_t place = 0; place < n_scifi_mats; ++place) {
+        const uint32_t index = read_out.mat[place];
+        offset[place] = runs.begin[index] = static_cast<uint16_t>(n_hits);
+        n_hits += hits.finish_mat(place, errors);
+        runs.end[index] = static_cast<uint16_t>(n_hits);
+    }
+    if (n_hits <= room) write_scifi_codes_of_links(banks, at, rows, sipms, lossy, 0, 1, offset, codes, hits, errors);
+    return n_hits;
 }
 
 /// Write eight hits of mat `index` from place `at` on.

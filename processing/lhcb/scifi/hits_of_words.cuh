@@ -119,16 +119,16 @@ __device__ uint32_t sum_in_place(uint16_t* values, uint32_t n, uint32_t* scratch
 }
 
 /// Decode an event of at most `bound` hits and fewer words: write the hits, and the `offset` of the hits of each mat,
-/// by place. `number` is scratch for one number per word. Returns the number of hits; with more than `bound`, none are
-/// written.
+/// by place. `number` is scratch for one number per word, `event` shared memory. Returns the number of hits; with more
+/// than `bound`, none are written.
 __device__ uint32_t decode_scifi_words(const raw_banks& banks, const event_row& at, const row_range& rows,
                                        const scifi_read_out& read_out, const scifi_mat* mats,
                                        const scifi_bank_set& twice, bool lossy, uint16_t* number, uint32_t bound,
-                                       const scifi_hit_columns& hits, uint16_t* offset, uint32_t& errors)
+                                       const scifi_hit_columns& hits, uint16_t* offset, scifi_event_words& event,
+                                       uint32_t& errors)
 {
     __shared__ uint32_t scratch[max_block_size / warp_size];
     __shared__ warp_runs<scifi_bank_words> runs[max_block_size / warp_size];
-    __shared__ scifi_event_words event;
     __shared__ uint32_t n_words;
 
     event.clear();

@@ -309,11 +309,15 @@ class TriggerConfig:
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
         """All values that decide on an event, as JSON objects: lines with their operations and scales, the algorithms
-        of the sequence with all their constants, defaults included, and the conditions if there are any."""
+        of the sequence with all their constants, defaults included unless they were added later, and the conditions
+        if there are any."""
         content: dict[str, Any] = {
             "lines": [line.content() for line in self.lines],
             "sequence": [
-                [algorithm.name, {c.name: c.value for c in algorithm.constants}]
+                [
+                    algorithm.name,
+                    {c.name: c.value for c in algorithm.constants if c.added is None or c.value != c.added},
+                ]
                 for algorithm in self.configure(sequence)
             ],
         }

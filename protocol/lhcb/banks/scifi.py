@@ -2,7 +2,8 @@
 
 The front end sums neighbouring channels to clusters and writes one word for a cluster of up to four channels. It cuts a
 wider cluster into pieces of four channels; versions 5 and 6 write only the first and the last piece, both flagged as
-edges. Channels count from the first channel of the bank, which is part of the geometry.
+edges. Channels count from the first channel of the bank, which is part of the geometry. scifi_links.py has the banks of
+versions 7 and 8.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.bank_versions import SCIFI, SciFiVersion
+from hltnode.protocol.lhcb.bank_versions import SCIFI, SCIFI_OF_LINKS, SciFiVersion
 from hltnode.protocol.lhcb.errors import SciFiBankError
 from hltnode.protocol.raw_data.raw_bank import RawBank, cut_into_banks
 from hltnode.protocol.raw_data.source_id import number_of
@@ -38,7 +39,7 @@ _U16 = np.dtype("<u2")
 _HEADER_WORDS = 2
 # Bits of a channel that counts from the first of its bank: 7 of the link and 7 of the cell.
 _CHANNEL_BITS = 14
-_READABLE_VERSIONS = SCIFI.read_versions
+_READABLE_VERSIONS = tuple(version for version in SCIFI.read_versions if version not in SCIFI_OF_LINKS)
 
 _Column = NDArray[np.int64]
 
@@ -75,7 +76,7 @@ class SciFiHits:
 def decode_scifi_words(banks: Iterable[RawBank]) -> SciFiWords:
     """The words of FTCluster banks, in their order; banks of other types are skipped.  Raises SciFiBankError."""
     words, numbers, counts, _ = _words_of(banks)
-    return _split(words, np.repeat(np.array(numbers, np.uint32), counts))
+    return split_words(words, np.repeat(np.array(numbers, np.uint32), counts))
 
 
 def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
@@ -88,16 +89,7 @@ def decode_scifi(banks: Iterable[RawBank]) -> SciFiHits:
     words, numbers, counts, versions = _words_of(banks)
     bank = np.repeat(np.array(numbers, np.uint32), counts)
     version = np.repeat(np.array(versions, np.uint32), counts)
-    split = _split(words, bank)
-    parts = [rule(split, np.flatnonzero(version == number)) for number, rule in _RULES.items()]
-    place, step, offset, fraction, size = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    order = np.lexsort((step, place))
-    return SciFiHits(
-        bank[place[order]],
-        offset[order].astype(np.uint32),
-        fraction[order].astype(np.uint32),
-        size[order].astype(np.uint32),
-    )
+    return hits_by_rule(split_words(words, bank), version)
 
 
 def encode_scifi(words: SciFiWords, event: NDArray[np.int64] | None = None, n_events: int = 1) -> list[RawBank]:
@@ -200,13 +192,27 @@ def _words_of(banks: Iterable[RawBank]) -> tuple[NDArray[np.uint32], list[int], 
     return all_words, numbers, [len(part) for part in parts], versions
 
 
-def _split(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
+def split_words(words: NDArray[np.uint32], bank: NDArray[np.uint32]) -> SciFiWords:
+    """The fields of words (u32[n]) of the given banks."""
     return SciFiWords(
         bank=bank,
         link=words >> np.uint32(9),
         cell=words >> np.uint32(2) & np.uint32(CHANNELS_PER_LINK - 1),
         fraction=words >> np.uint32(1) & np.uint32(1),
         edge=words & np.uint32(1),
+    )
+
+
+def hits_by_rule(words: SciFiWords, version: NDArray[np.uint32]) -> SciFiHits:
+    """The hits of words, in their order, by the rule of the bank version of each word.  Raises SciFiBankError."""
+    parts = [rule(words, np.flatnonzero(version == number)) for number, rule in _RULES.items()]
+    place, step, offset, fraction, size = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((step, place))
+    return SciFiHits(
+        words.bank[place[order]],
+        offset[order].astype(np.uint32),
+        fraction[order].astype(np.uint32),
+        size[order].astype(np.uint32),
     )
 
 
@@ -255,27 +261,43 @@ def _hits_v5(words: SciFiWords, chosen: _Column) -> _HitColumns:
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1)), assume_unique=True)
     return _joined(
         _hits_of_words(words, plain, np.full(len(plain), NARROW)),
-        _hits_of_pairs(words, firsts, width, distance, last_fraction, first_piece=1),
+        _hits_of_pairs(words, firsts, width, distance, last_fraction, first_piece=1, fraction=words.fraction[firsts]),
     )
 
 
 def _hits_v6(words: SciFiWords, chosen: _Column) -> _HitColumns:
     """An edge and the next word of its link form a cluster; if they cannot, both are dropped."""
+    return _hits_of_pieces(words, chosen, lambda first, last: (first == 1) & (last == 0))
+
+
+def _hits_v7(words: SciFiWords, chosen: _Column) -> _HitColumns:
+    """As version 6, but the first piece has fraction 0, the last one any."""
+    return _hits_of_pieces(words, chosen, lambda first, _: first == 0)
+
+
+def _hits_of_pieces(
+    words: SciFiWords,
+    chosen: _Column,
+    fit: Callable[[NDArray[np.uint32], NDArray[np.uint32]], NDArray[np.bool_]],
+) -> _HitColumns:
+    """`fit`: whether the fractions of two words are those of a first and a last piece."""
     starts, has_next = _pairs(words, chosen)
     firsts = starts[has_next]
     distance = words.cell[firsts + 1].astype(np.int64) - words.cell[firsts]
-    proper = (words.fraction[firsts] == 1) & (words.edge[firsts + 1] == 1) & (words.fraction[firsts + 1] == 0)
+    proper = fit(words.fraction[firsts], words.fraction[firsts + 1]) & (words.edge[firsts + 1] == 1)
     lone = starts[~has_next]
     plain = np.setdiff1d(chosen, np.concatenate((firsts, firsts + 1, lone)), assume_unique=True)
     width = distance[proper] + 2
     # The last piece of a very wide cluster follows the pieces at 0, 4, ... below width - 4.
     n_pieces = -(-(width - PIECE) // PIECE)
     rest = width - PIECE * n_pieces
+    firsts = firsts[proper]
+    last, last_fraction = PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2
     return _joined(
         _hits_of_words(words, plain, np.full(len(plain), NARROW)),
         _hits_of_words(words, lone, np.full(len(lone), PIECE_OF_WIDE)),
         _hits_of_pairs(
-            words, firsts[proper], width, PIECE * n_pieces + (rest - 1) // 2 - 1, (rest - 1) % 2, first_piece=0
+            words, firsts, width, last, last_fraction, first_piece=0, fraction=np.ones(len(firsts), np.uint32)
         ),
     )
 
@@ -284,18 +306,20 @@ _RULES: dict[SciFiVersion, Callable[[SciFiWords, _Column], _HitColumns]] = {
     SciFiVersion.ONE_HIT_PER_WORD: _hits_v4,
     SciFiVersion.VERSION_5: _hits_v5,
     SciFiVersion.VERSION_6: _hits_v6,
+    SciFiVersion.VERSION_7: _hits_v7,
+    SciFiVersion.VERSION_8: _hits_v6,
 }
 
 
 def _pairs(words: SciFiWords, chosen: _Column) -> tuple[_Column, NDArray[np.bool_]]:
-    """The edges that may start a cluster, and a flag whether a word of the same link follows each.
+    """The edges that may start a cluster, and a flag whether a word of the same link with a larger cell follows each.
 
     In a sequence of edges on one link every second edge starts a cluster; the others end the cluster of their
     predecessor.
     """
     link = words.bank.astype(np.int64) * N_LINKS + words.link
     follows = np.zeros(len(link), np.bool_)
-    follows[1:] = link[1:] == link[:-1]
+    follows[1:] = (link[1:] == link[:-1]) & (words.cell[1:] > words.cell[:-1])
     edges = chosen[words.edge[chosen] == 1]
     continues = np.zeros(len(edges), np.bool_)
     continues[1:] = (np.diff(edges) == 1) & follows[edges[1:]]
@@ -314,11 +338,19 @@ def _hits_of_words(words: SciFiWords, chosen: _Column, size: _Column) -> _HitCol
 
 
 def _hits_of_pairs(
-    words: SciFiWords, firsts: _Column, width: _Column, last: _Column, last_fraction: _Column, *, first_piece: int
+    words: SciFiWords,
+    firsts: _Column,
+    width: _Column,
+    last: _Column,
+    last_fraction: _Column,
+    *,
+    first_piece: int,
+    fraction: NDArray[np.uint32],
 ) -> _HitColumns:
     """Hits of clusters: one in the middle up to a width of 8; for a wider cluster its pieces, the last one at `last`.
 
-    The pieces are 4 channels apart; in version 5 the first piece is no hit.
+    The pieces are 4 channels apart and have the `fraction` of their cluster, except the last one; in version 5 the
+    first piece is no hit.
     """
     offset = (words.link[firsts].astype(np.int64) << 7) + words.cell[firsts]
     single = width <= MAX_SINGLE_WIDTH
@@ -336,7 +368,7 @@ def _hits_of_pairs(
         firsts[which],
         step,
         offset[which] + np.where(is_last, last[which], PIECE * step),
-        np.where(is_last, last_fraction[which], words.fraction[firsts[which]].astype(np.int64)),
+        np.where(is_last, last_fraction[which], fraction[which].astype(np.int64)),
         np.full(len(which), PIECE_OF_WIDE),
     )
     return _joined(one_hit, pieces)

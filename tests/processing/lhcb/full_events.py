@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.raw_data.raw_bank import RawBank
 

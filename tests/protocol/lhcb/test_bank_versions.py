@@ -10,11 +10,20 @@ import pytest
 
 from hltnode.protocol.errors import BankError, RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.bank_versions import DETECTORS, ECAL_VERSIONS, SCIFI, UT, VELO, MuonVersion
+from hltnode.protocol.lhcb.bank_versions import (
+    DETECTORS,
+    ECAL_VERSIONS,
+    SCIFI,
+    SCIFI_OF_LINKS,
+    UT,
+    VELO,
+    MuonVersion,
+)
 from hltnode.protocol.lhcb.banks.ecal import decode_ecal_boards, decode_ecal_cards
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.muon_links import decode_muon_links
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
+from hltnode.protocol.lhcb.banks.scifi_links import decode_scifi_links
 from hltnode.protocol.lhcb.banks.ut import decode_ut
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -27,7 +36,8 @@ DECODERS: list[tuple[LhcbBankType, tuple[int, ...], Decoder]] = [
     (LhcbBankType.VP, VELO.read_versions, decode_superpixels),
     (LhcbBankType.VP_RETINA_CLUSTER, VELO.read_versions, decode_retina_clusters),
     (LhcbBankType.UT, UT.read_versions, decode_ut),
-    (LhcbBankType.FT_CLUSTER, SCIFI.read_versions, decode_scifi),
+    (LhcbBankType.FT_CLUSTER, tuple(v for v in SCIFI.read_versions if v not in SCIFI_OF_LINKS), decode_scifi),
+    (LhcbBankType.FT_CLUSTER, SCIFI_OF_LINKS, decode_scifi_links),
     (LhcbBankType.ECAL_PACKED, ECAL_VERSIONS[LhcbBankType.ECAL_PACKED], decode_ecal_cards),
     (LhcbBankType.CALO, ECAL_VERSIONS[LhcbBankType.CALO], decode_ecal_boards),
     (LhcbBankType.MUON, (MuonVersion.BATCHES,), decode_muon),

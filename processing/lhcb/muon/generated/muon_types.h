@@ -17,6 +17,7 @@ constexpr uint32_t muon_bank_type = 13;
 constexpr uint32_t muon_version_batches = 2;
 constexpr uint32_t muon_version_links = 3;
 constexpr uint32_t n_muon_batches = 4;
+constexpr uint32_t n_muon_banks = 10;
 constexpr uint32_t muon_cell_words = 1024;
 constexpr uint32_t no_muon_cell = 65535;
 constexpr uint32_t max_muon_links = 24;
@@ -45,16 +46,16 @@ struct muon_place {
 static_assert(sizeof(muon_place) == 20);
 
 struct muon_geometry {
-    uint32_t read_out;  // version of the banks
-    uint32_t n_banks;
-    uint32_t first_channel[45];  // of each bank in cell_of_channel
+    uint32_t n_banks;  // of batches that are read
+    uint32_t n_streams;  // of links that are read
+    uint32_t first_channel[55];  // of each bank of batches, then of each stream, in cell_of_channel
     uint32_t n_links[44];  // active links of each stream
     uint32_t first_word[5];  // of each station in the bit map of cells
     muon_cell cell[32768];
     muon_place place[94208];  // of cells, then of the pads of crossed strips
-    uint16_t cell_of_channel[50688];  // or no_muon_cell
+    uint16_t cell_of_channel[70656];  // or no_muon_cell
 };
-static_assert(sizeof(muon_geometry) == 2510208);
+static_assert(sizeof(muon_geometry) == 2550184);
 
 struct muon_field_of_interest {
     float a[4][8];  // by station: x in each region, then y; a + b exp(-c p) half sizes of a hit

@@ -12,21 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
-from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, truth_of_chunk
-from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import (
-    DEFAULT_VERSIONS,
-    VERSIONS,
-    VeloEncoding,
-    by_event,
-    velo_banks_of,
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import (
+    BankVersions,
+    MuonEncoder,
+    SciFiEncoder,
+    ut_banks,
+    with_batches,
+    with_readout_id,
 )
+from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, truth_of_chunk
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import velo_banks_of
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.generation.sources import Source
 from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
 from hltnode.processing.lhcb.offline.simulation.response.scifi_response import SciFiResponse
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Crossings, links
 from hltnode.processing.lhcb.offline.simulation.response.ut_response import N_LAYERS as N_UT_LAYERS
-from hltnode.processing.lhcb.offline.simulation.response.ut_response import UtResponse, UtResult
+from hltnode.processing.lhcb.offline.simulation.response.ut_response import UtResponse
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels, VeloResponse
 from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles import (
     background,
@@ -41,33 +43,9 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEF
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.table import ParticleTable
-from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.bank_versions import UT, UtVersion
-from hltnode.protocol.lhcb.banks.muon import encode_muon
-from hltnode.protocol.lhcb.banks.scifi import encode_scifi
-from hltnode.protocol.lhcb.banks.ut import UtHits, encode_ut_v3, encode_ut_v4
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _MUON = 13
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BankVersions:
-    """How the banks are written: encoding and version (its default if 0) of the VELO, version of the UT (3 or 4).
-
-    Raises ValueError for a version that cannot be written.
-    """
-
-    velo: VeloEncoding = "retina"
-    velo_version: int = 0
-    ut_version: int = UtVersion.CLUSTERS
-
-    def __post_init__(self) -> None:
-        if self.velo_version not in (0, *VERSIONS[self.velo]):
-            raise ValueError(f"{self.velo} banks of version {self.velo_version}: {VERSIONS[self.velo]} can be written")
-        of_ut = tuple(int(version) for version in UT.written[LhcbBankType.UT])
-        if self.ut_version not in of_ut:
-            raise ValueError(f"UT banks of version {self.ut_version}: {of_ut} can be written")
 
 
 class FullSimulation:
@@ -81,14 +59,16 @@ class FullSimulation:
         run: int = DEFAULT_RUN,
         versions: BankVersions | None = None,
     ) -> None:
-        """`source` makes the collisions of the events."""
+        """`source` makes the collisions of the events. Raises ValueError for versions that the geometry cannot read."""
         self._source = source
         self._versions = versions or BankVersions()
         self._run = run
         self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
-        self._muon = MuonResponse(detector.muon)
+        self._muon = MuonResponse(with_batches(detector.muon))
+        self._scifi_encoder = SciFiEncoder(detector.scifi, self._versions.scifi_version)
+        self._muon_encoder = MuonEncoder(detector.muon, self._versions.muon_version)
         self._layer_z = np.concatenate([self._ut.layer_z, self._scifi.layer_z])
         self._propagation = Propagation(detector.magnet, self._layer_z)
 
@@ -143,21 +123,20 @@ class FullSimulation:
         n = len(generators)
         banks = zip(
             velo_banks,
-            self._ut_banks(ut, n),
-            by_event(encode_scifi(scifi.words, scifi.event, n), n),
-            by_event(encode_muon(muon.digits, muon.pads, muon.event, muon.pad_event, n), n),
+            ut_banks(ut, self._versions.ut_version, n),
+            self._scifi_encoder.banks(scifi, n),
+            self._muon_encoder.banks(muon, n),
             truth,
             strict=True,
         )
         for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
-            yield [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
+            event_banks = [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
+            yield [with_readout_id(bank) for bank in event_banks] if self._versions.readout_ids else event_banks
 
     def _velo_banks(
         self, fired: FiredPixels, n_events: int
     ) -> tuple[list[list[RawBank]], NDArray[np.uint32], Int64Array]:
-        versions = self._versions
-        version = versions.velo_version or DEFAULT_VERSIONS[versions.velo]
-        return velo_banks_of(fired, n_events, versions.velo, version)
+        return velo_banks_of(fired, n_events, self._versions.velo, self._versions.velo_bank_version)
 
     def _propagate(self, random: EventRandom, table: ParticleTable, changes: tuple[Float64Array, ...]) -> "_Flown":
         """Move all particles through the detector, and those that they produce on their way (added to the table).
@@ -186,16 +165,6 @@ class FullSimulation:
             states=(states, daughter_states),
             decays_late=late,
         )
-
-    def _ut_banks(self, result: UtResult, n_events: int) -> list[list[RawBank]]:
-        if self._versions.ut_version == UtVersion.CLUSTERS:
-            return by_event(encode_ut_v3(result.hits, result.charges, result.event, n_events), n_events)
-        edges = np.searchsorted(result.event, np.arange(n_events + 1)).tolist()
-        names = ("board", "lane", "strip", "fraction", "flags", "adc")
-        return [
-            encode_ut_v4(UtHits(*(getattr(result.hits, name)[a:b] for name in names)))
-            for a, b in itertools.pairwise(edges)
-        ]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

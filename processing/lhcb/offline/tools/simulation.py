@@ -16,12 +16,14 @@ from hltnode.processing.lhcb import geometry
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
 from hltnode.processing.lhcb.offline import simulation
 from hltnode.processing.lhcb.offline.simulation import _native
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks, events_of
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
+from hltnode.protocol.lhcb.bank_versions import UtVersion
+from hltnode.protocol.lhcb.readout import VeloEncoding
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -30,6 +32,13 @@ class VeloEncodingOption(StrEnum):
 
     RETINA = "retina"
     SUPERPIXEL = "superpixel"
+
+
+class BanksOption(StrEnum):
+    """Which bank versions are written."""
+
+    SIMULATION = "simulation"
+    DATA = "data"
 
 
 class DetectorsOption(StrEnum):
@@ -65,13 +74,22 @@ class SimulationOptions:
     detectors: Annotated[DetectorsOption, typer.Option("--detectors", help="All, or the VELO alone (faster).")] = (
         DetectorsOption.FULL
     )
+    banks: Annotated[
+        BanksOption,
+        typer.Option(
+            "--banks",
+            help="Versions of the simulation, or of data taking: VELO 4, UT 4, SciFi 8, Muon 3, with the source ids of "
+            "the readout boards.",
+        ),
+    ] = BanksOption.SIMULATION
     velo_banks: Annotated[VeloEncodingOption, typer.Option("--velo-banks", help="VELO encoding.")] = (
         VeloEncodingOption.RETINA
     )
     velo_version: Annotated[
-        int, typer.Option("--velo-version", help="Version of the VELO banks (retina 3, 4; superpixel 2-4); 0: lowest.")
+        int,
+        typer.Option("--velo-version", help="Version of the VELO banks (retina 3, 4; superpixel 2-4); 0: as --banks."),
     ] = 0
-    ut_version: Annotated[int, typer.Option("--ut-version", help="Version of the UT banks: 3 or 4.")] = 3
+    ut_version: Annotated[int, typer.Option("--ut-version", help="Version of the UT banks: 3, 4, or 0 as --banks.")] = 0
     polarity: Annotated[
         PolarityOption | None,
         typer.Option("--polarity", help="Polarity of the magnet; as in the geometry if not given."),
@@ -148,15 +166,22 @@ class LhcbSimulation:
                 seed=request.seed,
                 run=request.run,
                 detectors=options.detectors.value,
-                versions=BankVersions(
-                    velo=options.velo_banks.value, velo_version=options.velo_version, ut_version=options.ut_version
-                ),
+                versions=_versions(options),
                 file_format=request.file_format,
                 geometry=request.geometry,
                 hepmc=options.input_hepmc,
                 polarity=polarity,
             )
         )
+
+
+def _versions(options: SimulationOptions) -> BankVersions:
+    """Raises ValueError for a version that cannot be written."""
+    velo: VeloEncoding = options.velo_banks.value
+    if options.banks is BanksOption.DATA:
+        return BankVersions.of_data_taking(velo=velo, velo_version=options.velo_version, ut_version=options.ut_version)
+    ut_version = options.ut_version or UtVersion.CLUSTERS
+    return BankVersions(velo=velo, velo_version=options.velo_version, ut_version=ut_version)
 
 
 @cache

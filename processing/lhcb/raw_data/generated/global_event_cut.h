@@ -18,6 +18,8 @@ struct global_event_cut_parameters {
     uint32_t max_ut_clusters;
     uint32_t max_scifi_clusters;
     uint32_t max_clusters;
+    uint32_t max_velo_clusters;
+    uint32_t count_padding;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }
 };

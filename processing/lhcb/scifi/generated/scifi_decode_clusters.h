@@ -13,6 +13,7 @@ struct scifi_decode_clusters_parameters {
     hlt::raw_banks raw_banks;
     const hlt::scifi_mat* scifi_mats;
     const hlt::scifi_read_out* scifi_read_out;
+    const hlt::scifi_sipms* scifi_sipms;
     struct {
         const uint32_t* offset;
         const uint32_t* bound;

@@ -13,6 +13,11 @@ constexpr uint32_t n_scifi_mats = 1024;
 constexpr uint32_t n_scifi_mat_indices = 1536;
 constexpr uint32_t first_scifi_mat = 512;
 constexpr uint32_t scifi_channels_per_mat = 512;
+constexpr uint32_t scifi_sipms_per_mat = 4;
+constexpr uint32_t scifi_channels_per_link = 128;
+constexpr uint32_t scifi_links_of_bank = 24;
+constexpr uint32_t max_scifi_words_of_links = 744;
+constexpr uint32_t no_scifi_place = 65535;
 constexpr uint32_t scifi_piece = 4;
 constexpr uint32_t scifi_min_edge_distance = 3;
 constexpr uint32_t scifi_narrow = 4;
@@ -27,6 +32,8 @@ enum class scifi_rule : uint32_t {
     one_hit_per_word = 4,
     version_5 = 5,
     version_6 = 6,
+    version_7 = 7,
+    version_8 = 8,
 };
 
 struct scifi_mat {
@@ -56,5 +63,12 @@ struct scifi_read_out {
     uint16_t first_place[32];  // of each zone; from 24 on: the number of mats
 };
 static_assert(sizeof(scifi_read_out) == 3072);
+
+struct scifi_sipms {
+    uint32_t n_banks;  // with lists of SiPMs
+    uint16_t source[512];  // id of each bank, rising
+    uint16_t place[12288];  // of the SiPM of each link: 4 times that of its mat plus its number there; 65535: off
+};
+static_assert(sizeof(scifi_sipms) == 25604);
 
 }  // namespace hlt

@@ -56,11 +56,11 @@ def test_strips_that_cross_a_strip_lie_in_one_word_and_their_pads_between_them(i
 def test_the_bytes_are_those_of_the_record(ideal: MuonGeometry) -> None:
     cells = MuonCells.of(ideal)
     (record,) = np.frombuffer(cells.to_bytes(), MUON_GEOMETRY.dtype)
-    assert (record["read_out"], record["n_banks"]) == (2, 10)
+    assert (record["n_banks"], record["n_streams"]) == (10, 44)
     np.testing.assert_array_equal(record["cell"]["first_pad"], cells.first_pad)
     np.testing.assert_array_equal(record["place"]["dy"], cells.place[:, 4])
     np.testing.assert_array_equal(record["cell_of_channel"], cells.cell_of_channel)
-    assert record["first_channel"][10] == record["first_channel"][44] == 19_968
+    assert record["first_channel"][[10, 54]].tolist() == [19_968, 19_968 + 44 * 1152]
 
 
 def test_strips_that_do_not_divide_each_other_are_refused(ideal: MuonGeometry) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hltnode.processing.lhcb.geometry import ideal_scifi
 from hltnode.processing.lhcb.geometry.errors import GeometryError
 from hltnode.processing.lhcb.geometry.scifi import GEOMETRY_FILE, SciFiGeometry
+from hltnode.processing.lhcb.geometry.scifi_sipms import NO_SIPM
 from hltnode.protocol import RawBank
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.scifi import SciFiHits, decode_scifi
@@ -20,16 +21,6 @@ from hltnode.protocol.lhcb.truth import decode_particles
 @pytest.fixture(scope="module")
 def ideal() -> SciFiGeometry:
     return SciFiGeometry.builtin()
-
-
-def write_geometry(directory: Path, geometry: SciFiGeometry) -> Path:
-    """The geometry in the layout of docs/formats/geometry-files.md."""
-    header = [3, 4, 12, 4, 48, *np.repeat((5, 5, 6), 16), 4, 1024, 240, 0, *geometry.first_channel, 1536]
-    columns = [*geometry.mirror_point.T, *geometry.ddx.T, geometry.u_begin, geometry.half_pitch, geometry.die_gap]
-    columns += [geometry.sipm_pitch, geometry.dx_dy, geometry.dz_dy, geometry.length_y]
-    content = np.array(header, "<u4").tobytes() + b"".join(column.astype("<f4").tobytes() for column in columns)
-    (directory / GEOMETRY_FILE).write_bytes(content)
-    return directory
 
 
 def hits_of(bank: int, offset: int) -> SciFiHits:
@@ -103,9 +94,58 @@ def test_hits_outside_the_detector_are_left_out(ideal: SciFiGeometry) -> None:
 
 
 def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: SciFiGeometry) -> None:
-    loaded = SciFiGeometry.load(write_geometry(tmp_path, ideal))
-    for name in ideal.__slots__:
+    ideal.save(tmp_path)
+    loaded = SciFiGeometry.load(tmp_path)
+    assert loaded.sipms is None
+    for name in ideal.__slots__[:-1]:
         np.testing.assert_array_equal(getattr(loaded, name), getattr(ideal, name))
+    with pytest.raises(ValueError, match="needs the SiPMs"):
+        loaded.save(tmp_path, version=8)
+
+
+def test_a_written_list_of_sipms_is_read_back_unchanged(tmp_path: Path, ideal: SciFiGeometry) -> None:
+    ideal.save(tmp_path, version=8)
+    loaded = SciFiGeometry.load(tmp_path)
+    assert loaded.sipms is not None
+    assert ideal.sipms is not None
+    np.testing.assert_array_equal(loaded.sipms.source, ideal.sipms.source)
+    np.testing.assert_array_equal(loaded.sipms.sipm, ideal.sipms.sipm)
+    assert (ideal.sipms.sipm != NO_SIPM).sum() == 4096
+    assert len(loaded.first_channel) == 0
+    np.testing.assert_array_equal(loaded.length_y, ideal.length_y)
+    with pytest.raises(ValueError, match="needs the first channels"):
+        loaded.save(tmp_path)
+
+
+def test_the_file_of_the_real_events_is_written_back_byte_by_byte(geometry_files: Path, tmp_path: Path) -> None:
+    path = SciFiGeometry.load(geometry_files).save(tmp_path)
+    assert path.read_bytes() == (geometry_files / GEOMETRY_FILE).read_bytes()
+
+
+# Words of a file with lists of SiPMs: 57 of the head, 240 source ids, 24 SiPMs of each.
+@pytest.mark.parametrize(
+    ("at", "value", "what"),
+    [
+        (4 * 55, 0, "number of banks is 0, 1 to 512"),
+        (4 * 55, 513, "number of banks is 513"),
+        (4 * 57, 0x10000, "source ids of banks hold 65536"),
+        (4 * 58, 0x4000, "source ids of banks: one is listed twice"),
+        (4 * 297, 0x40080, "SiPMs of links: one is listed twice"),
+        (4 * 297, 0x40001, "262145 is no SiPM"),
+        (4 * 297, 0x43000, "is no SiPM"),  # a sixth module
+        (4 * 297, 0xFFFFFF80, "is no SiPM"),
+    ],
+)
+def test_an_impossible_list_of_sipms_is_named(
+    tmp_path: Path, ideal: SciFiGeometry, at: int, value: int, what: str
+) -> None:
+    path = ideal.save(tmp_path, version=8)
+    content = bytearray(path.read_bytes())
+    struct.pack_into("<I", content, at, value)
+    path.write_bytes(content)
+    with pytest.raises(GeometryError, match=what) as error:
+        SciFiGeometry.load(tmp_path)
+    assert str(path) in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +154,7 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: SciFiG
         (0, 4, "number of stations is 4"),
         (20, 7, "modules of quarters"),
         (4 * 54, 1, "number of mats is 1"),
-        (4 * 56, 1, "version is 1, expected 0"),
+        (4 * 55, 239, "number of banks is 239, expected 240"),
         (4 * 57, 3, "outside the detector"),
         (4 * 297, 0xFFFFFFFF, "mat indices is 4294967295"),
         (4 * 298, 0x7F800000, "not finite"),
@@ -124,7 +164,7 @@ def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, ideal: SciFiG
 def test_a_file_with_impossible_content_is_named(
     tmp_path: Path, ideal: SciFiGeometry, at: int, value: int, what: str
 ) -> None:
-    path = write_geometry(tmp_path, ideal) / GEOMETRY_FILE
+    path = ideal.save(tmp_path)
     content = bytearray(path.read_bytes())
     struct.pack_into("<I", content, at, value)
     path.write_bytes(content)
@@ -135,7 +175,7 @@ def test_a_file_with_impossible_content_is_named(
 
 @pytest.mark.parametrize("size", [0, 100, 81_063, 81_068])
 def test_a_file_of_the_wrong_size_is_named(tmp_path: Path, ideal: SciFiGeometry, size: int) -> None:
-    path = write_geometry(tmp_path, ideal) / GEOMETRY_FILE
+    path = ideal.save(tmp_path)
     path.write_bytes(path.read_bytes().ljust(size, b"\0")[:size])
     with pytest.raises(GeometryError, match=GEOMETRY_FILE):
         SciFiGeometry.load(tmp_path)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hltnode.processing.framework.batch import MepInBatch
+from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
-from hltnode.processing.lhcb.raw_data.global_event_cut import MAX_CLUSTERS, global_event_cut
+from hltnode.processing.lhcb.raw_data.global_event_cut import EVENT_CUT_OF_2025, MAX_CLUSTERS, global_event_cut
+from hltnode.processing.selection.configuration.trigger_config import Override
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.banks.scifi import decode_scifi_words
 from hltnode.protocol.lhcb.banks.ut import decode_ut
+from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.framework.kernel_runner import run_algorithms, with_block_size
 from tests.processing.lhcb.scifi.scifi_banks import payload_of, real_events, simulated_events
@@ -121,10 +128,15 @@ def test_each_limit_and_the_limit_of_the_sum_rejects_events_above_it(
         [ut_bank(52), scifi_bank(n - 50)],
     ]
     chain = with_constants(scifi_chain(), global_event_cut=limits)
+    assert [int(cut) for cut in is_cut(events, chain, block_size)] == expected
+
+
+def is_cut(events: Sequence[Sequence[RawBank]], chain: Chain, block_size: int | None) -> list[bool]:
+    """Which events the chain cuts; with a block size, by blocks of so many threads too."""
     mep = encode(events)
     runner = SciFiChain(GEOMETRY, limits_of(mep), chain)
     made = runner.run(mep)
-    taken = [int(bool(event.flags & GLOBAL_EVENT_CUT.mask)) for event in made]
+    taken = [bool(event.flags & GLOBAL_EVENT_CUT.mask) for event in made]
     if block_size is not None:
         workspace = runner.workspace
         names = ("input.bytes", "input.mfp_rows", "input.mep_rows", "input.event_rows")
@@ -137,7 +149,7 @@ def test_each_limit_and_the_limit_of_the_sum_rejects_events_above_it(
             with_block_size(block_size, kernels=chain.kernels),
         )
         assert columns["events.flags"][: len(events)].tolist() == [GLOBAL_EVENT_CUT.mask * n for n in taken]
-    assert taken == expected
+    return taken
 
 
 def test_the_default_limits_are_the_same_for_each_detector_and_the_sum() -> None:
@@ -145,6 +157,8 @@ def test_the_default_limits_are_the_same_for_each_detector_and_the_sum() -> None
         "max_ut_clusters": 9750,
         "max_scifi_clusters": 9750,
         "max_clusters": 9750,
+        "max_velo_clusters": 2**32 - 1,
+        "count_padding": 1,
     }
 
 
@@ -194,3 +208,70 @@ def test_the_workspace_of_a_new_batch_forgets_the_cut() -> None:
     assert chain.run(large)[0].flags & GLOBAL_EVENT_CUT.mask
     chain.workspace.seal([MepInBatch(1, small.fragments)])
     assert not chain.run(small)[0].flags & GLOBAL_EVENT_CUT.mask
+
+
+def cut_of_2025(events: Sequence[Sequence[RawBank]], limits: Mapping[str, int], block_size: int | None) -> list[bool]:
+    chain = with_constants(scifi_chain(), global_event_cut=EVENT_CUT_OF_2025 | limits)
+    return is_cut(events, chain, block_size)
+
+
+def made_event(versions: BankVersions) -> list[RawBank]:
+    detector = Detector.builtin()
+    source = sample_source("minbias", 5.0, detector.velo.beamline)
+    (banks,) = FullSimulation(detector, source, versions=versions).events(1, seed=5)
+    return banks
+
+
+@pytest.mark.parametrize("velo_version", [3, 4])
+def test_the_cut_of_2025_counts_the_clusters_that_the_decoders_read(velo_version: int) -> None:
+    """Limits at and below the decoded numbers: banks announce exactly these."""
+    banks = made_event(BankVersions(velo_version=velo_version))
+    n_velo, n_scifi = len(decode_retina_clusters(banks).row), len(decode_scifi_words(banks).link)
+    assert n_scifi < announced(banks)[1]  # some banks are padded
+    cases: list[tuple[dict[str, int], bool]] = [
+        ({"max_velo_clusters": n_velo, "max_scifi_clusters": n_scifi}, False),
+        ({"max_velo_clusters": n_velo - 1}, True),
+        ({"max_scifi_clusters": n_scifi - 1}, True),
+        ({"max_scifi_clusters": n_scifi, "count_padding": 1}, True),
+    ]
+    for limits, cut in cases:
+        assert cut_of_2025([banks, []], limits, 64) == [cut, False], limits
+
+
+@pytest.mark.parametrize("velo_version", [2, 4])
+def test_super_pixels_count_the_clusters_that_their_own_pattern_allows(velo_version: int) -> None:
+    banks = made_event(BankVersions(velo="superpixel", velo_version=velo_version))
+    west, east = (decode_superpixels(banks).pattern >> shift & 15 for shift in (0, 4))
+    alone = west & ~(west >> 1) & ~(east | east >> 1 | east << 1)
+    candidates = (alone & 15) | (east & ~(east >> 1) & 15) << 4
+    n = int(np.bitwise_count(candidates.astype(np.uint8)).sum())
+    n_clusters = len(decode_retina_clusters(made_event(BankVersions())).row)
+    assert n_clusters <= n < 1.3 * n_clusters
+    assert cut_of_2025([banks], {"max_velo_clusters": n}, 64) == [False]
+    assert cut_of_2025([banks], {"max_velo_clusters": n - 1}, 64) == [True]
+
+
+def test_damaged_velo_banks_count_nothing() -> None:
+    def velo_bank(version: int, payload: bytes) -> RawBank:
+        return RawBank(LhcbBankType.VP_RETINA_CLUSTER, version, 2 << 11 | 3, memoryview(payload))
+
+    damaged = [(3, b""), (3, b"\5\0\0\0" + bytes(16)), (3, b"\1\0"), (4, bytes(7)), (5, bytes(8))]
+    for version, payload in damaged:
+        assert cut_of_2025([[velo_bank(version, payload)]], {"max_velo_clusters": 0}, None) == [False], version
+    sound = velo_bank(3, b"\1\0\0\0" + bytes(4))
+    assert cut_of_2025([[sound]], {"max_velo_clusters": 0}, None) == [True]
+
+
+def test_the_content_of_a_tck_leaves_out_constants_that_were_added_later() -> None:
+    """So the keys of earlier configurations stay, and one that sets such a constant has a key of its own."""
+    sequence = CHAIN.sequence
+    default = CHAIN.load_trigger(None)
+    (named,) = (constants for name, constants in default.content(sequence)["sequence"] if name == "global_event_cut")
+    assert set(named) == {"max_ut_clusters", "max_scifi_clusters", "max_clusters"}
+    overrides = tuple(Override("global_event_cut", name, value) for name, value in EVENT_CUT_OF_2025.items())
+    changed = replace(default, overrides=overrides)
+    (named,) = (constants for name, constants in changed.content(sequence)["sequence"] if name == "global_event_cut")
+    assert named == EVENT_CUT_OF_2025
+    again = CHAIN.trigger_of(CHAIN.document(changed))
+    assert again.tck(sequence) == changed.tck(sequence) != default.tck(sequence)
+    assert CHAIN.trigger_of(CHAIN.document(default)).tck(sequence) == default.tck(sequence)

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import SCIFI_OF_LINKS
+from hltnode.protocol.lhcb.banks.scifi import decode_scifi
+from hltnode.protocol.lhcb.banks.scifi_links import encode_scifi_links
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -38,6 +42,20 @@ def as_version(banks: Sequence[RawBank], version: int) -> list[RawBank]:
         RawBank(bank.type, version, bank.source_id, bank.payload) if bank.type == LhcbBankType.FT_CLUSTER else bank
         for bank in banks
     ]
+
+
+def as_links(banks: Sequence[RawBank], version: int, geometry: SciFiGeometry) -> list[RawBank]:
+    """The same hits in SciFi banks of version 7 or 8, behind all other banks."""
+    assert geometry.sipms is not None
+    _, hits = geometry.sipms.link_hits(decode_scifi(banks), geometry.numbering)
+    others = [bank for bank in banks if bank.type != LhcbBankType.FT_CLUSTER]
+    return others + encode_scifi_links(hits, geometry.sipms.source.tolist(), version)
+
+
+def in_version(banks: Sequence[RawBank], version: int) -> list[RawBank]:
+    """Simulated banks in another version: the same words up to version 6, the same hits in versions 7 and 8."""
+    links = version in SCIFI_OF_LINKS
+    return as_links(banks, version, SciFiGeometry.builtin()) if links else as_version(banks, version)
 
 
 def payload_of(words: Sequence[Word]) -> memoryview:

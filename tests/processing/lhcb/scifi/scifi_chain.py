@@ -22,13 +22,20 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
-from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table
+from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table, sipm_table
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.primary_vertices.collections import pv_types
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
 from hltnode.processing.lhcb.raw_data.raw_data_types import raw_data_types
 from hltnode.processing.lhcb.readout import LHCB_READOUT
-from hltnode.processing.lhcb.scifi.collections import ZONE_STRIDE, scifi_count, scifi_mats, scifi_read_out, scifi_types
+from hltnode.processing.lhcb.scifi.collections import (
+    ZONE_STRIDE,
+    scifi_count,
+    scifi_mats,
+    scifi_read_out,
+    scifi_sipms,
+    scifi_types,
+)
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.velo.collections import velo_geometry, velo_types
@@ -87,6 +94,7 @@ def scifi_constants(geometry: SciFiGeometry) -> dict[str, NDArray[np.uint8]]:
     return {
         scifi_mats.name: mat_table(geometry).view(np.uint8),
         scifi_read_out.name: read_out_table(geometry).view(np.uint8),
+        scifi_sipms.name: sipm_table(geometry).view(np.uint8),
     }
 
 

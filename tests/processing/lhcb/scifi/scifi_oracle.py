@@ -73,6 +73,74 @@ def expected_hits(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: b
     hits = decode_scifi(once)
     positions = geometry.hits(hits)
     assert len(positions.x) == len(hits.bank)
-    order = np.lexsort((positions.lhcb_id, positions.x, positions.zone))
+    return in_order(flags, positions, hits.pseudo_size)
+
+
+def in_order(flags: EventFlag, positions: SciFiHitPositions, pseudo_size: NDArray[np.uint32]) -> ExpectedHits:
+    """Hits by zone, x and id."""
+    order = np.lexsort((pseudo_size, positions.lhcb_id, positions.x, positions.zone))
     sorted_positions = SciFiHitPositions(*(getattr(positions, name)[order] for name in SciFiHitPositions.__slots__))
-    return ExpectedHits(flags, sorted_positions, hits.pseudo_size[order])
+    return ExpectedHits(flags, sorted_positions, pseudo_size[order])
+
+
+def expected_hits_of_links(banks: Sequence[RawBank], geometry: SciFiGeometry, *, lossy: bool = False) -> ExpectedHits:
+    """As expected_hits, for banks of versions 7 and 8: word by word in Python."""
+    assert geometry.sipms is not None
+    row_of = {source: row for row, source in enumerate(geometry.sipms.source.tolist())}
+    flags = EventFlag(0)
+    found: list[tuple[int, int, int]] = []
+    for bank in banks:
+        if not is_read(bank):
+            continue
+        words = np.frombuffer(bank.payload, "<u2", len(bank.payload) // 2)[2:].tolist()
+        words = words[:-1] if words and words[-1] == 0 else words
+        row = row_of.get(bank.source_id)
+        of_links = bank.type == LhcbBankType.FT_CLUSTER and bank.version in (7, 8)
+        if not of_links or row is None or len(bank.payload) % 2 or len(words) > 31 * 24:
+            flags = EventFlag.BANK_ERROR
+            continue
+        of_link: dict[int, list[tuple[int, int, int]]] = {}
+        for link, hit in link_hits(words, 4 if lossy else bank.version):
+            if link >= 24:
+                flags = EventFlag.BANK_ERROR
+            elif geometry.sipms.sipm[row, link] != 14_336:
+                of_link.setdefault(link, []).append(hit)
+        for link, hits in of_link.items():
+            if len({(cell, fraction) for cell, fraction, _ in hits}) < len(hits):
+                flags = EventFlag.BANK_ERROR
+            if len(hits) > 128:
+                flags = EventFlag.BANK_ERROR
+                continue
+            sipm = int(geometry.sipms.sipm[row, link])
+            found += [(sipm + cell, fraction, size) for cell, fraction, size in hits]
+    channel, fraction, size = np.array(found, np.uint32).reshape(-1, 3).T
+    return in_order(flags, geometry.positions(channel, fraction, size), size)
+
+
+def link_hits(words: Sequence[int], version: int) -> list[tuple[int, tuple[int, int, int]]]:
+    """Link, and cell, fraction and pseudo-size of the hits of words (docs/formats/scifi-banks.md)."""
+    fields = [(word >> 9, word >> 2 & 127, word >> 1 & 1, word & 1) for word in words]
+    hits: list[tuple[int, tuple[int, int, int]]] = []
+    at = 0
+    while at < len(fields):
+        link, cell, fraction, edge = fields[at]
+        at += 1
+        last = fields[at] if at < len(fields) else (-1, 0, 0, 0)
+        if edge == 0 or version == ONE_HIT_PER_WORD:
+            hits.append((link, (cell, fraction, 0 if edge else 4)))
+        elif last[0] != link or last[1] <= cell:
+            hits.append((link, (cell, fraction, 0)))
+        else:
+            at += 1
+            fits = (fraction, last[2]) == (1, 0) if version == 8 else fraction == 0
+            if not fits or last[3] == 0:
+                continue
+            width, j = last[1] - cell + 2, 0
+            if width <= 8:
+                hits.append((link, (cell + (width - 1) // 2 - 1, (width - 1) % 2, width)))
+                continue
+            while j < width - 4:
+                hits.append((link, (cell + j, 1, 0)))
+                j += 4
+            hits.append((link, (cell + j + (width - j - 1) // 2 - 1, (width - 1) % 2, 0)))
+    return hits

@@ -14,8 +14,9 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import encode_mep
 from hltnode.processing.lhcb.geometry.magnet import DOWN
 from hltnode.processing.lhcb.geometry.ut import LAYER_OFFSETS, UtGeometry, UtHitPositions
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.detector import Detector as SimulatedDetector
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.ut import BOARDS, N_STRIPS, UtHits, data_source_id, decode_ut, encode_ut_v4

@@ -96,7 +96,7 @@ class SciFiResponse:
         self._order = np.lexsort((self._x0, zone))
         keys = (zone * 2 * _HALF_ZONE + self._x0)[self._order]
         self._borders = 0.5 * (keys[1:] + keys[:-1])
-        self._first_channel = geometry.first_channel.astype(np.int64)
+        self._first_channel = geometry.numbering.astype(np.int64)
         self._banks = np.argsort(self._first_channel)
         self._dead = (
             np.random.default_rng(0x4654).random(_N_MAT_INDICES * SIPMS_PER_MAT * _SIPM_STRIDE) < _DEAD_FRACTION

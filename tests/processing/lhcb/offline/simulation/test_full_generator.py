@@ -3,8 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
-from hltnode.processing.lhcb.offline.simulation.full_generator import BankVersions, FullSimulation
+from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
     label_clusters,
@@ -15,6 +16,7 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.banks.muon import decode_muon
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
+from hltnode.protocol.lhcb.banks.scifi_links import decode_scifi_links
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel, ut_channel, velo_channel
@@ -76,6 +78,8 @@ def test_an_event_has_the_banks_of_all_detectors(sample: list[list[RawBank]]) ->
         BankVersions(velo_version=4, ut_version=4),
         BankVersions(velo="superpixel"),
         BankVersions(velo="superpixel", velo_version=4),
+        BankVersions(scifi_version=7),
+        BankVersions.of_data_taking(),
     ],
 )
 def test_the_ids_of_truth_are_those_of_decoding(versions: BankVersions) -> None:
@@ -87,7 +91,10 @@ def test_the_ids_of_truth_are_those_of_decoding(versions: BankVersions) -> None:
             pixels = np.unique(sensor << 18 | col << 8 | row)
             velo = superpixel_ids(pixels, label_clusters(pixels))
         ut = DETECTOR.ut.hits(decode_ut(banks)).lhcb_id
-        scifi = DETECTOR.scifi.hits(decode_scifi(banks)).lhcb_id
+        if versions.scifi_version == 5:
+            scifi = DETECTOR.scifi.hits(decode_scifi(banks)).lhcb_id
+        else:
+            scifi = DETECTOR.scifi.link_hits(decode_scifi_links(banks)).lhcb_id
         particles = decode_particles(banks)
         for name, decoded, noise in (("velo_ids", velo, 0), ("ut_ids", ut, 60), ("scifi_ids", scifi, 400)):
             named = {hit for particle in particles for hit in getattr(particle, name)}
