@@ -14,7 +14,7 @@ from hltnode.analysis.paths import Paths, paths_of
 from hltnode.analysis.progress import shown_progress
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.host_processors import usable_processors
-from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_all_events
+from hltnode.processing.framework.event_files import DamageLog, EventFileError, read_all_tables
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
@@ -142,7 +142,7 @@ def iterate(
         with closing(engine), shown_progress(progress) as seen:
             parts: list[FieldValues] = []
             n_events = 0
-            events = read_all_events(paths, log if damaged == "skip" else _raise)
+            events = read_all_tables(paths, log if damaged == "skip" else _raise)
             meps = encode_meps(engine.chain, events, EVENTS_PER_MEP, encoding, LIMITS.input_bytes)
             for batch in OfflineRunner(engine).run(meps):
                 parts.append(reader.read(batch.workspace))

@@ -9,7 +9,7 @@ from typing import Any
 from hltnode.analysis.paths import Paths, paths_of
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.backends.host_processors import usable_processors
-from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.event_files import read_all_tables
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
@@ -85,8 +85,8 @@ def rates(
     )
     counts = RateCounts(configuration.line_names, readout=known.readout)
     try:
-        for decided in deciding.run(read_all_events(paths)):
-            counts.add(decided.banks, decided.fired)
+        for decided in deciding.run(read_all_tables(paths)):
+            counts.add(decided.events, decided.fired)
     finally:
         deciding.engine.close()
     about = {

@@ -2,7 +2,8 @@
 
 FILE gets the main figures of the benchmarks that have some, by the name of the benchmark or of the figure.
 
-Three have their own reports. `python -m benchmarks cpu` compares the CPU back end with another revision (cpu/). `python
+Four have their own reports. `python -m benchmarks profile` shows the time of each kernel, and with --timeline where
+threads idle (timeline.py). `python -m benchmarks cpu` compares the CPU back end with another revision (cpu/). `python
 -m benchmarks device_code` counts the cost of kernels on a GPU without using one (device_code.py). `python -m benchmarks
 gpu` measures on a GPU (gpu/).
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import device_code
+from benchmarks import device_code, timeline
 from benchmarks.cpu import command as cpu
 from benchmarks.gpu import command as gpu
 from benchmarks.measure import Result
@@ -83,6 +84,8 @@ if __name__ == "__main__":
         device_code.main(sys.argv[2:], SHARED)
     elif sys.argv[1:2] == ["cpu"]:
         sys.exit(cpu.main(sys.argv[2:], SHARED))
+    elif sys.argv[1:2] == ["profile"]:
+        timeline.main(sys.argv[2:], SHARED)
     elif sys.argv[1:2] == ["gpu"]:
         sys.exit(gpu.main(sys.argv[2:], SHARED))
     else:

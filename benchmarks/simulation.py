@@ -9,7 +9,7 @@ from benchmarks.lhcb import CHAIN
 from benchmarks.measure import Result, median
 from hltnode.daemon.commands.physics.validate import EVENTS_PER_MEP, LIMITS
 from hltnode.processing.framework.backends.cpu import CpuBackend
-from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.event_files import read_event_tables
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import HLT1_SEQUENCE, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -68,7 +68,7 @@ def checked_per_second(path: Path) -> float:
         retain=retained(HLT1_SEQUENCE),
     )
     checker = Checker()
-    for batch in OfflineRunner(engine).run(encode_meps(CHAIN, read_events(path), EVENTS_PER_MEP, "auto")):
+    for batch in OfflineRunner(engine).run(encode_meps(CHAIN, read_event_tables(path), EVENTS_PER_MEP, "auto")):
         check_batch(checker, batch)
     engine.close()
     checker.result()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import read_all_events
+from hltnode.processing.framework.event_files import read_all_tables
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     n_events = n_accepted = 0
     of_line = np.zeros(len(engine.lines), dtype=np.int64)
     found = dict.fromkeys(engine.collections, 0)
-    for batch in OfflineRunner(engine).run(encode_meps(engine.chain, read_all_events(options.files), EVENTS_PER_MEP)):
+    for batch in OfflineRunner(engine).run(encode_meps(engine.chain, read_all_tables(options.files), EVENTS_PER_MEP)):
         # The next batch overwrites the output, so count it here.
         output = batch.workspace.output
         n_events += len(output.accepted)

@@ -70,6 +70,41 @@ class OutputListTable(Protocol):
     @property
     def values(self) -> Sequence[NDArray[np.uint8]]: ...
 
+def index_banks(bytes: memoryview, begins: Sequence[int], ends: Sequence[int]) -> tuple[bytes, list[int]]: ...
+def index_objects(events: Sequence[Sequence[RawBank]]) -> tuple[bytes, bytes, list[int]]: ...
+def bank_objects(
+    rows: NDArray[np.uint8], begin: int, end: int, buffers: tuple[memoryview, ...], type: type[_Bank]
+) -> list[_Bank]: ...
+
+class MfpPacker:
+    def __init__(self, error_type: int, error_types: Sequence[int]) -> None: ...
+    def route(self, key: int, column: int) -> None: ...
+    def scan(
+        self, rows: NDArray[np.uint8], begins: NDArray[np.uint64], ends: NDArray[np.uint64]
+    ) -> tuple[list[int], list[int], bytes]: ...
+    def measure(
+        self,
+        rows: NDArray[np.uint8],
+        begins: NDArray[np.uint64],
+        ends: NDArray[np.uint64],
+        skipped: NDArray[np.uint8],
+        variants: NDArray[np.uint8],
+    ) -> tuple[tuple[int, int, int, int], list[int], list[int], list[int]]: ...
+    def pack(
+        self,
+        rows: NDArray[np.uint8],
+        begins: NDArray[np.uint64],
+        ends: NDArray[np.uint64],
+        buffers: tuple[memoryview, ...],
+        columns: Sequence[int],
+        sources: Sequence[int],
+        versions: Sequence[int],
+        places: Sequence[int],
+        sizes: Sequence[int],
+        first_event: int,
+        to: NDArray[np.uint8],
+    ) -> None: ...
+
 class RecordEncoder:
     def __init__(
         self,

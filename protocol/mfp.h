@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "little_endian.h"
+#include "small_copy.h"
 
 constexpr std::size_t mfp_header_size = 20;
 constexpr uint16_t mfp_magic = 0x40CE;
@@ -13,6 +14,38 @@ constexpr uint8_t no_bank = 255;  // type of an absent bank
 
 inline std::size_t mfp_sizes_at(std::size_t n) { return padded_to_4(mfp_header_size + n); }
 inline std::size_t mfp_data_at(std::size_t n) { return padded_to_4(mfp_sizes_at(n) + 2 * n); }
+
+// Packing of the MFPs that this code writes: fragments are padded to 2^3 bytes.
+constexpr uint8_t written_align = 3;
+inline std::size_t padded_fragment(std::size_t size)
+{
+    constexpr std::size_t step = std::size_t{1} << written_align;
+    return (size + step - 1) & ~(step - 1);
+}
+
+// Write the header of an MFP of n fragments, and its arrays for fragments that are all absent.
+inline void put_mfp_head(uint8_t* mfp, std::size_t n, uint32_t packet_size, uint64_t first_event, uint16_t source,
+                         uint8_t version)
+{
+    put_u16(mfp, mfp_magic);
+    put_u16(mfp + 2, static_cast<uint16_t>(n));
+    put_u32(mfp + 4, packet_size);
+    put_u64(mfp + 8, first_event);
+    put_u16(mfp + 16, source);
+    mfp[18] = written_align;
+    mfp[19] = version;
+    std::memset(mfp + mfp_header_size, no_bank, n);
+    std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
+}
+
+// Write a fragment and its padding; returns the place of the next one.
+inline uint8_t* put_fragment(uint8_t* to, const uint8_t* payload, std::size_t size)
+{
+    const std::size_t padded = padded_fragment(size);
+    if (padded) put_u64(to + padded - 8, 0);
+    copy_small(to, payload, size);
+    return to + padded;
+}
 
 // Sum of the padded sizes of the fragments from `first` to `last` (excluded); `mask` is the packing minus 1.
 inline uint32_t padded_sum(const uint8_t* sizes, uint32_t first, uint32_t last, uint32_t mask)

@@ -14,6 +14,7 @@
 #include "buffer_view.h"
 #include "crc32c.h"
 #include "event_records.h"
+#include "event_table.h"
 #include "fragment_frame.h"
 #include "jenkins.h"
 #include "mfp.h"
@@ -218,5 +219,6 @@ NB_MODULE(_native, module)
     module.def("fragment_bytes", &fragment_bytes, nb::arg("mfp"), nb::arg("n"), nb::arg("align"),
                "Sum of the padded sizes of the n fragments of an MFP, or -1 if an absent bank has a size");
     add_event_records(module);
+    define_event_table(module);
     add_shared_frames(module);
 }

@@ -33,7 +33,6 @@ using WritableBytes = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device
 using Positions = nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr int32_t no_column = -1;
-constexpr uint32_t align = 3;  // fragments are padded to 2^3 bytes
 constexpr std::size_t max_fragments = 0xFFFF;
 constexpr uint32_t no_bank_at = std::numeric_limits<uint32_t>::max();
 // Events per group, whose fragments of a source are written together; and prefetch distances: within one event, and in
@@ -223,7 +222,7 @@ class Packer {
                                            if (version[column] != bank[5]) return Problem::other_version;
                                        }
                                        bank_at[column] = static_cast<uint32_t>(bank - data);
-                                       size[column] += aligned(length - bank_header_size, std::size_t{1} << align);
+                                       size[column] += padded_fragment(length - bank_header_size);
                                        return Problem::none;
                                    });
             if (finding.problem != Problem::none) {
@@ -244,15 +243,8 @@ class Packer {
         for (std::size_t column = 0; column < n_columns; ++column) {
             if (places[column] == not_made) continue;
             uint8_t* mfp = to.data() + places[column] + frame_header_size;
-            put_u16(mfp, mfp_magic);
-            put_u16(mfp + 2, static_cast<uint16_t>(n));
-            put_u32(mfp + 4, static_cast<uint32_t>(sizes[column] - frame_header_size));
-            put_u64(mfp + 8, first_event);
-            put_u16(mfp + 16, sources_[column]);
-            mfp[18] = align;
-            mfp[19] = versions_[column];
-            std::memset(mfp + mfp_header_size, no_bank, n);
-            std::memset(mfp + mfp_header_size + n, 0, mfp_data_at(n) - mfp_header_size - n);
+            put_mfp_head(mfp, n, static_cast<uint32_t>(sizes[column] - frame_header_size), first_event,
+                         sources_[column], versions_[column]);
             next[column] = mfp + mfp_data_at(n);
         }
         for (std::size_t first = 0; first < n; first += events_at_a_time) {
@@ -283,10 +275,7 @@ class Packer {
             if (!is_error_[bank[4]]) mfp[19] = bank[5];
             types[event] = bank[4];
             put_u16(sizes + 2 * event, static_cast<uint16_t>(size));
-            const std::size_t padded = aligned(size, std::size_t{1} << align);
-            if (padded) put_u64(to + padded - 8, 0);
-            copy_small(to, bank + bank_header_size, size);
-            to += padded;
+            to = put_fragment(to, bank + bank_header_size, size);
         }
         return to;
     }
@@ -300,6 +289,7 @@ bool are_banks(const uint8_t* data, std::size_t size)
         if (n == max_banks_of_event || size - at < bank_header_size || u16_at(data + at) != bank_magic) return false;
         const std::size_t length = u16_at(data + at + 2);
         if (length < bank_header_size || aligned(length, 4) > size - at) return false;
+        __builtin_prefetch(data + at + ahead_in_event);
         at += aligned(length, 4);
     }
     return true;
@@ -314,6 +304,8 @@ nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool
     constexpr uint8_t lengths_of_versions[] = {0x17, 0x37}, banks = 1;
     if (at > bytes.size()) throw nb::value_error("the first record lies outside the bytes");
     std::vector<uint64_t> begins, ends;
+    std::vector<HashedBytes> checked;
+    std::vector<std::pair<std::size_t, uint32_t>> announced;  // record and its checksum
     bool cut_off = false;
     {
         const nb::gil_scoped_release released;
@@ -332,10 +324,23 @@ nb::tuple find_events(const Bytes& bytes, std::size_t at, std::size_t most, bool
             if ((compression & 0xF) != 0 || !known || kind != banks) break;
             if (size >= header_size + bank_header_size && record[header_size + 4] == tae_header) break;
             const uint32_t checksum = u32_at(record + 12);
-            if (verify && checksum != 0 && jenkins(record + checked_from, size - checked_from) != checksum) break;
+            if (verify && checksum != 0) {
+                checked.push_back({record + checked_from, size - checked_from});
+                announced.emplace_back(begins.size(), checksum);
+            }
             if (verify && !are_banks(record + header_size, size - header_size)) break;
             begins.push_back(at + header_size);
             ends.push_back(at += size);
+        }
+        // Checksums of several records together are computed several times as fast.
+        std::vector<uint32_t> computed(checked.size());
+        if (!checked.empty()) jenkins(checked.data(), checked.size(), computed.data());
+        for (std::size_t i = 0; i < checked.size(); ++i) {
+            if (computed[i] == announced[i].second || announced[i].first >= begins.size()) continue;
+            begins.resize(announced[i].first);
+            ends.resize(announced[i].first);
+            cut_off = false;
+            break;
         }
     }
     return nb::make_tuple(begins, ends, cut_off);

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hltnode.daemon.commands.result_files import FORCE_HELP, require_new
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.framework.collections import Column
-from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.event_files import read_event_tables
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import CompletedBatch, OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
@@ -73,7 +73,8 @@ class Sample:
             retain=tuple(dict.fromkeys((*retained(chain.sequence), *columns))),
         )
         parts = []
-        for batch in OfflineRunner(engine).run(encode_meps(engine.chain, read_events(path), EVENTS_PER_MEP, "auto")):
+        meps = encode_meps(engine.chain, read_event_tables(path), EVENTS_PER_MEP, "auto")
+        for batch in OfflineRunner(engine).run(meps):
             parts.append(_tracks_of(batch, first_event))
             first_event += batch.workspace.n_events
         engine.close()

@@ -1,4 +1,7 @@
-"""Files of events: MDF (plain or gzip), Run-3 MEP and 2019 MEP, recognised by their first header, memory-mapped."""
+"""Files of events: MDF (plain or gzip), Run-3 MEP and 2019 MEP, recognised by their first header, memory-mapped.
+
+Compiled code reads uncompressed MDF records. Python reads the others one by one, and names the fault of damaged ones.
+"""
 
 import gzip
 import mmap
@@ -8,7 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import BankError, MdfError, MepError, ProtocolError, RejectReason
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.file_format import FileFormat, format_of
 from hltnode.protocol.raw_data.mdf import (
     GENERIC_HEADER_SIZE,
@@ -30,6 +35,8 @@ class EventFileError(RuntimeError):
     """A file cannot be read; the message gives its name, the fault and the place."""
 
 
+EVENTS_PER_TABLE = 64
+"""Most events that are read at a time."""
 MAX_DAMAGE_TEXTS = 20
 """Texts that a DamageLog keeps; a file may have millions of damaged events."""
 Damaged: TypeAlias = Callable[[EventFileError], None]
@@ -68,7 +75,15 @@ def raise_damage(error: EventFileError) -> None:
 def read_events(
     path: Path, begin: int = 0, damaged: Damaged = raise_damage, *, number: int = 0, n_records: int | None = None
 ) -> Iterator[list[RawBank]]:
-    """The raw banks of each event of one file; payloads are views of the mapped file.
+    """The raw banks of each event of one file, see `read_event_tables`; payloads are views of the mapped file."""
+    for table in read_event_tables(path, begin, damaged, number=number, n_records=n_records):
+        yield from table
+
+
+def read_event_tables(
+    path: Path, begin: int = 0, damaged: Damaged = raise_damage, *, number: int = 0, n_records: int | None = None
+) -> Iterator[EventTable]:
+    """The events of one file, up to EVENTS_PER_TABLE at a time; those of a MEP together.
 
     begin: start of an MDF record or a Run-3 MEP in bytes, 0 for other files; number: number of that record in the file;
     n_records: most MDF records to read, damaged ones included; None: all. damaged: called with each damage; reading
@@ -87,7 +102,7 @@ def read_events(
             yield from _events_of_meps(path, content, begin, damaged)
         case FileFormat.MEP_2019:
             try:
-                yield from parse_mep2019(content).events()
+                yield EventTable.of_events(parse_mep2019(content).events())
             except ProtocolError as error:
                 damaged(EventFileError(f"{path}: {error}"))
         case _:
@@ -128,7 +143,8 @@ def event_counts(path: Path, damaged: Damaged = raise_damage) -> Iterator[Counte
                 at += size
                 number += 1
         case _:
-            yield CountedPart(0, sum(1 for _ in read_events(path, damaged=damaged)), is_read=True)
+            n_events = sum(len(table) for table in read_event_tables(path, damaged=damaged))
+            yield CountedPart(0, n_events, is_read=True)
 
 
 def refuse_pipe(path: Path) -> None:
@@ -185,17 +201,30 @@ def read_meps(path: Path, damaged: Damaged = raise_damage) -> Iterator[Mep]:
 
 
 def read_all_events(paths: Iterable[Path], damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
-    """The events of several files, in order. Raises EventFileError, see `read_events`."""
+    """The raw banks of each event of several files, in order. Raises EventFileError, see `read_event_tables`."""
+    for table in read_all_tables(paths, damaged):
+        yield from table
+
+
+def read_all_tables(paths: Iterable[Path], damaged: Damaged = raise_damage) -> Iterator[EventTable]:
+    """The events of several files, in order. Raises EventFileError, see `read_event_tables`."""
     for path in paths:
-        yield from read_events(path, damaged=damaged)
+        yield from read_event_tables(path, damaged=damaged)
 
 
 def _events_of_mdf(
     path: Path, content: memoryview, begin: int, damaged: Damaged, number: int, n_records: int | None
-) -> Iterator[list[RawBank]]:
+) -> Iterator[EventTable]:
     at = begin
     end = None if n_records is None else number + n_records
     while at < len(content) and number != end:
+        most = EVENTS_PER_TABLE if end is None else min(EVENTS_PER_TABLE, end - number)
+        begins, ends, _ = find_events(content, at, most, True)
+        if begins:
+            yield EventTable.of_bytes(content, begins, ends)
+            at = ends[-1]
+            number += len(begins)
+            continue
         where = f"MDF record at byte {at}"
         try:
             size = check_record_size(content[at:], where)
@@ -203,11 +232,11 @@ def _events_of_mdf(
             damaged(damaged_rest(path, error, number))
             return
         try:
-            banks = _banks_of(content[at : at + size], where)
+            event = _event_of(content[at : at + size], where)
         except MdfError as error:
             damaged(damaged_event(path, error, number))
         else:
-            yield banks
+            yield event
         at += size
         number += 1
 
@@ -222,17 +251,18 @@ def damaged_rest(path: Path, error: ProtocolError, n_events: int) -> EventFileEr
     return EventFileError(f"{path}: {error} (after {n_events} events; the rest of the file cannot be read)")
 
 
-def _banks_of(record: memoryview, where: str) -> list[RawBank]:
-    """The raw banks of one MDF record. Raises MdfError; its text starts with `where`."""
+def _event_of(record: memoryview, where: str) -> EventTable:
+    """The event of one MDF record. Raises MdfError; its text starts with `where`."""
     try:
-        return parse_record(record, where).banks()
+        body = parse_record(record, where).body
+        return EventTable.of_bytes(body, [0], [len(body)])
     except BankError as error:
         raise MdfError(error.reason, f"{where}: {error}") from error
 
 
-def _events_of_meps(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[list[RawBank]]:
+def _events_of_meps(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[EventTable]:
     for _, mep in _meps_in(path, content, begin, damaged):
-        yield from mep.events()
+        yield EventTable.of_mfps(mep.mfps)
 
 
 def _meps_in(path: Path, content: memoryview, begin: int, damaged: Damaged) -> Iterator[tuple[int, Mep]]:
@@ -256,7 +286,7 @@ def _meps_in(path: Path, content: memoryview, begin: int, damaged: Damaged) -> I
         at += size
 
 
-def _unpacked_events(path: Path, damaged: Damaged) -> Iterator[list[RawBank]]:
+def _unpacked_events(path: Path, damaged: Damaged) -> Iterator[EventTable]:
     """The events of a gzip-compressed MDF file, each in its own memory."""
     at = number = 0
     try:
@@ -275,11 +305,11 @@ def _unpacked_events(path: Path, damaged: Damaged) -> Iterator[list[RawBank]]:
                     damaged(damaged_rest(path, error, number))
                     return
                 try:
-                    banks = _banks_of(record, where)
+                    event = _event_of(record, where)
                 except MdfError as error:
                     damaged(damaged_event(path, error, number))
                 else:
-                    yield banks
+                    yield event
                 at += size
                 number += 1
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:

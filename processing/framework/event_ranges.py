@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from hltnode.processing.framework.event_files import (
@@ -11,9 +10,9 @@ from hltnode.processing.framework.event_files import (
     EventFileError,
     event_counts,
     raise_damage,
-    read_events,
+    read_event_tables,
 )
-from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.event_table import EventTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +31,8 @@ class FilePart:
     """True if the division has found the damage of the file. Otherwise each event is an MDF record, which may be
     damaged."""
 
-    def read(self, damaged: Damaged = raise_damage) -> Iterator[list[RawBank]]:
-        """The raw banks of each event. `damaged` is called with each damage that the division has not found.
+    def read(self, damaged: Damaged = raise_damage) -> Iterator[EventTable]:
+        """The events. `damaged` is called with each damage that the division has not found.
 
         Raises EventFileError if the file has changed.
         """
@@ -46,9 +45,15 @@ class FilePart:
                 f"{self.path}: the file has {size} bytes, but had {self.file_bytes} when it was divided"
             )
         if self.is_read:
-            yield from islice(read_events(self.path, self.begin, _known), self.skip, self.skip + self.n_events)
+            at = -self.skip
+            for table in read_event_tables(self.path, self.begin, _known):
+                if at + len(table) > 0:
+                    yield table[max(0, -at) : self.n_events - at]
+                at += len(table)
+                if at >= self.n_events:
+                    return
         else:
-            yield from read_events(self.path, self.begin, damaged, number=self.number, n_records=self.n_events)
+            yield from read_event_tables(self.path, self.begin, damaged, number=self.number, n_records=self.n_events)
 
 
 def _known(_error: EventFileError) -> None:
@@ -70,8 +75,8 @@ class EventRange:
         """Number of events, with the damaged ones among MDF records."""
         return sum(part.n_events for part in self.parts if isinstance(part, FilePart))
 
-    def read(self, damage: DamageLog) -> Iterator[list[RawBank]]:
-        """The raw banks of each event that can be read; adds the faults of the others. Raises EventFileError."""
+    def read(self, damage: DamageLog) -> Iterator[EventTable]:
+        """The events that can be read; adds the faults of the others. Raises EventFileError."""
         for part in self.parts:
             if isinstance(part, DamageLog):
                 damage.extend(part)

@@ -98,12 +98,12 @@ class FlagTable:
                 raise ValueError(f"flags {', '.join(names)}: two flags have the same {what}")
         masks = {str(flag.name).lower(): int(flag) for flag in EventFlag} | {flag.name: flag.mask for flag in of_chain}
         self.masks = dict(sorted(masks.items(), key=lambda item: item[1]))
+        self._named = {mask: name.upper() for name, mask in self.masks.items()}
         no_errors = sum(flag.mask for flag in of_chain if flag.kind is not FlagKind.ERROR)
         self.errors = 0xFFFF_FFFF & ~(int(_NO_ERROR) | no_errors)
         self.cuts = sum(flag.mask for flag in of_chain if flag.kind is FlagKind.CUT)
 
     def names(self, word: int) -> list[str]:
         """Names of the bits of a flag word in upper case, lowest first; "BIT_20" for a bit without a name."""
-        named = {mask: name.upper() for name, mask in self.masks.items()}
         bits = (bit for bit in range(word.bit_length()) if word >> bit & 1)
-        return [named.get(1 << bit, f"BIT_{bit}") for bit in bits]
+        return [self._named.get(1 << bit, f"BIT_{bit}") for bit in bits]

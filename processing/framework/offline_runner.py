@@ -18,14 +18,13 @@ from hltnode.processing.framework.engine import Engine, Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.errors import MfpError, RejectReason
+from hltnode.protocol.event_table import EventTable, as_tables, grouped
+from hltnode.protocol.mfp_packing import MeasuredMep, MfpPacker
 from hltnode.protocol.raw_data.raw_bank import RawBank
-from hltnode.protocol.raw_data.source_id import subdetector_of
 
 _Item = TypeVar("_Item")
-# Memory of the Python objects of a raw bank in bytes, measured: its tuple and the view of its payload.
-_BANK_OBJECTS = 320
 MAX_HELD_BYTES = 128 << 20
-"""Memory of the events of a MEP or a batch, payloads and objects. A record of 1 kB can unpack to 1 MB."""
+"""Memory of the events of a MEP or a batch. A record of 1 kB can unpack to 1 MB."""
 
 WORKSPACES = 3
 """Number of workspaces: one fills, one computes, one is read out."""
@@ -35,10 +34,10 @@ WORKSPACES = 3
 class EncodedMep:
     """The MFPs of some events, arranged for one copy into a workspace."""
 
-    events: Sequence[Sequence[RawBank]]
+    events: EventTable
     data: NDArray[np.uint8]
-    fragments: tuple[tuple[int, int, int], ...]
-    """(source id, byte offset in `data`, bytes) of each MFP."""
+    fragments: Sequence[tuple[int, int, int]] | NDArray[np.int64]
+    """(source id, byte offset in `data`, bytes) of each MFP; an array i64[n, 3] costs no time per MFP in a batch."""
     unknown_types: frozenset[int] = frozenset()
     """Types of banks whose source is not known; they are not read."""
 
@@ -49,7 +48,7 @@ class EncodedMep:
     @property
     def held_bytes(self) -> int:
         """Memory of its events and its data in bytes."""
-        return self.data.nbytes + sum(map(memory_of, self.events))
+        return self.data.nbytes + self.events.held_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,6 @@ class CompletedBatch:
 
     meps: Sequence[EncodedMep]
     workspace: Workspace
-
-
-def memory_of(banks: Sequence[RawBank]) -> int:
-    """Memory of the raw banks of an event in bytes, payloads and objects."""
-    return sum(len(bank.payload) for bank in banks) + _BANK_OBJECTS * len(banks)
 
 
 def bounded_groups(
@@ -81,6 +75,46 @@ def bounded_groups(
         yield group
 
 
+class MepEncoder:
+    """Writes those banks of events that a chain reads as the MFPs of MEPs.
+
+    encoding: banks to read if events hold the same hits twice, AUTO for the choice by event.
+    """
+
+    def __init__(self, chain: Chain, encoding: str = AUTO) -> None:
+        chosen = None if encoding == AUTO else encoding
+        self._packer = MfpPacker(chain.readout, chosen, chain.subdetectors, MFP_ALIGNMENT)
+        self._known_without_source = chain.readout.truth_types | chain.readout.types_not_read_out
+
+    def encode(self, events: EventTable, first_event_id: int = 0) -> EncodedMep:
+        """The events as one MEP. Raises MfpError if the banks are inconsistent."""
+        return self._packed(self._packer.measure(events, first_event_id), first_event_id)
+
+    def encode_in_parts(self, events: EventTable, first_event_id: int, max_bytes: int | None) -> Iterator[EncodedMep]:
+        """The events as one MEP, or split in halves while they have more bytes or banks of several versions.
+
+        Raises MfpError if the banks of one event are inconsistent.
+        """
+        try:
+            measured = self._packer.measure(events, first_event_id)
+        except MfpError as error:
+            if error.reason is not RejectReason.MISMATCH or len(events) == 1:
+                raise
+        else:
+            if max_bytes is None or measured.nbytes <= max_bytes or len(events) == 1:
+                yield self._packed(measured, first_event_id)
+                return
+        half = len(events) // 2
+        yield from self.encode_in_parts(events[:half], first_event_id, max_bytes)
+        yield from self.encode_in_parts(events[half:], first_event_id + half, max_bytes)
+
+    def _packed(self, measured: MeasuredMep, first_event_id: int) -> EncodedMep:
+        data = self._packer.pack(measured, first_event_id)
+        fragments = np.array([measured.sources, measured.places, measured.sizes], np.int64).T
+        unknown = measured.types_without_source - self._known_without_source
+        return EncodedMep(measured.events, data, fragments, unknown)
+
+
 def encode_mep(
     chain: Chain, events: Sequence[Sequence[RawBank]], first_event_id: int = 0, encoding: str = AUTO
 ) -> EncodedMep:
@@ -88,37 +122,13 @@ def encode_mep(
 
     Raises MfpError if the banks are inconsistent.
     """
-    unknown: set[int] = set()
-    read = [_read_of(chain, banks, unknown) for banks in events]
-    mfps = chain.readout.mfps_of_events(read, first_event_id, encoding)
-    pieces: list[bytes] = []
-    fragments: list[tuple[int, int, int]] = []
-    offset = 0
-    for source, mfp in mfps.items():
-        fragments.append((source, offset, len(mfp)))
-        padding = -len(mfp) % MFP_ALIGNMENT
-        pieces += (mfp, bytes(padding))
-        offset += len(mfp) + padding
-    unknown -= chain.readout.truth_types | chain.readout.types_not_read_out
-    data = np.frombuffer(b"".join(pieces), dtype=np.uint8)
-    return EncodedMep(events, data, tuple(fragments), frozenset(unknown))
-
-
-def _read_of(chain: Chain, banks: Sequence[RawBank], unknown: set[int]) -> list[RawBank]:
-    """The banks that a chain reads; adds the types of banks without a source to `unknown`."""
-    read = []
-    for bank in banks:
-        source = chain.readout.source_of(bank)
-        if source is None:
-            unknown.add(bank.type)
-        elif subdetector_of(source) in chain.subdetectors:
-            read.append(bank)
-    return read
+    table = events if isinstance(events, EventTable) else EventTable.of_events(events)
+    return MepEncoder(chain, encoding).encode(table, first_event_id)
 
 
 def encode_meps(
     chain: Chain,
-    events: Iterable[Sequence[RawBank]],
+    events: Iterable[EventTable | Sequence[RawBank]],
     events_per_mep: int,
     encoding: str = AUTO,
     max_bytes: int | None = None,
@@ -127,29 +137,13 @@ def encode_meps(
     """Write a stream of events as MEPs of `events_per_mep` events.
 
     A MEP has fewer events at the end, above `max_bytes` or MAX_HELD_BYTES, or for banks of several versions. A single
-    event may have more bytes.
+    event may have more bytes. Events come in tables, or one by one.
     """
+    encoder = MepEncoder(chain, encoding)
     first = first_event_id
-    for of_mep in bounded_groups(events, events_per_mep, memory_of, MAX_HELD_BYTES):
-        yield from _encode_in_parts(chain, of_mep, first, encoding, max_bytes)
+    for of_mep in grouped(as_tables(events), events_per_mep, MAX_HELD_BYTES):
+        yield from encoder.encode_in_parts(of_mep, first, max_bytes)
         first += len(of_mep)
-
-
-def _encode_in_parts(
-    chain: Chain, events: Sequence[Sequence[RawBank]], first: int, encoding: str, max_bytes: int | None
-) -> Iterator[EncodedMep]:
-    """The events as one MEP, or split in halves while they have too many bytes or are inconsistent."""
-    try:
-        mep = encode_mep(chain, events, first, encoding)
-        if max_bytes is None or mep.data.nbytes <= max_bytes or len(events) == 1:
-            yield mep
-            return
-    except MfpError as error:
-        if error.reason is not RejectReason.MISMATCH or len(events) == 1:
-            raise
-    half = len(events) // 2
-    yield from _encode_in_parts(chain, events[:half], first, encoding, max_bytes)
-    yield from _encode_in_parts(chain, events[half:], first + half, encoding, max_bytes)
 
 
 def batches_of(meps: Iterable[EncodedMep], limits: BatchLimits) -> Iterator[list[EncodedMep]]:
@@ -201,7 +195,7 @@ class OfflineRunner:
         first = next(batches_of(meps, self.engine.limits))
         with self._waits_at_its_end():
             for workspace in self.workspaces:
-                _fill(workspace, first)
+                self.fill(workspace, first)
                 workspace.submit()
                 workspace.wait()
 
@@ -223,13 +217,25 @@ class OfflineRunner:
                     yield completed
                     free.append(completed.workspace)
                 workspace = free.popleft()
-                _fill(workspace, batch)
+                self.fill(workspace, batch)
                 workspace.submit()
                 running.append(CompletedBatch(batch, workspace))
             while running:
                 completed = running.popleft()
                 completed.workspace.wait()
                 yield completed
+
+    def fill(self, workspace: Workspace, batch: Sequence[EncodedMep]) -> None:
+        """Copy the MEPs of a batch into a workspace, which may run then."""
+        placed: list[MepInBatch] = []
+        offset = 0
+        for mep in batch:
+            workspace.input_data[offset : offset + mep.data.nbytes] = mep.data
+            places = np.array(mep.fragments, np.int64).reshape(-1, 3)
+            places[:, 1] += offset
+            placed.append(MepInBatch(mep.n_events, places))
+            offset += mep.data.nbytes
+        workspace.seal(placed)
 
     @contextmanager
     def _waits_at_its_end(self) -> Iterator[None]:
@@ -239,15 +245,3 @@ class OfflineRunner:
         finally:
             for workspace in self.workspaces:
                 workspace.wait()
-
-
-def _fill(workspace: Workspace, batch: Sequence[EncodedMep]) -> None:
-    placed: list[MepInBatch] = []
-    offset = 0
-    for mep in batch:
-        workspace.input_data[offset : offset + mep.data.nbytes] = mep.data
-        placed.append(
-            MepInBatch(mep.n_events, [(source, offset + start, size) for source, start, size in mep.fragments])
-        )
-        offset += mep.data.nbytes
-    workspace.seal(placed)

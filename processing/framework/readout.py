@@ -53,7 +53,8 @@ class Readout(Protocol):
         """Bank types of the simulation's truth, which a feeder sends only on request."""
 
     def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
-        """The sample of a simulated event; None for an event without this truth, as all recorded ones are.
+        """The sample of a simulated event, from its banks of `truth_types`; None without this truth, as for all
+        recorded events.
 
         Raises ProtocolError for truth that cannot be read.
         """
@@ -64,11 +65,17 @@ class Readout(Protocol):
 
     @property
     def error_type(self) -> int | None:
-        """Bank type of the fragment of a source that has several banks in one event; None: such events are refused."""
+        """Bank type of the fragment of a source that has several banks in one event; None: such events are refused.
+
+        The fragment has the payload of the first one.
+        """
 
     @property
     def error_types(self) -> frozenset[int]:
-        """Types of the banks that a readout board sends in place of data. They may have any version."""
+        """Types of the banks that a readout board sends in place of data.
+
+        They may have any version; they get that of their MFP.
+        """
 
     def later_sources(self, sources: Collection[int]) -> Mapping[int, int]:
         """Sources that only large events have, each with that of `sources` whose bank version it shares.
@@ -83,16 +90,7 @@ class Readout(Protocol):
         """True if an encoding includes banks of this type."""
 
     def source_of(self, bank: RawBank) -> int | None:
-        """The source id of a bank, None if no readout board writes such a bank."""
-
-    def mfps_of_events(
-        self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
-    ) -> dict[int, bytes]:
-        """The MFPs of a MEP by source id in ascending order; event i has the id first_event_id + i.
-
-        Several banks of a source in one event become a fragment of `error_type`. Raises MfpError for them without this
-        type, and if a source has two bank versions. Banks of `error_types` get the version of their MFP.
-        """
+        """The source id of a bank, None if no readout board writes such a bank. The payload does not matter."""
 
 
 def bank_type_name(readout: Readout, bank_type: int) -> str:

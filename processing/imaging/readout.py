@@ -6,7 +6,6 @@ from enum import IntEnum
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.imaging.strips import IMAGE_SUBDETECTORS, STRIP_TYPE, is_image_source
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, BankType
-from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import ODIN_SOURCE, ODIN_SUBDETECTOR
 
@@ -55,15 +54,6 @@ class ImageReadout:
         if bank.type == BankType.ODIN:
             return ODIN_SOURCE
         return bank.source_id if is_image_source(bank.source_id) else None
-
-    def mfps_of_events(
-        self,
-        events: Sequence[Sequence[RawBank]],
-        first_event_id: int,
-        encoding: str,  # noqa: ARG002
-    ) -> dict[int, bytes]:
-        """The MFPs of some events; several banks of a source become SEVERAL_STRIPS."""
-        return group_into_mfps(events, first_event_id, self.source_of, self.error_type, self.error_types)
 
 
 IMAGE_READOUT = ImageReadout()

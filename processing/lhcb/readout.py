@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
-from typing import cast
 
 from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, TRUTH_TYPES, LhcbBankType
@@ -10,8 +9,6 @@ from hltnode.protocol.lhcb.readout import (
     ERROR_TYPE,
     ERROR_TYPES,
     NOT_READ_WITH,
-    VeloBanks,
-    mfps_of_events,
     readout_source_id,
     velo_encoding,
 )
@@ -60,12 +57,6 @@ class LhcbReadout:
     def source_of(self, bank: RawBank) -> int | None:
         """protocol.lhcb.readout.readout_source_id."""
         return readout_source_id(bank)
-
-    def mfps_of_events(
-        self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
-    ) -> dict[int, bytes]:
-        """protocol.lhcb.readout.mfps_of_events."""
-        return mfps_of_events(events, first_event_id, cast(VeloBanks, encoding))
 
 
 def version_sizes(detector: str, versions: type[IntEnum]) -> dict[str, int]:

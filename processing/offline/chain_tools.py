@@ -22,6 +22,7 @@ from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 TOOLS_ENTRY_POINTS = "hltnode.chain_tools"
@@ -250,7 +251,7 @@ class Efficiency(Protocol[Options]):
     def measure(
         self,
         deciding: DecidingPass,
-        events: Iterable[Sequence[RawBank]],
+        events: Iterable[EventTable | Sequence[RawBank]],
         lines: Sequence[Line],
         scans: Sequence[Scan],
         progress: Callable[[int], None],

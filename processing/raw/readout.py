@@ -5,7 +5,6 @@ from enum import IntEnum
 
 from hltnode.processing.framework.readout import AUTO
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, USER_TYPES
-from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import ODIN_SUBDETECTOR, USER_SUBDETECTORS
 
@@ -58,15 +57,6 @@ class RawReadout:
     def source_of(self, bank: RawBank) -> int | None:
         """The source id of the bank; None for the banks that a node writes."""
         return None if bank.type in self.types_not_read_out else bank.source_id
-
-    def mfps_of_events(
-        self,
-        events: Sequence[Sequence[RawBank]],
-        first_event_id: int,
-        encoding: str,  # noqa: ARG002
-    ) -> dict[int, bytes]:
-        """The MFPs of some events; several banks of a source become SEVERAL_BANKS."""
-        return group_into_mfps(events, first_event_id, self.source_of, self.error_type, self.error_types)
 
 
 RAW_READOUT = RawReadout()

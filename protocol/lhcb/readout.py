@@ -5,7 +5,7 @@ Source ids: docs/formats/source-ids.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
@@ -13,7 +13,6 @@ from hltnode.protocol.lhcb.bank_types import NOT_READ_OUT, LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import DETECTORS, VELO, VeloVersion
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.bank_types import BankType
-from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_id
 
@@ -92,33 +91,3 @@ def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> 
 def velo_encoding(bank_types: Iterable[int]) -> VeloEncoding:
     """The encoding to read from events with banks of these types: retina clusters if there are any."""
     return "retina" if LhcbBankType.VP_RETINA_CLUSTER in bank_types else "superpixel"
-
-
-def mfps_of_events(
-    events: Sequence[Sequence[RawBank]], first_event_id: int, velo_banks: VeloBanks = "auto"
-) -> dict[int, bytes]:
-    """The MFPs of a MEP, by source id in ascending order, from the raw banks of its events.
-
-    Event i of the MEP has the id first_event_id + i. Banks are grouped by :func:`readout_source_id`; banks that no
-    readout board writes are skipped. `velo_banks` picks one VELO encoding; "auto" keeps the retina clusters of an
-    event, or its super-pixels if it has none. Several banks of a source in one event become an error bank (ERROR_TYPE),
-    which sends the event to the error stream. Raises MfpError if a source has two bank versions.
-    """
-    if velo_banks == "auto":
-        of_events = [velo_encoding(bank.type for bank in banks) for banks in events]
-        if len(set(of_events)) > 1:
-            events = [
-                [bank for bank in banks if bank.type != NOT_READ_WITH[encoding]]
-                for banks, encoding in zip(events, of_events, strict=True)
-            ]
-            return group_into_mfps(events, first_event_id, readout_source_id, ERROR_TYPE, ERROR_TYPES)
-        velo_banks = of_events[0] if of_events else "superpixel"
-    unread = NOT_READ_WITH[velo_banks]
-
-    def source_of(bank: RawBank) -> int | None:
-        bank_type, version, source, _ = bank
-        return (
-            None if bank_type == unread else _readout_source_id(bank_type, version >= VeloVersion.SENSOR_PAIRS, source)
-        )
-
-    return group_into_mfps(events, first_event_id, source_of, ERROR_TYPE, ERROR_TYPES)

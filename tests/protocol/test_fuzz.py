@@ -38,7 +38,6 @@ from hltnode.protocol.lhcb.banks.muon import decode_muon, decode_muon_pads
 from hltnode.protocol.lhcb.banks.scifi import decode_scifi
 from hltnode.protocol.lhcb.banks.ut import decode_ut, decode_ut_charges
 from hltnode.protocol.lhcb.banks.velo import decode_retina_clusters, decode_superpixels
-from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.lhcb.truth import (
     McParticle,
     McSample,
@@ -61,6 +60,7 @@ from hltnode.protocol.transport.control_messages import decode_message, encode_m
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from tests.protocol import fuzz
+from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.raw_data.report_encoders import (
     encode_dec_reports,
     encode_lumi_summary,

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hltnode.protocol._native import MAX_BANKS_OF_EVENT
 from hltnode.protocol.errors import BankError, MfpError, RejectReason
 from hltnode.protocol.packing import EventBlock, EventPacker, SecondBanks, bank_keys, frames_of_mfps
-from hltnode.protocol.raw_data.mfp import Mfp, group_into_mfps
+from hltnode.protocol.raw_data.mfp import Mfp
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 from hltnode.protocol.transport.frame_header import HEADER_SIZE, encode_frame
+from tests.protocol.grouped_banks import group_into_mfps
 
 RUN, MEP, FIRST_EVENT, TIME_NS = 3, 2**40, 2**33, 2**60
 NOT_READ_OUT = 7

@@ -1,14 +1,13 @@
 """The accepted events of a sample as one MDF file, with the same reports as those of a node."""
 
-from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
 
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.processing.framework.engine import BatchOutput, Engine
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
-from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
 
@@ -26,18 +25,16 @@ class AcceptedEvents:
         self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
         self._file = file
 
-    def add(self, events: Sequence[Sequence[RawBank]], output: BatchOutput) -> None:
-        """Append the accepted events of a batch, given all its events with their banks, and its results."""
+    def add(self, events: EventTable, output: BatchOutput) -> None:
+        """Append the accepted events of a batch, given all its events and its results."""
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
         decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
-        encoded = self._encoder.encode_banks([events[i] for i in accepted.tolist()], accepted, decided)
+        kept = events.select(accepted)
+        encoded = self._encoder.encode_banks(list(kept), accepted, decided)
         self._file.write(encoded.data)
-        self.reports_left_out += sum(
-            bank.type in TYPES_OF_TRIGGER and bank.source_id != HLT1_SOURCE_ID
-            for i in accepted.tolist()
-            for bank in events[i]
-        )
+        reports = kept.of_types(TYPES_OF_TRIGGER).rows
+        self.reports_left_out += int(np.count_nonzero(reports["source"] != HLT1_SOURCE_ID))
         self.events += len(accepted)
         self.candidates_left_out += encoded.candidates_left_out
         self.banks_left_out += encoded.banks_left_out

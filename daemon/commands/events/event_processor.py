@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain as chained
-from itertools import islice, repeat
+from itertools import repeat
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,9 +35,9 @@ from hltnode.processing.selection.studies.fields import FieldReader, FieldValues
 from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
-from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 64
 CHUNK_MEPS = 64
@@ -96,7 +96,7 @@ class EventProcessor:
 
     def process(
         self,
-        events: Iterable[Sequence[RawBank]],
+        events: Iterable[EventTable],
         *,
         first_event_id: int = 0,
         times: int = 1,
@@ -148,12 +148,12 @@ class EventProcessor:
             processed(batch.workspace.n_events)
         seconds = time.perf_counter() - begin
         rates = RateCounts(engine.lines, readout=engine.chain.readout)
-        banks = [of_event for mep in chunk for of_event in mep.events]
-        rates.add(banks, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
+        of_chunk = EventTable.joined([mep.events for mep in chunk])
+        rates.add(of_chunk, np.concatenate([_fired(output.lines, len(engine.lines)) for output in results]))
         records = io.BytesIO()
-        written = self._write_accepted(records, chunk, results) if accepted else None
+        written = self._write_accepted(records, of_chunk, results) if accepted else None
         return PartResult(
-            per_event=_per_event(chunk, results, engine.lines, engine.flags),
+            per_event=_per_event(of_chunk, results, engine.lines, engine.flags),
             objects={name: sum(int(output.counts[name].sum()) for output in results) for name in engine.collections},
             histogram_counts=counted,
             rates=rates,
@@ -170,14 +170,13 @@ class EventProcessor:
             fields_seconds=fields_seconds,
         )
 
-    def _write_accepted(
-        self, file: BinaryIO, meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput]
-    ) -> AcceptedEvents:
+    def _write_accepted(self, file: BinaryIO, events: EventTable, outputs: Sequence[BatchOutput]) -> AcceptedEvents:
         """Write the accepted events as MDF records."""
         written = AcceptedEvents(file, self.engine)
-        events = chained.from_iterable(mep.events for mep in meps)
+        at = 0
         for output in outputs:
-            written.add(list(islice(events, len(output.accepted))), output)
+            written.add(events[at : at + len(output.accepted)], output)
+            at += len(output.accepted)
         return written
 
 
@@ -192,11 +191,11 @@ def hash_of(constants: Mapping[str, NDArray[np.uint8]]) -> str:
 
 def _repeated(chain: Chain, chunk: list[EncodedMep], times: int, encoding: str) -> Iterator[EncodedMep]:
     """The MEPs of a chunk, `times` times. A chunk smaller than a MEP is packed several times into one MEP."""
-    events = [banks for mep in chunk for banks in mep.events]
+    events = EventTable.joined([mep.events for mep in chunk])
     packing = max(1, EVENTS_PER_MEP // len(events))
     if packing == 1 or times < packing:
         return chained.from_iterable(repeat(chunk, times))
-    packed = list(encode_meps(chain, events * packing, EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
+    packed = list(encode_meps(chain, [events.repeated(packing)], EVENTS_PER_MEP, encoding, LIMITS.input_bytes))
     return chained.from_iterable(chained(repeat(packed, times // packing), repeat(chunk, times % packing)))
 
 
@@ -206,7 +205,7 @@ def _copy(batch: CompletedBatch) -> BatchOutput:
 
 
 def _per_event(
-    meps: Sequence[EncodedMep], outputs: Sequence[BatchOutput], lines: Sequence[str], flag_table: FlagTable
+    events: EventTable, outputs: Sequence[BatchOutput], lines: Sequence[str], flag_table: FlagTable
 ) -> list[dict[str, Any]]:
     rows = chained.from_iterable(
         zip(
@@ -220,17 +219,16 @@ def _per_event(
     )
     names = list(outputs[0].counts) if outputs else []
     lists = chained.from_iterable(_lists_of_events(output) for output in outputs)
-    events = chained.from_iterable(mep.events for mep in meps)
     return [
         {
-            **_identity(banks),
+            **identity,
             **dict(zip(names, counts, strict=True)),
             **of_lists,
             "accepted": bool(accepted),
             "lines": fired,
             "flags": flag_table.names(flags),
         }
-        for banks, (counts, accepted, fired, flags), of_lists in zip(events, rows, lists, strict=True)
+        for identity, (counts, accepted, fired, flags), of_lists in zip(_identities(events), rows, lists, strict=True)
     ]
 
 
@@ -253,16 +251,19 @@ def _fired(words: NDArray[np.uint32], n_lines: int) -> NDArray[np.bool_]:
 
 def _names_of_lines(words: NDArray[np.uint32], names: Sequence[str]) -> list[list[str]]:
     """The lines that selected each event; `words` is u32[events, words]."""
-    return [[names[i] for i in np.flatnonzero(of_event).tolist()] for of_event in _fired(words, len(names))]
+    found: list[list[str]] = [[] for _ in words]
+    for event, line in np.argwhere(_fired(words, len(names))).tolist():
+        found[event].append(names[line])
+    return found
 
 
-def _identity(banks: Sequence[RawBank]) -> dict[str, int | None]:
-    """Run and event number from the ODIN bank; None without a readable bank (the event is flagged)."""
-    for bank in banks:
-        if bank.type == BankType.ODIN:
-            try:
-                odin = decode_odin(bank)
-            except ProtocolError:
-                break
-            return {"run": odin.run, "event": odin.event_id}
-    return {"run": None, "event": None}
+def _identities(events: EventTable) -> list[dict[str, int | None]]:
+    """Run and event number from the first ODIN bank; None without a readable bank (the event is flagged)."""
+    found: list[dict[str, int | None]] = []
+    for banks in events.of_types([BankType.ODIN]):
+        try:
+            odin = decode_odin(banks[0]) if banks else None
+        except ProtocolError:
+            odin = None
+        found.append({"run": None, "event": None} if odin is None else {"run": odin.run, "event": odin.event_id})
+    return found

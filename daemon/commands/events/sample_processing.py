@@ -15,7 +15,7 @@ from hltnode.daemon.commands.events.sample_results import SampleResult
 from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import require_new
 from hltnode.daemon.storage.root_file import root_bytes
-from hltnode.processing.framework.event_files import DamageLog, read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -135,7 +135,7 @@ def _process_here(
             require_sources(path, processor.engine.chain)
         result.backend, result.threads = processor.engine.backend.name, processor.engine.backend.threads
         accepted = result.accepted is not None
-        events = read_all_events(files, damage)
+        events = read_all_tables(files, damage)
         for part in processor.process(events, times=times, accepted=accepted, processed=processed):
             result.add(part)
     finally:

@@ -38,7 +38,7 @@ from hltnode.daemon.commands.selection.options import (
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import DamageLog, read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.offline.chain_tools import Efficiency
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.row_choice import (
@@ -101,7 +101,7 @@ def efficiency(
             )
             damage = DamageLog()
             with counted_events(files, name) as progress:
-                measured = tool.measure(deciding, read_all_events(files, damage), configuration.lines, scans, progress)
+                measured = tool.measure(deciding, read_all_tables(files, damage), configuration.lines, scans, progress)
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
             results.append((name, head | measured.result | {"damage": asdict(damage)}))

@@ -36,7 +36,7 @@ from hltnode.daemon.commands.selection.options import (
 )
 from hltnode.daemon.commands.terminal import echo
 from hltnode.processing.framework.backends.factory import create_backend
-from hltnode.processing.framework.event_files import DamageLog, read_all_events
+from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import CROSSING_RATE, RateCounts
@@ -108,10 +108,10 @@ def rates(
             counts = RateCounts(configuration.line_names, scans, readout=known.readout, prefilters=prefilters)
             damage = DamageLog()
             with counted_events(files, name) as progress:
-                for decided in deciding.run(read_all_events(files, damage)):
+                for decided in deciding.run(read_all_tables(files, damage)):
                     varied = [decided.decisions(one.lines) for one in scans]
-                    counts.add(decided.banks, decided.fired, varied, decided.passed)
-                    progress(len(decided.banks))
+                    counts.add(decided.events, decided.fired, varied, decided.passed)
+                    progress(len(decided.events))
             deciding.engine.close()
             head = described(files, name, known, configuration, deciding.engine)
             results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))

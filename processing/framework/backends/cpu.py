@@ -59,6 +59,22 @@ class CompiledPart:
     launches: tuple[Launch, ...]
 
 
+RECORD = np.dtype(
+    [
+        ("begin", "<u8"),
+        ("end", "<u8"),
+        ("cpu", "<u8"),
+        ("thread", "<u4"),
+        ("stage", "<u4"),
+        ("block", "<u4"),
+        ("step", "<i4"),
+    ]
+)
+"""What a thread did: `begin` and `end` as by time.perf_counter_ns, `cpu` nanoseconds of its processor time. `step`: the
+kernel that ran on a block (event, part or row); WHOLE_STAGE: all `block` blocks that the thread took of the stage that
+begins with kernel `stage`; WHOLE_PROGRAM: the batch."""
+WHOLE_STAGE, WHOLE_PROGRAM = -1, -2
+
 Evaluate = Callable[[], Iterator[None]]
 """Evaluates a kernel on the host, and yields during the computation to show its progress."""
 
@@ -80,12 +96,17 @@ class CpuQueue:
         self._batch: Future[float] | None = None
         self._timings = Timings(0.0, 0.0, 0.0)
         self.profile = False
+        self.record = False
+        """Whether `take_records` gets what the threads did."""
+        self._records: list[tuple[CompiledPart, NDArray[np.void]]] = []
 
     def _run(self) -> float:
         begin = time.perf_counter()
         for part in self._parts:
             if isinstance(part, CompiledPart):
-                self._executor.run(part.program, self.profile)
+                self._executor.run(part.program, self.profile, self.record)
+                if self.record:
+                    self._records.append((part, np.frombuffer(self._executor.take_records(), RECORD)))
             else:
                 for _ in part():
                     self._evaluated += 1
@@ -127,6 +148,11 @@ class CpuQueue:
     def progress(self) -> int:
         """Number of finished events, blocks of other grids, and steps of the evaluation on the host."""
         return sum(part.program.progress for part in self._compiled) + self._evaluated
+
+    def take_records(self) -> list[tuple[list[str], NDArray[np.void]]]:
+        """For each compiled part of the batches with `record` since the last call: its kernels, and RECORD[records]."""
+        taken, self._records = self._records, []
+        return [([launch.kernel for launch in part.launches], records) for part, records in taken]
 
     def take_profile(self) -> dict[str, float]:
         """Thread seconds of each kernel since the last call, for batches with `profile`."""

@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -66,6 +67,50 @@ uint64_t clock_reading_nanoseconds()
     }();
     return least;
 }
+
+// Time by the steady clock, which is that of Python's time.perf_counter_ns.
+uint64_t steady_nanoseconds()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// What a thread did: RECORD in cpu.py.
+struct Record {
+    uint64_t begin, end, cpu;  // steady clock, and processor time between, ns
+    uint32_t thread, stage, block;
+    int32_t step;  // or one of the codes below
+};
+static_assert(sizeof(Record) == 40);
+constexpr int32_t whole_stage = -1;    // the thread took blocks of a stage, `block` of them
+constexpr int32_t whole_program = -2;  // from the start to the end of a program
+
+// Measures one record.
+class Recorder {
+  public:
+    Recorder(std::vector<Record>& records, uint32_t thread, std::size_t stage)
+        : records_(records),
+          record_{steady_nanoseconds(), 0, thread_nanoseconds(), thread, static_cast<uint32_t>(stage), 0, 0}
+    {
+    }
+    // The end of one record is the beginning of the next one.
+    void next(int32_t step, uint32_t block)
+    {
+        const uint64_t cpu = thread_nanoseconds();
+        record_.end = steady_nanoseconds();
+        record_.step = step;
+        record_.block = block;
+        const uint64_t cpu_before = std::exchange(record_.cpu, cpu - record_.cpu);
+        records_.push_back(record_);
+        record_.begin = record_.end;
+        record_.cpu = cpu_before + record_.cpu;
+    }
+
+  private:
+    std::vector<Record>& records_;
+    Record record_;
+};
 
 struct Step {
     KernelFunction kernel;
@@ -309,6 +354,18 @@ class Program {
         progress_.fetch_add(1, std::memory_order_relaxed);
     }
 
+    void run_block_recorded(std::size_t first, std::size_t last, uint32_t block, uint32_t thread,
+                            std::vector<Record>& records)
+    {
+        place(first, block, thread);
+        Recorder recorder(records, thread, first);
+        for (std::size_t step = first; step < last; ++step) {
+            steps_[step].kernel(parameters(step, thread), block);
+            recorder.next(static_cast<int32_t>(step), block);
+        }
+        progress_.fetch_add(1, std::memory_order_relaxed);
+    }
+
     // Adds the processor time between two clock readings, minus the time of one reading.
     void add_nanoseconds(std::size_t step, uint64_t between)
     {
@@ -388,6 +445,7 @@ class Executor {
     explicit Executor(uint32_t threads)
     {
         if (threads == 0 || threads > 1024) throw std::invalid_argument("threads must be 1 to 1024");
+        records_.resize(threads);
         for (uint32_t i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
     }
 
@@ -406,16 +464,34 @@ class Executor {
 
     uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
 
-    void run(Program& program, bool profile)
+    void run(Program& program, bool profile, bool record)
     {
         if (!program.serves(threads())) throw std::invalid_argument("a program made for fewer threads");
         const std::lock_guard one_program_at_a_time(running_);
         program.begin();
+        std::vector<Record> of_program;
+        std::optional<Recorder> recorder;
+        if (record) recorder.emplace(of_program, 0, 0);
         for (std::size_t first = 0; first < program.size();) {
             const std::size_t last = program.end_of_stage(first);
-            run_stage({&program, first, last, program.blocks(first), profile});
+            run_stage({&program, first, last, program.blocks(first), profile, record});
             first = last;
         }
+        if (!record) return;
+        recorder->next(whole_program, 0);
+        records_[0].push_back(of_program.back());
+    }
+
+    // What the threads did in the programs that were run with `record` since the last call.
+    nb::bytes take_records()
+    {
+        const std::lock_guard one_program_at_a_time(running_);
+        std::vector<Record> all;
+        for (std::vector<Record>& of_thread : records_) {
+            all.insert(all.end(), of_thread.begin(), of_thread.end());
+            of_thread.clear();
+        }
+        return nb::bytes(reinterpret_cast<const char*>(all.data()), all.size() * sizeof(Record));
     }
 
   private:
@@ -423,7 +499,7 @@ class Executor {
         Program* program = nullptr;
         std::size_t first = 0, last = 0;
         uint32_t blocks = 0;
-        bool profile = false;
+        bool profile = false, record = false;
     };
 
     void run_stage(const Stage& stage)
@@ -454,16 +530,25 @@ class Executor {
         // A stage of one step is measured as a whole: a block may be shorter than a clock reading.
         const bool is_one_step = stage.last - stage.first == 1;
         const uint64_t before = stage.profile && is_one_step ? thread_nanoseconds() : 0;
-        for (;;) {
+        std::vector<Record> of_stage;
+        uint32_t taken = 0;
+        std::optional<Recorder> recorder;
+        if (stage.record) recorder.emplace(of_stage, thread, stage.first);
+        for (;; ++taken) {
             const uint32_t number = next_.fetch_add(1, std::memory_order_relaxed);
             if (number >= stage.blocks) break;
             const uint32_t block = stage.program->block_at(number);
-            if (stage.profile && !is_one_step)
+            if (stage.record)
+                stage.program->run_block_recorded(stage.first, stage.last, block, thread, records_[thread]);
+            else if (stage.profile && !is_one_step)
                 stage.program->run_block_profiled(stage.first, stage.last, block, thread);
             else
                 stage.program->run_block(stage.first, stage.last, block, thread);
         }
         if (stage.profile && is_one_step) stage.program->add_nanoseconds(stage.first, thread_nanoseconds() - before);
+        if (!stage.record) return;
+        recorder->next(whole_stage, taken);
+        records_[thread].push_back(of_stage.back());
     }
 
     void work(uint32_t thread)
@@ -488,6 +573,7 @@ class Executor {
     }
 
     std::vector<std::thread> workers_;
+    std::vector<std::vector<Record>> records_;  // of each thread
     std::mutex running_;
     std::mutex mutex_;
     std::condition_variable wake_, done_;
@@ -534,6 +620,7 @@ NB_MODULE(_executor, module)
     nb::class_<Executor>(module, "Executor", "Threads that run programs")
         .def(nb::init<uint32_t>(), nb::arg("threads"))
         .def_prop_ro("threads", &Executor::threads)
-        .def("run", &Executor::run, nb::arg("program"), nb::arg("profile") = false,
-             nb::call_guard<nb::gil_scoped_release>(), "Run one batch; returns when it is done");
+        .def("run", &Executor::run, nb::arg("program"), nb::arg("profile") = false, nb::arg("record") = false,
+             nb::call_guard<nb::gil_scoped_release>(), "Run one batch; returns when it is done")
+        .def("take_records", &Executor::take_records, "What each thread did in the recorded runs since the last call");
 }

@@ -26,6 +26,7 @@ from hltnode.processing.selection.expressions.expression import Node, columns_of
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.reports.reported import Reports
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 EVENTS_PER_MEP = 16
@@ -45,11 +46,11 @@ class Asked:
 class DecidedEvents:
     """The events of a batch, valid until the next batch is requested.
 
-    banks: all banks of each event, also those that the sequence does not read. fired: bool[events, lines], the
+    events: with all banks, also those that the sequence does not read. fired: bool[events, lines], the
     decisions of the configuration.
     """
 
-    banks: Sequence[Sequence[RawBank]]
+    events: EventTable
     fired: Bools
     workspace: Workspace
     asked: Asked
@@ -62,7 +63,7 @@ class DecidedEvents:
 
     @cached_property
     def _evaluator(self) -> Evaluator:
-        return Evaluator(self._columns, len(self.banks))
+        return Evaluator(self._columns, len(self.events))
 
     @cached_property
     def _words(self) -> list[NDArray[np.uint32]]:
@@ -75,7 +76,7 @@ class DecidedEvents:
 
     def decisions(self, lines: Sequence[Line]) -> Bools:
         """bool[events, lines]: decisions of some of the lines of the pass."""
-        found = np.zeros((len(self.banks), len(lines)), np.bool_)
+        found = np.zeros((len(self.events), len(lines)), np.bool_)
         for i, line in enumerate(lines):
             found[:, i] = self._evaluator.decide(line) & self.passes_scalers(line)
         return found
@@ -86,7 +87,7 @@ class DecidedEvents:
         Raises ValueError for a line that selects whole events.
         """
         found = candidates_of(line, self._evaluator)
-        return found, constituents(found, self.asked.reports, self._columns, len(self.banks))
+        return found, constituents(found, self.asked.reports, self._columns, len(self.events))
 
 
 def passed_prefilters(names: Sequence[str], counts: Mapping[str, NDArray[np.uint32]], n_events: int) -> Bools:
@@ -124,12 +125,15 @@ class DecidingPass:
         self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept, with_lists=False)
         self._runner = OfflineRunner(self.engine)
 
-    def run(self, events: Iterable[Sequence[RawBank]]) -> Iterator[DecidedEvents]:
-        """Decide on events, a batch at a time. Raises BackendError, and ProtocolError for damaged banks."""
+    def run(self, events: Iterable[EventTable | Sequence[RawBank]]) -> Iterator[DecidedEvents]:
+        """Decide on events, which come in tables or one by one, a batch at a time.
+
+        Raises BackendError, and ProtocolError for damaged banks.
+        """
         n_lines = len(self.engine.lines)
         for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)
             fired = np.unpackbits(words, axis=1, count=n_lines, bitorder="little").astype(np.bool_)
-            banks = [event for mep in batch.meps for event in mep.events]
-            passed = passed_prefilters(self._prefilters, batch.workspace.output.counts, len(banks))
-            yield DecidedEvents(banks, fired, batch.workspace, self._asked, passed)
+            of_batch = EventTable.joined([mep.events for mep in batch.meps])
+            passed = passed_prefilters(self._prefilters, batch.workspace.output.counts, len(of_batch))
+            yield DecidedEvents(of_batch, fired, batch.workspace, self._asked, passed)

@@ -17,8 +17,9 @@ from hltnode.processing.framework.statistics import WeightSums, fraction
 from hltnode.processing.selection.evaluation.lines import Bools
 from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
+from hltnode.protocol.event_table import EventTable, type_table
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_TRIGGER
-from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE, RawBank
+from hltnode.protocol.raw_data.raw_bank import HEADER_SIZE
 
 CROSSING_RATE = 30e6
 """Highest rate of crossings of two filled bunches at an LHC experiment, in Hz."""
@@ -28,11 +29,12 @@ _ALIGNMENT = 4
 Sums = NDArray[np.float64]
 
 
-def size_of(banks: Sequence[RawBank], truth_types: Set[int] = frozenset()) -> int:
-    """Bytes of the raw banks of an event, headers and padding included, truth and trigger reports excluded."""
-    left_out = TYPES_OF_TRIGGER | truth_types
-    sizes = (HEADER_SIZE + len(bank.payload) for bank in banks if bank.type not in left_out)
-    return sum(-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes)
+def sizes_of(events: EventTable, truth_types: Set[int] = frozenset()) -> Sums:
+    """f64[events]: bytes of the raw banks, headers and padding included, truth and trigger reports excluded."""
+    event, rows = events.banks()
+    sizes = -(-(HEADER_SIZE + rows["size"].astype(np.int64)) // _ALIGNMENT) * _ALIGNMENT
+    sizes[type_table(TYPES_OF_TRIGGER | truth_types)[rows["type"]]] = 0
+    return np.bincount(event, weights=sizes, minlength=len(events)).astype(np.float64)
 
 
 @dataclass(slots=True)
@@ -117,24 +119,18 @@ class RateCounts:
         """Number of events so far."""
         return self.sums.events
 
-    def add(
-        self,
-        banks: Sequence[Sequence[RawBank]],
-        fired: Bools,
-        varied: Sequence[Bools] = (),
-        passed: Bools | None = None,
-    ) -> None:
+    def add(self, events: EventTable, fired: Bools, varied: Sequence[Bools] = (), passed: Bools | None = None) -> None:
         """Count events.
 
         fired: bool[events, lines]; varied: bool[events, values] of each scan; passed: bool[events, prefilters].
         """
         of_scans = [counts.scan.replaced(fired, of_scan) for counts, of_scan in zip(self.scans, varied, strict=True)]
-        weights = self.kinds.add(banks, self._readout)
+        weights = self.kinds.add(events, self._readout)
         kept: NDArray[np.bool_] = np.asarray(fired.any(axis=1))
         # Measure only events that some line keeps.
         measured = np.flatnonzero(np.any([kept, *(of_scan.total.any(axis=1) for of_scan in of_scans)], axis=0))
-        size = np.zeros(len(banks))
-        size[measured] = [size_of(banks[event], self._truth_types) for event in measured.tolist()]
+        size = np.zeros(len(events))
+        size[measured] = sizes_of(events.select(measured), self._truth_types)
         size *= weights
         as_numbers = fired.astype(np.float64)
         self.sums += WeightSums.of(weights)

@@ -1,7 +1,6 @@
 """Kinds and weights of the events of a sample, from the truth of simulated events."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.readout import Readout
 from hltnode.processing.framework.statistics import WeightSums
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.event_table import EventTable
 
 
 class SampleKinds:
@@ -21,14 +20,15 @@ class SampleKinds:
         self.others: Counter[str] = Counter()
         self.unreadable = 0
 
-    def add(self, events: Sequence[Sequence[RawBank]], readout: Readout | None) -> NDArray[np.float64]:
+    def add(self, events: EventTable, readout: Readout | None) -> NDArray[np.float64]:
         """Count events; returns the weights f64[events], 1 for events without such truth."""
         weights = np.ones(len(events))
-        if readout is None:
+        if readout is None or not readout.truth_types:
             return weights
-        for event, banks in enumerate(events):
+        truths = events.of_types(readout.truth_types)
+        for event in np.flatnonzero(truths.ends > truths.begins).tolist():
             try:
-                truth = readout.sample_of(banks)
+                truth = readout.sample_of(truths[event])
             except ProtocolError:
                 self.unreadable += 1
                 continue

@@ -27,6 +27,7 @@ from tests.daemon.fakes import (
     synthetic_meps,
 )
 from tests.processing.lhcb.velo.dense_events import noise
+from tests.protocol.packed_events import mfps_of_events
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -133,7 +134,7 @@ async def test_a_batch_of_the_densest_events_may_take_longer_than_a_hang_and_the
     monkeypatch.setattr("hltnode.daemon.monitoring.health.PIPELINE_STALL_NS", int(stall_s * 1e9))
     [densest] = (int(constant.value) for constant in cluster_limit.constants)
     events = [noise(densest, seed) for seed in range(4)] * (n_events // 4)
-    mep = FeedMep.of_mfps(0, 0, CHAIN.readout.mfps_of_events(events, 0, "retina"))
+    mep = FeedMep.of_mfps(0, 0, mfps_of_events(events, 0, "retina"))
     nbytes = 1 << 25
     pipeline = {"slots": 2, "slot_bytes": 2 * nbytes, "max_events": n_events, "flush_deadline_us": 10_000}
     config = make_config(

@@ -21,7 +21,6 @@ from hltnode.processing.framework.offline_runner import (
     batches_of,
     encode_mep,
     encode_meps,
-    memory_of,
 )
 from hltnode.processing.lhcb.chain import CHAIN, geometry_constants
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -118,7 +117,8 @@ def test_meps_and_batches_hold_events_of_bounded_memory(
     meps: list[EncodedMep], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = [banks for mep in meps for banks in mep.events]
-    monkeypatch.setattr(offline_runner, "MAX_HELD_BYTES", 3 * min(map(memory_of, events)))
+    smallest = min(int(mep.events.nbytes().min()) for mep in meps)
+    monkeypatch.setattr(offline_runner, "MAX_HELD_BYTES", 3 * smallest)
     cut = list(encode_meps(CHAIN, events, 8))
     assert [banks for mep in cut for banks in mep.events] == events
     assert max(mep.n_events for mep in cut) == 3

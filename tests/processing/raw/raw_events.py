@@ -17,6 +17,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.raw.chain import CHAIN
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.bank_types import NO_BANK, RESERVED_TYPES
 from hltnode.protocol.raw_data.mfp import encode_mfp
 
@@ -64,7 +65,7 @@ def mep_of(
         pieces += (mfp, bytes(-len(mfp) % MFP_ALIGNMENT))
         at += len(mfp) + -len(mfp) % MFP_ALIGNMENT
     data = np.frombuffer(b"".join(pieces), np.uint8)
-    return EncodedMep([[] for _ in events], data, tuple(fragments))
+    return EncodedMep(EventTable.of_events([[] for _ in events]), data, tuple(fragments))
 
 
 def random_events(seed: int, n_events: int, n_sources: int) -> list[dict[int, tuple[int, bytes]]]:

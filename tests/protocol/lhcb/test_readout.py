@@ -7,9 +7,10 @@ from hypothesis import given
 
 from hltnode.protocol import Mfp, RawBank, events_of_mfps, source_id
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.lhcb.readout import VeloBanks, mfps_of_events, readout_source_id, velo_encoding
+from hltnode.protocol.lhcb.readout import VeloEncoding, readout_source_id, velo_encoding
 from hltnode.protocol.lhcb.subdetectors import SubDetector
 from hltnode.protocol.raw_data.bank_types import BankType
+from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.strategies import raw_banks
 
 
@@ -76,10 +77,10 @@ def _as_read_out(banks: list[RawBank], left_out: int) -> list[RawBank]:
 
 @pytest.mark.parametrize(
     ("choice", "left_out"),
-    [("auto", LhcbBankType.VP), ("retina", LhcbBankType.VP), ("superpixel", LhcbBankType.VP_RETINA_CLUSTER)],
+    [(None, LhcbBankType.VP), ("retina", LhcbBankType.VP), ("superpixel", LhcbBankType.VP_RETINA_CLUSTER)],
 )
 def test_real_events_are_recovered_from_their_mfps(
-    retina_events: list[list[RawBank]], choice: VeloBanks, left_out: LhcbBankType
+    retina_events: list[list[RawBank]], choice: VeloEncoding | None, left_out: LhcbBankType
 ) -> None:
     packets = mfps_of_events(retina_events, 6001, choice)
     assert list(packets) == sorted(packets)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hltnode.protocol import Mfp, RawBank, RejectReason, encode_bank, events_of_mfps
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.errors import TruthError
-from hltnode.protocol.lhcb.readout import mfps_of_events
 from hltnode.protocol.lhcb.truth import (
     MAX_KIND_SIZE,
     McParticle,
@@ -27,6 +26,7 @@ from hltnode.protocol.lhcb.truth import (
 )
 from hltnode.protocol.lhcb.truth_columns import CHUNK_SIZE
 from tests.protocol import strategies
+from tests.protocol.packed_events import mfps_of_events
 
 ONE = McParticle(
     key=1, pid=211, p=5e3, pt=1e3, eta=3.0, phi=1.0, vertex_x=0.0, vertex_y=0.0, vertex_z=1.0, velo_ids=tuple(range(9))

@@ -20,7 +20,7 @@ from hltnode.protocol import (
     iter_meps,
     source_id,
 )
-from hltnode.protocol.lhcb.readout import mfps_of_events
+from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.strategies import mep_inputs
 
 ODIN = source_id(0, 0)

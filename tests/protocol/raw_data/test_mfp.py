@@ -11,7 +11,7 @@ from hypothesis import given
 from hltnode.protocol import NO_BANK, Mfp, RawBank, RejectReason, encode_mfp, events_of_mfps
 from hltnode.protocol.errors import MfpError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
-from hltnode.protocol.raw_data.mfp import group_into_mfps
+from tests.protocol.grouped_banks import group_into_mfps
 from tests.protocol.strategies import fragment_lists, mep_inputs
 
 

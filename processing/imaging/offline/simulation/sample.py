@@ -12,7 +12,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.imaging.offline.simulation.image_files import image_files, read_image
 from hltnode.processing.imaging.offline.simulation.likenesses import blobs, ridges, text_image
 from hltnode.processing.imaging.offline.simulation.shapes import (
@@ -30,6 +29,8 @@ from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
 from hltnode.processing.offline.worker_processes import results_in_order
 from hltnode.protocol.errors import BankError
+from hltnode.protocol.event_table import EventTable
+from hltnode.protocol.mfp_packing import mfps_of_events
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
@@ -213,5 +214,5 @@ def encode_block(sample: ImageSample, first: int, n: int) -> bytes:
     """Events first ... first + n - 1 as MDF records, or as one MEP."""
     events = [sample.banks(number) for number in range(first, first + n)]
     if sample.request.file_format == "mep":
-        return encode_mep(list(IMAGE_READOUT.mfps_of_events(events, first, AUTO).values()))
+        return encode_mep(list(mfps_of_events(IMAGE_READOUT, EventTable.of_events(events), first).values()))
     return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in events)

@@ -15,8 +15,10 @@ from hltnode.processing.lhcb.offline.simulation.generation.hepmc_source import H
 from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU, DEFAULT_RUN, simulate_events
+from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.offline.worker_processes import results_in_order
-from hltnode.protocol.lhcb.readout import mfps_of_events
+from hltnode.protocol.event_table import EventTable
+from hltnode.protocol.mfp_packing import mfps_of_events
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
@@ -79,7 +81,8 @@ def encode_block(request: SimulationRequest, first_event: int, n: int) -> bytes:
     """Events first_event ... first_event + n - 1 as MDF records or as one MEP."""
     events = _simulation(request).events(n, request.seed, first_event=first_event)
     if request.file_format == "mep":
-        return encode_mep(list(mfps_of_events(list(events), first_event).values()))
+        table = EventTable.of_events(list(events))
+        return encode_mep(list(mfps_of_events(LHCB_READOUT, table, first_event).values()))
     return b"".join(encode_record(encode_banks(banks), run=request.run) for banks in events)
 
 

@@ -13,6 +13,7 @@ from hltnode.processing.offline.truth_faults import TruthFaults
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
@@ -39,7 +40,7 @@ class LhcbEfficiency:
     def measure(
         self,
         deciding: DecidingPass,
-        events: Iterable[Sequence[RawBank]],
+        events: Iterable[EventTable | Sequence[RawBank]],
         lines: Sequence[Line],
         scans: Sequence[Scan],
         progress: Callable[[int], None],

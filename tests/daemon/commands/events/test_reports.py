@@ -13,9 +13,7 @@ from hltnode.daemon.cli import app
 from hltnode.daemon.commands.common import thread_count
 from hltnode.daemon.commands.events.report_summary import ReportSummary
 from hltnode.processing.framework.event_files import read_events
-from hltnode.processing.framework.readout import AUTO
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
-from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.protocol import decode_odin, encode_banks, encode_record
 from hltnode.protocol.lhcb.subdetectors import SubDetector
@@ -26,6 +24,7 @@ from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HltDecReports, LineReport, decode_dec_reports
 from hltnode.protocol.raw_data.source_id import source_id
+from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.raw_data.report_encoders import encode_dec_reports
 
 runner = CliRunner()
@@ -80,7 +79,7 @@ def inspected(path: Path, *options: object) -> Any:
 
 def test_process_says_which_banks_the_accepted_events_lack(folder: Path) -> None:
     events = list(read_events(folder / "all.mdf"))
-    mfps = list(LHCB_READOUT.mfps_of_events(events, 0, AUTO).values())
+    mfps = list(mfps_of_events(events).values())
     source = source_id(SubDetector.TDET, 900)
     fragments = [b"x"] * len(events)
     mfps.append(
@@ -101,7 +100,7 @@ def test_process_says_which_banks_the_accepted_events_lack(folder: Path) -> None
 
 def test_process_says_which_trigger_banks_of_other_sources_the_accepted_events_lack(folder: Path) -> None:
     events = list(read_events(folder / "all.mdf"))
-    mfps = list(LHCB_READOUT.mfps_of_events(events, 0, AUTO).values())
+    mfps = list(mfps_of_events(events).values())
     source = source_id(SubDetector.TDET, 901)
     types = [BankType.HLT_DEC_REPORTS] * len(events)
     mfps.append(encode_mfp(source_id=source, event_id=0, version=1, types=types, fragments=[b"abcd"] * len(events)))

@@ -20,7 +20,6 @@ from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.readout import AUTO, SampleTruth
 from hltnode.protocol.raw_data.bank_types import USER_TYPES
-from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import USER_SUBDETECTORS, source_id
 
@@ -54,11 +53,6 @@ class PartsReadout:
 
     def source_of(self, bank: RawBank) -> int | None:
         return bank.source_id
-
-    def mfps_of_events(
-        self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
-    ) -> dict[int, bytes]:
-        return group_into_mfps(events, first_event_id, self.source_of)
 
 
 PARTS = Chain(

@@ -29,7 +29,6 @@ from hltnode.processing.selection.lines.line import selection_types
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.raw_data.bank_types import USER_TYPES
-from hltnode.protocol.raw_data.mfp import group_into_mfps
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.source_id import source_id, subdetector_of
 
@@ -84,11 +83,6 @@ class TinyReadout:
     def source_of(self, bank: RawBank) -> int | None:
         is_read_out = bank.source_id == TIMING_BOARD or subdetector_of(bank.source_id) in set(Side)
         return bank.source_id if is_read_out else None
-
-    def mfps_of_events(
-        self, events: Sequence[Sequence[RawBank]], first_event_id: int, encoding: str
-    ) -> dict[int, bytes]:
-        return group_into_mfps(events, first_event_id, self.source_of)
 
 
 HIT_LIST = OutputList(

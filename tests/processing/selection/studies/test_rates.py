@@ -11,10 +11,11 @@ from hltnode.processing.framework.readout import SampleTruth
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.readout import LhcbReadout
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
-from hltnode.processing.selection.studies.rates import RateCounts, size_of
+from hltnode.processing.selection.studies.rates import RateCounts, sizes_of
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.studies.tables import needed_text, rates_text
 from hltnode.protocol.errors import RejectReason
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.lhcb.bank_types import TRUTH_TYPES, LhcbBankType
 from hltnode.protocol.lhcb.errors import TruthError
 from hltnode.protocol.raw_data.bank_types import BankType
@@ -36,11 +37,11 @@ def counted() -> tuple[RateCounts, list[set[int]], list[int], np.ndarray]:
     rng = np.random.default_rng(11)
     fired = rng.random((N_EVENTS, len(NAMES))) < np.linspace(0.3, 0.0, len(NAMES))
     varied = rng.random((N_EVENTS, len(SCAN.values))) < 0.3
-    events = [[bank(int(n))] for n in rng.integers(0, 99, N_EVENTS)]
+    events = EventTable.of_events([[bank(int(n))] for n in rng.integers(0, 99, N_EVENTS)])
     counts = RateCounts(NAMES, [SCAN])
     for begin, end in ((0, 0), (0, 1), (1, 250), (250, N_EVENTS)):
         counts.add(events[begin:end], fired[begin:end], [varied[begin:end]])
-    return counts, [set(np.flatnonzero(row).tolist()) for row in fired], [size_of(event) for event in events], varied
+    return counts, [set(np.flatnonzero(row).tolist()) for row in fired], sizes_of(events).tolist(), varied
 
 
 def test_rates_are_the_crossing_rate_times_the_fraction_of_all_events() -> None:
@@ -66,7 +67,7 @@ def test_rates_are_the_crossing_rate_times_the_fraction_of_all_events() -> None:
 def test_counts_of_two_parts_of_a_sample_add_up_to_those_of_the_whole() -> None:
     rng = np.random.default_rng(12)
     fired = rng.random((30, 3)) < 0.4
-    events = [[bank(int(n))] for n in rng.integers(0, 99, 30)]
+    events = EventTable.of_events([[bank(int(n))] for n in rng.integers(0, 99, 30)])
     whole, first, second = (RateCounts(["A", "B", "C"]) for _ in range(3))
     whole.add(events, fired)
     first.add(events[:10], fired[:10])
@@ -89,7 +90,7 @@ def test_each_value_of_a_scan_stands_in_the_place_of_the_line() -> None:
 
 def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> None:
     counts = RateCounts(["A", "B"])
-    counts.add([[]] * 100, np.zeros((100, 2), bool))
+    counts.add(EventTable.of_events([[]] * 100), np.zeros((100, 2), bool))
     of = counts.result(100.0)["lines"]["A"]
     assert (of["rate_hz"], of["low_hz"]) == (0.0, 0.0)
     # (1 / n) / (1 + 1 / n): half an event in each direction of the Wilson interval.
@@ -99,7 +100,7 @@ def test_a_line_without_an_event_has_an_error_and_an_upper_end_above_zero() -> N
 
 
 class Weighted(LhcbReadout):
-    """Reads weight and kind of an event from the size of its first bank."""
+    """Reads weight and kind of an event from the size of its truth bank."""
 
     def sample_of(self, banks: Sequence[RawBank]) -> SampleTruth | None:
         size = len(banks[0].payload)
@@ -110,7 +111,8 @@ class Weighted(LhcbReadout):
 
 def counts_of(sizes: Sequence[int], fired: np.ndarray) -> RateCounts:
     counts = RateCounts(["A", "B"], readout=Weighted())
-    counts.add([[bank(size)] for size in sizes], fired)
+    events = [[bank(size), bank(size, LhcbBankType.MC_SAMPLE)] for size in sizes]
+    counts.add(EventTable.of_events(events), fired)
     return counts
 
 
@@ -126,7 +128,7 @@ def test_weights_of_simulated_events_enter_rates_errors_overlaps_and_bytes() -> 
     assert of["effective_events"] == pytest.approx(own.sum() ** 2 / (own**2).sum())
     assert of["error_hz"] == pytest.approx(1000 * np.sqrt((own**2).sum()) / total, rel=0.06)
     assert of["exclusive_hz"] == pytest.approx(1000 * weights[fired[:, 0] & ~fired[:, 1]].sum() / total)
-    banks = np.array([size_of([bank(int(size))]) for size in sizes])
+    banks = sizes_of(EventTable.of_events([[bank(int(size))] for size in sizes]))
     assert of["bytes_per_second"] == pytest.approx(1000 * (weights * banks)[fired[:, 0]].sum() / total)
     assert result["total"]["rate_hz"] == pytest.approx(1000 * weights[fired.any(axis=1)].sum() / total)
     assert result["overlap"]["weights"][0][1] == pytest.approx(weights[fired.all(axis=1)].sum())
@@ -188,7 +190,8 @@ def test_no_event_is_no_rate() -> None:
 
 def test_the_size_of_an_event_leaves_truth_and_reports_out_and_counts_headers_and_padding() -> None:
     added = [LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, BankType.HLT_DEC_REPORTS, BankType.HLT_SEL_REPORTS]
-    assert size_of([bank(0), bank(1), bank(4), *(bank(100, one) for one in added)], TRUTH_TYPES) == 8 + 12 + 12
+    banks = [bank(0), bank(1), bank(4), *(bank(100, one) for one in added)]
+    assert sizes_of(EventTable.of_events([banks, [], banks[1:2]]), TRUTH_TYPES).tolist() == [8 + 12 + 12, 0, 12]
 
 
 def test_two_configurations_stand_beside_each_other_in_one_table() -> None:

@@ -16,13 +16,14 @@ from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidedEvents, DecidingPass
 from hltnode.processing.selection.studies.sample_truth import SampleKinds
 from hltnode.processing.selection.studies.scans import Scan
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.lhcb.truth_columns import decode_particle_columns
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 
 def efficiencies_of(
     deciding: DecidingPass,
-    events: Iterable[Sequence[RawBank]],
+    events: Iterable[EventTable | Sequence[RawBank]],
     lines: Sequence[Line],
     scans: Sequence[Scan],
     faults: TruthFaults,
@@ -39,7 +40,7 @@ def efficiencies_of(
     kinds = SampleKinds()
     for decided in deciding.run(events):
         parts.append(_selected(decided, lines, scans, kinds, faults))
-        progress(len(decided.banks))
+        progress(len(decided.events))
     found = SelectedSignal.joined(parts) if parts else None
     if found is None or len(found.pt) == 0:
         reasons = "; ".join(f"{fault} ({n})" for fault, n in faults.counts.items()) or "there are no events"
@@ -54,7 +55,7 @@ def _selected(
     # Events that the global event cut removes have no hits to compare truth with.
     truth = [
         read_truth(banks, {} if cut else hits, faults)
-        for banks, hits, cut in zip(decided.banks, found.hits, found.is_cut, strict=True)
+        for banks, hits, cut in zip(decided.events, found.hits, found.is_cut, strict=True)
     ]
     nothing = decode_particle_columns([])
     particles = ParticleTable.of_events([nothing if it is None else it.particles for it in truth])
@@ -69,6 +70,6 @@ def _selected(
         products=decays.products,
         reconstructible=decays.reconstructible,
         pt=decays.pt,
-        weights=kinds.add(decided.banks, LHCB_READOUT),
+        weights=kinds.add(decided.events, LHCB_READOUT),
     )
     return of_all.of(np.array([it is not None for it in truth], dtype=bool))

@@ -36,7 +36,7 @@ class SignalTracks:
 
         False for candidates without tracks: whole events, primary vertices.
         """
-        n_events = len(decided.banks)
+        n_events = len(decided.events)
         accepted = np.zeros(n_events, dtype=bool)
         if not is_on_tracks(line):
             return accepted
@@ -50,7 +50,7 @@ class SignalTracks:
     def triggered(self, lines: Sequence[Line], decided: DecidedEvents) -> Mask:
         """bool[events, lines]."""
         columns = [self.triggered_by(line, decided) for line in lines]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(decided.banks), 0), dtype=bool)
+        return np.stack(columns, axis=1) if columns else np.zeros((len(decided.events), 0), dtype=bool)
 
 
 def is_on_tracks(line: Line) -> bool:

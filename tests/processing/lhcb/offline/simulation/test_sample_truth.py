@@ -18,6 +18,7 @@ from hltnode.processing.lhcb.readout import LHCB_READOUT
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.rates import RateCounts
+from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.lhcb.full_events import full_events
@@ -33,11 +34,11 @@ N_SIGNAL = 60
 
 def decided(
     trigger: TriggerConfig, events: Iterable[Sequence[RawBank]], threads: int = 1
-) -> Iterator[tuple[Sequence[Sequence[RawBank]], np.ndarray]]:
+) -> Iterator[tuple[EventTable, np.ndarray]]:
     backend = create_backend("cpu", CHAIN.kernels, threads=threads)
     deciding = DecidingPass(CHAIN, trigger, backend, CHAIN.with_sequence(trigger.sequence).load_geometry(None))
     for batch in deciding.run(events):
-        yield batch.banks, batch.fired
+        yield batch.events, batch.fired
     deciding.engine.close()
 
 

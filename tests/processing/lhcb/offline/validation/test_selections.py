@@ -189,7 +189,7 @@ def test_a_line_triggers_on_signal_if_one_candidate_consists_of_signal_tracks() 
     )
     (decided,) = deciding.run(full_events(16, 3, sample="bsphiphi", nu=1.0))
     found = reconstructed_batch(decided.workspace)
-    truth = [read_truth(banks, {}, TruthFaults()) for banks in decided.banks]
+    truth = [read_truth(banks, {}, TruthFaults()) for banks in decided.events]
     particles = ParticleTable.of_events([it.particles for it in truth if it is not None])
     triggered = SignalTracks(found, particles).triggered(lines, decided)
     assert not triggered[:, [is_on_tracks(line) for line in lines].index(False)].any()
@@ -201,7 +201,7 @@ def test_a_line_triggers_on_signal_if_one_candidate_consists_of_signal_tracks() 
         if not is_on_tracks(line):
             continue
         candidates, made_of = decided.candidates(line)
-        expected = np.zeros(len(decided.banks), bool)
+        expected = np.zeros(len(decided.events), bool)
         for row, event in enumerate(candidates.event.tolist()):
             numbers = made_of.number[made_of.candidate == row].tolist()
             first = int(np.searchsorted(long.event, event))
@@ -228,7 +228,7 @@ def test_only_candidates_of_signal_tracks_alone_that_pass_the_scalers_trigger_on
     signal._made = {long_tracks: (np.array([0, 3, 5, 7]), made)}
     passed = np.array([True, True, True, False])
     decided = SimpleNamespace(
-        banks=[()] * 4,
+        events=[()] * 4,
         candidates=lambda _line: (SimpleNamespace(event=events), made_of),
         passes_scalers=lambda _line: passed,
     )
