@@ -24,7 +24,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.cpu_labelling.collections import Method
-from hltnode.processing.imaging.cpu_labelling.label_pixels import label_pixels
+from hltnode.processing.imaging.cpu_labelling.label_image import label_image
 from hltnode.processing.imaging.offline.simulation.shapes import random_cells
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import Override
@@ -98,7 +98,7 @@ def run(_: Path) -> Iterator[Result]:
 
 
 def _labelling_by(method: Method) -> ProfiledSequence:
-    override = Override(label_pixels.name, "method", int(method))
+    override = Override(label_image.name, "method", int(method))
     return ProfiledSequence("cpu_labelling", None, LIMITS, overrides=(override,), chain=CHAIN)
 
 
@@ -112,7 +112,7 @@ def _cycles(granularity: int, labels_us: float, meps: list[EncodedMep]) -> Itera
     taken: dict[Method, float] = {}
     for method in Method if granularity in (1, 4) else ():
         sequence = _labelling_by(method)
-        taken[method] = min(sequence.microseconds_per_kernel(meps)[label_pixels.name] for _ in range(2))
+        taken[method] = min(sequence.microseconds_per_kernel(meps)[label_image.name] for _ in range(2))
         cycles = taken[method] * per_pixel
         published = PUBLISHED.get(method, {}).get(granularity)
         baseline = "" if published is None else f"published {published:.2f}"

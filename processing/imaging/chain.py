@@ -13,7 +13,7 @@ from hltnode.processing.imaging.components.lists import FEATURES
 from hltnode.processing.imaging.components.measure_components import measure_components
 from hltnode.processing.imaging.components.place_images import place_images
 from hltnode.processing.imaging.cpu_labelling.collections import labelling_types
-from hltnode.processing.imaging.cpu_labelling.label_pixels import label_pixels
+from hltnode.processing.imaging.cpu_labelling.label_image import label_image
 from hltnode.processing.imaging.gpu_labelling.collections import label_types
 from hltnode.processing.imaging.gpu_labelling.sequences import GPU_SEQUENCES
 from hltnode.processing.imaging.images.assemble_rows import assemble_rows
@@ -56,7 +56,7 @@ SEQUENCES = {
     "large_images": _sequence(
         count_runs, place_runs, join_runs, join_borders, find_roots, place_components, number_roots, measure_parts
     ),
-    "cpu_labelling": _sequence(label_pixels, measure_components),
+    "cpu_labelling": _sequence(label_image, measure_components),
     **{name: _sequence(*labelling) for name, labelling in GPU_SEQUENCES.items()},
 }
 """whole_images: one thread, or one block of a GPU, for each image. large_images: all of them for one image; the same

@@ -9,7 +9,7 @@
 #include "imaging/components/label_runs.cuh"
 #include "imaging/components/measure_components.cuh"
 #include "imaging/components/place_images.cuh"
-#include "imaging/cpu_labelling/label_pixels.cuh"
+#include "imaging/cpu_labelling/label_image.cuh"
 #include "imaging/gpu_labelling/features/collect_features.cuh"
 #include "imaging/gpu_labelling/features/measure_intensities.cuh"
 #include "imaging/gpu_labelling/flsl/flsl_label.cuh"
@@ -62,7 +62,7 @@
     X(ccl_place_components) \
     X(ccl_number_roots) \
     X(ccl_measure_parts) \
-    X(ccl_label_pixels) \
+    X(ccl_label_image) \
     X(ccl_place_labels) \
     X(ccl_naive_label) \
     X(ccl_merge_pixels) \
@@ -96,12 +96,12 @@
 #include "imaging/components/find_runs_cpu.h"
 #include "imaging/components/label_runs_cpu.h"
 #include "imaging/components/measure_components_cpu.h"
-#include "imaging/cpu_labelling/label_pixels_cpu.h"
+#include "imaging/cpu_labelling/label_image_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
     X(ccl_find_runs) \
     X(ccl_label_runs) \
     X(ccl_measure_components) \
-    X(ccl_label_pixels)
+    X(ccl_label_image)
 #endif

@@ -13,7 +13,7 @@ from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
 from hltnode.processing.imaging.cpu_labelling.collections import Method
-from hltnode.processing.imaging.cpu_labelling.label_pixels import label_pixels
+from hltnode.processing.imaging.cpu_labelling.label_image import label_image
 from hltnode.processing.imaging.images.flags import MISSING_ROWS, TOO_MANY_COMPONENTS
 from hltnode.processing.imaging.offline.simulation.shapes import checkerboard, comb, full, random_cells, spiral, stairs
 from hltnode.processing.imaging.strips import encode_image
@@ -30,7 +30,7 @@ def labelling_by(method: Method, threshold: int = 1) -> str:
     """A trigger configuration of the sequence."""
     return (
         '[sequence]\nname = "cpu_labelling"\n'
-        f"[sequence.ccl_label_pixels]\nmethod = {int(method)}\nthreshold = {threshold}\n"
+        f"[sequence.ccl_label_image]\nmethod = {int(method)}\nthreshold = {threshold}\n"
     )
 
 
@@ -53,7 +53,7 @@ def test_every_method_gives_the_bytes_of_the_common_kernel(target: str) -> None:
             for name in images.made:
                 np.testing.assert_array_equal(form[name], common[threshold][name], err_msg=f"{method.name}, {name}")
     assert not np.array_equal(common[1]["all_components.count"], common[128]["all_components.count"])
-    assert LIBRARY.address(target, label_pixels.name) != LIBRARY.address(target, label_pixels.name, common=True)
+    assert LIBRARY.address(target, label_image.name) != LIBRARY.address(target, label_image.name, common=True)
 
 
 @pytest.mark.parametrize("method", Method)

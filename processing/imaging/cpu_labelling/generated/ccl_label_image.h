@@ -1,4 +1,4 @@
-// Written by tools/generate_device_headers.py from imaging/cpu_labelling/label_pixels.py. Do not edit.
+// Written by tools/generate_device_headers.py from imaging/cpu_labelling/label_image.py. Do not edit.
 // clang-format off
 #pragma once
 
@@ -8,7 +8,7 @@
 #include "imaging/components/generated/component_types.h"
 #include "imaging/images/generated/image_types.h"
 
-struct ccl_label_pixels_parameters {
+struct ccl_label_image_parameters {
     const hlt::batch_header* batch;
     struct {
         const uint8_t* bytes;

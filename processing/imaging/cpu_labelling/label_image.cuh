@@ -7,10 +7,10 @@
 
 #include "imaging/components/find_runs.cuh"
 #include "imaging/components/label_runs.cuh"
-#include "imaging/cpu_labelling/generated/ccl_label_pixels.h"
+#include "imaging/cpu_labelling/generated/ccl_label_image.h"
 #include "imaging/cpu_labelling/generated/labelling_types.h"
 
-HLT_KERNEL(ccl_label_pixels)
+HLT_KERNEL(ccl_label_image)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;

@@ -1,4 +1,4 @@
-"""ccl_label_pixels: the runs of each image and their components; on the CPU by an algorithm that labels pixels."""
+"""ccl_label_image: the runs of each image and their components; on the CPU by an algorithm that labels pixels."""
 
 from hltnode.processing.framework.batch import event_flags, raw_input
 from hltnode.processing.framework.collections import U32
@@ -16,7 +16,7 @@ from hltnode.processing.imaging.components.find_runs import THRESHOLD
 from hltnode.processing.imaging.cpu_labelling.collections import Method, pixels
 from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
 
-label_pixels = Algorithm.beside(
+label_image = Algorithm.beside(
     __file__,
     prefix="ccl",
     grid=Grid.EVENTS,

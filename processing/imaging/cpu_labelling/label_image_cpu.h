@@ -4,7 +4,7 @@
 
 #include "imaging/components/find_runs_cpu.h"
 #include "imaging/cpu_labelling/flood_fill.h"
-#include "imaging/cpu_labelling/label_pixels.cuh"
+#include "imaging/cpu_labelling/label_image.cuh"
 #include "imaging/cpu_labelling/light_speed.h"
 #include "imaging/cpu_labelling/rosenfeld.h"
 #include "imaging/cpu_labelling/simd_rosenfeld.h"
@@ -13,7 +13,7 @@ namespace hlt {
 
 /// Label the pixels of an image, whose runs are known. run_labels: places for the labels of the runs. Returns the number
 /// of components.
-inline uint32_t label_pixels(uint32_t method, const binary_image& image, const row_runs* rows, const image_run* runs,
+inline uint32_t label_image(uint32_t method, const binary_image& image, const row_runs* rows, const image_run* runs,
                              uint32_t* run_labels)
 {
     switch (method) {
@@ -33,14 +33,14 @@ inline uint32_t label_pixels(uint32_t method, const binary_image& image, const r
 
 }  // namespace hlt
 
-HLT_CPU_FORM(ccl_label_pixels)
+HLT_CPU_FORM(ccl_label_image)
 {
     if (!p.takes(event)) return;
 
     const uint32_t n_rows = p.image_rows.count[event];
     const uint32_t* const data = p.image_rows.data + p.image_rows.first(event);
     for (uint32_t y = 0; y < n_rows; ++y)
-        if (data[y] == hlt::no_row_data) return ccl_label_pixels(p, dim3{event, 1, 1});
+        if (data[y] == hlt::no_row_data) return ccl_label_image(p, dim3{event, 1, 1});
 
     hlt::find_runs_in_order(p, event);
     const hlt::row_runs* const rows = p.image_rows.runs + p.image_rows.first(event);
@@ -56,7 +56,7 @@ HLT_CPU_FORM(ccl_label_pixels)
             p.pixels_scratch.labels + p.pixels_scratch.first(event),
             p.runs_scratch.parents + p.runs_scratch.first(event),
         };
-        n_components = hlt::label_pixels(p.method, image, rows, spans, label);
+        n_components = hlt::label_image(p.method, image, rows, spans, label);
         for (uint32_t y = 0; y < n_rows; ++y)
             for (uint32_t run = rows[y].first; run < rows[y].first + rows[y].count; ++run)
                 label[run] = image.labels_of_row(y)[spans[run].begin] - 1u;
