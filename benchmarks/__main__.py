@@ -28,6 +28,8 @@ NAMES = (
     "sequences",
     "velo_partners",
     "ccl",
+    "ccl_sizes",
+    "sparse_ccl",
     "lines",
     "occupancy",
     "receive_and_build",

@@ -61,6 +61,6 @@ HLT_CPU_FORM(ccl_label_runs)
     for (uint32_t i = 0; i < n_runs; ++i) label[i] = label[i] == i ? n_components++ : label[label[i]];
 
     p.all_components.count[event] = n_components;
-    p.components.count[event] = hlt::min_of(n_components, hlt::max_components);
-    if (n_components > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+    p.components.count[event] = hlt::min_of(n_components, p.components.bound[event]);
+    if (n_components > p.components.bound[event]) p.events.flags[event] |= hlt::too_many_components;
 }

@@ -19,6 +19,9 @@
 #include "imaging/large_images/number_roots.cuh"
 #include "imaging/large_images/place_components.cuh"
 #include "imaging/large_images/place_runs.cuh"
+#include "imaging/sparse_images/label_pixels.cuh"
+#include "imaging/sparse_images/place_pixels.cuh"
+#include "imaging/sparse_images/read_pixel_headers.cuh"
 
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
@@ -36,14 +39,19 @@
     X(ccl_place_components) \
     X(ccl_number_roots) \
     X(ccl_measure_parts) \
+    X(ccl_read_pixel_headers) \
+    X(ccl_place_pixels) \
+    X(ccl_label_pixels) \
     X(list_offsets) \
     X(copy_list)
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
 #include "imaging/components/label_runs_cpu.h"
+#include "imaging/sparse_images/label_pixels_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
-    X(ccl_label_runs)
+    X(ccl_label_runs) \
+    X(ccl_label_pixels)
 #endif

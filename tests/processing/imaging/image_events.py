@@ -16,7 +16,6 @@ from hltnode.processing.framework.histograms import HistogramContent, contents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN
-from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
 from hltnode.processing.imaging.offline.display.event_reader import label_image
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -33,6 +32,7 @@ COLUMNS = (
     "runs.count",
     "runs.span",
     "runs.label",
+    "components.offset",
     "components.count",
     "all_components.count",
     "components.area",
@@ -148,7 +148,7 @@ def labelled_event(
     row, run, first = (
         int(columns["image_rows.offset"][event]),
         int(columns["runs.offset"][event]),
-        event * MAX_COMPONENTS,
+        int(columns["components.offset"][event]),
     )
     features = np.zeros(n, FEATURES)
     features["area"] = columns["components.area"][first : first + n]
