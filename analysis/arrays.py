@@ -126,7 +126,7 @@ def iterate(
         create_backend(backend, known.kernels, threads=threads or usable_processors(), device=device),
         constants,
         configuration,
-        known.limits_for_files(LIMITS),
+        known.limits_for_files(LIMITS, configuration),
         retain=reader.columns,
         with_lists=reader.reads_lists,
     )

@@ -30,6 +30,8 @@ NAMES = (
     "velo_partners",
     "ccl",
     "gpu_labelling",
+    "ccl_sizes",
+    "sparse_ccl",
     "lines",
     "occupancy",
     "receive_and_build",

@@ -160,7 +160,8 @@ class Column:
 class Collection:
     """Objects of all events of a batch, adjacent: at most `capacity`; the objects of an event start at `placement`.
 
-    `max_per_event` limits the objects of one event (free places after them included); None: the capacity.
+    `max_per_event` limits the objects of one event (free places after them included); None: the capacity. It may depend
+    on the limits, like the capacity.
 
     With `parts`, each event has this number of parts (tiles, slices, rows), and the objects of a part are adjacent:
     `placement` gives the start of each part, and `max_per_part` limits its objects. Raises DeclarationError for less
@@ -173,7 +174,7 @@ class Collection:
         *,
         capacity: Bound,
         placement: Placement | None = None,
-        max_per_event: int | None = None,
+        max_per_event: int | Bound | None = None,
         parts: int | None = None,
         max_per_part: int | None = None,
     ) -> None:

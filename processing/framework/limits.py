@@ -1,6 +1,7 @@
 """Limits of one batch."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 MAX_EVENTS_PER_MEP = 65535
 """An MFP has a 16-bit number of fragments."""
@@ -26,6 +27,8 @@ class BatchLimits:
     """Selection lines; an engine has exactly the number of its trigger configuration."""
     histogram_counts: int = 0
     """Counters of all histograms, also exactly those of the trigger configuration."""
+    constants: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Integer constants of the configured sequence, by `<algorithm>.<constant>`; some are bounds of collections."""
 
     @property
     def line_words(self) -> int:

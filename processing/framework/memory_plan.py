@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from hltnode.processing.framework.batch import BATCH_INPUTS
-from hltnode.processing.framework.collections import U32, Collection, Column, Placement, Role
+from hltnode.processing.framework.collections import U32, Bound, Collection, Column, Placement, Role
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
 from hltnode.processing.framework.limits import BatchLimits
 
@@ -220,10 +220,11 @@ def thread_bytes(column: Column, limits: BatchLimits, grid: Grid) -> int:
         return parts * column.width * column.dtype.itemsize
     most = _max_objects(column.collection)
     assert most is not None
+    most = most(limits) if callable(most) else most
     return min(parts * most, column.bound(limits)) * column.width * column.dtype.itemsize
 
 
-def _max_objects(collection: Collection) -> int | None:
+def _max_objects(collection: Collection) -> int | Bound | None:
     """Maximum number of objects of an event, or of a part if the collection has parts."""
     return collection.max_per_event if collection.parts is None else collection.max_per_part
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 
 from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.imaging.pixel_lists import PIXEL_LIST_TYPE
 from hltnode.processing.imaging.strips import IMAGE_SUBDETECTORS, STRIP_TYPE, is_image_source
 from hltnode.protocol.raw_data.bank_types import TYPES_OF_NODE, BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -14,6 +15,7 @@ class ImageBankType(IntEnum):
     """Types that this chain names (docs/formats/bank-types.md)."""
 
     STRIP = STRIP_TYPE
+    PIXEL_LIST = PIXEL_LIST_TYPE
     SEVERAL_STRIPS = 240
     """Made when a file is read: the source has several banks in the event; the payload is that of the first one."""
 

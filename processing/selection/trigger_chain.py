@@ -14,7 +14,7 @@ from hltnode.processing.algorithms.deliver_lists import DELIVERING, deliver_list
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import BATCH_INPUTS
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.collections import Column, DeclarationError
+from hltnode.processing.framework.collections import Bound, Column, DeclarationError
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.entry_points import entry_point, load_entry_point
@@ -87,7 +87,8 @@ class TriggerChain(Chain):
     display: the module whose `picture_maker` draws events for the status page, empty if there is none. It may be in a
     layer above the chain, which does not import it.
     usual_fields: fields of tuples and arrays for which none are chosen (studies/fields.py).
-    largest_event: bytes of the MFPs of the largest event that the commands on files must take.
+    largest_event: bytes of the MFPs of the largest event that the commands on files must take. It may depend on the
+    constants of the sequence.
     former_names: names of this chain in TCK documents of earlier versions.
     skip_points: where prefilters of lines can end the reconstruction of an event (prefilter_events.py).
 
@@ -108,7 +109,7 @@ class TriggerChain(Chain):
     inputs: Mapping[str, Input] = field(default_factory=dict)
     display: str = ""
     usual_fields: tuple[str, ...] = ("event.*", "decisions.accepted")
-    largest_event: int = 0
+    largest_event: Bound = lambda _: 0
     former_names: tuple[str, ...] = ()
     skip_points: SkipPoints = ()
 
@@ -169,9 +170,14 @@ class TriggerChain(Chain):
             skip_points=chosen.skip_points,
         )
 
-    def limits_for_files(self, limits: BatchLimits) -> BatchLimits:
-        """The limits of a command on files, raised so that the largest event of the chain fits in a batch."""
-        return replace(limits, input_bytes=max(limits.input_bytes, self.largest_event))
+    def limits_for_files(self, limits: BatchLimits, trigger: TriggerConfig) -> BatchLimits:
+        """The limits of a command on files, raised so that the largest event of the chain fits in a batch.
+
+        Raises TriggerConfigError for constants that the sequence does not have.
+        """
+        constants = constants_of(trigger.configure(self.with_sequence(trigger.sequence).sequence))
+        largest = self.largest_event(replace(limits, constants=constants))
+        return replace(limits, input_bytes=max(limits.input_bytes, largest))
 
     @property
     def reports(self) -> Reports:
@@ -333,7 +339,8 @@ class TriggerChain(Chain):
     ) -> Engine:
         """The engine that runs this chain with a geometry and a trigger configuration, which chooses the sequence.
 
-        The numbers of lines and of counters of histograms in `limits` become those of the configuration.
+        The numbers of lines and of counters of histograms in `limits`, and the constants, become those of the
+        configuration.
 
         retain: columns that Workspace.fetch finds after a batch. with_lists: whether output lists are delivered, or
         the names of those that are.
@@ -347,7 +354,12 @@ class TriggerChain(Chain):
             backend,
             self.with_lines(trigger, with_lists=with_lists),
             {**constants, line_table.name: trigger.line_table().view(np.uint8)},
-            replace(limits, lines=len(trigger.lines), histogram_counts=n_counts(shapes)),
+            replace(
+                limits,
+                lines=len(trigger.lines),
+                histogram_counts=n_counts(shapes),
+                constants=constants_of(trigger.configure(chain.sequence)),
+            ),
             line_names=trigger.line_names,
             line_routing=routing_of_lines(self.routing, trigger.line_names),
             histograms=shapes,
@@ -355,6 +367,16 @@ class TriggerChain(Chain):
             tck=trigger.tck(chain.sequence),
             retain=retain,
         )
+
+
+def constants_of(sequence: AlgorithmSequence) -> dict[str, int]:
+    """The integer constants of a sequence by the names of algorithm and constant, with a dot between them."""
+    return {
+        f"{algorithm.name}.{constant.name}": constant.value
+        for algorithm in sequence
+        for constant in algorithm.constants
+        if isinstance(constant.value, int)
+    }
 
 
 def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:

@@ -88,7 +88,7 @@ class EventProcessor:
             create_backend(setup.backend, chain.kernels, threads=setup.threads, device=setup.device),
             geometry,
             configuration,
-            chain.limits_for_files(LIMITS),
+            chain.limits_for_files(LIMITS, configuration),
             retain=() if self.fields is None else self.fields.columns,
         )
         self._runner = OfflineRunner(self.engine)

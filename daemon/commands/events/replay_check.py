@@ -220,7 +220,7 @@ def _check(
         create_backend(place.backend, chain.kernels, threads=place.threads, device=device, compiles=place.compiles),
         chain.with_sequence(configuration.trigger.sequence).load_geometry(geometry),
         configuration.trigger,
-        chain.limits_for_files(LIMITS),
+        chain.limits_for_files(LIMITS, configuration.trigger),
         with_lists=False,
     )
     n_lines = len(engine.lines)

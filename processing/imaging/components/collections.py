@@ -6,15 +6,37 @@ from hltnode.processing.framework.collections import (
     U32,
     Collection,
     Column,
+    DeclarationError,
     Placement,
     Record,
     Role,
     SharedTypes,
 )
-from hltnode.processing.imaging.images.collections import MAX_RUNS, image_rows
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.imaging.images.collections import image_rows, max_pixels
 
 MAX_COMPONENTS = 4096
-"""Components of an event that have features. 128 events with 60 bytes a component take 31 MB."""
+"""Components of an event that have features, unless a configuration says otherwise. 128 events with 60 bytes a
+component take 31 MB."""
+MOST_COMPONENTS = 1 << 23
+"""The largest value that a configuration can set."""
+BOUND_CONSTANTS = ("ccl_place_images.max_components", "ccl_place_pixels.max_components")
+"""The constant in the sequences of strips and of lists of pixels."""
+
+
+def max_components(limits: BatchLimits) -> int:
+    """Components of an event that have features."""
+    return next((limits.constants[name] for name in BOUND_CONSTANTS if name in limits.constants), MAX_COMPONENTS)
+
+
+def _all_places(limits: BatchLimits) -> int:
+    places = max_components(limits) * limits.events
+    if places > 1 << 31:
+        raise DeclarationError(
+            f"{places} components with features in a batch: at most 2^31; use fewer events in a batch"
+        )
+    return places
+
 
 RUN = Record(
     "image_run",
@@ -44,7 +66,7 @@ runs = Collection(
     "runs",
     capacity=lambda limits: 4 * limits.input_bytes,
     placement=Placement(offsets=run_offset),
-    max_per_event=MAX_RUNS,
+    max_per_event=lambda limits: max_pixels(limits) // 2,
 )
 run_bound = runs.per_event("bound", U32)
 """Places for runs of each image: all that its pixels can have."""
@@ -57,12 +79,18 @@ run_label = runs.column("label", U32)
 row_runs = image_rows.column("runs", ROW_RUNS)
 """The runs of each row of the image."""
 
+component_offset = Column(
+    name="components.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True
+)
+"""First component of each event: all have the same number of places."""
 components = Collection(
     "components",
-    capacity=lambda limits: MAX_COMPONENTS * limits.events,
-    placement=Placement.fixed(MAX_COMPONENTS),
-    max_per_event=MAX_COMPONENTS,
+    capacity=_all_places,
+    placement=Placement(offsets=component_offset),
+    max_per_event=max_components,
 )
+component_bound = components.per_event("bound", U32)
+"""Components of each event that can have features."""
 component_count = components.per_event("count", U32)
 """Components of each image that have features."""
 all_components = Collection("all_components", capacity=lambda limits: limits.events)

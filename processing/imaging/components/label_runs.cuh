@@ -55,8 +55,8 @@ __device__ void label_runs(const Parameters& p, uint32_t event, uint32_t reach, 
 
     if (threadIdx.x != 0) return;
     p.all_components.count[event] = n_components;
-    p.components.count[event] = min_of(n_components, max_components);
-    if (n_components > max_components) p.events.flags[event] |= too_many_components;
+    p.components.count[event] = min_of(n_components, p.components.bound[event]);
+    if (n_components > p.components.bound[event]) p.events.flags[event] |= too_many_components;
 }
 
 }  // namespace hlt

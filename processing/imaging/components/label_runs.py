@@ -4,6 +4,7 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
+    component_bound,
     component_count,
     row_runs,
     run_count,
@@ -17,7 +18,7 @@ label_runs = Algorithm.beside(
     prefix="ccl",
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(image_row_count, row_runs, run_count, run_span),
+    reads=(image_row_count, row_runs, run_count, run_span, component_bound),
     updates=(event_flags,),
     writes=(run_label, component_count, all_component_count),
     constants={"diagonal": 1},

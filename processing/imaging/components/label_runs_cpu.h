@@ -138,6 +138,6 @@ HLT_CPU_FORM(ccl_label_runs)
     }
 
     p.all_components.count[event] = n_components;
-    p.components.count[event] = hlt::min_of(n_components, hlt::max_components);
-    if (n_components > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+    p.components.count[event] = hlt::min_of(n_components, p.components.bound[event]);
+    if (n_components > p.components.bound[event]) p.events.flags[event] |= hlt::too_many_components;
 }

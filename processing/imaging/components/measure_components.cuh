@@ -3,7 +3,7 @@
 //
 // In:  the runs with their labels, the rows of the image. Out: the columns of components.
 // One block per event; threads stride over the components, then over the rows. Bounds: components.count components,
-// at most max_components; a run with a higher label is left out.
+// at most components.bound; a run with a higher label is left out.
 // Sums: 2^28 pixels of 255 at column 16383 sum up to 2^50, so they have two words.
 #pragma once
 

@@ -4,14 +4,14 @@ from enum import IntEnum
 
 from hltnode.processing.framework.collections import Collection, Placement, SharedTypes
 from hltnode.processing.imaging.components.collections import run_offset
-from hltnode.processing.imaging.images.collections import MAX_RUNS
+from hltnode.processing.imaging.images.collections import max_pixels
 
 # An image without missing rows has places for at least half as many runs as it has pixels.
 pixels = Collection(
     "pixels",
     capacity=lambda limits: 8 * limits.input_bytes,
     placement=Placement(offsets=run_offset, times=2),
-    max_per_event=2 * MAX_RUNS,
+    max_per_event=max_pixels,
 )
 """The pixels of an image, row by row. 4 bytes for each are memory of a thread."""
 

@@ -5,6 +5,7 @@ from hltnode.processing.framework.collections import U32
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
+    component_bound,
     component_count,
     row_runs,
     run_count,
@@ -21,7 +22,7 @@ label_image = Algorithm.beside(
     prefix="ccl",
     grid=Grid.EVENTS,
     block_size=256,
-    reads=(raw_input, image_shape, image_row_count, image_row_data),
+    reads=(raw_input, image_shape, image_row_count, image_row_data, component_bound),
     updates=(event_flags,),
     writes=(row_runs, run_count, run_span, run_label, component_count, all_component_count),
     scratch=(Scratch("labels", U32, per=pixels), Scratch("parents", U32, per=runs)),

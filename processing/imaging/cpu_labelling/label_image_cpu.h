@@ -62,6 +62,6 @@ HLT_CPU_FORM(ccl_label_image)
                 label[run] = image.labels_of_row(y)[spans[run].begin] - 1u;
     }
     p.all_components.count[event] = n_components;
-    p.components.count[event] = hlt::min_of(n_components, hlt::max_components);
-    if (n_components > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+    p.components.count[event] = hlt::min_of(n_components, p.components.bound[event]);
+    if (n_components > p.components.bound[event]) p.events.flags[event] |= hlt::too_many_components;
 }

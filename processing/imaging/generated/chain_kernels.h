@@ -45,6 +45,9 @@
 #include "imaging/large_images/number_roots.cuh"
 #include "imaging/large_images/place_components.cuh"
 #include "imaging/large_images/place_runs.cuh"
+#include "imaging/sparse_images/label_pixels.cuh"
+#include "imaging/sparse_images/place_pixels.cuh"
+#include "imaging/sparse_images/read_pixel_headers.cuh"
 
 #define HLT_KERNELS(X) \
     X(fragment_offsets) \
@@ -63,6 +66,9 @@
     X(ccl_number_roots) \
     X(ccl_measure_parts) \
     X(ccl_label_image) \
+    X(ccl_read_pixel_headers) \
+    X(ccl_place_pixels) \
+    X(ccl_label_pixels) \
     X(ccl_place_labels) \
     X(ccl_naive_label) \
     X(ccl_merge_pixels) \
@@ -97,11 +103,13 @@
 #include "imaging/components/label_runs_cpu.h"
 #include "imaging/components/measure_components_cpu.h"
 #include "imaging/cpu_labelling/label_image_cpu.h"
+#include "imaging/sparse_images/label_pixels_cpu.h"
 
 #define HLT_CPU_FORMS(X) \
     X(fragment_offsets) \
     X(ccl_find_runs) \
     X(ccl_label_runs) \
     X(ccl_measure_components) \
-    X(ccl_label_image)
+    X(ccl_label_image) \
+    X(ccl_label_pixels)
 #endif

@@ -11,14 +11,21 @@ from hltnode.processing.framework.collections import (
     Record,
     SharedTypes,
 )
-from hltnode.processing.imaging.images.collections import MAX_RUNS, image_rows
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.imaging.images.collections import MOST_PIXELS, image_rows, max_pixels
 from hltnode.processing.imaging.large_images.collections import image_parts
 from hltnode.processing.imaging.strips import MAX_SIDE
 
-MAX_PIXELS = 2 * MAX_RUNS
-"""Places for labels of the largest image that is labelled; a row has an even number of them."""
-MAX_CHUNKS = MAX_RUNS // 16 + MAX_SIDE
-"""Chunks of 32 pixels of an image; the last one of a row may be cut."""
+MOST_PLACES = MOST_PIXELS + MAX_SIDE
+"""Places for labels of the largest image that a configuration allows; a row has an even number of them."""
+MOST_CHUNKS = MOST_PIXELS // 32 + MAX_SIDE
+"""Chunks of 32 pixels of such an image; the last one of a row may be cut."""
+
+
+def most_places(limits: BatchLimits) -> int:
+    """Places for labels of the largest image that is labelled."""
+    return max_pixels(limits) + MAX_SIDE
+
 
 EDGE_CHUNK = Record(
     "edge_chunk",
@@ -48,7 +55,7 @@ label_types = SharedTypes(
     __file__,
     "label_types",
     records=(EDGE_CHUNK, LABEL_FEATURES),
-    sizes={"max_label_pixels": MAX_PIXELS, "max_label_chunks": MAX_CHUNKS},
+    sizes={"max_label_pixels": MOST_PLACES, "max_label_chunks": MOST_CHUNKS},
 )
 
 pixel_offset = Column(name="pixels.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True)
@@ -58,7 +65,7 @@ pixels = Collection(
     "pixels",
     capacity=lambda limits: 16 * limits.input_bytes,
     placement=Placement(offsets=pixel_offset),
-    max_per_event=MAX_PIXELS,
+    max_per_event=most_places,
 )
 pixel_bound = pixels.per_event("bound", U32)
 """Label places of each image: its rows times its width, which is rounded up to an even number."""
@@ -76,7 +83,7 @@ label_chunks = Collection(
     "label_chunks",
     capacity=lambda limits: limits.input_bytes // 2,
     placement=Placement(offsets=chunk_offset),
-    max_per_event=MAX_CHUNKS,
+    max_per_event=lambda limits: max_pixels(limits) // 32 + MAX_SIDE,
 )
 chunk_bound = label_chunks.per_event("bound", U32)
 chunk_edges = label_chunks.column("edges", EDGE_CHUNK)
@@ -94,7 +101,7 @@ moving_features = Collection(
     "moving",
     capacity=lambda limits: 8 * limits.input_bytes,
     placement=Placement(offsets=pixel_offset, divisor=2),
-    max_per_event=MAX_PIXELS // 2,
+    max_per_event=lambda limits: most_places(limits) // 2,
 )
 label_features = moving_features.column("features", LABEL_FEATURES)
 """Features at the labels of runs, one place for two pixels."""

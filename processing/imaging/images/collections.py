@@ -4,10 +4,20 @@ import numpy as np
 
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import U32, Collection, Column, Placement, Record, SharedTypes
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.imaging.strips import IMAGE_HEADER_SIZE, IMAGE_SUBDETECTORS, MAX_SIDE, STRIP_TYPE, VERSION
 
-MAX_RUNS = 1 << 25
-"""Most runs of an image that is labelled: those of 8192 x 8192 pixels. A thread of a CPU has 8 bytes for each."""
+MAX_PIXELS = 1 << 26
+"""Pixels of an image that is labelled, unless a configuration says otherwise: 8192 x 8192. A thread of a CPU has 4
+bytes for each, for the runs of the image."""
+MOST_PIXELS = MAX_SIDE * MAX_SIDE
+"""The largest value that a configuration can set."""
+
+
+def max_pixels(limits: BatchLimits) -> int:
+    """Pixels of an image that is labelled."""
+    return limits.constants.get("ccl_place_images.max_pixels", MAX_PIXELS)
+
 
 IMAGE_SHAPE = Record(
     "image_shape",
@@ -31,7 +41,6 @@ image_types = SharedTypes(
         "strip_version": VERSION,
         "image_header_bytes": IMAGE_HEADER_SIZE,
         "max_side": MAX_SIDE,
-        "max_runs": MAX_RUNS,
     },
 )
 

@@ -33,12 +33,26 @@ OVERLAPPING_STRIPS = ChainFlag(
 IMAGE_TOO_LARGE = ChainFlag(
     name="image_too_large",
     bit=21,
-    text="The image has more than 16384 rows or columns, or more than 2^26 pixels. It is not labelled.",
+    text="The image has more than 16384 rows or columns, or more pixels than the sequence labels. It is not labelled.",
 )
 TOO_MANY_COMPONENTS = ChainFlag(
     name="too_many_components",
     bit=22,
     text="The image has more components than an event holds. Their number is right; the last ones have no features.",
+)
+MISSING_PIXELS = ChainFlag(
+    name="missing_pixels", bit=23, text="Pixels of a sparse image are in no bank. The others are labelled."
+)
+BAD_PIXELS = ChainFlag(
+    name="bad_pixels",
+    bit=24,
+    text=(
+        "A pixel of a sparse image lies outside of the image, or is twice in its list. It is left out. Or the banks "
+        "have more pixels than they announce."
+    ),
+)
+TOO_MANY_PIXELS = ChainFlag(
+    name="too_many_pixels", bit=25, text="A sparse image has more than 65536 pixels. It is not labelled."
 )
 
 image_flag_types = SharedTypes(
@@ -52,5 +66,8 @@ image_flag_types = SharedTypes(
         OVERLAPPING_STRIPS,
         IMAGE_TOO_LARGE,
         TOO_MANY_COMPONENTS,
+        MISSING_PIXELS,
+        BAD_PIXELS,
+        TOO_MANY_PIXELS,
     ),
 )

@@ -67,17 +67,8 @@ HLT_KERNEL(ccl_read_headers)
 
     uint32_t flags = found.flags;
     if (shape.width == 0u) flags |= hlt::no_image;
-    if (!hlt::fits(shape)) flags |= hlt::image_too_large;
     shape.delivered = found.delivered;
     p.images.shape[event] = shape;
-    uint32_t number[2] = {0, 0};
-    if (rows.count != 0u) {
-        const uint8_t* const mfp = p.raw_banks.bytes + p.raw_banks.mfp_rows[rows.first].data_offset;
-        const uint32_t low = hlt::load_u32(mfp + 8);
-        number[0] = low + place.index;
-        number[1] = hlt::load_u32(mfp + 12) + (number[0] < low ? 1u : 0u);
-    }
-    p.events.number[2u * event] = number[0];
-    p.events.number[2u * event + 1u] = number[1];
+    hlt::write_event_number(p.raw_banks, rows, place.index, p.events.number + 2u * event);
     if (flags != 0u) p.events.flags[event] |= flags;
 }

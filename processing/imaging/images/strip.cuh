@@ -29,6 +29,18 @@ __device__ row_range strip_rows(const raw_banks& banks, uint32_t mep)
     return {first.first, last.first + last.count - first.first};
 }
 
+/// Write low and high word of the number of an event in the run, given its MFPs and its index in them; 0 without MFPs.
+__device__ void write_event_number(const raw_banks& banks, const row_range& rows, uint32_t index, uint32_t* number)
+{
+    number[0] = 0;
+    number[1] = 0;
+    if (rows.count == 0u) return;
+    const uint8_t* const mfp = banks.bytes + banks.mfp_rows[rows.first].data_offset;
+    const uint32_t low = load_u32(mfp + 8);
+    number[0] = low + index;
+    number[1] = load_u32(mfp + 12) + (number[0] < low ? 1u : 0u);
+}
+
 /// Whether a fragment has the type and the version of a strip.
 __device__ bool is_strip(const fragment_view& bank, const mfp_row& row)
 {
@@ -50,11 +62,14 @@ __device__ image_strip strip_of(const fragment_view& bank)
 /// Runs that a row of pixels can have.
 __device__ uint32_t most_runs_of_row(uint32_t width) { return (width + 1u) / 2u; }
 
+/// Runs that an image can have.
+constexpr uint32_t most_runs_of_image = max_side / 2u * max_side;
+
 /// Whether an image is small enough to be labelled.
-__device__ bool fits(const image_shape& shape)
+__device__ bool fits(const image_shape& shape, uint32_t max_pixels)
 {
     return shape.width <= max_side && shape.height <= max_side &&
-           most_runs_of_row(shape.width) * shape.height <= max_runs;
+           most_runs_of_row(shape.width) * shape.height <= max_pixels / 2u;
 }
 
 /// Whether a usable strip belongs to an image of this shape.

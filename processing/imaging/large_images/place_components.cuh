@@ -16,10 +16,10 @@ HLT_KERNEL(ccl_place_components)
     const uint32_t first_part = event * hlt::n_image_parts;
     const uint32_t n_all =
         hlt::sum_over_parts(p.image_parts.root_count + first_part, p.image_parts.first_component + first_part);
-    const uint32_t n_components = hlt::min_of(n_all, hlt::max_components);
+    const uint32_t n_components = hlt::min_of(n_all, p.components.bound[event]);
     hlt::clear_features(p.components, p.components.first(event), n_components);
     if (threadIdx.x != 0) return;
     p.all_components.count[event] = n_all;
     p.components.count[event] = n_components;
-    if (n_all > hlt::max_components) p.events.flags[event] |= hlt::too_many_components;
+    if (n_all > p.components.bound[event]) p.events.flags[event] |= hlt::too_many_components;
 }

@@ -5,6 +5,7 @@ from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
     component_area,
+    component_bound,
     component_box,
     component_count,
     component_intensity,
@@ -20,7 +21,7 @@ place_components = Algorithm.beside(
     prefix="ccl",
     grid=Grid.EVENTS,
     block_size=64,
-    reads=(part_root_count,),
+    reads=(part_root_count, component_bound),
     updates=(event_flags,),
     writes=(
         *(part_first_component, component_count, all_component_count, component_area, component_box),

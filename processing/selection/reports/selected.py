@@ -54,5 +54,5 @@ def words_of(selected: OutputList) -> Column:
 def max_words(selected: OutputList) -> int:
     """The largest row."""
     words = selected.collection.max_per_event
-    assert words is not None
+    assert isinstance(words, int)
     return words

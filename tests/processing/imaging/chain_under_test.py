@@ -7,21 +7,26 @@ from functools import cache, partial
 
 import numpy as np
 
-from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.gpu_labelling.sequences import GPU_SEQUENCES
 from hltnode.processing.imaging.offline.simulation.shapes import checkerboard, comb, random_cells, spiral, stairs
+from hltnode.processing.imaging.pixel_lists import encode_pixels, pixels_of
+from hltnode.processing.imaging.sparse_images.read_pixel_headers import read_pixel_headers
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from tests.processing.chains.chain_under_test import ChainUnderTest, ComparedBatch
 from tests.processing.chains.reference import Reference, run_reference
 from tests.processing.imaging.fuzzed_strips import DAMAGE, FUZZED_STRIPS
 from tests.processing.imaging.gpu_labelling.sequences_under_test import COLUMNS as GPU_COLUMNS
 from tests.processing.imaging.image_events import COLUMNS, mep_of_images
+from tests.processing.imaging.sparse_images.fuzzed_pixel_lists import FUZZED_PIXEL_LISTS
+from tests.processing.imaging.sparse_images.sparse_events import COLUMNS as SPARSE_COLUMNS
+from tests.processing.imaging.sparse_images.sparse_events import SEQUENCE
 from tests.ptx.machine import Conflict
 
 BLOCK_SIZES = (1, 32, 100, 256)
 JOINING = (
-    *("ccl_label_runs", "ccl_label_image", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label"),
+    *("ccl_label_runs", "ccl_label_image", "ccl_label_pixels", "ccl_join_runs", "ccl_join_borders", "ccl_naive_label"),
     *("ccl_playne_label", "ccl_merge_pixels", "ccl_ha4_32_label", "ccl_ha4_32_merge", "ccl_ha4_64_label"),
     *("ccl_ha4_64_merge", "ccl_ha4_otf_label", "ccl_ha4_otf_merge", "ccl_flsl_label", "ccl_flsl_merge"),
     *("ccl_flsl_otf_label", "ccl_flsl_otf_merge"),
@@ -65,9 +70,26 @@ def gpu_batches() -> dict[str, ComparedBatch]:
     }
 
 
-def meps(_: TriggerChain, seed: int) -> Iterator[EncodedMep]:
-    """Images of 1 and of 8 bits."""
-    yield images(seed, 3, 24)
+def pixel_lists(seed: int, n: int, side: int) -> EncodedMep:
+    """Lists of the pixels of random images in any order, a tenth of them twice, in several banks."""
+    rng = np.random.default_rng(seed)
+    events = []
+    for i in range(n):
+        pixels = pixels_of(random_cells(side + i, side - i, i / n, 1 + i % 2, (seed, i)))
+        pixels = rng.permutation(np.concatenate([pixels, pixels[::10]]))
+        events.append(encode_pixels(pixels, side + i, side - i, 30))
+    return encode_mep(CHAIN.with_sequence(SEQUENCE), events)
+
+
+@cache
+def sparse_reference(seed: int, n: int, side: int) -> Reference:
+    """Lists of pixels through the sequence for them."""
+    return run_reference(CHAIN, pixel_lists(seed, n, side), {}, SEQUENCE, SPARSE_COLUMNS)
+
+
+def meps(chain: TriggerChain, seed: int) -> Iterator[EncodedMep]:
+    """Images of 1 and of 8 bits, or lists of pixels."""
+    yield pixel_lists(seed, 4, 24) if read_pixel_headers in tuple(chain.sequence) else images(seed, 3, 24)
 
 
 def harmless(conflict: Conflict) -> bool:
@@ -97,6 +119,14 @@ CHAIN_UNDER_TEST = ChainUnderTest(
             finds=("all_components.count",),
             ptx=((32, False), (100, True)),
         ),
+        "sparse-images": ComparedBatch(
+            reference=lambda: sparse_reference(5, 6, 30), finds=("all_components.count",), emulated=BLOCK_SIZES
+        ),
+        "sparse-images-by-ptx": ComparedBatch(
+            reference=lambda: sparse_reference(6, 4, 14),
+            finds=("all_components.count",),
+            ptx=((32, False), (100, True)),
+        ),
         # The common kernel, which is that of the default sequence: one size of blocks is enough.
         "cpu-labelling": ComparedBatch(
             reference=lambda: reference(5, 2, 40, "cpu_labelling"),
@@ -106,9 +136,9 @@ CHAIN_UNDER_TEST = ChainUnderTest(
         ),
         **gpu_batches(),
     },
-    shared_batches=("images-by-ptx", "large-images-by-ptx"),
+    shared_batches=("images-by-ptx", "large-images-by-ptx", "sparse-images-by-ptx"),
     meps=meps,
     damage=DAMAGE,
-    fuzzed=(FUZZED_STRIPS,),
+    fuzzed=(FUZZED_STRIPS, FUZZED_PIXEL_LISTS),
     harmless=harmless,
 )

@@ -16,7 +16,6 @@ from hltnode.processing.framework.histograms import HistogramContent, contents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.imaging.chain import CHAIN
-from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
 from hltnode.processing.imaging.offline.display.event_reader import label_image
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -33,6 +32,7 @@ COLUMNS = (
     "runs.count",
     "runs.span",
     "runs.label",
+    "components.offset",
     "components.count",
     "all_components.count",
     "components.area",
@@ -154,7 +154,7 @@ def run_chain(
 
 def features_of_event(columns: Mapping[str, NDArray[Any]], event: int) -> NDArray[np.void]:
     """Records of FEATURES of the components of an event that have any."""
-    n, first = int(columns["components.count"][event]), event * MAX_COMPONENTS
+    n, first = int(columns["components.count"][event]), int(columns["components.offset"][event])
     features = np.zeros(n, FEATURES)
     features["area"] = columns["components.area"][first : first + n]
     for side in ("left", "top", "right", "bottom"):

@@ -20,6 +20,7 @@ from hltnode.processing.imaging.strips import (
     encode_image,
     strip_source,
 )
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.protocol.errors import BankError
 from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES, TYPES_OF_NODE, USER_TYPES, BankType
 from hltnode.protocol.raw_data.mfp import Mfp
@@ -46,8 +47,17 @@ def test_8192_by_8192_pixels_of_1_bit_are_256_sources_of_32_rows() -> None:
 def test_the_commands_on_files_take_an_image_of_8192_by_8192_pixels() -> None:
     mep = encode_mep(CHAIN, [encode_image(np.zeros((8192, 8192), np.bool_))])
     assert mep.data.nbytes > BatchLimits(input_bytes=4 << 20).input_bytes
-    assert mep.data.nbytes <= CHAIN.limits_for_files(BatchLimits(input_bytes=4 << 20)).input_bytes
-    assert CHAIN.limits_for_files(BatchLimits(input_bytes=1 << 30)).input_bytes == 1 << 30
+    trigger = CHAIN.load_trigger(None)
+    assert mep.data.nbytes <= CHAIN.limits_for_files(BatchLimits(input_bytes=4 << 20), trigger).input_bytes
+    assert CHAIN.limits_for_files(BatchLimits(input_bytes=1 << 30), trigger).input_bytes == 1 << 30
+
+
+def test_they_take_larger_images_if_the_sequence_labels_them() -> None:
+    mep = encode_mep(CHAIN, [encode_image(np.zeros((16384, 16384), np.bool_))])
+    limits = BatchLimits(input_bytes=4 << 20)
+    assert mep.data.nbytes > CHAIN.limits_for_files(limits, CHAIN.load_trigger(None)).input_bytes
+    trigger = TriggerConfig.from_toml(f"[sequence.ccl_place_images]\nmax_pixels = {1 << 28}\n", CHAIN.menu)
+    assert mep.data.nbytes <= CHAIN.limits_for_files(limits, trigger).input_bytes
 
 
 def test_the_largest_image_of_8_bits_has_a_source_for_each_strip() -> None:

@@ -23,11 +23,12 @@ struct ccl_label_runs_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } runs;
     struct {
-        uint32_t* flags;
-    } events;
-    struct {
+        const uint32_t* bound;
         uint32_t* count;
     } components;
+    struct {
+        uint32_t* flags;
+    } events;
     struct {
         uint32_t* count;
     } all_components;

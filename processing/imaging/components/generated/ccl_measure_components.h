@@ -30,6 +30,7 @@ struct ccl_measure_components_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } runs;
     struct {
+        const uint32_t* offset;
         const uint32_t* count;
         uint32_t* area;
         hlt::component_box* box;
@@ -38,7 +39,7 @@ struct ccl_measure_components_parameters {
         uint32_t* intensity;
         uint32_t* weighted_x;
         uint32_t* weighted_y;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } components;
 
     __device__ bool takes(uint32_t event) const { return event < batch->n_events; }

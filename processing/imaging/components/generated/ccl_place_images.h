@@ -23,6 +23,12 @@ struct ccl_place_images_parameters {
         uint32_t* offset;
         uint32_t* bound;
     } runs;
+    struct {
+        uint32_t* offset;
+        uint32_t* bound;
+    } components;
+    uint32_t max_components;
+    uint32_t max_pixels;
     uint32_t row_places;
     uint32_t run_places;
 };

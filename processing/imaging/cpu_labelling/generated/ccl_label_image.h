@@ -24,6 +24,10 @@ struct ccl_label_image_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } image_rows;
     struct {
+        const uint32_t* bound;
+        uint32_t* count;
+    } components;
+    struct {
         uint32_t* flags;
     } events;
     struct {
@@ -33,9 +37,6 @@ struct ccl_label_image_parameters {
         uint32_t* label;
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } runs;
-    struct {
-        uint32_t* count;
-    } components;
     struct {
         uint32_t* count;
     } all_components;

@@ -7,6 +7,7 @@ from hltnode.processing.imaging.components.collections import (
     component_box,
     component_count,
     component_intensity,
+    component_offset,
     component_sum_x,
     component_sum_y,
     component_weighted_x,
@@ -31,6 +32,7 @@ collect_features = Algorithm.beside(
         pixel_label,
         label_features,
         component_count,
+        component_offset,
     ),
     updates=(
         component_area,

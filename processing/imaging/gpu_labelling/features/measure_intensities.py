@@ -5,6 +5,7 @@ from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
     component_count,
     component_intensity,
+    component_offset,
     component_weighted_x,
     component_weighted_y,
 )
@@ -19,6 +20,15 @@ measure_intensities = Algorithm.beside(
     parts=N_PARTS,
     after_all_parts=True,
     block_size=128,
-    reads=(raw_input, image_shape, image_row_count, image_row_data, part_threshold, pixel_label, component_count),
+    reads=(
+        raw_input,
+        image_shape,
+        image_row_count,
+        image_row_data,
+        part_threshold,
+        pixel_label,
+        component_count,
+        component_offset,
+    ),
     updates=(component_intensity, component_weighted_x, component_weighted_y),
 )

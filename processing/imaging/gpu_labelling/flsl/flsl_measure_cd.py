@@ -7,6 +7,7 @@ from hltnode.processing.imaging.components.collections import (
     component_box,
     component_count,
     component_intensity,
+    component_offset,
     component_sum_x,
     component_sum_y,
     component_weighted_x,
@@ -32,6 +33,7 @@ flsl_measure_cd = Algorithm.beside(
         pixel_edge,
         pixel_label,
         component_count,
+        component_offset,
     ),
     updates=(
         component_area,

@@ -6,8 +6,8 @@
 
 namespace hlt {
 
-constexpr uint32_t max_label_pixels = 67108864;
-constexpr uint32_t max_label_chunks = 2113536;
+constexpr uint32_t max_label_pixels = 268451840;
+constexpr uint32_t max_label_chunks = 8404992;
 
 struct edge_chunk {
     uint32_t edges;  // bit i: pixel i differs from its left neighbour

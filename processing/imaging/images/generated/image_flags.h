@@ -13,5 +13,8 @@ constexpr uint32_t missing_rows = 524288;
 constexpr uint32_t overlapping_strips = 1048576;
 constexpr uint32_t image_too_large = 2097152;
 constexpr uint32_t too_many_components = 4194304;
+constexpr uint32_t missing_pixels = 8388608;
+constexpr uint32_t bad_pixels = 16777216;
+constexpr uint32_t too_many_pixels = 33554432;
 
 }  // namespace hlt

@@ -12,7 +12,6 @@ constexpr uint32_t strip_type = 1;
 constexpr uint32_t strip_version = 1;
 constexpr uint32_t image_header_bytes = 8;
 constexpr uint32_t max_side = 16384;
-constexpr uint32_t max_runs = 33554432;
 
 struct image_shape {
     uint32_t width;  // pixels; 0 for an event without a usable strip

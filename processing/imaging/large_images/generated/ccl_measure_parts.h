@@ -31,6 +31,7 @@ struct ccl_measure_parts_parameters {
         __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } runs;
     struct {
+        const uint32_t* offset;
         const uint32_t* count;
         uint32_t* area;
         hlt::component_box* box;
@@ -39,7 +40,7 @@ struct ccl_measure_parts_parameters {
         uint32_t* intensity;
         uint32_t* weighted_x;
         uint32_t* weighted_y;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } components;
 
     static constexpr uint32_t n_parts = 64u;

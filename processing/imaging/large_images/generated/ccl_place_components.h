@@ -14,9 +14,8 @@ struct ccl_place_components_parameters {
         uint32_t* first_component;
     } image_parts;
     struct {
-        uint32_t* flags;
-    } events;
-    struct {
+        const uint32_t* offset;
+        const uint32_t* bound;
         uint32_t* count;
         uint32_t* area;
         hlt::component_box* box;
@@ -25,8 +24,11 @@ struct ccl_place_components_parameters {
         uint32_t* intensity;
         uint32_t* weighted_x;
         uint32_t* weighted_y;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } components;
+    struct {
+        uint32_t* flags;
+    } events;
     struct {
         uint32_t* count;
     } all_components;

@@ -23,6 +23,7 @@ from hltnode.processing.imaging.offline.simulation.shapes import (
     spiral,
     stairs,
 )
+from hltnode.processing.imaging.pixel_lists import MAX_PIXELS, encode_pixels, pixels_of
 from hltnode.processing.imaging.readout import IMAGE_READOUT
 from hltnode.processing.imaging.strips import MAX_SIDE, encode_image
 from hltnode.processing.offline.chain_tools import SampleRequest
@@ -89,6 +90,10 @@ class ImageOptions:
         int | None,
         typer.Option("--rows", min=1, max=MAX_SIDE, help="Rows of a strip; without it, as many as fit in a bank."),
     ] = None
+    sparse: Annotated[
+        bool,
+        typer.Option("--sparse", help="Write lists of the foreground pixels instead of strips; 1 bit a pixel."),
+    ] = False
     images: Annotated[
         Path | None,
         typer.Option(
@@ -118,7 +123,13 @@ class ImageSample:
             "file_format": self.request.file_format,
             **self.description,
             "files": digest_of_files(self._files),
-            "code": digest_of_files([Path(__file__).parent, Path(__file__).parents[2] / "strips.py"]),
+            "code": digest_of_files(
+                [
+                    Path(__file__).parent,
+                    Path(__file__).parents[2] / "strips.py",
+                    Path(__file__).parents[2] / "pixel_lists.py",
+                ]
+            ),
         }
 
     @property
@@ -133,6 +144,7 @@ class ImageSample:
             "density": own.density,
             "granularity": own.granularity,
             "rows": own.rows,
+            "sparse": own.sparse,
             "images": None if own.images is None else str(own.images),
         }
 
@@ -158,12 +170,20 @@ class ImageSample:
         return (self.banks(number) for number in range(n))
 
     def banks(self, number: int) -> list[RawBank]:
-        """The banks of an event: ODIN and the strips."""
+        """The banks of an event: ODIN and the strips, or the lists of pixels."""
         try:
-            strips = encode_image(self.image(number), self.own.rows)
+            strips = self._strips(self.image(number))
         except BankError as error:
             raise ValueError(f"--rows {self.own.rows}: {error}") from error
         return [encode_odin(Odin(run=self.request.run, event_id=number)), *strips]
+
+    def _strips(self, image: NDArray[Any]) -> list[RawBank]:
+        if not self.own.sparse:
+            return encode_image(image, self.own.rows)
+        pixels = pixels_of(image)
+        if len(pixels) > MAX_PIXELS:
+            raise ValueError(f"--sparse: an image has {len(pixels)} foreground pixels, at most {MAX_PIXELS} in a list")
+        return encode_pixels(pixels, image.shape[1], image.shape[0])
 
     def image(self, number: int) -> NDArray[Any]:
         """The image of an event: bool[height, width] for 1 bit a pixel, else u8.
@@ -192,6 +212,8 @@ class ImageSample:
             raise ValueError(f"{self.request.geometry}: chain ccl has no geometry")
         if self.own.bits not in (1, 8):
             raise ValueError(f"--bits {self.own.bits}: expected 1 or 8")
+        if self.own.sparse and (self.own.bits == 8 or self.own.rows is not None):
+            raise ValueError("--sparse: a list has pixels of 1 bit and no rows; leave --bits 8 and --rows out")
         if self._files:
             read_image(self._files[0])
 

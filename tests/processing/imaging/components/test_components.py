@@ -19,6 +19,7 @@ from hltnode.processing.imaging.offline.simulation.shapes import (
     spiral,
     stairs,
 )
+from hltnode.processing.selection.errors import TriggerConfigError
 from tests.processing.imaging.component_oracle import assert_as_expected, expected_labels
 from tests.processing.imaging.image_events import label_images, labelling
 
@@ -142,6 +143,33 @@ def test_components_beyond_the_bound_are_counted_and_flagged_and_have_no_feature
     assert beyond.flags & CHAIN.flag_table.errors
     assert_as_expected(beyond, dots, flags=beyond.flags)
     assert_as_expected(next_one, full(9, 9))
+
+
+@pytest.mark.parametrize("sequence", ["whole_images", "large_images"])
+def test_a_configuration_sets_the_number_of_components_with_features(sequence: str) -> None:
+    dots = np.zeros((2 * 64, 2 * 65), np.bool_)
+    dots[::2, ::2] = True
+    for most in (64 * 65, 64 * 65 - 1):
+        configuration = f'[sequence]\nname = "{sequence}"\n[sequence.ccl_place_images]\nmax_components = {most}\n'
+        found, next_one = label_images([dots, full(9, 9)], configuration)
+        assert len(found.features) == most
+        assert found.flag_names == ([] if most == 64 * 65 else ["TOO_MANY_COMPONENTS"])
+        assert_as_expected(found, dots, flags=found.flags)
+        assert_as_expected(next_one, full(9, 9))
+
+
+def test_a_configuration_sets_the_pixels_of_the_largest_image() -> None:
+    configuration = "[sequence.ccl_place_images]\nmax_pixels = 200\n"
+    exact, beyond, small = label_images([full(20, 10), full(20, 11), full(3, 3)], configuration)
+    assert_as_expected(exact, full(20, 10))
+    assert (beyond.flag_names, beyond.n_components) == (["IMAGE_TOO_LARGE"], 0)
+    assert_as_expected(small, full(3, 3))
+
+
+@pytest.mark.parametrize("value", ["max_components = 4095", "max_components = 8388609", "max_pixels = 268435457"])
+def test_other_bounds_are_refused(value: str) -> None:
+    with pytest.raises(TriggerConfigError, match="ccl_place_images"):
+        label_images([full(3, 3)], f"[sequence.ccl_place_images]\n{value}\n")
 
 
 def test_sums_of_a_large_image_need_64_bits() -> None:

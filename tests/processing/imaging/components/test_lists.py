@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import hltnode
 from hltnode.daemon.cli import app
+from hltnode.processing.imaging.offline.display.event_reader import label_image
 from hltnode.processing.imaging.offline.simulation.shapes import full, random_cells
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.protocol.raw_data.mdf import encode_record
@@ -52,6 +53,16 @@ def test_json_results_have_the_features_of_each_component(file: Path, tmp_path: 
         assert [event[name] for event in events] == expected(name)
     assert [event["components"] for event in events] == [len(areas) for areas in expected("area")]
     assert [event["features"] for event in events] == [event["components"] for event in events]
+
+
+def test_labels_are_in_the_results_of_the_sequence_that_delivers_them(file: Path) -> None:
+    fields = ["rows.runs_of_row", "runs.begin", "runs.end", "runs.label"]
+    events = hltnode.process(file, fields, chain="ccl", sequence="labelled_images", backend="cpu", threads=1)
+    for event, image in zip(events, IMAGES, strict=True):
+        per_row = np.asarray(event.rows.runs_of_row)
+        runs = np.rec.fromarrays([event.runs.begin, event.runs.end], names="begin, end")
+        found = label_image(image.shape, per_row, runs, np.asarray(event.runs.label))
+        np.testing.assert_array_equal(found, expected_labels(image))
 
 
 def test_arrays_have_the_features_as_fields(file: Path) -> None:

@@ -23,7 +23,8 @@ from tests.processing.imaging.image_events import (
 COMPONENT_BIT = 1 << 31
 LABELS = ("pixels.offset", "pixels.label")
 COLUMNS = (
-    *("events.number", "images.shape", "image_rows.offset", "image_rows.count", "runs.count", "components.count"),
+    *("events.number", "images.shape", "image_rows.offset", "image_rows.count", "runs.count"),
+    *("components.offset", "components.count"),
     *("all_components.count", "components.area", "components.box", "events.flags"),
     *(f"components.{name}" for name in SUMS),
 )

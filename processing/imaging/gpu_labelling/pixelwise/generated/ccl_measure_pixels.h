@@ -32,6 +32,7 @@ struct ccl_measure_pixels_parameters {
     } pixels;
     struct {
         const uint32_t* count;
+        const uint32_t* offset;
         uint32_t* area;
         hlt::component_box* box;
         uint32_t* sum_x;
@@ -39,7 +40,7 @@ struct ccl_measure_pixels_parameters {
         uint32_t* intensity;
         uint32_t* weighted_x;
         uint32_t* weighted_y;
-        __device__ uint32_t first(uint32_t event) const { return event * 4096u; }
+        __device__ uint32_t first(uint32_t event) const { return offset[event]; }
     } components;
 
     static constexpr uint32_t n_parts = 64u;

@@ -1,0 +1,1 @@
+"""Sparse images: components of lists of pixels, without an image in memory."""

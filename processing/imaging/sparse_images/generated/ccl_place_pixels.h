@@ -1,0 +1,28 @@
+// Written by tools/generate_device_headers.py from imaging/sparse_images/place_pixels.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "framework/device/platform.cuh"
+#include "framework/generated/batch_types.h"
+#include "framework/generated/launch_types.h"
+#include "imaging/images/generated/image_types.h"
+
+struct ccl_place_pixels_parameters {
+    const hlt::batch_header* batch;
+    struct {
+        const hlt::image_shape* shape;
+    } images;
+    struct {
+        uint32_t* flags;
+    } events;
+    struct {
+        uint32_t* offset;
+        uint32_t* count;
+    } pixels;
+    struct {
+        uint32_t* offset;
+        uint32_t* bound;
+    } components;
+    uint32_t max_components;
+    uint32_t places;
+};
