@@ -2,8 +2,8 @@
 // optimization for the LHCb experiment, PhD thesis, Sorbonne Universite, 2022, section 4.4.2, algorithm 15).
 //
 // Features lie at the labels of runs, so threads that change them at the same time change other addresses. A thread
-// takes them from a label that is no root any more and gives them to its root. The fences order this after the link, so
-// whoever sees the link too late still finds and moves what was given to a label that has lost its root.
+// takes them from a label that is no root any more and gives them to its root. The fences order this after the link: a
+// thread that sees the link too late still moves what was given to a label that has lost its root.
 #pragma once
 
 #include "imaging/gpu_labelling/generated/label_types.h"

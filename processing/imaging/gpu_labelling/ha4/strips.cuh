@@ -44,6 +44,8 @@ __device__ void label_strips(const labelled_part& part, bool interleaved, const 
                 if (threadIdx.x % warp_size == 0u) masks[warp] = own;
                 __syncthreads();
                 if (warp > 0u) above = masks[warp - 1u];
+            } else {
+                __syncwarp(warp_lanes());  // labels of this chunk, before lanes of the next one follow them
             }
             for_each_set(first_contacts(own, length != 0u, above, length_above != 0u), [&](bool active, uint32_t tx) {
                 if (!active) return;

@@ -29,7 +29,7 @@ HLT_KERNEL(ccl_playne_label)
     // Analysis: short ways to the roots for the joints that follow.
     hlt::for_each_pixel(part, part.rows.first, part.rows.last, false,
                         [&](uint32_t k, uint32_t, uint32_t, const hlt::earlier_neighbours&) {
-                            labels[k] = hlt::root_of_label(labels, k);
+                            hlt::lower_between_blocks(labels + k, hlt::root_of_label(labels, k));
                         });
     hlt::block_barrier();
     hlt::for_each_pixel(part, part.rows.first, part.rows.last, false,
