@@ -238,7 +238,7 @@ class TriggerChain(Chain):
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, with the reason."""
-        if trigger.menu in self.menu.others:
+        if trigger.menu is not None and trigger.menu in self.menu.others:
             return dict(self.menu.others[trigger.menu].not_available)
         chain = self.with_sequence(trigger.sequence)
         left_out = {line.name: line for line in self.menu.lines}

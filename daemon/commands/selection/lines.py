@@ -49,7 +49,7 @@ def lines(
     width = max(len(line["name"]) for line in report["lines"])
     for bit, line in enumerate(report["lines"]):
         scales = f"{line['prescale']:<8g}{line['postscale']:<8g}"
-        prefilters = f" [{', '.join(line['prefilters'])}]" if line["prefilters"] else ""
+        prefilters = f" [{', '.join(line['prefilters'])}]" if "prefilters" in line else ""
         echo(f"{bit:5}  {line['name']:<{width}}  {scales}{line['input']:<20}{line['description']}{prefilters}")
     for name, prefilter in report["prefilters"].items():
         lines_text = f"{prefilter['lines']} line{'' if prefilter['lines'] == 1 else 's'}"
@@ -89,7 +89,7 @@ def lines_report(chain: TriggerChain, trigger: TriggerConfig) -> dict[str, Any]:
                 "prescale": line.prescale,
                 "postscale": line.postscale,
                 "description": line.description,
-                "prefilters": [prefilter.name for prefilter in line.prefilters],
+                **({"prefilters": [prefilter.name for prefilter in line.prefilters]} if line.prefilters else {}),
             }
             for line in trigger.lines
         ],

@@ -82,8 +82,6 @@ class GasTwoTracks(LineType):
 class GasKsToPiPi(KsToPiPi):
     """K0S from the gas to two pions."""
 
-    histograms = ()
-
     min_pv_z: Length = MIN_GAS_Z
     max_pv_z: Length = MAX_GAS_Z
 
@@ -94,8 +92,6 @@ class GasKsToPiPi(KsToPiPi):
 @dataclass(frozen=True, config=VALIDATED)
 class GasL02PPi(L02PPi):
     """Λ from the gas to a proton and a pion: the track of higher momentum is the proton."""
-
-    histograms = ()
 
     min_z: Length = -500.0
     min_pv_z: Length = MIN_GAS_Z

@@ -103,7 +103,7 @@ class Menu:
 
         Raises TriggerConfigError for an unknown name.
         """
-        if name in self.others:
+        if name is not None and name in self.others:
             return self.others[name].lines
         if name not in (None, self.name):
             raise TriggerConfigError(

@@ -25,6 +25,7 @@ def test_an_error_goes_to_the_error_stream_and_cuts_and_notes_do_not() -> None:
         assert table.errors & mask
     for mask in (CUT.mask, NOTE.mask, EventFlag.INCOMPLETE, EventFlag.CANDIDATES_LEFT_OUT, EventFlag.LIST_LEFT_OUT):
         assert not table.errors & mask
+    assert not table.errors & EventFlag.PREFILTERED
     assert table.cuts == CUT.mask
 
 
@@ -60,6 +61,6 @@ def test_flags_of_lhcb_keep_their_bits_and_labels() -> None:
         "missing_detector": 256,
     }
     table = CHAIN.flag_table
-    assert list(table.masks.values()) == [1 << bit for bit in range(11)]
+    assert list(table.masks.values()) == [1 << bit for bit in range(12)]
     assert table.cuts == 32
-    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024)
+    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048)
