@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,13 +62,16 @@ def opencv(cv2: Any, *, features: bool = False) -> Iterator[Peer]:
     name = "connectedComponentsWithStats" if features else "connectedComponents"
     label = getattr(cv2, f"{name}WithAlgorithm")
     for algorithm in sorted(each for each in dir(cv2) if each.startswith("CCL_") and each != "CCL_DEFAULT"):
-        number = getattr(cv2, algorithm)
         yield Peer(
             f"cv2.{name} ({algorithm})",
             "opencv_with_stats" if features else "opencv",
-            lambda image, number=number: label(image, 8, cv2.CV_32S, number),  # type: ignore[misc]
+            partial(_with_algorithm, label, cv2.CV_32S, getattr(cv2, algorithm)),
             features,
         )
+
+
+def _with_algorithm(label: Any, label_type: int, algorithm: int, image: NDArray[np.uint8]) -> object:
+    return label(image, 8, label_type, algorithm)
 
 
 def _module(name: str) -> Any:
