@@ -9,6 +9,7 @@ from hltnode.processing.framework.backends.cpu import RECORD, WHOLE_PROGRAM, WHO
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.offline.simulation.velo_generator import simulate_events
 
 N_EVENTS, BATCHES, THREADS = 6, 3, 2
@@ -53,7 +54,7 @@ def test_idle_time_is_told_apart_by_its_reason() -> None:
 
 def test_each_kernel_of_each_block_is_recorded_once_inside_its_stage_and_batch() -> None:
     sequence = ProfiledSequence("velo", None, BatchLimits(events=N_EVENTS, input_bytes=4 << 20), THREADS)
-    events = list(simulate_events(N_EVENTS, seed=3, nu=2.0))
+    events = list(simulate_events(N_EVENTS, seed=3, geometry=VeloGeometry.builtin(), nu=2.0))
     meps = list(encode_meps(CHAIN.with_sequence("velo"), events, N_EVENTS))
     runner = RecordedRunner(sequence.engine)
     queues = [workspace.queue for workspace in runner.workspaces if isinstance(workspace.queue, CpuQueue)]
