@@ -1,8 +1,9 @@
 // The foreground of a row on the CPU: masks of 64 pixels, and the runs as the places where a row changes.
 //
-// A run is two such places, its begin and its end, so the runs of a row are the set bits of one mask in order. Each byte
-// of the mask gives up to eight places at once from a table, and there is no branch for a bit (D. Lemire and G. Langdale
-// extract bits alike: Parsing gigabytes of JSON per second, VLDB J. 28 (2019) 941, doi:10.1007/s00778-019-00578-5).
+// A run is two such places, its begin and its end, so the runs of a row are the set bits of one mask in order. Each
+// byte of the mask gives up to eight places at once from a table, and there is no branch for a bit (D. Lemire and G.
+// Langdale extract bits alike: Parsing gigabytes of JSON per second, VLDB J. 28 (2019) 941,
+// doi:10.1007/s00778-019-00578-5).
 #pragma once
 
 #include "framework/device/vector8.cuh"

@@ -14,8 +14,8 @@
 
 namespace hlt {
 
-/// Join the sets of `a` and `b` by splicing their paths (E. W. Dijkstra after M. Rem, A Discipline of Programming, 1976,
-/// chapter 23). Parents stay smaller than their children.
+/// Join the sets of `a` and `b` by splicing their paths (E. W. Dijkstra after M. Rem, A Discipline of Programming,
+/// 1976, chapter 23). Parents stay smaller than their children.
 inline __attribute__((always_inline)) void splice_sets(uint32_t* parents, uint32_t a, uint32_t b)
 {
     while (parents[a] != parents[b]) {
@@ -38,7 +38,7 @@ struct runs_above {
 
 /// The runs of a row by column.
 class run_table {
-public:
+  public:
     /// Fill the places of columns up to `last`.
     inline __attribute__((always_inline)) void fill(const image_run* runs, uint32_t n, uint32_t last)
     {
@@ -57,7 +57,7 @@ public:
         return {edges_[run.begin + 1u - reach] / 2u, (edges_[run.end + reach] + 1u) / 2u};
     }
 
-private:
+  private:
     using sixteen = uint16_t __attribute__((vector_size(32)));
     static constexpr uint32_t lanes = 16;
 
@@ -74,7 +74,7 @@ private:
 
 /// Give each run of a row the set of the first run above that it touches, or its own.
 class row_labeller {
-public:
+  public:
     row_labeller(const image_run* runs, uint32_t reach, uint32_t* parents)
         : runs_{runs}, reach_{reach}, parents_{parents}
     {
@@ -100,7 +100,7 @@ public:
         }
     }
 
-private:
+  private:
     const image_run* runs_;
     uint32_t reach_;
     uint32_t* parents_;

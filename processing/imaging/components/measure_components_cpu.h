@@ -32,8 +32,7 @@ inline __attribute__((always_inline)) void add_runs(const Columns& columns, uint
 {
     columns.area[i] += sums.area;
     store_words(&columns.sum_x[2u * i], load_words(&columns.sum_x[2u * i]) + sums.x);
-    store_words(&columns.sum_y[2u * i],
-                load_words(&columns.sum_y[2u * i]) + static_cast<uint64_t>(y) * sums.area);
+    store_words(&columns.sum_y[2u * i], load_words(&columns.sum_y[2u * i]) + static_cast<uint64_t>(y) * sums.area);
     component_box& box = columns.box[i];
     box.left = min_of(box.left, sums.left);
     box.top = min_of(box.top, y);

@@ -23,7 +23,7 @@ struct binary_image {
 
 /// A row as bytes of 0 and 1, with a background pixel on both sides.
 class pixel_row {
-public:
+  public:
     inline __attribute__((always_inline)) const uint8_t* unpack(const binary_image& image, uint32_t y)
     {
         for (uint32_t word = 0; 64u * word < image.shape.width; ++word) {
@@ -39,7 +39,7 @@ public:
         return pixels_ + margin;
     }
 
-private:
+  private:
     static constexpr uint32_t margin = 8;
     uint8_t pixels_[margin + max_side + 64u] = {};
 };

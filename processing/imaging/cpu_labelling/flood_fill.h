@@ -1,5 +1,5 @@
-// Flood fill: one component at a time, with a stack (A. Hennequin, Performance optimization for the LHCb experiment, PhD
-// thesis, Sorbonne Universite, 2022, section 4.2.1).
+// Flood fill: one component at a time, with a stack (A. Hennequin, Performance optimization for the LHCb experiment,
+// PhD thesis, Sorbonne Universite, 2022, section 4.2.1).
 //
 // The stack is a list through the labels of its own pixels, so it needs no memory, and no image overflows it.
 #pragma once

@@ -1,5 +1,5 @@
-// Labels of pixels on the CPU, by the algorithm that `method` names (labelling_types). Each labels all pixels; the label
-// of a run is that of its first pixel. An image with missing rows is left to the common kernel.
+// Labels of pixels on the CPU, by the algorithm that `method` names (labelling_types). Each labels all pixels; the
+// label of a run is that of its first pixel. An image with missing rows is left to the common kernel.
 #pragma once
 
 #include "imaging/components/find_runs_cpu.h"
@@ -11,23 +11,23 @@
 
 namespace hlt {
 
-/// Label the pixels of an image, whose runs are known. run_labels: places for the labels of the runs. Returns the number
-/// of components.
+/// Label the pixels of an image, whose runs are known. run_labels: places for the labels of the runs. Returns the
+/// number of components.
 inline uint32_t label_image(uint32_t method, const binary_image& image, const row_runs* rows, const image_run* runs,
-                             uint32_t* run_labels)
+                            uint32_t* run_labels)
 {
     switch (method) {
-        case method_rosenfeld: return label_by_rosenfeld<false>(image);
-        case method_rosenfeld_dt: return label_by_rosenfeld<true>(image);
-        case method_lsl_std: return light_speed<false>{image}.label(rows, runs, run_labels);
-        case method_lsl_rle: return light_speed<true>{image}.label(rows, runs, run_labels);
-        case method_flood_fill: return label_by_flood_fill(image);
-        case method_simd_v1_128: return simd_rosenfeld<4, false>{image}.label(rows, runs);
-        case method_simd_v1_256: return simd_rosenfeld<8, false>{image}.label(rows, runs);
-        case method_simd_v1_512: return simd_rosenfeld<16, false>{image}.label(rows, runs);
-        case method_simd_v2_128: return simd_rosenfeld<4, true>{image}.label(rows, runs);
-        case method_simd_v2_256: return simd_rosenfeld<8, true>{image}.label(rows, runs);
-        default: return simd_rosenfeld<16, true>{image}.label(rows, runs);
+    case method_rosenfeld: return label_by_rosenfeld<false>(image);
+    case method_rosenfeld_dt: return label_by_rosenfeld<true>(image);
+    case method_lsl_std: return light_speed<false>{image}.label(rows, runs, run_labels);
+    case method_lsl_rle: return light_speed<true>{image}.label(rows, runs, run_labels);
+    case method_flood_fill: return label_by_flood_fill(image);
+    case method_simd_v1_128: return simd_rosenfeld<4, false>{image}.label(rows, runs);
+    case method_simd_v1_256: return simd_rosenfeld<8, false>{image}.label(rows, runs);
+    case method_simd_v1_512: return simd_rosenfeld<16, false>{image}.label(rows, runs);
+    case method_simd_v2_128: return simd_rosenfeld<4, true>{image}.label(rows, runs);
+    case method_simd_v2_256: return simd_rosenfeld<8, true>{image}.label(rows, runs);
+    default: return simd_rosenfeld<16, true>{image}.label(rows, runs);
     }
 }
 

@@ -13,7 +13,7 @@ namespace hlt {
 
 template <bool rle>
 class light_speed {
-public:
+  public:
     explicit light_speed(const binary_image& image) : image_{image}, parents_{image.parents - 1} {}
 
     /// Label all pixels with the number of their component from 1 on. rows, runs: the runs of the image; run_labels:
@@ -49,12 +49,9 @@ public:
         return n_components;
     }
 
-private:
+  private:
     /// Changes up to column x of a row, which is 2 * run + 1 in a run. The first row has none above.
-    uint32_t relative(uint32_t y, uint32_t x) const
-    {
-        return rle ? relative_[y % 2u][x] : image_.labels_of_row(y)[x];
-    }
+    uint32_t relative(uint32_t y, uint32_t x) const { return rle ? relative_[y % 2u][x] : image_.labels_of_row(y)[x]; }
 
     /// Write the relative labels and the edges of a row. Returns the number of edges.
     inline __attribute__((always_inline)) uint32_t relative_labels(uint32_t y)

@@ -7,9 +7,9 @@
 // above, which the listing leaves out: labels would be wrong.
 //
 // There are two replacements for instructions of AVX-512CD, which the instruction sets of the kernels do not contain.
-// The start of a segment is the exponent of a number whose highest bit it is, instead of a count of leading zeros. Lanes
-// that need a union make it one after another, instead of an emulated minimum over lanes of equal labels; most vectors
-// have none or one.
+// The start of a segment is the exponent of a number whose highest bit it is, instead of a count of leading zeros.
+// Lanes that need a union make it one after another, instead of an emulated minimum over lanes of equal labels; most
+// vectors have none or one.
 #pragma once
 
 #include "imaging/cpu_labelling/binary_image.h"
@@ -42,7 +42,7 @@ struct lanes_of<16> {
 /// Labels pixels in vectors of n lanes. segments: version 2.
 template <uint32_t n, bool segments>
 class simd_rosenfeld {
-public:
+  public:
     explicit simd_rosenfeld(const binary_image& image) : image_{image}, parents_{image.labels - 1}
     {
         for (uint32_t lane = 0; lane < n; ++lane) {
@@ -72,7 +72,7 @@ public:
         return n_components;
     }
 
-private:
+  private:
     using lanes = typename lanes_of<n>::lanes;
     using signed_lanes = typename lanes_of<n>::signed_lanes;
     using float_lanes = typename lanes_of<n>::float_lanes;

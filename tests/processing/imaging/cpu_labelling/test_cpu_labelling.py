@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,13 +85,13 @@ def test_missing_rows_are_background_and_too_many_components_are_flagged(method:
 def test_partitions_are_those_of_other_programs(module: str) -> None:
     pytest.importorskip(module, reason=f"{module} is not installed (dependency group `peers`)")
     other: Any = importlib.import_module(module)
-    label = {
+    programs: dict[str, Callable[[NDArray[np.uint8]], Any]] = {
         "cv2": lambda image: other.connectedComponents(image, connectivity=8)[1],
         "cc3d": lambda image: other.connected_components(image, connectivity=8),
         "skimage.measure": lambda image: other.label(image, connectivity=2),
-    }[module]
+    }
     images = [random_cells(301, 203, d / 10, g, (10, d, g)) for d in range(1, 10) for g in (1, 3)]
     images += [shape(201, 150) for shape in (spiral, comb, stairs, checkerboard, full)]
     for found, image in zip(label_images(images), images, strict=True):
-        expected = in_raster_order(np.asarray(label(image.astype(np.uint8)), np.int64) - 1)
+        expected = in_raster_order(np.asarray(programs[module](image.astype(np.uint8)), np.int64) - 1)
         np.testing.assert_array_equal(found.labels, expected)
