@@ -57,7 +57,7 @@ __device__ uint32_t ecal_cell_of_region(int32_t x, int32_t y, int32_t half_x, in
 /// one cell in all of them.
 __device__ uint32_t ecal_cell_of(const ecal_geometry& geometry, float x, float y, float z)
 {
-    const float(&to_local)[3][4] = geometry.to_local;
+    const float (&to_local)[3][4] = geometry.to_local;
     const float in_x = (to_local[0][0] * x + to_local[0][1] * y + to_local[0][2] * z + to_local[0][3]);
     const float in_y = (to_local[1][0] * x + to_local[1][1] * y + to_local[1][2] * z + to_local[1][3]);
     const float u = in_x / geometry.module_size, v = in_y / geometry.module_size;
