@@ -75,7 +75,8 @@ class Decided:
 class DemoPlan:
     """Settings of a demo: a simulated sample of n events, repetitions, feeders, and the node.
 
-    chain: the name of the chain that the node runs; output: the folder of the accepted events.
+    chain: the name of the chain that the node runs; rate: events per second, None for the greatest; output: the folder
+    of the accepted events.
     """
 
     sample: SimulatedSample
@@ -83,6 +84,7 @@ class DemoPlan:
     chain: str
     feeders: int
     repeat: int
+    rate: float | None
     backend: str
     output: Path
 
@@ -95,6 +97,12 @@ def demo(
     repeat: Annotated[
         int, typer.Option("--repeat", min=1, help="Number of times that the feeders send the events.")
     ] = 5,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate", min=0.1, metavar="HZ", help="Events per second; without it, as fast as the node accepts them."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
@@ -105,12 +113,14 @@ def demo(
 ) -> None:
     """Show the whole path of the data on this machine: feeders, TCP, event building, the trigger, files, metrics.
 
-    Example: hltnode demo --events 2000 --feeders 4
+    Examples: hltnode demo --events 2000 --feeders 4; hltnode demo --chain ccl --rate 200
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
         require_writable(json)
         sample = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
-        plan = DemoPlan(sample=sample, n=n, chain=chain, feeders=feeders, repeat=repeat, backend=backend, output=output)
+        plan = DemoPlan(
+            sample=sample, n=n, chain=chain, feeders=feeders, repeat=repeat, rate=rate, backend=backend, output=output
+        )
         try:
             result = run_demo(Path(scratch), plan)
         except DemoError as error:
@@ -177,7 +187,8 @@ format = "console"
                 stack.enter_context(
                     child(
                         "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
-                        str(meps), "--repeat", str(repeat), "--chain", plan.chain, stderr=said,
+                        str(meps), "--repeat", str(repeat), "--chain", plan.chain,
+                        "--rate", "greatest" if plan.rate is None else str(plan.rate), stderr=said,
                     )
                 )
                 for i in range(1, feeders + 1)
