@@ -99,7 +99,7 @@ def timeline_of(
         for first in np.unique(steps["stage"]).tolist():
             of_stage = steps[steps["stage"] == first]
             of_stage = of_stage[np.argsort(of_stage["begin"], kind="stable")]
-            # A block is taken at the begin of its first kernel.
+            # A block is taken at the start of its first kernel.
             blocks, place = np.unique(of_stage["block"], return_index=True)
             order = np.argsort(place)
             costs = np.bincount(np.searchsorted(blocks, of_stage["block"]), of_stage["cpu"])[order]

@@ -260,7 +260,7 @@ class Algorithm:
             scratch=tuple(scratch),
             constants=tuple(
                 Constant(name, value, (allowed or {}).get(name), (added or {}).get(name))
-                for name, value in ((constants or {}) | (added or {})).items()
+                for name, value in {**(constants or {}), **(added or {})}.items()
             ),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),
             large_events=large_events,

@@ -74,7 +74,8 @@ def gains() -> NDArray[np.float32]:
     """MeV per ADC count of each cell, f32[6016]."""
     radius = np.hypot(*centres().T.astype(np.float64))
     sine = radius / np.hypot(radius, SHOWER_MAXIMUM_Z)
-    return (_GAIN * (7000.0 + 10000.0 / sine)).astype(np.float32)
+    gains: NDArray[np.float64] = _GAIN * (7000.0 + 10000.0 / sine)
+    return gains.astype(np.float32)
 
 
 def neighbours() -> NDArray[np.uint16]:

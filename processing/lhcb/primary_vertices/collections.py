@@ -28,7 +28,7 @@ pv_types = SharedTypes(
     },
 )
 
-assert tracks.max_per_event is not None
+assert isinstance(tracks.max_per_event, int)
 pv_tracks = Collection(
     "pv_tracks",
     capacity=lambda limits: tracks.capacity(limits) + LANES * (limits.events + 1),

@@ -132,7 +132,7 @@ def test_each_limit_and_the_limit_of_the_sum_rejects_events_above_it(
 
 
 def is_cut(events: Sequence[Sequence[RawBank]], chain: Chain, block_size: int | None) -> list[bool]:
-    """Which events the chain cuts; with a block size, by blocks of so many threads too."""
+    """Which events the chain cuts; with a block size, by blocks of this size too."""
     mep = encode(events)
     runner = SciFiChain(GEOMETRY, limits_of(mep), chain)
     made = runner.run(mep)
