@@ -79,7 +79,8 @@ def updates_of_image(image: NDArray[np.bool_]) -> dict[str, Updates]:
 
     def once_each(place: NDArray[np.integer[Any]], of: NDArray[np.int64]) -> NDArray[np.int64]:
         """The component of each pair of a place and a component."""
-        return np.unique(place.astype(np.int64) * max(n, 1) + of) % max(n, 1)
+        pairs: NDArray[np.int64] = np.unique(place.astype(np.int64) * max(n, 1) + of)
+        return np.remainder(pairs, max(n, 1), dtype=np.int64)
 
     updates = {
         "naive": labels[image].astype(np.int64) - 1,

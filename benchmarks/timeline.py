@@ -74,7 +74,8 @@ def timeline_of(
         raise ValueError("a timeline needs at least one batch")
     origin = min(int(records["begin"].min()) for _, records in parts)
     origin = min([origin, *(begin for begin, _, _ in host)])
-    batches, spans, stages = [], [], {}
+    batches, spans = [], []
+    stages: dict[int, Any] = {}
     measured = {"kernels": 0.0, "waits_for_a_processor": 0.0, "barriers": 0.0, "between_batches": 0.0}
     last_end: int | None = None
     modelled = total_cpu = 0.0

@@ -4,7 +4,8 @@ from collections.abc import Callable, Collection, Sequence
 
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import MfpError, RejectReason
-from hltnode.protocol.raw_data.mfp import NO_BANK, encode_mfp
+from hltnode.protocol.raw_data.bank_types import NO_BANK
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 

@@ -60,7 +60,8 @@ def test_labels_are_in_the_results_of_the_sequence_that_delivers_them(file: Path
     events = hltnode.process(file, fields, chain="ccl", sequence="labelled_images", backend="cpu", threads=1)
     for event, image in zip(events, IMAGES, strict=True):
         per_row = np.asarray(event.rows.runs_of_row)
-        runs = np.rec.fromarrays([event.runs.begin, event.runs.end], names="begin, end")
+        runs = np.zeros(len(event.runs.begin), [("begin", "u4"), ("end", "u4")])
+        runs["begin"], runs["end"] = event.runs.begin, event.runs.end
         found = label_image(image.shape, per_row, runs, np.asarray(event.runs.label))
         np.testing.assert_array_equal(found, expected_labels(image))
 

@@ -45,7 +45,7 @@ SCALES = {"prescale", "postscale"}
 
 
 def other_cuts(line: LineType, number: int) -> LineType:
-    cuts = {
+    cuts: dict[str, Any] = {
         field.name: value * (0.5 + 0.2 * number)
         for field in fields(line)
         if field.name not in SCALES and isinstance(value := getattr(line, field.name), float) and value > 1

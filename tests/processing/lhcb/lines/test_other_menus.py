@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ from hltnode.processing.selection.configuration.trigger_config import TriggerCon
 from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.expressions.canonical import canonical
 from hltnode.processing.selection.lines.line_type import LineType
-from tests.processing.lhcb.lines.both_sides import D0
 from tests.processing.lhcb.lines.candidates import Event, Pv, Track, VeloTrack, Vertex, case_of, changed, event_with
+from tests.processing.lhcb.lines.plain_lines import D0
 from tests.processing.selection.line_evaluators import by_numpy
 
 GAS = Pv(-440.0)
@@ -133,11 +134,12 @@ PROTON = Track(p=2e4, pt=800.0, ip=0.1, ip_chi2=20.0)
 PION = Track(p=1e4, pt=900.0, ip=0.5, ip_chi2=100.0)
 LAMBDA = Vertex(PROTON, PION, pv=GAS, lambda0=True, m_ppi=1115.0, m_pip=1200.0, x=3.0, y=4.0, z=-100.0)
 DIMUON = Vertex(dimuon=True, pv=GAS, m_mumu=3000.0)
-IN_GAS = (
+IN_GAS: tuple[list[dict[str, Any]], list[dict[str, Any]]] = (
     [{"pv": Pv(-540.9)}, {"pv": Pv(-341.1)}],
     [{"pv": Pv(-541.0)}, {"pv": Pv(-341.0)}, {"pv": Pv()}, {"pv": None}],
 )
-CASES = {
+Changes = list[dict[str, Any]]
+CASES: dict[LineType, tuple[Track | Vertex, Changes, Changes]] = {
     GasD2KPi("A"): (
         PAIR,
         [{"m_kpi": 1.0, "m_pik": D0 + 99}, {"track1.pt": 100.0, "track2.pt": 801.0}],

@@ -211,7 +211,7 @@ def test_the_workspace_of_a_new_batch_forgets_the_cut() -> None:
 
 
 def cut_of_2025(events: Sequence[Sequence[RawBank]], limits: Mapping[str, int], block_size: int | None) -> list[bool]:
-    chain = with_constants(scifi_chain(), global_event_cut=EVENT_CUT_OF_2025 | limits)
+    chain = with_constants(scifi_chain(), global_event_cut={**EVENT_CUT_OF_2025, **limits})
     return is_cut(events, chain, block_size)
 
 
