@@ -199,7 +199,7 @@ def _read_channels(file: GeometryFile) -> tuple[NDArray[np.uint16], NDArray[np.b
     cells = file.u16("cells of channels", n_channels).reshape(-1, CHANNELS_OF_CARD)
     cells[cells >= N_CELLS] = NO_CELL
     # Codes that no card has are filled with cell 0.
-    connected = cells.any(axis=1)
+    connected = np.asarray(cells.any(axis=1), np.bool_)
     cells[~connected] = NO_CELL
     number = np.bincount(cells[cells != NO_CELL], minlength=N_CELLS)
     if (number > 1).any():
@@ -217,7 +217,7 @@ def _check_neighbours(file: GeometryFile, neighbours: NDArray[np.uint16]) -> Non
 
 
 def _read_boards(file: GeometryFile, connected: NDArray[np.bool_]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    lists = []
+    lists: list[NDArray[np.int32]] = []
     for name in ("boards", "cards of boards"):
         n = int(file.u32(f"number of {name}", 1)[0])
         if n % BOARDS_OF_SOURCE or n > N_SOURCES * BOARDS_OF_SOURCE or (lists and n != lists[0].size):

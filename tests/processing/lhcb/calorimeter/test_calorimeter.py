@@ -117,11 +117,13 @@ def test_boards_give_the_cells_of_cards(version: int) -> None:
     boards = boards_of(adc)
     last = boards.source == 62
     place = np.where(last, boards.place + 1, boards.place).astype(np.uint32)
-    more = [np.append(column, column[-1:], axis=0) for column in (boards.source, place, boards.adc)]
-    more[1][-1] = 0
-    (of_slots,) = EcalBatch(
-        encode_mep([encode_ecal_boards(EcalBoards(*more), EcalVersion(version))]), with_boards()
-    ).run()
+    more = EcalBoards(
+        np.append(boards.source, np.uint32(62)),
+        np.append(place, np.uint32(0)),
+        np.vstack([boards.adc, boards.adc[-1:]]),
+    )
+    banks = encode_ecal_boards(more, EcalVersion(version))
+    (of_slots,) = EcalBatch(encode_mep([banks]), with_boards()).run()
     assert of_slots.same_as(of_cards)
 
 
