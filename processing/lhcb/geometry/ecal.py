@@ -199,7 +199,7 @@ def _read_channels(file: GeometryFile) -> tuple[NDArray[np.uint16], NDArray[np.b
     cells = file.u16("cells of channels", n_channels).reshape(-1, CHANNELS_OF_CARD)
     cells[cells >= N_CELLS] = NO_CELL
     # Codes that no card has are filled with cell 0.
-    connected: NDArray[np.bool_] = np.asarray(cells.any(axis=1))
+    connected = np.asarray(cells.any(axis=1), np.bool_)
     cells[~connected] = NO_CELL
     number = np.bincount(cells[cells != NO_CELL], minlength=N_CELLS)
     if (number > 1).any():

@@ -67,15 +67,18 @@ def planes() -> NDArray[np.float32]:
 def centres() -> NDArray[np.float32]:
     """x and y of the centre of each cell in LHCb's frame, at its middle in depth, f32[6016, 2], mm."""
     x, y = local_centres().T
-    return np.column_stack([x, np.sqrt(1.0 - _TILT**2) * (y - _LOCAL_Y) + _TILT * _LOCAL_Z]).astype(np.float32)
+    centre: NDArray[np.float32] = np.column_stack(
+        [x, np.sqrt(1.0 - _TILT**2) * (y - _LOCAL_Y) + _TILT * _LOCAL_Z]
+    ).astype(np.float32)
+    return centre
 
 
 def gains() -> NDArray[np.float32]:
     """MeV per ADC count of each cell, f32[6016]."""
     radius = np.hypot(*centres().T.astype(np.float64))
     sine = radius / np.hypot(radius, SHOWER_MAXIMUM_Z)
-    gains: NDArray[np.float64] = _GAIN * (7000.0 + 10000.0 / sine)
-    return gains.astype(np.float32)
+    gain: NDArray[np.float32] = (_GAIN * (7000.0 + 10000.0 / sine)).astype(np.float32)
+    return gain
 
 
 def neighbours() -> NDArray[np.uint16]:

@@ -118,11 +118,12 @@ def test_boards_give_the_cells_of_cards(version: int) -> None:
     last = boards.source == 62
     place = np.where(last, boards.place + 1, boards.place).astype(np.uint32)
     more = EcalBoards(
-        np.append(boards.source, boards.source[-1:]),
+        np.append(boards.source, np.uint32(62)),
         np.append(place, np.uint32(0)),
-        np.append(boards.adc, boards.adc[-1:], axis=0),
+        np.vstack([boards.adc, boards.adc[-1:]]),
     )
-    (of_slots,) = EcalBatch(encode_mep([encode_ecal_boards(more, EcalVersion(version))]), with_boards()).run()
+    banks = encode_ecal_boards(more, EcalVersion(version))
+    (of_slots,) = EcalBatch(encode_mep([banks]), with_boards()).run()
     assert of_slots.same_as(of_cards)
 
 
