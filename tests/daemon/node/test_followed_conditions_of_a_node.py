@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import zmq.asyncio
 from rich.console import Console
@@ -49,12 +50,13 @@ def encoded() -> list[EncodedMep]:
 
 def meps() -> Iterator[FeedMep]:
     for number, mep in enumerate(encoded()):
-        mfps = {source: mep.data[offset : offset + size].data for source, offset, size in mep.fragments}
+        places = np.asarray(mep.fragments).tolist()
+        mfps = {source: mep.data[offset : offset + size].data for source, offset, size in places}
         yield FeedMep.of_mfps(number, number * EVENTS_PER_MEP, mfps)
 
 
 def sources() -> tuple[int, ...]:
-    return tuple(sorted(source for source, _, _ in encoded()[0].fragments))
+    return tuple(sorted(np.asarray(encoded()[0].fragments)[:, 0].tolist()))
 
 
 class Session:

@@ -196,7 +196,8 @@ def test_events_without_banks_or_digits_have_no_hits() -> None:
 def test_a_bank_that_is_there_twice_counts_once() -> None:
     digits = random_digits(np.random.default_rng(4), 200)
     mep = encode_mep([banks_of(digits)])
-    twice = replace(mep, fragments=tuple(sorted([*mep.fragments, *mep.fragments[2:7]])))
+    fragments = np.asarray(mep.fragments).tolist()
+    twice = replace(mep, fragments=sorted(fragments + fragments[2:7]))
     (event,) = MuonBatch(twice, BUILTIN).run()
     assert_hits_are(event, BUILTIN, digits)
 
