@@ -113,7 +113,7 @@ def demo(
 ) -> None:
     """Show the whole path of the data on this machine: feeders, TCP, event building, the trigger, files, metrics.
 
-    Examples: hltnode demo --events 2000 --feeders 4; hltnode demo --chain ccl --rate 200
+    Example: hltnode demo --events 2000 --feeders 4; or, as a camera: hltnode demo --chain ccl --rate 200
     """
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
         require_writable(json)

@@ -58,4 +58,6 @@ def toml_value(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | Path):
         return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, tuple):
+        return f"[{', '.join(toml_value(each) for each in value)}]"
     return number(value)
