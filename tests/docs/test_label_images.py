@@ -53,9 +53,9 @@ def test_the_table_has_the_blobs_that_scipy_finds(folder: Path) -> None:
 def test_a_stream_of_images_has_the_rate_of_the_page_and_its_accounting_closes(folder: Path) -> None:
     found = json.loads((folder / "demo.json").read_text())
     assert found["accounting_closes"]
-    assert found["events"] == 64
-    # Of four MEPs with 16 images, the last one begins 48 / 50 s after the first.
-    assert found["events_per_second"] < 64 / 0.9
+    assert found["events"] == 160
+    # Without --rate there are thousands. A feeder that waits for the other one may catch up later.
+    assert found["events_per_second"] < 500
 
 
 def test_one_block_of_commands_is_not_run() -> None:
