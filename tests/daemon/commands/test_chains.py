@@ -74,12 +74,12 @@ def test_a_chain_that_cannot_be_imported_is_shown_with_its_error(
 
 @pytest.mark.usefixtures("tiny")
 def test_kernels_that_are_not_built_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "unbuilt_chain.py").write_text(
+    (tmp_path / "chain_without_library.py").write_text(
         "from dataclasses import replace\n"
         "from tiny.chain import TINY\n"
         "CHAIN = replace(TINY, name='unbuilt', kernels=replace(TINY.kernels, library='/nowhere/kernels.so'))\n"
     )
-    install(tmp_path, "unbuilt", "[hltnode.chains]\nunbuilt = unbuilt_chain:CHAIN\n")
+    install(tmp_path, "unbuilt", "[hltnode.chains]\nunbuilt = chain_without_library:CHAIN\n")
     monkeypatch.syspath_prepend(tmp_path)
     found, printed = chains_of()
     assert found["unbuilt"]["kernels"] == []
