@@ -50,7 +50,7 @@ def test_the_table_has_the_blobs_that_scipy_finds(folder: Path) -> None:
     assert {row["event"] for row in rows} == {"0"}
 
 
-def test_a_stream_of_images_has_the_rate_of_the_page_and_its_accounting_closes(folder: Path) -> None:
+def test_a_stream_of_images_is_slowed_by_its_rate_and_its_accounting_closes(folder: Path) -> None:
     found = json.loads((folder / "demo.json").read_text())
     assert found["accounting_closes"]
     assert found["events"] == 160

@@ -44,7 +44,7 @@ from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.configuration.trigger_config import NamedMenu
 from hltnode.processing.selection.lines.prefilter import Prefilter
 
-_NO_ECAL = "needs the energy of the electromagnetic calorimeter, which no sequence reads"
+_NO_ECAL = "needs the energy of the electromagnetic calorimeter, which no line uses yet"
 _NO_PROMPT = "needs pairs of prompt hadrons, which no sequence fits"
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
@@ -15,6 +18,7 @@ from hltnode.processing.framework.output_lists import ListContent, no_words
 from hltnode.processing.imaging.components.lists import FEATURES
 from hltnode.processing.raw.banks.lists import SOURCE_BANKS
 from hltnode.protocol.errors import ReportError
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.raw_data.list_banks import decode_lists
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -172,3 +176,9 @@ def test_lists_never_make_a_message_too_large() -> None:
 def test_a_message_without_lists_has_the_bytes_of_earlier_versions() -> None:
     assert b"lists" not in encode_decision(decision(b""))
     assert DecisionLists().encode({}, 4, 1) == (b"", 0)
+
+
+@given(st.binary(max_size=200), st.integers(0, 7), st.integers(0, 3))
+def test_any_bytes_are_lists_or_refused(payload: bytes, number: int, version: int) -> None:
+    with suppress(ReportError):
+        decode_lists([RawBank(LIST_TYPES[number], version, 0xF900, memoryview(payload))])

@@ -21,9 +21,11 @@ from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
 from hltnode.processing.lhcb.offline.simulation.generation.sources import sample_source
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.lhcb.bank_versions import DETECTORS
 from hltnode.protocol.lhcb.readout import ERROR_TYPES, readout_source_id
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.raw_bank import RawBank
+from hltnode.protocol.raw_data.source_id import subdetector_of
 
 N_EVENTS = 12
 SEQUENCE = "forward_then_matching"
@@ -79,8 +81,11 @@ def test_the_sequence_finds_the_same_objects_in_banks_of_data_taking() -> None:
 
 
 def test_data_banks_have_the_source_ids_of_the_readout() -> None:
-    for bank in events_of(BankVersions.of_data_taking())[0]:
-        assert readout_source_id(bank) in (bank.source_id, None)
+    banks = events_of(BankVersions.of_data_taking())[0]
+    assert all(readout_source_id(bank) in (bank.source_id, None) for bank in banks)
+    for detector in DETECTORS:
+        found = {subdetector_of(bank.source_id) for bank in banks if bank.type in detector.written}
+        assert found == set(detector.sides)
 
 
 def test_an_error_bank_in_any_place_flags_its_event_and_changes_no_other() -> None:

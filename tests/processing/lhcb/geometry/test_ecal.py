@@ -34,7 +34,7 @@ def with_boards() -> EcalGeometry:
 
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    """The built-in geometry as a file: 3 lists of neighbours and one of channels stand at fixed places."""
+    """The built-in geometry as a file."""
     return EcalGeometry.builtin().file_bytes()
 
 

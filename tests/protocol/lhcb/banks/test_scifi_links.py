@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
@@ -117,3 +121,9 @@ def test_odd_sizes_and_other_versions_are_refused_and_short_banks_are_empty() ->
     with pytest.raises(SciFiBankError) as error:
         decode_scifi_links([bank_of([], 6)])
     assert error.value.reason is RejectReason.BAD_VERSION
+
+
+@given(st.binary(max_size=300), st.sampled_from([7, 8]))
+def test_any_bytes_are_decoded_or_refused(payload: bytes, version: int) -> None:
+    with suppress(SciFiBankError):
+        decode_scifi_links([RawBank(LhcbBankType.FT_CLUSTER, version, SOURCES[0], memoryview(payload))])
