@@ -197,7 +197,20 @@ def _kept_around(algorithm: Algorithm, sequence: AlgorithmSequence) -> set[Colum
 
 
 def _check_blocks(sequence: AlgorithmSequence, limits: BatchLimits) -> None:
-    """Raises DeclarationError for a grid that is larger than a GPU allows, or than 32-bit numbers of parts."""
+    """Raises DeclarationError for a grid that is larger than a GPU allows, or than 32-bit numbers of parts, and for a
+    column with more elements than kernels can count."""
+    places = {column.name: column.count(limits) for column in sequence.columns if column.collection is not None}
+    for algorithm in sequence:
+        for scratch in algorithm.scratch:
+            places[f"{algorithm.name}.{scratch.name}"] = scratch.width * scratch.per.capacity(limits)
+        for capacity in algorithm.capacities:
+            places[f"{algorithm.name}.{capacity.name}"] = capacity.count(limits)
+    for name, count in places.items():
+        if count >= 1 << 32:
+            raise DeclarationError(
+                f"{name}: {count} elements for a batch of {limits.events} events and {limits.input_bytes} bytes, but "
+                "kernels count in 32 bits; use smaller batches (pipeline.max_events, pipeline.slot_bytes)"
+            )
     for algorithm in sequence:
         blocks = algorithm.n_blocks(events=limits.events, rows=limits.rows, fragments=limits.fragments)
         if blocks > MAX_BLOCKS:

@@ -217,14 +217,18 @@ def _events_of_mdf(
 ) -> Iterator[EventTable]:
     at = begin
     end = None if n_records is None else number + n_records
+    at_once = EVENTS_PER_TABLE
     while at < len(content) and number != end:
-        most = EVENTS_PER_TABLE if end is None else min(EVENTS_PER_TABLE, end - number)
+        most = at_once if end is None else min(at_once, end - number)
         begins, ends, _ = find_events(content, at, most, True)
         if begins:
             yield EventTable.of_bytes(content, begins, ends)
             at = ends[-1]
             number += len(begins)
+            at_once = EVENTS_PER_TABLE
             continue
+        # Where one record is damaged, the next one may be, too: its checksum alone is computed.
+        at_once = 1
         where = f"MDF record at byte {at}"
         try:
             size = check_record_size(content[at:], where)

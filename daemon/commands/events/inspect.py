@@ -1,7 +1,7 @@
 """hltnode inspect: the content of an event file, or the memory plan of the sequence."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -185,13 +185,14 @@ def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | No
     from hltnode.daemon.commands.text_console import results_console
     from hltnode.daemon.configuration.loading import load_config
     from hltnode.daemon.node.sizing import names_of_lists
-    from hltnode.processing.selection.trigger_chain import installed_chain
+    from hltnode.processing.selection.trigger_chain import constants_of, installed_chain
 
     node = load_config(config)
     of_node = installed_chain(node.trigger.chain)
     trigger = of_node.load_trigger(node.trigger.file)
     sequence = of_node.with_lines(trigger, with_lists=names_of_lists(node)).sequence
-    report = plan_report(sequence, _planned_limits(node, slot_bytes, max_events, len(trigger.lines)))
+    limits = _planned_limits(node, slot_bytes, max_events, len(trigger.lines), constants_of(sequence))
+    report = plan_report(sequence, limits)
     write_json(json, report)
     print_plan(report, results_console(markup=False))
 
@@ -222,7 +223,9 @@ def _built_in_documents(chain: str) -> "Iterator[TckDocument]":
     yield from built_in_documents(installed_chain(chain))
 
 
-def _planned_limits(node: "NodeConfig", slot_bytes: int | None, max_events: int | None, lines: int) -> "BatchLimits":
+def _planned_limits(
+    node: "NodeConfig", slot_bytes: int | None, max_events: int | None, lines: int, constants: "Mapping[str, int]"
+) -> "BatchLimits":
     from hltnode.daemon.node.sizing import batch_limits
     from hltnode.processing.framework.limits import BatchLimits
 
@@ -234,6 +237,7 @@ def _planned_limits(node: "NodeConfig", slot_bytes: int | None, max_events: int 
         meps=min(events, BatchLimits().meps),
         input_bytes=slot_bytes or limits.input_bytes,
         lines=lines,
+        constants=constants,
     )
 
 

@@ -14,6 +14,7 @@ from hltnode.processing.framework.collections import (
 )
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.imaging.images.collections import image_rows, max_pixels
+from hltnode.processing.imaging.strips import MAX_SIDE
 
 MAX_COMPONENTS = 4096
 """Components of an event that have features, unless a configuration says otherwise. 128 events with 60 bytes a
@@ -31,9 +32,9 @@ def max_components(limits: BatchLimits) -> int:
 
 def _all_places(limits: BatchLimits) -> int:
     places = max_components(limits) * limits.events
-    if places > 1 << 31:
+    if places >= 1 << 31:
         raise DeclarationError(
-            f"{places} components with features in a batch: at most 2^31; use fewer events in a batch"
+            f"{places} components with features in a batch: 2^31 are too many; use fewer events in a batch"
         )
     return places
 
@@ -66,7 +67,7 @@ runs = Collection(
     "runs",
     capacity=lambda limits: 4 * limits.input_bytes,
     placement=Placement(offsets=run_offset),
-    max_per_event=lambda limits: max_pixels(limits) // 2,
+    max_per_event=lambda limits: (max_pixels(limits) + MAX_SIDE) // 2,
 )
 run_bound = runs.per_event("bound", U32)
 """Places for runs of each image: all that its pixels can have."""

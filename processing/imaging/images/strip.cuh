@@ -68,8 +68,7 @@ constexpr uint32_t most_runs_of_image = max_side / 2u * max_side;
 /// Whether an image is small enough to be labelled.
 __device__ bool fits(const image_shape& shape, uint32_t max_pixels)
 {
-    return shape.width <= max_side && shape.height <= max_side &&
-           most_runs_of_row(shape.width) * shape.height <= max_pixels / 2u;
+    return shape.width <= max_side && shape.height <= max_side && shape.width * shape.height <= max_pixels;
 }
 
 /// Whether a usable strip belongs to an image of this shape.

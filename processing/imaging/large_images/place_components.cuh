@@ -13,9 +13,10 @@ HLT_KERNEL(ccl_place_components)
 {
     const uint32_t event = blockIdx.x;
     if (!p.takes(event)) return;
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     const uint32_t first_part = event * hlt::n_image_parts;
     const uint32_t n_all =
-        hlt::sum_over_parts(p.image_parts.root_count + first_part, p.image_parts.first_component + first_part);
+        hlt::sum_over_parts(p.image_parts.root_count + first_part, p.image_parts.first_component + first_part, scratch);
     const uint32_t n_components = hlt::min_of(n_all, p.components.bound[event]);
     hlt::clear_features(p.components, p.components.first(event), n_components);
     if (threadIdx.x != 0) return;

@@ -19,11 +19,9 @@ __device__ row_part rows_of_part(uint32_t part, uint32_t n_rows)
 }
 
 /// Write the exclusive prefix sum of `counts` over the parts of an image to `firsts`, by the threads of a block that
-/// stride over the parts. Returns the sum of all parts to every thread.
-__device__ uint32_t sum_over_parts(const uint32_t* counts, uint32_t* firsts)
+/// stride over the parts; `scratch` has a word for each of their warps. Returns the sum of all parts to every thread.
+__device__ uint32_t sum_over_parts(const uint32_t* counts, uint32_t* firsts, uint32_t* scratch)
 {
-    __shared__ uint32_t scratch[max_block_size / warp_size];
-
     uint32_t running = 0;
     for (uint32_t base = 0; base < n_image_parts; base += blockDim.x) {
         const uint32_t part = base + threadIdx.x;

@@ -4,6 +4,8 @@
 // super-pixels.
 #pragma once
 
+#include <cstring>
+
 #include "imaging/sparse_images/label_pixels.cuh"
 #include "imaging/sparse_images/row_table_cpu.h"
 #include "imaging/sparse_images/sorted_pixels_cpu.h"
@@ -38,8 +40,10 @@ template <typename Columns>
 inline void features_of_pixels(const Columns& columns, uint32_t first, const uint32_t* positions, uint32_t n)
 {
     const auto fill = [=](uint32_t* words, auto value) {
-        uint64_t* const sums = reinterpret_cast<uint64_t*>(words) + first;
-        for (uint32_t k = 0; k < n; ++k) sums[k] = value(positions[k]);
+        for (uint32_t k = 0; k < n; ++k) {
+            const uint64_t sum = value(positions[k]);
+            std::memcpy(words + 2u * (first + k), &sum, sizeof sum);
+        }
     };
     const auto column = [](uint32_t position) { return position & 0xffffu; };
     const auto row = [](uint32_t position) { return position >> 16; };

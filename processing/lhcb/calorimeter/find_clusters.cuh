@@ -63,7 +63,7 @@ HLT_KERNEL(ecal_find_clusters)
         uint32_t found = 0;
         for (uint32_t i = 0; word < n_words && i < 32u; ++i) {
             const uint32_t cell = 32u * word + i;
-            if (seeds.adc[cell] >= min_seed_adc && seeds.is_maximum(cell)) found |= 1u << i;
+            if (seeds.adc[cell] >= min_seed_adc && seeds.energy(cell) > 0.f && seeds.is_maximum(cell)) found |= 1u << i;
         }
         if (word < n_words) seed_bits[word] = found;
         uint32_t total;

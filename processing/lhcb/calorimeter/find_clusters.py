@@ -23,6 +23,7 @@ find_clusters = Algorithm.beside(
     writes=(cluster_count, cluster_seed, *cluster_position.values(), cluster_energy, cluster_et, cluster_e19),
     # docs/physics/calorimeter.md.
     constants={"min_seed_adc": 50, "min_neighbour_adc": 10, "share": 1},
+    allowed={"min_seed_adc": range(1, 1 << 12), "min_neighbour_adc": range(1 << 12), "share": range(2)},
 )
 """ADC counts: a seed has at least `min_seed_adc`, a neighbour in a cluster more than `min_neighbour_adc`. `share`: 1 to
 share a cell between the clusters that have it, 0 to give it to each of them."""

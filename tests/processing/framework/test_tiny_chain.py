@@ -162,7 +162,7 @@ def test_a_trigger_configuration_sets_its_constants_and_lines(tiny: ModuleType) 
 def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
     lhcb = installed_chain("lhcb")
     text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
-    with pytest.raises(TriggerConfigError, match="'ManyHits' is not one of BeamGas, D2KK"):
+    with pytest.raises(TriggerConfigError, match="'ManyHits' is not one of BeamGas, BeamGasImaging, D2KK"):
         TriggerConfig.from_toml(text, lhcb.menu)
     with pytest.raises(TriggerConfigError, match="'Passthrough' is not one of ManyHits"):
         TriggerConfig.from_toml(text.replace("ManyHits", "Passthrough"), tiny.TINY.menu)

@@ -220,6 +220,19 @@ def test_inspect_plans_for_the_given_limits(tmp_path: Path) -> None:
     assert (limits["input_bytes"], limits["events"], limits["meps"]) == (4 << 20, 512, 256)
 
 
+def test_inspect_plans_with_the_constants_of_the_trigger(tmp_path: Path) -> None:
+    config, trigger = tmp_path / "node.toml", tmp_path / "trigger.toml"
+    config.write_text(f'[trigger]\nchain = "ccl"\nfile = "{trigger}"\n[pipeline]\nmax_events = 10\n')
+    planned = []
+    for most in (4096, 100_000):
+        trigger.write_text(f"[sequence.ccl_place_images]\nmax_components = {most}\n")
+        arguments = ["inspect", "--plan", "--config", str(config), "--json", str(tmp_path / f"{most}.json")]
+        assert runner.invoke(app, arguments).exit_code == 0
+        planned.append(json.loads((tmp_path / f"{most}.json").read_text())["bytes_per_slot"])
+    # A component has more than 40 bytes.
+    assert planned[1] - planned[0] > 10 * (100_000 - 4096) * 40
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.framework.collections import DeclarationError
+from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.imaging.chain import CHAIN
 from hltnode.processing.imaging.components.collections import MAX_COMPONENTS
 from hltnode.processing.imaging.offline.simulation.likenesses import blobs, ridges, text_image
@@ -19,6 +22,7 @@ from hltnode.processing.imaging.offline.simulation.shapes import (
     spiral,
     stairs,
 )
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.errors import TriggerConfigError
 from tests.processing.imaging.component_oracle import assert_as_expected, expected_labels
 from tests.processing.imaging.image_events import label_images, labelling
@@ -164,6 +168,19 @@ def test_a_configuration_sets_the_pixels_of_the_largest_image() -> None:
     assert_as_expected(exact, full(20, 10))
     assert (beyond.flag_names, beyond.n_components) == (["IMAGE_TOO_LARGE"], 0)
     assert_as_expected(small, full(3, 3))
+    # A row of an odd width has place for one more pixel in columns of runs.
+    odd, beyond = label_images([full(9, 9), full(9, 10)], "[sequence.ccl_place_images]\nmax_pixels = 81\n")
+    assert_as_expected(odd, full(9, 9))
+    assert beyond.flag_names == ["IMAGE_TOO_LARGE"]
+
+
+@pytest.mark.parametrize("sequence", ["cpu_labelling", "flsl"])
+def test_a_batch_with_more_places_than_32_bits_count_is_refused(sequence: str) -> None:
+    limits = BatchLimits(events=16, input_bytes=1 << 30)
+    trigger = TriggerConfig.from_toml(f'[sequence]\nname = "{sequence}"\n', CHAIN.menu)
+    backend = create_backend("cpu", CHAIN.kernels, threads=1)
+    with pytest.raises(DeclarationError, match="kernels count in 32 bits"):
+        CHAIN.with_sequence(sequence).create_engine(backend, {}, trigger, limits)
 
 
 @pytest.mark.parametrize("value", ["max_components = 4095", "max_components = 8388609", "max_pixels = 268435457"])

@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.lhcb.calorimeter.collections import MAX_CLUSTERS_PER_EVENT
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.ideal_ecal import N_CELLS, NO_CELL, local_centres
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT, MISSING_DETECTOR
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.lhcb.bank_versions import EcalVersion
 from hltnode.protocol.lhcb.banks.ecal import VOID_ADC, EcalBoards, encode_ecal_boards, encode_ecal_cards
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -346,3 +349,21 @@ def test_an_event_that_the_global_event_cut_rejected_is_not_read() -> None:
     banks = card_banks(random_adc(np.random.default_rng(5)))
     (event,) = EcalBatch(encode_mep([banks]), flags=EventFlag(GLOBAL_EVENT_CUT.mask)).run()
     assert (event.flags, event.n_cells) == (GLOBAL_EVENT_CUT.mask, 0)
+
+
+def test_a_seed_has_energy() -> None:
+    adc = np.zeros(N_CELLS, np.int16)
+    adc[100], adc[200] = 5, 6
+    (event,) = EcalBatch(
+        encode_mep([card_banks(adc)]), replace(BUILTIN, pedestal=5.0), constants=(("min_seed_adc", 1),)
+    ).run()
+    assert event.clusters["seed"].tolist() == [200]
+    assert event.clusters["energy"].tolist() == pytest.approx([BUILTIN.gain[200]])
+
+
+@pytest.mark.parametrize("name", ["min_seed_adc", "min_neighbour_adc", "share"])
+def test_constants_of_clusters_have_ranges(name: str) -> None:
+    for value in {"min_seed_adc": (0, 4096), "min_neighbour_adc": (4096,), "share": (2,)}[name]:
+        trigger = TriggerConfig.from_toml(f"[sequence.ecal_find_clusters]\n{name} = {value}\n", CHAIN.menu)
+        with pytest.raises(TriggerConfigError, match=name):
+            trigger.configure(CHAIN.with_sequence("hlt1_2026").sequence)
