@@ -352,7 +352,7 @@ def test_an_event_that_the_global_event_cut_rejected_is_not_read() -> None:
 
 
 def test_a_seed_has_energy() -> None:
-    adc = np.zeros(N_CELLS, np.int16)
+    adc = np.zeros(N_CELLS, np.int64)
     adc[100], adc[200] = 5, 6
     (event,) = EcalBatch(
         encode_mep([card_banks(adc)]), replace(BUILTIN, pedestal=5.0), constants=(("min_seed_adc", 1),)
