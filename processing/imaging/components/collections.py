@@ -110,3 +110,8 @@ component_weighted_x = components.column("weighted_x", U32, width=2)
 """[component][2]: low and high word of the sum of column times pixel."""
 component_weighted_y = components.column("weighted_y", U32, width=2)
 """[component][2]: low and high word of the sum of row times pixel."""
+feature_columns = (
+    *(component_area, component_box, component_sum_x, component_sum_y),
+    *(component_intensity, component_weighted_x, component_weighted_y),
+)
+"""All features of components, which each kernel that measures them makes."""

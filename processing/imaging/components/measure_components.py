@@ -3,14 +3,8 @@
 from hltnode.processing.framework.batch import raw_input
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
-    component_area,
-    component_box,
     component_count,
-    component_intensity,
-    component_sum_x,
-    component_sum_y,
-    component_weighted_x,
-    component_weighted_y,
+    feature_columns,
     row_runs,
     run_label,
     run_span,
@@ -23,13 +17,5 @@ measure_components = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=256,
     reads=(raw_input, image_shape, image_row_count, image_row_data, row_runs, run_span, run_label, component_count),
-    writes=(
-        component_area,
-        component_box,
-        component_sum_x,
-        component_sum_y,
-        component_intensity,
-        component_weighted_x,
-        component_weighted_y,
-    ),
+    writes=feature_columns,
 )

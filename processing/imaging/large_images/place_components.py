@@ -4,15 +4,9 @@ from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
-    component_area,
     component_bound,
-    component_box,
     component_count,
-    component_intensity,
-    component_sum_x,
-    component_sum_y,
-    component_weighted_x,
-    component_weighted_y,
+    feature_columns,
 )
 from hltnode.processing.imaging.large_images.collections import part_first_component, part_root_count
 
@@ -24,7 +18,7 @@ place_components = Algorithm.beside(
     reads=(part_root_count, component_bound),
     updates=(event_flags,),
     writes=(
-        *(part_first_component, component_count, all_component_count, component_area, component_box),
-        *(component_sum_x, component_sum_y, component_intensity, component_weighted_x, component_weighted_y),
+        *(part_first_component, component_count, all_component_count),
+        *feature_columns,
     ),
 )

@@ -5,15 +5,9 @@ from hltnode.processing.framework.collections import U64
 from hltnode.processing.framework.declaration import Algorithm, Grid, Scratch
 from hltnode.processing.imaging.components.collections import (
     all_component_count,
-    component_area,
     component_bound,
-    component_box,
     component_count,
-    component_intensity,
-    component_sum_x,
-    component_sum_y,
-    component_weighted_x,
-    component_weighted_y,
+    feature_columns,
 )
 from hltnode.processing.imaging.images.collections import image_shape
 from hltnode.processing.imaging.sparse_images.collections import (
@@ -35,8 +29,8 @@ label_pixels = Algorithm.beside(
     reads=(raw_banks, image_shape, pixel_total, pixel_count, component_bound),
     updates=(event_flags,),
     writes=(
-        *(pixel_position, pixel_label, component_count, all_component_count, component_area, component_box),
-        *(component_sum_x, component_sum_y, component_intensity, component_weighted_x, component_weighted_y),
+        *(pixel_position, pixel_label, component_count, all_component_count),
+        *feature_columns,
     ),
     scratch=(Scratch("keys", U64, per=pixels, width=4),),
     constants={"diagonal": 1, "method": METHODS["row_table"]},

@@ -181,4 +181,5 @@ def test_a_message_without_lists_has_the_bytes_of_earlier_versions() -> None:
 @given(st.binary(max_size=200), st.integers(0, 7), st.integers(0, 3))
 def test_any_bytes_are_lists_or_refused(payload: bytes, number: int, version: int) -> None:
     with suppress(ReportError):
-        decode_lists([RawBank(LIST_TYPES[number], version, 0xF900, memoryview(payload))])
+        found = decode_lists([RawBank(LIST_TYPES[number], version, 0xF900, memoryview(payload))])
+        assert sum(values.nbytes for of_list in found.values() for values in of_list.values()) <= len(payload)

@@ -3,15 +3,9 @@
 from hltnode.processing.framework.batch import raw_input
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.processing.imaging.components.collections import (
-    component_area,
-    component_box,
     component_count,
-    component_intensity,
     component_offset,
-    component_sum_x,
-    component_sum_y,
-    component_weighted_x,
-    component_weighted_y,
+    feature_columns,
 )
 from hltnode.processing.imaging.gpu_labelling.collections import label_features, pixel_label
 from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
@@ -34,13 +28,5 @@ collect_features = Algorithm.beside(
         component_count,
         component_offset,
     ),
-    updates=(
-        component_area,
-        component_box,
-        component_sum_x,
-        component_sum_y,
-        component_intensity,
-        component_weighted_x,
-        component_weighted_y,
-    ),
+    updates=feature_columns,
 )

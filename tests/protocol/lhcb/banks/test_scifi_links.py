@@ -126,4 +126,6 @@ def test_odd_sizes_and_other_versions_are_refused_and_short_banks_are_empty() ->
 @given(st.binary(max_size=300), st.sampled_from([7, 8]))
 def test_any_bytes_are_decoded_or_refused(payload: bytes, version: int) -> None:
     with suppress(SciFiBankError):
-        decode_scifi_links([RawBank(LhcbBankType.FT_CLUSTER, version, SOURCES[0], memoryview(payload))])
+        hits = decode_scifi_links([RawBank(LhcbBankType.FT_CLUSTER, version, SOURCES[0], memoryview(payload))])
+        assert set(hits.source.tolist()) <= {SOURCES[0]}
+        assert hits.pseudo_size.max(initial=0) <= 8
