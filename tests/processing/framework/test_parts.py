@@ -6,6 +6,7 @@ import ctypes
 import importlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from types import ModuleType
@@ -282,9 +283,19 @@ def test_a_collection_without_parts_has_no_column_per_part() -> None:
 
 
 def test_a_grid_larger_than_a_gpu_allows_is_refused(parts: ModuleType) -> None:
+    by_name = {algorithm.name: algorithm for algorithm in parts.PARTS.sequence}
+    counters = AlgorithmSequence((by_name["parts_clear_counts"],))
     backend = CpuBackend(parts.PARTS.kernels)
-    limits = BatchLimits(events=MAX_BLOCKS // N_SLICES + 1, input_bytes=64)
-    with pytest.raises(DeclarationError, match=r"parts_find_values: 2147483650 blocks .* use batches of fewer events"):
+    limits = BatchLimits(events=MAX_BLOCKS + 1, input_bytes=64)
+    with pytest.raises(DeclarationError, match=r"parts_clear_counts: 2147483648 blocks .* use batches of fewer events"):
+        Engine(backend, replace(parts.PARTS, sequence=counters), {}, limits)
+    backend.close()
+
+
+def test_a_column_with_more_elements_than_kernels_count_is_refused(parts: ModuleType) -> None:
+    backend = CpuBackend(parts.PARTS.kernels)
+    limits = BatchLimits(events=(1 << 32) // (N_SLICES * MAX_IN_SLICE) + 1, input_bytes=64)
+    with pytest.raises(DeclarationError, match=r"slices\.values: 4294967360 elements .* count in 32 bits"):
         Engine(backend, parts.PARTS, {}, limits)
     backend.close()
 
