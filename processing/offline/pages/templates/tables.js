@@ -1,5 +1,6 @@
 "use strict";
-// Tables of class "data": sorted by a button in each head, filtered by words, rows of zeros folded.
+// Tables of class "data": sorted by a button in each head, filtered by words and by conditions such as rate>5, rows of
+// zeros folded.
 // The value of a cell is data-value, or the number at its start; without number the rows are sorted by text.
 (() => {
   const FILTERED_FROM = 6;
@@ -27,6 +28,32 @@
     return [...rows].sort(compare);
   };
 
+  // A filter has words, and conditions: the beginning or a part of a head, one of < <= > >=, and a number.
+  const CONDITION = /^([^<>]+)(<=|>=|<|>)([-+−]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)$/;
+  const COMPARE = { "<": (x, y) => x < y, "<=": (x, y) => x <= y, ">": (x, y) => x > y, ">=": (x, y) => x >= y };
+
+  const withoutSpaces = (text) => text.toLowerCase().replace(/\s/g, "");
+
+  const conditionOf = (term, names) => {
+    const [, name, operator, number] = term.match(CONDITION) ?? [];
+    if (operator === undefined) return { problem: `"${term}" is no condition such as name>5` };
+    const starts = names.findIndex((each) => each.startsWith(name));
+    const column = starts >= 0 ? starts : names.findIndex((each) => each.includes(name));
+    if (column < 0) return { problem: `no column "${name}"` };
+    const bound = Number(number.replace("−", "-"));
+    // NaN, a cell without a number, fulfils no condition.
+    return { holds: (row) => COMPARE[operator](valueOf(row.cells[column]), bound) };
+  };
+
+  const filterOf = (text, names) => {
+    const terms = text.toLowerCase().replace(/\s*([<>]=?)\s*/g, "$1").split(/\s+/).filter(Boolean);
+    return terms.map((term) =>
+      /[<>]/.test(term)
+        ? conditionOf(term, names)
+        : { holds: (row) => row.textContent.toLowerCase().includes(term) },
+    );
+  };
+
   const element = (name, properties, ...content) => {
     const made = Object.assign(document.createElement(name), properties);
     made.append(...content);
@@ -39,20 +66,25 @@
     const heads = [...table.tHead.rows[0].cells];
     const zeros = rows.filter((row) => "zero" in row.dataset);
     const tools = element("div", { className: "tools" });
-    const input = element("input", { type: "search", autocomplete: "off" });
+    const names = heads.map((head) => withoutSpaces(head.textContent));
+    const numeric = names.find((name, column) => column > 0 && name && isNumeric(rows, column));
+    const placeholder = numeric ? `words, or ${numeric.replace(/\(.*/, "")}>5` : "words";
+    const input = element("input", { type: "search", autocomplete: "off", placeholder });
     const count = element("output");
     const unfold = element("button", { type: "button" });
     let showsZeros = zeros.length === 0 || zeros.length === rows.length;
 
     const show = () => {
-      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const terms = filterOf(input.value, names);
+      const problem = terms.find((term) => term.problem)?.problem;
+      const wanted = terms.filter((term) => term.holds);
       let shown = 0;
       for (const row of rows) {
-        const text = row.textContent.toLowerCase();
-        row.hidden = !words.every((word) => text.includes(word)) || (!showsZeros && "zero" in row.dataset);
+        row.hidden = !wanted.every((term) => term.holds(row)) || (!showsZeros && "zero" in row.dataset);
         shown += !row.hidden;
       }
-      count.textContent = `${shown} of ${rows.length} rows`;
+      input.setAttribute("aria-invalid", String(problem !== undefined));
+      count.textContent = `${shown} of ${rows.length} rows${problem ? `; ${problem}` : ""}`;
       unfold.textContent = `${showsZeros ? "Hide" : "Show"} ${zeros.length} rows of zeros`;
       unfold.setAttribute("aria-expanded", String(showsZeros));
     };

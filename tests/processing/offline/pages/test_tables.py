@@ -1,8 +1,16 @@
 """Tables of the HTML reports."""
 
+import base64
+import json
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
+from hltnode.processing.offline.pages import template_folder
 from hltnode.processing.offline.pages.tables import Cell, Row, with_bars
+from tests.chromium import needs_chromium, page_after_scripts
+
+TABLES = Path(template_folder.__file__).parent / "templates" / "tables.js"
 
 
 def shares(rows: Sequence[Row]) -> list[float | None]:
@@ -22,3 +30,54 @@ def test_cells_without_a_value_and_columns_of_zeros_have_no_bar() -> None:
     assert shares(with_bars(rows, [0, 1, 2, 3])) == [None, None, None, None, None, 1.0, None, None]
     assert shares(with_bars([Row(["a", Cell("-1", -1.0)]), Row(["b", Cell("2", 2.0)])], [1])) == [None, 0.0, None, 1.0]
     assert with_bars([], [1]) == []
+
+
+FILTERED = {
+    "": ["a", "b", "c", "d", "e", "f"],
+    "rate>5": ["c", "d", "e"],
+    "rate >= 5": ["b", "c", "d", "e"],
+    "rate<5": ["a"],
+    "RATE<=5e0": ["a", "b"],
+    "eff>−0.5 rate>5": ["c", "d"],
+    "eff > -0.5 kept": ["c"],
+    "in%<-0.5": ["e"],
+    "1,200": ["e"],
+    "rate>1000": ["e"],
+    "rate>5 nothing": [],
+}
+FAULTS = {"speed>5": 'no column "speed"', "rate>5<7": '"rate>5<7" is no condition', ">5": '">5" is no condition'}
+
+
+@needs_chromium
+def test_rows_are_filtered_by_words_and_by_conditions_on_columns(tmp_path: Path) -> None:
+    rows = [("a", "4", "0", ""), ("b", "5", "1", ""), ("c", "6 +1 −1", "−0.25", "kept"), ("d", "6", ".5", "")]
+    rows += [("e", "1,200", "-1", ""), ("f", "–", "–", "")]
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    heads = "<th>line</th><th>rate (kHz)</th><th>eff in %</th><th>note</th>"
+    steps = json.dumps([*FILTERED, *FAULTS])
+    page = tmp_path / "page.html"
+    page.write_text(
+        f"""<!doctype html><div class="scroll"><table class="data"><thead><tr>{heads}</tr></thead>
+<tbody>{body}</tbody></table></div><pre></pre><script>{TABLES.read_text()}</script><script>
+const input = document.querySelector("input"), found = [];
+for (const filter of {steps}) {{
+  input.value = filter;
+  input.dispatchEvent(new Event("input"));
+  const shown = [...document.querySelectorAll("tbody tr")].filter((row) => !row.hidden);
+  found.push([shown.map((row) => row.cells[0].textContent), input.getAttribute("aria-invalid"),
+              document.querySelector("output").textContent]);
+}}
+document.querySelector("pre").textContent = btoa(JSON.stringify([input.placeholder, found]));
+</script>"""
+    )
+    document = page_after_scripts(tmp_path / "profile", page.as_uri())
+    written = re.search(r"<pre>([\w+/=]+)</pre>", document)
+    assert written is not None
+    placeholder, found = json.loads(base64.b64decode(written[1]))
+    assert placeholder == "words, or rate>5"
+    for (text, expected), (shown, invalid, count) in zip(FILTERED.items(), found, strict=False):
+        assert (text, shown, invalid) == (text, expected, "false")
+        assert count == f"{len(expected)} of 6 rows"
+    for (text, problem), (_, invalid, count) in zip(FAULTS.items(), found[len(FILTERED) :], strict=True):
+        assert invalid == "true", text
+        assert f"of 6 rows; {problem}" in count
