@@ -5,7 +5,10 @@ async with Feeder.connect("tcp://node:5555", identity=identity) as feeder:
     await feeder.finish(0)
 """
 
-from collections.abc import AsyncIterator
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import Self
 
 import zmq
 import zmq.asyncio
@@ -14,10 +17,15 @@ from hltnode.client.consumers import Consumer, ReceivedEvent, event_of, receive_
 from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
+from hltnode.client.requests import RequestMessages, RequestRefusedError, connect_requests
 from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
+from hltnode.protocol.buffers import Buffer
+from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.requests import Answer, Refusal, decode_answer
 
 __all__ = [
+    "Answer",
     "DecisionSubscriber",
     "EventReceiver",
     "FeedMep",
@@ -26,6 +34,8 @@ __all__ = [
     "FeederRefusedError",
     "MepDecision",
     "ReceivedEvent",
+    "RequestRefusedError",
+    "Requester",
     "SharedMemory",
     "SharedMemoryError",
 ]
@@ -70,3 +80,70 @@ class EventReceiver(Consumer[zmq.asyncio.Socket]):
     async def __aiter__(self) -> AsyncIterator[ReceivedEvent]:
         while True:
             yield await self.receive()
+
+
+class Requester:
+    """Asks a node what it would decide on some events, as `hltnode.client.Requester`. Use as async context manager.
+
+    Several tasks may `ask` at the same time.
+    """
+
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
+        self._socket = connect_requests(zmq.asyncio.Context.instance().socket(zmq.DEALER), endpoint, keys)
+        self._messages = RequestMessages()
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._reader: asyncio.Task[None] | None = None
+
+    async def ask(self, mep: Buffer, timeout: float | None = None) -> Answer:
+        """The answer of the node. Raises as `hltnode.client.Requester.ask`.
+
+        When the task is cancelled, the node drops the request if it still waits.
+        """
+        if self._reader is None or self._reader.done():
+            self._reader = asyncio.create_task(self._read())
+        number, parts = self._messages.request(mep, timeout)
+        answer = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._socket.send_multipart(parts)
+                found: Answer = await answer
+                return found
+        finally:
+            del self._waiting[number]
+            if not answer.done() or answer.cancelled():
+                with contextlib.suppress(zmq.ZMQError):
+                    await self._socket.send(self._messages.cancel(number), zmq.NOBLOCK)
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._socket.recv()
+            try:
+                found = decode_answer(message)
+            except ProtocolError as error:
+                # It cannot be told which request it answers.
+                self._fail(list(self._waiting), error)
+                continue
+            if isinstance(found, Refusal):
+                self._fail([found.id] if found.id else list(self._waiting), RequestRefusedError(found))
+            elif (answer := self._waiting.get(found.id)) is not None and not answer.done():
+                answer.set_result(found)
+
+    def _fail(self, numbers: Iterable[int], error: Exception) -> None:
+        for number in numbers:
+            if (answer := self._waiting.get(number)) is not None and not answer.done():
+                answer.set_exception(error)
+
+    async def close(self) -> None:
+        """Close the connection; requests without an answer fail with CancelledError."""
+        if self._reader is not None:
+            self._reader.cancel()
+            await asyncio.gather(self._reader, return_exceptions=True)
+        for answer in self._waiting.values():
+            answer.cancel()
+        self._socket.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        await self.close()

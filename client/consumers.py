@@ -94,7 +94,7 @@ def subscribe_decisions(socket: AnySocket, endpoint: str, keys: ClientKeys | Non
     """Connect a SUB socket to the decisions of a node."""
     socket.setsockopt(zmq.MAXMSGSIZE, MAX_DECISION_SIZE)
     socket.setsockopt(zmq.SUBSCRIBE, b"")
-    return _connect(socket, endpoint, keys)
+    return connect(socket, endpoint, keys)
 
 
 def receive_events(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
@@ -102,10 +102,11 @@ def receive_events(socket: AnySocket, endpoint: str, keys: ClientKeys | None) ->
     if socket.type == zmq.SUB:
         for stream in (ACCEPTED, ERROR):
             socket.setsockopt(zmq.SUBSCRIBE, stream)
-    return _connect(socket, endpoint, keys)
+    return connect(socket, endpoint, keys)
 
 
-def _connect(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
+def connect(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
+    """Connect a socket that waits for nothing when it is closed."""
     socket.setsockopt(zmq.LINGER, 0)
     socket.setsockopt(zmq.IPV6, is_ipv6(endpoint))
     socket.setsockopt(zmq.RCVHWM, QUEUE)

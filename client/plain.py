@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import zmq
 
@@ -13,9 +14,12 @@ from hltnode.client.feeder import FeederIdentity, Report, report_nothing
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
 from hltnode.client.refused_fragments import RefusedCount, RefusedFragments
+from hltnode.client.requests import RequestMessages, RequestRefusedError, answer_in, connect_requests
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import PLAIN, FeederKeys
+from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.requests import Answer
 
 Result = TypeVar("Result")
 
@@ -169,6 +173,73 @@ class EventReceiver(Consumer[zmq.Socket[bytes]]):
     def __iter__(self) -> Iterator[ReceivedEvent]:
         while True:
             yield self.receive()
+
+
+class Requester:
+    """Asks a node what it would decide on some events, which belong to no run. Use as context manager.
+
+        with Requester("tcp://node:5560") as requester:
+            answer = requester.ask(encode_mep(mfps))
+            answer.accepted_events()
+
+    A request is a MEP: the MFPs of all sources for the same events (`hltnode.protocol.encode_mep`). The node must have
+    a request socket (`requests.endpoint`). `ask` waits for one answer; with `send` and `receive` several requests may
+    be on their way, and their answers come in any order.
+    """
+
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        self._socket = connect_requests(socket, endpoint, keys)
+        self._messages = RequestMessages()
+
+    def ask(self, mep: Buffer, timeout: float | None = None) -> Answer:
+        """The answer of the node; answers to earlier requests that come before it are dropped.
+
+        Raises RequestRefusedError, MessageError for an answer of another version, TimeoutError after `timeout` seconds:
+        the node then drops the request if it still waits.
+        """
+        number = self.send(mep, timeout)
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                _wait(self._socket, None if end is None else max(0.0, end - time.monotonic()))
+            except TimeoutError:
+                self.cancel(number)
+                raise TimeoutError(f"no answer in {timeout} s") from None
+            message = self._socket.recv()
+            try:
+                answer = answer_in(message)
+            except RequestRefusedError as refused:
+                if refused.request in (0, number):
+                    raise
+                continue
+            if answer.id == number:
+                return answer
+
+    def send(self, mep: Buffer, timeout: float | None = None) -> int:
+        """Send a request; returns its id. timeout: seconds that it may wait in the node."""
+        number, parts = self._messages.request(mep, timeout)
+        self._socket.send_multipart(parts)
+        return number
+
+    def receive(self, timeout: float | None = None) -> Answer:
+        """The next answer to any request. Raises as `ask`; after a TimeoutError the requests still wait."""
+        _wait(self._socket, timeout)
+        return answer_in(self._socket.recv())
+
+    def cancel(self, number: int) -> None:
+        """Drop a request that may still wait; a dropped request has no answer."""
+        self._socket.send(self._messages.cancel(number))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
 
 def _wait(socket: zmq.Socket[bytes], timeout: float | None) -> None:

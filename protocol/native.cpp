@@ -17,6 +17,7 @@
 #include "event_table.h"
 #include "fragment_frame.h"
 #include "jenkins.h"
+#include "mep_places.h"
 #include "mfp.h"
 #include "packing.h"
 #include "raw_bank.h"
@@ -221,4 +222,5 @@ NB_MODULE(_native, module)
     add_event_records(module);
     define_event_table(module);
     add_shared_frames(module);
+    add_mep_places(module);
 }

@@ -220,6 +220,7 @@ class Endpoint(StrEnum):
     CONTROL = "control"
     DECISIONS = "decisions"
     EVENTS = "events"
+    REQUESTS = "requests"
     HTTP = "http"
 
 
@@ -298,7 +299,7 @@ class Role(StrEnum):
     CONSUMER = "consumer"
 
 
-SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS)
+SOCKET_ENDPOINTS = (Endpoint.DATA, Endpoint.CONTROL, Endpoint.DECISIONS, Endpoint.EVENTS, Endpoint.REQUESTS)
 
 
 @unique

@@ -4,8 +4,11 @@ A run keeps its conditions, and with them its TCK, to its end, also if the node 
 between. A new run takes what the run before it has measured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.compute.engine_interface import Engine
@@ -21,6 +24,8 @@ MIN_CHANGE = 0.4
 STEP = 0.02
 MAX_RUNS = 1000
 """Largest number of runs whose conditions are remembered."""
+
+Constants = Mapping[str, NDArray[np.uint8]]
 
 log = get_logger("conditions_of_runs")
 
@@ -61,6 +66,8 @@ class ConditionsOfRuns:
         self._counts = counts
         self._run: int | None = None
         self._of_run: dict[int, _Chosen] = {}
+        self.followers: list[Callable[[Constants, Sequence[MeasuredQuantity], int], None]] = []
+        """Called with new constants, as `Engine.replace_constants`: other engines of the node."""
 
     def remember(self, documents: Mapping[int, TckDocument]) -> frozenset[int]:
         """Add the runs that earlier sessions have begun, with their configurations; returns those that can go on."""
@@ -98,6 +105,8 @@ class ConditionsOfRuns:
         except BaseException:
             followed.current = before
             raise
+        for follow in self.followers:
+            follow(chosen.constants, chosen.measured, chosen.tck)
         self._measurements.use(chosen.measured)
         values = {each.name: round(each.configured, 6) for each in chosen.measured}
         log.info("conditions_changed", run=run, tck=chosen.document.name, **values)

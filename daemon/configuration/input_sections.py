@@ -7,6 +7,7 @@ from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
 from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, Section, SourceIds, UnixPath
+from hltnode.protocol.transport.requests import MAX_EVENTS
 
 
 class NetworkSection(Section):
@@ -117,6 +118,26 @@ class BuilderSection(Section):
             CloseReason.END_OF_RUN: self.on_end_of_run,
         }
         return frozenset(reason for reason, policy in policies.items() if policy is IncompletePolicy.ERROR)
+
+
+class RequestsSection(Section):
+    """The request socket: clients send events and get what the node would decide. They belong to no run, and are not
+    written, published or counted as events of the node. Requests of several clients share a batch."""
+
+    endpoint: Endpoint | None = None
+    """ROUTER socket for requests; off if not set."""
+    max_events: int = Field(default=256, ge=1, le=MAX_EVENTS)
+    """Most events of a request, and of a batch of requests."""
+    max_bytes: int = Field(default=16 * MIB, ge=4 * KIB, le=1024 * MIB)
+    """Most bytes of a request, and of a batch of requests; a longer message closes its connection."""
+    queue: int = Field(default=1024, ge=1, le=65_536)
+    """Most requests that wait; others are refused (busy)."""
+    queue_bytes: int = Field(default=64 * MIB, ge=4 * KIB, le=65_536 * MIB)
+    """Most bytes of waiting requests, at least `requests.max_bytes`."""
+    queue_per_client: int = Field(default=64, ge=1, le=65_536)
+    """Most waiting requests of one client, and most of its answers that it has not read yet."""
+    timeout_ms: int = Field(default=10_000, ge=1, le=3_600_000)
+    """Longest time in milliseconds that a request waits for its batch; a client may name a shorter one."""
 
 
 class TapSection(Section):

@@ -14,6 +14,7 @@ from hltnode.daemon.configuration.input_sections import (
     BuilderSection,
     LimitsSection,
     NetworkSection,
+    RequestsSection,
     SharedMemorySection,
     TapSection,
 )
@@ -68,6 +69,7 @@ class NodeConfig(BaseSettings):
     events: EventsSection = Field(default_factory=EventsSection)
     errors: ErrorsSection = Field(default_factory=ErrorsSection)
     monitor: MonitorSection = Field(default_factory=MonitorSection)
+    requests: RequestsSection = Field(default_factory=RequestsSection)
     tap: TapSection = Field(default_factory=TapSection)
     histograms: HistogramsSection = Field(default_factory=HistogramsSection)
     http: HttpSection = Field(default_factory=HttpSection)
@@ -94,7 +96,7 @@ class NodeConfig(BaseSettings):
     def endpoints(self) -> dict[str, str]:
         """The endpoints that the node binds, by key."""
         found = {f"network.{key}": str(getattr(self.network, key)) for key in ("data", "control", "decisions")}
-        for section in ("events", "errors", "monitor", "tap"):
+        for section in ("events", "errors", "monitor", "requests", "tap"):
             endpoint = getattr(self, section).endpoint
             if endpoint is not None:
                 found[f"{section}.endpoint"] = endpoint
@@ -113,6 +115,8 @@ class NodeConfig(BaseSettings):
             yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: an MFP is part of a MEP"
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
             yield "builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs"
+        if self.requests.max_bytes > self.requests.queue_bytes:
+            yield "requests.queue_bytes: expected at least requests.max_bytes"
         keys: dict[str, str] = {}
         for key, endpoint in self.endpoints().items():
             if not _is_wildcard(endpoint) and (first := keys.setdefault(endpoint, key)) != key:

@@ -34,6 +34,7 @@ from hltnode.daemon.monitoring.operation_counters import OperationCounters
 from hltnode.processing.framework.flags import FlagTable
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.refusals import HelloRefusal, MessageRefusal
+from hltnode.protocol.transport.requests import RequestRefusal
 from hltnode.protocol.transport.shared_memory import MemoryRefusal
 
 # 50 us to 1 s: a small batch on a GPU up to a full slot on one core.
@@ -112,6 +113,25 @@ class SharedMemoryCounters:
 
 
 @dataclass(slots=True)
+class RequestCounters:
+    """Requests of clients, which belong to no run. Only the thread of the request socket writes them."""
+
+    answered: int = 0
+    refused: dict[RequestRefusal, int] = field(default_factory=lambda: dict.fromkeys(RequestRefusal, 0))
+    cancelled: int = 0
+    """Dropped at the wish of their client, or because it has gone."""
+    undelivered: int = 0
+    """Answers and refusals whose client has gone or does not read."""
+    events: int = 0
+    """Events of answered requests."""
+    batches: int = 0
+    waiting: int = 0
+    """Requests that wait now."""
+    seconds: Histogram = field(default_factory=lambda: Histogram(STAGE_BOUNDS))
+    """From the arrival of a request to its answer."""
+
+
+@dataclass(slots=True)
 class StreamCounters:
     """One series of MDF files."""
 
@@ -184,6 +204,7 @@ class Counters:
     nacks_sent: int = 0
     tap: TapCounters = field(default_factory=TapCounters)
     shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
+    requests: RequestCounters = field(default_factory=RequestCounters)
 
     # Event builder
     meps_opened: int = 0

@@ -216,6 +216,28 @@ TABLE = (
         "reason",
         lambda r: r.counters.shared_memory.refused.items(),
     ),
+    # Requests
+    counter("requests_answered", "Requests of clients that were answered.", lambda r: r.counters.requests.answered),
+    counters(
+        "requests_refused",
+        "Requests of clients that were refused, by reason.",
+        "reason",
+        lambda r: r.counters.requests.refused.items(),
+    ),
+    counter(
+        "requests_cancelled",
+        "Requests that were dropped because their client cancelled them or has gone.",
+        lambda r: r.counters.requests.cancelled,
+    ),
+    counter(
+        "requests_undelivered",
+        "Answers and refusals whose client has gone or does not read.",
+        lambda r: r.counters.requests.undelivered,
+    ),
+    counter("request_events", "Events of answered requests.", lambda r: r.counters.requests.events),
+    counter("request_batches", "Batches of requests.", lambda r: r.counters.requests.batches),
+    gauge("requests_waiting", "Requests that wait for a batch.", lambda r: r.counters.requests.waiting),
+    histogram("request_seconds", "From the arrival of a request to its answer.", lambda r: r.counters.requests.seconds),
     # Event building
     counter("meps_opened", "MEPs with at least one received fragment.", lambda r: r.counters.meps_opened),
     counters("meps_closed", "MEPs closed, by reason.", "reason", lambda r: r.counters.meps_closed.items()),

@@ -40,9 +40,11 @@ class NodeCore:
         version: str,
         clock_ns: Callable[[], int],
         followed: FollowedConditions | None = None,
+        request_engine: Engine | None = None,
     ) -> None:
         self.config = config
         self.engine = engine
+        self.request_engine = request_engine
         self.clock_ns = clock_ns
         self.counters = Counters()
         self.counters.operation.last_reload_s = time.time()

@@ -63,6 +63,7 @@ class Node:
 
     trigger: the trigger configuration, written beside the events that its lines accept.
     config_file: the file that a reload reads.
+    request_engine: computes the requests of clients, on the same back end; needed with `requests.endpoint`.
     followed: prepares the trigger configuration with measured conditions; None: they do not change.
     draw: creates the function that draws accepted events for the status page; called in a thread at the first request.
 
@@ -85,12 +86,19 @@ class Node:
         config_file: Path | None = None,
         draw: Callable[[], Draw] | None = None,
         followed: FollowedConditions | None = None,
+        request_engine: Engine | None = None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.config = config
         self._config_file = config_file
         core = self._core = NodeCore(
-            config, engine, backend=backend, version=version, clock_ns=clock_ns, followed=followed
+            config,
+            engine,
+            backend=backend,
+            version=version,
+            clock_ns=clock_ns,
+            followed=followed,
+            request_engine=request_engine,
         )
         self.counters, self.health, self.clock = core.counters, core.health, core.clock
         self.session, self.builder = core.session, core.builder
@@ -144,6 +152,8 @@ class Node:
             self.builder_control.registry.is_welcome,
         )
         self._sockets.start_outputs(self._loop)
+        if self._sockets.requests is not None:
+            self._sockets.requests.start()
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
             config, self._config_file, self.access, self.builder_control, self.counters.operation, core.notifier
@@ -320,7 +330,9 @@ class Node:
         self.receiver.close()
         if self.memory_receiver is not None:
             self.memory_receiver.close()
-        stopped = await self._end(path.pipeline.stop) and not self._warming_up
+        requests = self._sockets.requests
+        answered = requests is None or await self._end(requests.stop)
+        stopped = await self._end(path.pipeline.stop) and answered and not self._warming_up
         self.backend_hangs = not stopped
         gathered = await self._end(path.gather.stop)
         written = await self._end(path.output.stop) and gathered

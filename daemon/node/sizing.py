@@ -3,6 +3,7 @@
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, SetTimes
+from hltnode.daemon.requests.request_queue import RequestLimits
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.transport.decisions import max_events_of_decision
 
@@ -17,6 +18,32 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
         input_bytes=config.pipeline.slot_bytes,
         rows=defaults.rows,
         events_per_mep=min(events, config.pipeline.max_events_per_mep or defaults.events_per_mep),
+    )
+
+
+def request_batch_limits(config: NodeConfig) -> BatchLimits:
+    """Limits of one batch of requests, for the engine that computes them."""
+    requests, defaults = config.requests, BatchLimits()
+    return BatchLimits(
+        events=requests.max_events,
+        meps=min(requests.max_events, defaults.meps),
+        input_bytes=requests.max_bytes,
+        rows=defaults.rows,
+        events_per_mep=min(requests.max_events, defaults.events_per_mep),
+    )
+
+
+def request_limits(config: NodeConfig) -> RequestLimits:
+    """Limits of a batch, of the queue and of a client of the request socket."""
+    requests, batch = config.requests, request_batch_limits(config)
+    return RequestLimits(
+        batch_events=batch.events,
+        batch_bytes=batch.input_bytes,
+        batch_mfps=batch.rows,
+        batch_requests=batch.meps,
+        queue_requests=requests.queue,
+        queue_bytes=requests.queue_bytes,
+        client_requests=requests.queue_per_client,
     )
 
 

@@ -8,6 +8,7 @@ import zmq
 from hltnode.daemon.common.vocabulary import Endpoint
 from hltnode.daemon.node.batch_path import BatchPath
 from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.node.sizing import request_limits
 from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
 from hltnode.daemon.readout.builder_control import BuilderControl
@@ -17,6 +18,7 @@ from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.input_tap import InputTap
 from hltnode.daemon.readout.receiver import Receiver
+from hltnode.daemon.requests.request_socket import RequestSocket
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.shared_memory.receiver import MemoryReceiver
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
@@ -44,6 +46,7 @@ class NodeSockets:
         self._closers: list[Callable[[int], None]] = []
         self.tap: InputTap | None = None
         self.memory_receiver: MemoryReceiver | None = None
+        self.requests: RequestSocket | None = None
 
     def bind(self) -> None:
         """Bind all sockets. After a failure, `close` closes those already bound.
@@ -160,6 +163,30 @@ class NodeSockets:
             clock_ns=core.clock_ns,
         )
         self._closers.append(self.outputs.close)
+        self._bind_requests()
+
+    def _bind_requests(self) -> None:
+        core, config, engine = self._core, self._core.config, self._core.request_engine
+        if config.requests.endpoint is None:
+            return
+        if engine is None:
+            raise ValueError("requests.endpoint needs an engine for requests")
+        self.requests = RequestSocket(
+            self._context,
+            config.requests.endpoint,
+            engine,
+            request_limits(config),
+            core.counters.requests,
+            node=config.node.name,
+            chain=core.info.chain,
+            timeout_ns=config.requests.timeout_ms * 1_000_000,
+            prepare=self.access.guard(Endpoint.REQUESTS),
+            received=self.access.received(Endpoint.REQUESTS),
+            crashed=self._crashed,
+            clock_ns=core.clock_ns,
+        )
+        self._closers.append(self.requests.close)
+        core.conditions_of_runs.followers.append(self.requests.replace_constants)
 
     @property
     def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver]:

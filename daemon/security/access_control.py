@@ -35,6 +35,8 @@ CONTROL_TOTAL_BYTES = 16 << 20
 CONTROL_IDLE_SECONDS = 60.0
 # Margin above the credits of all slots, for frames that a feeder sends again.
 UNFINISHED_MARGIN = 64 << 20
+# The same for requests beyond those that may wait.
+REQUEST_MARGIN = 32 << 20
 
 log = get_logger("access_control")
 
@@ -62,6 +64,7 @@ _ADMITTED = {
     Endpoint.CONTROL: (Role.FEEDER, Role.OPERATOR),
     Endpoint.DECISIONS: (Role.CONSUMER, Role.OPERATOR),
     Endpoint.EVENTS: (Role.CONSUMER, Role.OPERATOR),
+    Endpoint.REQUESTS: (Role.CONSUMER, Role.OPERATOR),
 }
 
 
@@ -112,6 +115,8 @@ class AccessControl:
         self._received = {endpoint: ReceivedInput(encrypted=endpoint in self._curve) for endpoint in self._rules}
         self._limiter = ConnectionLimiter(context, limits, counters, crashed, clock_ns=clock_ns)
         addresses = {Endpoint.CONTROL: config.network.control, Endpoint.DECISIONS: config.network.decisions}
+        if config.requests.endpoint is not None:
+            addresses[Endpoint.REQUESTS] = config.requests.endpoint
         unguarded = [
             endpoint for endpoint in addresses if endpoint not in self._curve and _is_open(addresses[endpoint])
         ]
@@ -204,6 +209,12 @@ def _input_rules(config: NodeConfig) -> dict[Endpoint, InputRules]:
             total_bytes=CONTROL_TOTAL_BYTES,
             stalled_ns=stalled_ns,
             idle_ns=int(CONTROL_IDLE_SECONDS * 1e9),
+        ),
+        Endpoint.REQUESTS: InputRules(
+            message_bytes=config.requests.max_bytes + SMALL_BYTES,
+            total_bytes=config.requests.queue_bytes + REQUEST_MARGIN,
+            stalled_ns=stalled_ns,
+            idle_ns=int(limits.idle_seconds * 1e9),
         ),
     }
 

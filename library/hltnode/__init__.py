@@ -23,6 +23,7 @@ _PLACES = {
     "Picture": "analysis.pictures",
     "Rates": "analysis.studies",
     "SelectedCandidate": "analysis.event_file",
+    "ask": "analysis.requests",
     "cached_sample": "analysis.samples",
     "display": "analysis.pictures",
     "fields": "analysis.chains",

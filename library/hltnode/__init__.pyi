@@ -3,6 +3,7 @@ from hltnode.analysis.chains import fields
 from hltnode.analysis.event_file import Bank, Event, EventFile, SelectedCandidate
 from hltnode.analysis.event_file import open_file as open
 from hltnode.analysis.pictures import Picture, display
+from hltnode.analysis.requests import ask
 from hltnode.analysis.samples import cached_sample, simulate
 from hltnode.analysis.studies import Rates, rates
 from hltnode.processing.framework.backends.interface import BackendError
@@ -20,6 +21,7 @@ __all__ = [
     "Rates",
     "SelectedCandidate",
     "__version__",
+    "ask",
     "cached_sample",
     "display",
     "fields",

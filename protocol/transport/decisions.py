@@ -59,24 +59,15 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
 
     def accepted_events(self) -> NDArray[np.bool_]:
         """Whether each event is accepted, bool[n_events]."""
-        import numpy as np  # a feeder needs no NumPy
-
-        return np.unpackbits(np.frombuffer(self.accepted, np.uint8), count=self.n_events, bitorder="little").view(
-            np.bool_
-        )
+        return accepted_of(self.accepted, self.n_events)
 
     def fired(self) -> NDArray[np.bool_]:
         """Whether each line selects each event, bool[n_events, n_lines]."""
-        import numpy as np  # a feeder needs no NumPy
-
-        of_events = np.frombuffer(self.lines, np.uint8).reshape(self.n_events, _line_bytes(self.n_lines))
-        return np.unpackbits(of_events, axis=1, count=self.n_lines, bitorder="little").view(np.bool_)
+        return fired_of(self.lines, self.n_events, self.n_lines)
 
     def event_flags(self) -> NDArray[np.uint32]:
         """The flags of each event, u32[n_events]."""
-        import numpy as np  # a feeder needs no NumPy
-
-        return np.frombuffer(self.flags, "<u4").astype(np.uint32)
+        return flags_of(self.flags)
 
     def output_lists(self) -> dict[str, ValueList | None]:
         """The output lists of the events, by name; None for one that did not fit into the message.
@@ -86,15 +77,41 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
         return decode_blocks(memoryview(self.lists), self.n_events)
 
     def check(self) -> None:
-        n = self.n_events
-        for name, found, size in (
-            ("accepted", self.accepted, (n + 7) // 8),
-            ("lines", self.lines, n * _line_bytes(self.n_lines)),
-            ("flags", self.flags, 4 * n),
-        ):
-            if len(found) != size:
-                expected = f"{size} bytes expected for {n} events and {self.n_lines} lines"
-                raise ValueError(f"{expected}, {len(found)} found - at `$.{name}`")
+        check_sizes(self.n_events, self.n_lines, self.accepted, self.lines, self.flags)
+
+
+def check_sizes(n_events: int, n_lines: int, accepted: bytes, lines: bytes, flags: bytes) -> None:
+    """Raise ValueError unless the decisions have the sizes that this number of events and lines needs."""
+    for name, found, size in (
+        ("accepted", accepted, (n_events + 7) // 8),
+        ("lines", lines, n_events * _line_bytes(n_lines)),
+        ("flags", flags, 4 * n_events),
+    ):
+        if len(found) != size:
+            expected = f"{size} bytes expected for {n_events} events and {n_lines} lines"
+            raise ValueError(f"{expected}, {len(found)} found - at `$.{name}`")
+
+
+def accepted_of(bitmap: bytes, n_events: int) -> NDArray[np.bool_]:
+    """The bitmap of accepted events as bool[n_events]."""
+    import numpy as np  # a feeder needs no NumPy
+
+    return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=n_events, bitorder="little").view(np.bool_)
+
+
+def fired_of(lines: bytes, n_events: int, n_lines: int) -> NDArray[np.bool_]:
+    """The words of line decisions as bool[n_events, n_lines]."""
+    import numpy as np  # a feeder needs no NumPy
+
+    of_events = np.frombuffer(lines, np.uint8).reshape(n_events, _line_bytes(n_lines))
+    return np.unpackbits(of_events, axis=1, count=n_lines, bitorder="little").view(np.bool_)
+
+
+def flags_of(flags: bytes) -> NDArray[np.uint32]:
+    """The flags of the events as u32[n_events]."""
+    import numpy as np  # a feeder needs no NumPy
+
+    return np.frombuffer(flags, "<u4").astype(np.uint32)
 
 
 def max_events_of_decision(n_lines: int) -> int:

@@ -21,7 +21,7 @@ from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.node.sizing import batch_limits, request_batch_limits
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError, Timings
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.flags import FlagTable
@@ -218,7 +218,8 @@ async def running_node(
 ) -> AsyncIterator[tuple[Node, FakeEngine]]:
     """A node that is ready; stopped and drained afterwards."""
     engine = FakeEngine(batch_limits(config), lines)
-    async with node_of_engine(config, engine, "fake") as node:
+    asked = None if config.requests.endpoint is None else FakeEngine(request_batch_limits(config), lines)
+    async with node_of_engine(config, engine, "fake", request_engine=asked) as node:
         yield node, engine
 
 
@@ -230,9 +231,19 @@ async def node_of_engine(
     trigger: TckDocument | None = None,
     draw: Callable[[], Draw] | None = None,
     followed: FollowedConditions | None = None,
+    request_engine: Engine | None = None,
 ) -> AsyncIterator[Node]:
     """The same with an engine that the test has made."""
-    node = Node(config, engine, backend=backend, version="0", trigger=trigger, draw=draw, followed=followed)
+    node = Node(
+        config,
+        engine,
+        backend=backend,
+        version="0",
+        trigger=trigger,
+        draw=draw,
+        followed=followed,
+        request_engine=request_engine,
+    )
     await node.start()
     task = asyncio.create_task(node.run())
     try:

@@ -32,7 +32,7 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.malloc_tuning import keep_heap
 from hltnode.daemon.node.event_pictures import Draw
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.node.sizing import batch_limits, names_of_lists
+from hltnode.daemon.node.sizing import batch_limits, names_of_lists, request_batch_limits
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
@@ -115,6 +115,10 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             backend, geometry, trigger, batch_limits(config), with_lists=names_of_lists(config)
         )
         engine.require_memory(pipeline.slots)
+        request_engine = None
+        if config.requests.endpoint is not None:
+            request_engine = chain.create_engine(backend, geometry, trigger, request_batch_limits(config))
+            request_engine.require_memory(1)
         document = chain.document(trigger)
         logger.info(
             "trigger",
@@ -134,6 +138,7 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             trigger=document,
             config_file=config_file,
             followed=followed,
+            request_engine=request_engine,
             draw=picture_loader(chain, geometry, trigger, followed) if chain.display else None,
         )
 

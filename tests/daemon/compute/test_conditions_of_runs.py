@@ -44,6 +44,9 @@ class Bench:
         self.engine.tck = self.followed.configured.tck
         self.measured = Measured()
         self.runs = ConditionsOfRuns(self.engine, self.followed, self.measured, self.measured)
+        self.follower = FakeEngine(BatchLimits(events=8))
+        self.follower.tck = self.engine.tck
+        self.runs.followers.append(self.follower.replace_constants)
 
     def begin(self, run: int, **measured: float) -> dict[str, float] | None:
         """Begin a run, which measures these numbers; the conditions of its document if it is new to the engine."""
@@ -51,7 +54,8 @@ class Bench:
         self.measured.uncollected[run] = measured
         conditions: dict[str, float] | None = None
         if document is not None:
-            assert document.tck == self.engine.tck == self.runs.tck_of(run)
+            assert document.tck == self.engine.tck == self.runs.tck_of(run) == self.follower.tck
+            assert self.follower.constants == self.engine.constants
             conditions = document.content["conditions"]
         return conditions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,8 @@ from hltnode.protocol import (
     iter_meps,
     source_id,
 )
+from hltnode.protocol.raw_data.mep import mep_places
+from tests.protocol.fuzz import FORMLESS, damaged, truncations, wrong_sizes
 from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.strategies import mep_inputs
 
@@ -111,9 +114,43 @@ def changed(at: int, layout: str, value: int) -> bytes:
     ],
 )
 def test_a_damaged_mep_is_refused_with_its_reason(data: bytes, reason: RejectReason) -> None:
-    with pytest.raises(ProtocolError) as error:
-        Mep.parse(data)
-    assert error.value.reason is reason
+    for read in (Mep.parse, mep_places):
+        with pytest.raises(ProtocolError) as error:
+            read(data)
+        assert error.value.reason is reason
+
+
+def reason_of(read: Callable[[bytes], object], data: bytes) -> str:
+    try:
+        read(data)
+    except ProtocolError as error:
+        return str(error.reason)
+    return ""
+
+
+def with_source(mep: bytes, mfp: int, source: int) -> bytes:
+    changed = bytearray(mep)
+    struct.pack_into("<H", changed, 8 + 2 * mfp, source)
+    struct.pack_into("<H", changed, Mep.parse(mep).offsets[mfp] + 16, source)
+    return bytes(changed)
+
+
+def test_the_compiled_reader_agrees_with_the_parser_on_any_damage(superpixel_events: list[list[RawBank]]) -> None:
+    three = encode_mep([mfp_of(ODIN, size=84), mfp_of(VELO, size=100), mfp_of(UT, size=97)])
+    real = encode_mep(list(mfps_of_events(superpixel_events[:2], 1).values()))
+    broken_rules = [with_source(three, 2, VELO), with_source(three, 1, ODIN + 1), with_source(three, 2, ODIN + 1)]
+    outcomes = set()
+    for data in [*FORMLESS, GOOD, three, *broken_rules, real, *damaged(three), *truncations(real), *wrong_sizes(real)]:
+        reason = reason_of(Mep.parse, data)
+        assert reason_of(mep_places, data) == reason
+        outcomes.add(reason)
+        if reason:
+            continue
+        mep, (n_events, places) = Mep.parse(data), mep_places(data)
+        assert n_events == mep.n_events
+        expected = zip(mep.source_ids, mep.offsets, (mfp.packet_size for mfp in mep.mfps), strict=True)
+        assert [tuple(row) for row in places.tolist()] == list(expected)
+    assert outcomes == {"", "truncated", "bad_magic", "bad_size", "mismatch", "malformed", "duplicate"}
 
 
 def test_a_mep_whose_sources_do_not_ascend_is_refused() -> None:
@@ -126,6 +163,8 @@ def test_a_mep_whose_sources_do_not_ascend_is_refused() -> None:
     )
     with pytest.raises(ProtocolError, match="comes after"):
         Mep.parse(mep)
+    with pytest.raises(ProtocolError, match="malformed in MFP 2"):
+        mep_places(mep)
 
 
 def test_real_events_are_recovered_from_a_mep(superpixel_events: list[list[RawBank]]) -> None:

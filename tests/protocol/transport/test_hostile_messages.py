@@ -33,6 +33,17 @@ from hltnode.protocol.transport.feeder_messages import (
     Welcome,
 )
 from hltnode.protocol.transport.messages import MAX_ITEMS, MAX_TEXT_LENGTH
+from hltnode.protocol.transport.requests import (
+    Answer,
+    Cancel,
+    Refusal,
+    Request,
+    RequestRefusal,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_request,
+)
 from hltnode.protocol.transport.run_control_messages import Command, CommandName, Reply, RunState
 
 Content = dict[str, Any]
@@ -59,6 +70,7 @@ ASSIGNMENT_MESSAGES: tuple[Follow | Assignments, ...] = (
     Follow("feeder", 1, "tcp://a:1", "s", 0),
     Assignments("s", 2, 0, (5, 6), (0, 1), True, ""),
 )
+ANSWER = Answer(1, "node", "lhcb", 2, 1, 33, b"\1", bytes(8), bytes(4), ("a", "b"), bytes(8), b"")
 DECISION = MepDecision("node", 1, 2, 3, 4, 1, 33, 6, "complete", (7,), b"\1", bytes(8), bytes(4))
 
 
@@ -71,6 +83,8 @@ GOOD = (
     contents_by_type(decode_message, *map(encode_message, CONTROL_MESSAGES))
     | contents_by_type(decode_assignment_message, *map(encode_assignment_message, ASSIGNMENT_MESSAGES))
     | contents_by_type(decode_decision, encode_decision(DECISION))
+    | contents_by_type(decode_request, encode_request(Request(1, 5)), encode_request(Cancel(2)))
+    | contents_by_type(decode_answer, encode_answer(ANSWER), encode_answer(Refusal(1, RequestRefusal.BUSY, "text")))
 )
 
 # Values that no field of the messages accepts.
@@ -87,13 +101,18 @@ def wrong_values(name: str, field: str, value: object) -> Iterator[object]:
         yield from (0, 1, "true", b"\1", [True])
     elif isinstance(value, int):
         yield from (-1, -(1 << 63), True, False, "1", b"1", [1])
-        if field not in ("mep", "seq", "first_event", "position", "next_mep", "first_mep", "last_mep", "token"):
+        if field not in ("mep", "seq", "first_event", "position", "next_mep", "first_mep", "last_mep", "token", "id"):
             yield (1 << 64) - 1
     elif isinstance(value, str):
         yield from (1, True, b"text", ["text"], "x" * (MAX_TEXT_LENGTH + 1))
     elif isinstance(value, bytes):
         # "YWJj" is base64.
-        yield from (1, True, "text", "YWJj", ["text"], value + b"\0", value[:-1])
+        yield from (1, True, "text", "YWJj", ["text"])
+        if field != "lists":
+            yield from (value + b"\0", value[:-1])
+    elif field == "collections":
+        assert isinstance(value, list)
+        yield from (1, True, "text", b"text", [None], [True], [1], [b"a"], value[:1], ["a"] * 257)
     else:
         assert isinstance(value, list)
         yield from (1, True, "text", b"text", [None], [True], ["1"], [-1], [1.0], [[[1, 2]]], [value[0]] * 4097)
@@ -124,9 +143,9 @@ def test_a_field_of_a_wrong_type_or_out_of_range_is_refused_by_name(name: str, f
     for value in wrong_values(name, field, content[field]):
         error = refusal(name, content | {field: value})
         assert error.reason is RejectReason.MALFORMED, repr(value)[:80]
-        if name == "decision" and isinstance(value, (list, dict)):
-            # A decision has one list; the refusal names the field with one item too many.
-            assert "missing_sources" in str(error) or field in str(error)
+        if name in ("decision", "answer") and isinstance(value, (list, dict)):
+            # They have one list; the refusal names the field with one item too many.
+            assert any(each in str(error) for each in ("missing_sources", "collections", "counts", field))
             continue
         assert field in str(error), (repr(value)[:80], str(error))
         if field != "type":
