@@ -41,6 +41,7 @@ NAMES = (
     "real_readout",
     "shared_memory",
     "latency",
+    "request",
     "scrape",
     "pages",
     "safe_delivery",
