@@ -34,7 +34,7 @@ SIDE = 2048
 DENSITIES = tuple(percent / 100 for percent in range(10, 100, 10))
 GRANULARITIES = (1, 4, 16)
 LIMITS = BatchLimits(events=16, input_bytes=8 << 20)
-TURNS = 5
+TURNS = 3
 TARGETS = {
     (1, "scipy"): 3.0,
     (4, "scipy"): 3.0,

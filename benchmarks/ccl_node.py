@@ -35,9 +35,9 @@ from hltnode.protocol.raw_data.raw_bank import encode_bank
 SIDE = 2048
 DENSITIES = tuple(percent / 100 for percent in range(10, 90, 10))
 GRANULARITIES = (1, 4)
-FED = {1: 480, 4: 1600}
+FED = {1: 240, 4: 960}
 """Number of images by granularity; cells of 4 pixels take a quarter of the time."""
-RUNS = 3
+RUNS = 2
 TARGET = 1.25
 """Most processor time of a node relative to its kernels."""
 PER_MEP = len(DENSITIES)

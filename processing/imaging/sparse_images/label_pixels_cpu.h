@@ -36,8 +36,8 @@ inline void label_by_method(const ccl_label_pixels_parameters& p, uint32_t* posi
     label_in_order(positions, n, diagonal, parents, keys);
 }
 
-/// The positions of all pixels of an event, in the order of their sources; no_pixel outside of the image. Returns true if
-/// there is one.
+/// The positions of all pixels of an event, in the order of their sources; no_pixel outside of the image. Returns true
+/// if there is one.
 inline bool read_positions(const ccl_label_pixels_parameters& p, uint32_t event, uint32_t* positions)
 {
     const event_row place = p.raw_banks.event_rows[event];

@@ -29,7 +29,8 @@ from hltnode.processing.imaging.gpu_labelling.collections import pixel_label
 from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
 from hltnode.processing.imaging.large_images.collections import part_threshold
 from hltnode.processing.imaging.offline.display.label_forest import foreground, numbers_of_labels, runs_of
-from hltnode.processing.selection.configuration.trigger_config import TriggerConfig, TriggerConfigError
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType
