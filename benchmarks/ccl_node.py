@@ -120,10 +120,10 @@ decisions = "tcp://127.0.0.1:{decisions}"
 [builder]
 mep_timeout_ms = 60000
 feeder_timeout_ms = 60000
-max_mep_bytes = {8 * MIB}
+max_mep_bytes = {16 * MIB}
 [pipeline]
 slots = 3
-slot_bytes = {8 * MIB}
+slot_bytes = {16 * MIB}
 max_events = {PER_MEP}
 backend = "cpu"
 threads = 1
