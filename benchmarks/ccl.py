@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks import ccl_node, sparse_ccl
 from benchmarks.ccl_peers import peers
 from benchmarks.measure import Result, compare, in_turn
 from benchmarks.profile import ProfiledSequence
@@ -33,7 +34,7 @@ SIDE = 2048
 DENSITIES = tuple(percent / 100 for percent in range(10, 100, 10))
 GRANULARITIES = (1, 4, 16)
 LIMITS = BatchLimits(events=16, input_bytes=8 << 20)
-TURNS = 5
+TURNS = 3
 TARGETS = {
     (1, "scipy"): 3.0,
     (4, "scipy"): 3.0,
@@ -65,7 +66,7 @@ TWO_THREADS_TARGET = 1.8
 """Least speed of two threads relative to one."""
 
 
-def run(_: Path) -> Iterator[Result]:
+def run(shared: Path) -> Iterator[Result]:
     """Measure each granularity: medians over the turns."""
     ours = ProfiledSequence(None, None, LIMITS, chain=CHAIN)
     rosenfeld = _labelling_by(Method.ROSENFELD_DT)
@@ -95,6 +96,8 @@ def run(_: Path) -> Iterator[Result]:
             yield Result(f"  {kernel}", microseconds, "us/image", "all kernels", microseconds / whole)
         yield from _cycles(granularity, sum(kernels[name] for name in LABELLING), meps)
     yield from _two_threads()
+    yield from sparse_ccl.run(shared)
+    yield from ccl_node.run()
 
 
 def _labelling_by(method: Method) -> ProfiledSequence:
@@ -157,16 +160,17 @@ def _two_threads() -> Iterator[Result]:
         )
 
 
-def summary(results: Sequence[Result]) -> dict[str, dict[str, float | None]]:
-    """By granularity: the ratios to the peers, None for one that is missing, and cycles for a pixel."""
+def summary(results: Sequence[Result]) -> dict[str, object]:
+    """By granularity: the ratios to the peers, None for one that is missing, and cycles for a pixel. And the speed of
+    the row table relative to the dense sequence, and the time of a node relative to its kernels."""
     found: dict[str, dict[str, float | None]] = {}
     for result in results:
         if result.name.startswith("g = "):
             granularity, _, what = result.name.removeprefix("g = ").partition(", ")
-            if what == "cycles":
-                found[f"g{granularity}"]["cycles_per_pixel"] = result.value
-                continue
-            name = "two_threads" if what == "large_images, two threads" else what
             figures = found.setdefault(f"g{granularity}", {"ratio_opencv": None, "ratio_cc3d": None})
-            figures[f"ratio_{name}"] = result.ratio
-    return found
+            if what == "cycles":
+                figures["cycles_per_pixel"] = result.value
+            else:
+                name = "two_threads" if what == "large_images, two threads" else what
+                figures[f"ratio_{name}"] = result.ratio
+    return {**found, "sparse_ratio": sparse_ccl.sparse_ratio(results), "node_ratio": ccl_node.node_ratio(results)}

@@ -1,4 +1,5 @@
-"""Updates and conflicts of the labelling algorithms for GPUs, counted without a GPU, beside published throughputs.
+"""Updates, conflicts and bytes of the labelling algorithms for GPUs, counted without a GPU, beside published
+throughputs.
 
 An update is the addition of features to a component; who makes one follows from the definition of each algorithm: each
 pixel (naive), each run of a chunk of 64 pixels (HA4), each run (FLSL), or, with conflict detection, each component in
@@ -9,6 +10,10 @@ fly are left out: their updates depend on the order of threads.
 The bound of the throughput is an ESTIMATE with two assumptions, each taken from one published value for a full image
 (table 4.1, NVIDIA A100): updates of one component wait for each other, 3.0 ns each (naive), and all else takes the time
 of 244 Gpix/s (FLSL). The other published values are not used.
+
+Bytes are those that each kernel of a sequence must read and write at least: sectors of 32 bytes, each counted once for
+reading and once for writing in a kernel. The floor is what every algorithm moves: the image once and the features of
+each component once. The memory of a GPU bounds the throughput by its bytes a second / bytes a pixel.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +26,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from benchmarks.measure import Result
+from hltnode.processing.imaging.components.collections import feature_columns
+from hltnode.processing.imaging.gpu_labelling.collections import EDGE_CHUNK, pixel_edge, pixel_label
+from hltnode.processing.imaging.gpu_labelling.ha4.ha4_64_label import ha4_64_label
 from hltnode.processing.imaging.offline.simulation.shapes import full, random_cells
 
 WIDTH, HEIGHT = 8192, 128
@@ -40,6 +48,11 @@ UPDATE_NS = 1 / PUBLISHED["naive"]["full"]
 """Of each pixel of a full image, all of which update one component."""
 REST_NS = 1 / PUBLISHED["flsl"]["full"]
 """For each pixel; a full image has one update for a row."""
+SECTOR = 32
+"""Bytes that the memory of a GPU moves at once."""
+FEATURE_BYTES = sum(column.dtype.itemsize * column.width for column in feature_columns)
+A100_BYTES_PER_NS = 1555
+"""Memory of the GPU of the published values (NVIDIA A100 40 GB, data sheet)."""
 TARGET = 5.0
 """Least throughput of FLSL with conflict detection relative to HA4, g = 1."""
 
@@ -92,8 +105,49 @@ def updates_of_image(image: NDArray[np.bool_]) -> dict[str, Updates]:
     return {name: Updates.of(np.bincount(of, minlength=n)) for name, of in updates.items()}
 
 
+def bytes_of_image(image: NDArray[np.bool_]) -> dict[str, int]:
+    """Bytes that the kernels of each sequence move at least for an image of 1 bit, features included; "floor": the
+    least of any algorithm. Borders between parts, 64 rows of an image of any height, are left out."""
+    height, width = image.shape
+    labels, n = ndimage.label(image)
+    bits, features = image.size // 8, n * FEATURE_BYTES
+    before = np.zeros_like(image)
+    before[:, 1:] = image[:, :-1]
+    starts = image & ~before
+    before[:, ::CHUNK] = False
+    pieces = image & ~before
+    places = np.arange(image.size).reshape(image.shape)
+    first = ndimage.minimum(places, labels, np.arange(1, n + 1)) if n else np.zeros(0)
+    is_first = np.isin(places, first) & image
+
+    def sectors(which: NDArray[np.bool_]) -> int:
+        """Bytes of the sectors of the label image that have one of these pixels."""
+        per_sector = SECTOR // pixel_label.dtype.itemsize
+        return SECTOR * len(np.unique(np.flatnonzero(which) // per_sector))
+
+    # Counting and numbering read the image and the label of each run; numbering writes those of components.
+    numbered = 2 * (bits + sectors(starts)) + sectors(is_first)
+    strip = ha4_64_label.block_size // WARP
+    at_border = np.zeros_like(image)
+    at_border[strip::strip] = at_border[strip - 1 : height - 1 : strip] = True
+    border = int(at_border[:, 0].sum()) * width // 8 + 2 * sectors(pieces & at_border)
+    ha4 = bits + sectors(pieces) + border + numbered + bits + sectors(pieces) + 2 * features
+    # Edges of runs lie row by row; each chunk of 32 pixels has a record.
+    per_row = 2 * starts.sum(axis=1) * pixel_edge.dtype.itemsize
+    edges = SECTOR * int((-(-per_row // SECTOR)).sum())
+    chunks = image.size // WARP * EDGE_CHUNK.dtype.itemsize
+    flsl = bits + sectors(starts) + edges + chunks + numbered + edges + sectors(starts) + 2 * features
+    naive = bits + sectors(image) + numbered + bits + sectors(image) + 2 * features
+    return {
+        "naive": naive,
+        **dict.fromkeys(("ha4_64", "ha4_64_cd"), ha4),
+        **dict.fromkeys(("flsl", "flsl_cd"), flsl),
+        "floor": bits + features,
+    }
+
+
 def run(_: Path) -> Iterator[Result]:
-    """Updates, conflicts and the bound of the throughput for each granularity; the baseline is HA4."""
+    """Updates, conflicts, bytes and the bound of the throughput for each granularity; the baseline is HA4."""
     for granularity in (1, 4, 16, None):
         case = "full" if granularity is None else f"g = {granularity}"
         images = (
@@ -103,6 +157,8 @@ def run(_: Path) -> Iterator[Result]:
         )
         found = [updates_of_image(image) for image in images]
         pixels = sum(image.size for image in images)
+        moved = [bytes_of_image(image) for image in images]
+        bytes_of = {name: sum(of[name] for of in moved) / pixels for name in moved[0]}
         bounds = {name: _bound([of[name] for of in found], pixels) for name in PUBLISHED}
         for name, published in PUBLISHED.items():
             target = TARGET if (case, name) == ("g = 1", "flsl_cd") else None
@@ -114,6 +170,10 @@ def run(_: Path) -> Iterator[Result]:
                 mine, other = (sum(getattr(of[it], what) for of in found) for it in (name, "ha4_64"))
                 text = "updates" if what == "total" else what
                 yield Result(f"  {text}", 1e3 * mine / pixels, "/kpixel", "ha4_64", mine / other if other else None)
+            share = bytes_of["floor"] / bytes_of[name]
+            yield Result("  bytes", 1e3 * bytes_of[name], "/kpixel", "share of the floor", share)
+            yield Result("  memory of an A100", A100_BYTES_PER_NS / bytes_of[name], "Gpix/s", "", None)
+        yield Result(f"{case}, floor", 1e3 * bytes_of["floor"], "bytes/kpixel", "", None)
 
 
 def _bound(updates: Sequence[Updates], pixels: int) -> float:
@@ -123,9 +183,16 @@ def _bound(updates: Sequence[Updates], pixels: int) -> float:
 
 
 def summary(results: Sequence[Result]) -> dict[str, dict[str, float | None]]:
-    """Ratios of FLSL with conflict detection to HA4, estimated, by granularity."""
-    return {
-        result.name.partition(",")[0].replace(" = ", ""): {"ratio_ha4": result.ratio}
-        for result in results
-        if result.name.endswith(", flsl_cd")
-    }
+    """For FLSL with conflict detection, by granularity: the ratio of its bound to that of HA4, its bytes for a pixel,
+    and the share of the floor in them."""
+    found: dict[str, dict[str, float | None]] = {}
+    of: dict[str, float | None] = {}
+    for result in results:
+        case, _, name = result.name.partition(", ")
+        if name:
+            of = {}
+        if name == "flsl_cd":
+            of = found[case.replace(" = ", "")] = {"ratio_ha4": result.ratio}
+        elif of and result.name == "  bytes":
+            of |= {"bytes_per_pixel": result.value / 1e3, "floor_share": result.ratio}
+    return found

@@ -230,13 +230,13 @@ def node_us(
         time.sleep(AFTER_START_SECONDS)
         how = ("--sources", 1, "--repeat", repeat, "--events-per-mep", mep.n_events)
         with process("replay", events, *to, *how) as feeder:
-            before = _when_processed(http, node, feeder, repeat * n_of_file // 4)
-            after = _when_processed(http, node, feeder, repeat * n_of_file * 3 // 4)
+            before = when_processed(http, node, feeder, repeat * n_of_file // 4)
+            after = when_processed(http, node, feeder, repeat * n_of_file * 3 // 4)
     used = seconds_by_kind(node.pid, before[1], after[1])
     return {kind: seconds / (after[0] - before[0]) * 1e6 for kind, seconds in used.items()}
 
 
-def _when_processed(
+def when_processed(
     port: int, node: subprocess.Popen[bytes], feeder: subprocess.Popen[bytes], events: int
 ) -> tuple[int, dict[int, tuple[str, float]]]:
     """Wait for this number of events; returns events and processor time of the threads of a node."""

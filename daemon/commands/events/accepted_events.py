@@ -1,5 +1,6 @@
-"""The accepted events of a sample as one MDF file, with the same reports as those of a node."""
+"""The accepted events of a sample as one MDF file, with the same reports and lists as those of a node."""
 
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import numpy as np
@@ -12,9 +13,10 @@ from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
 
 class AcceptedEvents:
-    """Writes accepted events to a file."""
+    """Writes accepted events to a file. `lists`: names of the output lists that they carry, list i as banks of type
+    LIST_TYPES[i]."""
 
-    def __init__(self, file: BinaryIO, engine: Engine) -> None:
+    def __init__(self, file: BinaryIO, engine: Engine, lists: Sequence[str] = ()) -> None:
         self.events = 0
         self.candidates_left_out = 0
         """Selected candidates that did not fit in the reports of their events."""
@@ -22,14 +24,18 @@ class AcceptedEvents:
         """Banks that an event file cannot hold."""
         self.reports_left_out = 0
         """Trigger banks of the input from other sources than this selection, whose reports replace all of them."""
-        self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
+        written = [engine.lists[name] for name in lists]
+        self._encoder = EventEncoder(
+            engine.tck, engine.line_routing, engine.collections, engine.flags, written, checksums=True
+        )
         self._file = file
 
     def add(self, events: EventTable, output: BatchOutput) -> None:
         """Append the accepted events of a batch, given all its events and its results."""
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
-        decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
+        counts = np.ascontiguousarray(counts, dtype=np.uint32)
+        decided = Decided(output.lines, output.flags, counts, output.selected, output.lists)
         kept = events.select(accepted)
         encoded = self._encoder.encode_banks(list(kept), accepted, decided)
         self._file.write(encoded.data)

@@ -36,7 +36,7 @@ from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.event_table import EventTable
-from hltnode.protocol.raw_data.bank_types import BankType
+from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
 from hltnode.protocol.raw_data.odin import decode_odin
 
 EVENTS_PER_MEP = 64
@@ -64,12 +64,20 @@ class Setup:
     """Whether the values of fields are read."""
     fields: tuple[str, ...] | None = None
     """The fields; None: the usual ones of the chain."""
+    lists: tuple[str, ...] = ()
+    """The output lists that accepted events carry, by name."""
 
     def load(self) -> tuple[TriggerChain, TriggerConfig]:
         """Chain and trigger configuration. Raises ValueError, which names the file and the error."""
         chain = installed_chain(self.chain)
         check_encoding(chain.readout, self.encoding)
-        return chain, chain.load_trigger(self.trigger, self.sequence)
+        trigger = chain.load_trigger(self.trigger, self.sequence)
+        chain.with_sequence(trigger.sequence).check_lists(self.lists)
+        if len(set(self.lists)) < len(self.lists) or len(self.lists) > len(LIST_TYPES):
+            raise ValueError(
+                f"expected at most {len(LIST_TYPES)} output lists, each once, instead of {', '.join(self.lists)}"
+            )
+        return chain, trigger
 
 
 class EventProcessor:
@@ -172,7 +180,7 @@ class EventProcessor:
 
     def _write_accepted(self, file: BinaryIO, events: EventTable, outputs: Sequence[BatchOutput]) -> AcceptedEvents:
         """Write the accepted events as MDF records."""
-        written = AcceptedEvents(file, self.engine)
+        written = AcceptedEvents(file, self.engine, self._setup.lists)
         at = 0
         for output in outputs:
             written.add(events[at : at + len(output.accepted)], output)

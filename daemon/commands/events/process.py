@@ -58,6 +58,14 @@ def process(
         Path | None,
         result_file("--accepted", metavar="FILE", help="Write the accepted events with their reports (MDF)."),
     ] = None,
+    lists: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--lists",
+            metavar="LIST,...",
+            help="Output lists of the chain that --accepted carries, as output.lists of a node.",
+        ),
+    ] = None,
     histograms: Annotated[
         Path | None,
         result_file("--histograms", metavar="FILE", help="Write the monitoring histograms (ROOT)."),
@@ -110,6 +118,8 @@ def process(
     with user_errors():
         require_writable(json, accepted, histograms, tuple_, reads=[*files, trigger])
         require_files(*files)
+        if lists and accepted is None:
+            raise ValueError("expected --accepted with --lists")
         if tuple_ is None and (fields or rows != EVENT_ROWS):
             raise ValueError("expected --tuple with --fields and --rows")
         if tuple_ is not None:
@@ -130,6 +140,7 @@ def process(
             encoding=encoding,
             with_fields=tuple_ is not None,
             fields=tuple(name for text in fields for name in text.split(",")) if fields else None,
+            lists=tuple(name for text in lists or () for name in text.split(",")),
         )
         choice = row_choice(lines, nonzero, order)
         if choice.patterns:

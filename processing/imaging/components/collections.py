@@ -56,9 +56,7 @@ ROW_RUNS = Record(
     {"first": "number of its first run in the event"},
 )
 
-component_types = SharedTypes(
-    __file__, "component_types", records=(RUN, BOX, ROW_RUNS), sizes={"max_components": MAX_COMPONENTS}
-)
+component_types = SharedTypes(__file__, "component_types", records=(RUN, BOX, ROW_RUNS))
 
 run_offset = Column(name="runs.offset", dtype=U32, bound=lambda limits: limits.events, extra=1, of_event=True)
 """Prefix sum of the most runs of each image."""

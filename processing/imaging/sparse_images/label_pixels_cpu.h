@@ -16,16 +16,17 @@ namespace hlt {
 enum class pixel_method : uint32_t { row_table, ordered, super_pixels, flood_fill };
 
 /// Find for each pixel the first one in the list of its component, or another one before it.
-inline void label_by_method(const ccl_label_pixels_parameters& p, uint32_t* positions, uint32_t n, uint32_t height,
-                            uint32_t* parents, uint64_t* keys)
+inline void label_by_method(const ccl_label_pixels_parameters& p, uint32_t* positions, uint32_t n,
+                            const image_shape& shape, uint32_t* parents, uint64_t* keys)
 {
     const bool diagonal = p.diagonal != 0u;
     switch (static_cast<pixel_method>(p.method)) {
     case pixel_method::row_table:
-        if (label_by_row_table(positions, n, height, diagonal, parents)) return;
+        if (label_by_row_table(positions, n, shape, diagonal, parents, reinterpret_cast<uint32_t*>(keys))) return;
         break;
     case pixel_method::flood_fill:
-        if (label_by_flood_fill(positions, n, height, diagonal, parents, reinterpret_cast<uint32_t*>(keys))) return;
+        if (label_by_flood_fill(positions, n, shape.height, diagonal, parents, reinterpret_cast<uint32_t*>(keys)))
+            return;
         break;
     case pixel_method::super_pixels:
         if (diagonal) return label_by_super_pixels(positions, n, parents, keys);
@@ -35,28 +36,54 @@ inline void label_by_method(const ccl_label_pixels_parameters& p, uint32_t* posi
     label_in_order(positions, n, diagonal, parents, keys);
 }
 
-/// The features of components of one pixel each, given their positions.
-template <typename Columns>
-inline void features_of_pixels(const Columns& columns, uint32_t first, const uint32_t* positions, uint32_t n)
+/// The positions of all pixels of an event, in the order of their sources; no_pixel outside of the image. Returns true
+/// if there is one.
+inline bool read_positions(const ccl_label_pixels_parameters& p, uint32_t event, uint32_t* positions)
 {
-    const auto fill = [=](uint32_t* words, auto value) {
-        for (uint32_t k = 0; k < n; ++k) {
-            const uint64_t sum = value(positions[k]);
-            std::memcpy(words + 2u * (first + k), &sum, sizeof sum);
+    const event_row place = p.raw_banks.event_rows[event];
+    const row_range rows = strip_rows(p.raw_banks, place.mep);
+    const image_shape shape = p.images.shape[event];
+    uint32_t all = 0;
+    for (uint32_t k = 0; k < rows.count; ++k) {
+        const pixel_list list = pixels_of_bank(p.raw_banks, p.raw_banks.mfp_rows[rows.first + k], place.index, shape,
+                                               p.pixels.total[event]);
+        const uint8_t* const pixels = list.pixels;
+        const uint32_t width = list.width, height = list.height;
+        // No branch and no member in the loop, so that compilers use vectors.
+        for (size_t i = 0; i < list.count; ++i) {
+            uint32_t position;
+            std::memcpy(&position, pixels + 4u * i, sizeof position);
+            const uint32_t outside = ((position & 0xffffu) >= width) | (position >> 16 >= height) ? no_pixel : 0u;
+            positions[i] = position | outside;
+            all |= outside;
         }
-    };
-    const auto column = [](uint32_t position) { return position & 0xffffu; };
-    const auto row = [](uint32_t position) { return position >> 16; };
-    for (uint32_t k = 0; k < n; ++k) columns.area[first + k] = 1;
-    for (uint32_t k = 0; k < n; ++k) {
-        const uint32_t x = column(positions[k]), y = row(positions[k]);
-        columns.box[first + k] = {x, y, x, y};
+        positions += list.count;
     }
-    fill(columns.sum_x, column);
-    fill(columns.sum_y, row);
-    fill(columns.intensity, [](uint32_t) { return 1u; });
-    fill(columns.weighted_x, column);
-    fill(columns.weighted_y, row);
+    return all != 0u;
+}
+
+/// The features of components of one pixel each, given their positions. Indices have 64 bits, so that compilers use
+/// vectors.
+template <typename Columns>
+inline void features_of_pixels(const Columns& columns, size_t first, const uint32_t* positions, size_t n)
+{
+    using sum = uint64_t __attribute__((aligned(4), may_alias));
+    const auto sums = [=](uint32_t* words) { return reinterpret_cast<sum*>(words + 2u * first); };
+    const auto fill = [=](sum* sums_of_x, sum* sums_of_y) {
+        for (size_t k = 0; k < n; ++k) sums_of_x[k] = positions[k] & 0xffffu;
+        for (size_t k = 0; k < n; ++k) sums_of_y[k] = positions[k] >> 16;
+    };
+    uint32_t* const area = columns.area + first;
+    for (size_t k = 0; k < n; ++k) area[k] = 1;
+    component_box* const box = columns.box + first;
+    for (size_t k = 0; k < n; ++k) {
+        const uint32_t x = positions[k] & 0xffffu, y = positions[k] >> 16;
+        box[k] = {x, y, x, y};
+    }
+    sum* const intensity = sums(columns.intensity);
+    for (size_t k = 0; k < n; ++k) intensity[k] = 1u;
+    fill(sums(columns.sum_x), sums(columns.sum_y));
+    fill(sums(columns.weighted_x), sums(columns.weighted_y));
 }
 
 }  // namespace hlt
@@ -71,28 +98,25 @@ HLT_CPU_FORM(ccl_label_pixels)
     uint64_t* const keys = p.scratch.keys + 4u * first;
     uint32_t flags = 0;
     if (n != 0u) {
-        if (hlt::gather_pixels(p, event, positions)) flags |= hlt::bad_pixels;
-        hlt::label_by_method(p, positions, n, p.images.shape[event].height, label, keys);
+        if (hlt::read_positions(p, event, positions)) flags |= hlt::bad_pixels;
+        hlt::label_by_method(p, positions, n, p.images.shape[event], label, keys);
     }
     // A parent comes before its children, so one ascending pass replaces all parents by the numbers of components.
     uint32_t* const roots = reinterpret_cast<uint32_t*>(keys);
     uint32_t* const others = roots + n;
-    uint32_t n_all = 0, n_others = 0, n_left_out = 0;
+    uint32_t n_all = 0, n_others = 0;
     for (uint32_t i = 0; i < n; ++i) {
-        if (positions[i] == hlt::no_pixel) {
-            label[i] = hlt::no_pixel;
-            ++n_left_out;
-            continue;
-        }
-        const uint32_t parent = label[i];
-        if (__builtin_expect(parent == i, 1)) {
-            roots[n_all] = positions[i];
-            label[i] = n_all++;
-        } else {
-            others[n_others++] = i;
-            label[i] = label[parent];
-        }
+        // Without branches: which pixels begin a component cannot be predicted.
+        const uint32_t position = positions[i], parent = label[i];
+        const bool is_used = position != hlt::no_pixel, is_root = is_used && parent == i;
+        const uint32_t of_parent = label[is_used ? parent : i];
+        roots[n_all] = position;
+        others[n_others] = i;
+        label[i] = is_root ? n_all : is_used ? of_parent : hlt::no_pixel;
+        n_all += is_root ? 1u : 0u;
+        n_others += is_used && !is_root ? 1u : 0u;
     }
+    const uint32_t n_left_out = n - n_all - n_others;
     const uint32_t n_components = hlt::min_of(n_all, p.components.bound[event]);
     const uint32_t first_component = p.components.first(event);
     hlt::features_of_pixels(p.components, first_component, roots, n_components);

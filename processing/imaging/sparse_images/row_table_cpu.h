@@ -94,18 +94,91 @@ class row_table {
 static_assert(sizeof(row_table) < 2u << 20, "it lies on the stack of a thread");
 static_assert(max_pixels <= 1u << 16, "numbers have 16 bits");
 
-/// Join each pixel with those that it touches. A pixel in the place of another one before it gets position no_pixel.
-/// Returns false if a row is full. All pixels enter the table first: a vector that is loaded just after one of its
-/// lanes was stored waits for the store, and then two rows are enough to see each pair once.
-inline bool label_by_row_table(uint32_t* positions, uint32_t n, uint32_t height, bool diagonal, uint32_t* parents)
+/// A bit for each pixel of a small image, with an empty border around it.
+class pixel_bits {
+  public:
+    static constexpr uint32_t n_bits = 1026u * 1026u;
+
+    static bool has_room(const image_shape& shape)
+    {
+        return uint64_t{shape.width + 2u} * (shape.height + 2u) <= n_bits;
+    }
+
+    explicit pixel_bits(const image_shape& shape) : stride_(shape.width + 2u)
+    {
+        std::memset(bits_, 0, stride_ * (shape.height + 2u) / 8u + 2u);
+    }
+
+    /// Sets the bit of a pixel; 1 if it was set.
+    uint32_t insert(uint32_t position)
+    {
+        const uint32_t i = place_of(position), before = bits_[i / 8u];
+        bits_[i / 8u] = static_cast<uint8_t>(before | 1u << i % 8u);
+        return before >> i % 8u & 1u;
+    }
+
+    /// 1 if one of the eight bits around a pixel is set, else 0; without a branch, since it cannot be predicted.
+    uint32_t has_neighbour(uint32_t position) const
+    {
+        const uint32_t left = place_of(position) - 1u;
+        const uint32_t others = three_bits(left - stride_) | three_bits(left + stride_) | (three_bits(left) & 5u);
+        return (others & 7u) != 0u ? 1u : 0u;
+    }
+
+  private:
+    uint32_t place_of(uint32_t position) const { return ((position >> 16) + 1u) * stride_ + (position & 0xffffu) + 1u; }
+
+    /// The bits from i on; only the first three count.
+    uint32_t three_bits(uint32_t i) const
+    {
+        uint16_t word;
+        std::memcpy(&word, bits_ + i / 8u, sizeof word);
+        return static_cast<uint32_t>(word) >> i % 8u;
+    }
+
+    uint32_t stride_;  // bits of a row
+    uint8_t bits_[n_bits / 8u + 3u];
+};
+
+/// The numbers of the pixels that may touch others; returns how many. All pixels of a small image without neighbours
+/// are left out, unless a pixel lies outside or in the place of another one.
+inline uint32_t find_touching(const uint32_t* positions, uint32_t n, const image_shape& shape, uint32_t* numbers)
 {
-    row_table table(height);
-    for (uint32_t i = 0; i < n; ++i) {
-        parents[i] = i;
-        if (positions[i] != no_pixel && !table.append(positions[i] & 0xffffu, positions[i] >> 16, i)) return false;
+    uint32_t n_found = 0;
+    if (pixel_bits::has_room(shape)) {
+        pixel_bits bits(shape);
+        uint32_t is_odd = 0;
+        for (uint32_t i = 0; i < n && is_odd == 0u; ++i)
+            is_odd = positions[i] == no_pixel ? 1u : bits.insert(positions[i]);
+        for (uint32_t i = 0; i < n && is_odd == 0u; ++i) {
+            numbers[n_found] = i;
+            n_found += bits.has_neighbour(positions[i]);
+        }
+        if (is_odd == 0u) return n_found;
     }
     for (uint32_t i = 0; i < n; ++i) {
-        const uint32_t x = positions[i] & 0xffffu, y = positions[i] >> 16;
+        numbers[n_found] = i;
+        n_found += positions[i] != no_pixel ? 1u : 0u;
+    }
+    return n_found;
+}
+
+/// Join each pixel with those that it touches. A pixel in the place of another one before it gets position no_pixel.
+/// `numbers` has room for n numbers. Returns false if a row is full. All pixels enter the table first: a vector that is
+/// loaded just after one of its lanes was stored waits for the store, and then two rows are enough to see each pair
+/// once.
+inline bool label_by_row_table(uint32_t* positions, uint32_t n, const image_shape& shape, bool diagonal,
+                               uint32_t* parents, uint32_t* numbers)
+{
+    const uint32_t n_touching = find_touching(positions, n, shape, numbers);
+    for (uint32_t i = 0; i < n; ++i) parents[i] = i;
+    row_table table(shape.height);
+    for (uint32_t k = 0; k < n_touching; ++k) {
+        const uint32_t position = positions[numbers[k]];
+        if (!table.append(position & 0xffffu, position >> 16, numbers[k])) return false;
+    }
+    for (uint32_t k = 0; k < n_touching; ++k) {
+        const uint32_t i = numbers[k], x = positions[i] & 0xffffu, y = positions[i] >> 16;
         if (positions[i] == no_pixel || !table.has_near(x, y)) continue;
         uint32_t root = root_of(parents, i);
         bool is_double = false;

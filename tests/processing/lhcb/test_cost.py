@@ -36,7 +36,7 @@ from tests.processing.lhcb.velo.velo_chain import real_events
 GEOMETRY = VeloGeometry.builtin()
 CUTS = {
     name: int(algorithm.constants[0].value)
-    for name in ("velo", "velo_simd")
+    for name in ("velo", "velo_simd", "velo_sparse_ccl")
     for algorithm in CHAIN.sequences[name].algorithms
     if algorithm.name == cluster_limit.name
 }

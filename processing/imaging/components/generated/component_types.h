@@ -6,8 +6,6 @@
 
 namespace hlt {
 
-constexpr uint32_t max_components = 4096;
-
 struct image_run {
     uint16_t begin;  // column of the first pixel
     uint16_t end;  // column behind the last pixel

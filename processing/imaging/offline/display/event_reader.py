@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.interface import Backend
 from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_mep
 from hltnode.processing.framework.readout import AUTO
@@ -24,8 +25,12 @@ from hltnode.processing.imaging.components.collections import (
     run_label,
     run_span,
 )
-from hltnode.processing.imaging.images.collections import image_row_count, image_shape
+from hltnode.processing.imaging.gpu_labelling.collections import pixel_label
+from hltnode.processing.imaging.images.collections import image_row_count, image_row_data, image_shape
+from hltnode.processing.imaging.large_images.collections import part_threshold
+from hltnode.processing.imaging.offline.display.label_forest import foreground, numbers_of_labels, runs_of
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.bank_types import BankType
@@ -34,8 +39,11 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 LIMITS = BatchLimits(events=1, meps=1, input_bytes=16 << 20, rows=1 << 13)
 """One event: up to 8192 x 8192 pixels of 1 bit, or 4096 x 4000 of 8."""
+_RUNS = (row_runs, run_count, run_span, run_label)
+_LABEL_IMAGE = (image_row_data, pixel_label, part_threshold)
+"""Of the labelling sequences for GPUs, which have no runs."""
 _COLUMNS = (
-    *(image_shape, image_row_count, row_runs, run_count, run_span, run_label, component_count, all_component_count),
+    *(image_shape, image_row_count, component_count, all_component_count),
     *(component_area, component_box, component_sum_x, component_sum_y, component_intensity),
 )
 
@@ -95,7 +103,14 @@ class EventReader:
     """Runs single events through the chain and its lines. Raises TriggerConfigError and BackendError."""
 
     def __init__(self, chain: TriggerChain, backend: Backend, geometry: Constants, trigger: TriggerConfig) -> None:
-        retain = tuple(column.name for column in _COLUMNS)
+        made = {column for algorithm in chain.with_sequence(trigger.sequence).sequence for column in algorithm.writes}
+        self._has_runs = run_span in made and run_label in made
+        of_labels = _RUNS if self._has_runs else _LABEL_IMAGE
+        if missing := [column.name for column in (*_COLUMNS, *of_labels) if column not in made]:
+            raise TriggerConfigError(
+                f"the display needs images and their labels: sequence {trigger.sequence} has no {', '.join(missing)}"
+            )
+        retain = tuple(column.name for column in (*_COLUMNS, *of_labels))
         self._engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=retain)
         self._runner = OfflineRunner(self._engine, workspaces=1)
 
@@ -109,13 +124,8 @@ class EventReader:
         (batch,) = self._runner.run([mep])
         fetch = batch.workspace.fetch
         shape = fetch(image_shape.name, 1)[0]
-        n_rows, n_runs, n = (int(fetch(c.name, 1)[0]) for c in (image_row_count, run_count, component_count))
-        labels = label_image(
-            (n_rows, int(shape["width"])),
-            fetch(row_runs.name, n_rows)["count"],
-            fetch(run_span.name, n_runs),
-            fetch(run_label.name, n_runs),
-        )
+        n_rows, n = (int(fetch(c.name, 1)[0]) for c in (image_row_count, component_count))
+        labels = self._labels(batch.workspace, shape, n_rows)
         found = np.zeros(n, COMPONENT)
         found["area"] = fetch(component_area.name, n)
         for side in ("left", "top", "right", "bottom"):
@@ -135,6 +145,21 @@ class EventReader:
             lines=self._lines(batch.workspace.output.lines[0]),
         )
 
+    def _labels(self, workspace: Workspace, shape: np.void, n_rows: int) -> NDArray[np.int32]:
+        fetch, width = workspace.fetch, int(shape["width"])
+        if self._has_runs:
+            n_runs = int(fetch(run_count.name, 1)[0])
+            of_rows = fetch(row_runs.name, n_rows)["count"]
+            return label_image((n_rows, width), of_rows, fetch(run_span.name, n_runs), fetch(run_label.name, n_runs))
+        threshold = int(fetch(part_threshold.name, 1)[0])
+        row_data = fetch(image_row_data.name, n_rows)
+        row, begin, end = runs_of(foreground(row_data, width, int(shape["bits"]), threshold, workspace.input_data))
+        stride = width + width % 2
+        numbers = numbers_of_labels(fetch(pixel_label.name, n_rows * stride), row * stride + begin)
+        spans = np.zeros(len(row), run_span.dtype)
+        spans["begin"], spans["end"] = begin, end
+        return label_image((n_rows, width), np.bincount(row, minlength=n_rows), spans, numbers)
+
     def _lines(self, words: NDArray[np.uint32]) -> tuple[str, ...]:
         names = self._engine.lines
         bits = np.unpackbits(words.view(np.uint8), count=len(names), bitorder="little")
@@ -142,7 +167,7 @@ class EventReader:
 
 
 def label_image(
-    shape: tuple[int, int], per_row: NDArray[np.uint32], runs: NDArray[np.void], labels: NDArray[np.uint32]
+    shape: tuple[int, int], per_row: NDArray[np.integer], runs: NDArray[np.void], labels: NDArray[np.integer]
 ) -> NDArray[np.int32]:
     """The label of each pixel, i32[height, width], -1 for background, from the runs of the rows."""
     height, width = shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,18 @@ from hltnode.processing.imaging.offline.simulation.shapes import (
     spiral,
     stairs,
 )
-from tests.processing.imaging.component_oracle import assert_as_expected
-from tests.processing.imaging.image_events import label_images, labelling, mep_of_images, run_chain
+from hltnode.processing.imaging.strips import MAX_SIDE
+from tests.processing.imaging.component_oracle import assert_as_expected, expected_features, expected_labels
+from tests.processing.imaging.image_events import (
+    COLUMNS,
+    Labelled,
+    features_of_event,
+    label_images,
+    labelling,
+    mep_of_images,
+    number_of_event,
+    run_chain,
+)
 
 both_connectivities = pytest.mark.parametrize("diagonal", [True, False], ids=["8", "4"])
 
@@ -102,3 +113,45 @@ def test_an_image_has_many_parts() -> None:
         [f"ccl_{name}"] for name in ("count_runs", "join_runs", "find_roots", "number_roots", "measure_parts")
     ]
     assert CHAIN.default_sequence == "whole_images"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_an_image_of_the_largest_size_has_the_components_of_its_tiles() -> None:
+    # Tiles with an empty border, so that no component crosses from one into another: their components are known.
+    tile = np.zeros((1024, 1024), np.bool_)
+    tile[1:-1, 1:-1] = random_cells(1022, 1022, 0.5, 8, (16,))
+    tiles = MAX_SIDE // 1024
+    labels = expected_labels(tile)
+    features = expected_features(tile, labels)
+    n = tiles**2 * len(features)
+    constants = f"max_components = {max(n, MAX_COMPONENTS)}\nmax_pixels = {MAX_SIDE**2}\n"
+    configuration = f'[sequence]\nname = "large_images"\n[sequence.ccl_place_images]\n{constants}'
+    mep = mep_of_images([np.tile(tile, (tiles, tiles))])
+    names = [name for name in COLUMNS if not name.startswith(("runs.", "image_rows."))]
+
+    def read(columns: Mapping[str, NDArray[Any]], event: int, lines: frozenset[str], accepted: bool) -> Labelled:
+        return Labelled(
+            np.zeros((0, 0), np.int32),
+            features_of_event(columns, event),
+            int(columns["all_components.count"][event]),
+            int(columns["events.flags"][event]),
+            lines,
+            accepted,
+            number_of_event(columns, event),
+        )
+
+    ((found,), _) = run_chain([mep], configuration, threads=2, names=names, read=read)
+    assert found.flags == 0
+    assert found.n_components == len(found.features) == n
+    expected = np.tile(features, tiles**2)
+    corner = np.repeat(np.arange(tiles**2), len(features))
+    for sides, sums, shift in (
+        (("left", "right"), ("sum_x", "weighted_x"), 1024 * (corner % tiles)),
+        (("top", "bottom"), ("sum_y", "weighted_y"), 1024 * (corner // tiles)),
+    ):
+        for side in sides:
+            expected[side] += shift.astype(expected[side].dtype)
+        for name in sums:
+            expected[name] += (shift * expected["area"].astype(np.int64)).astype(expected[name].dtype)
+    assert np.sort(found.features).tobytes() == np.sort(expected).tobytes()

@@ -20,6 +20,7 @@ from hltnode.processing.imaging.offline.simulation.shapes import random_cells
 from hltnode.processing.imaging.offline.tools.display import ImageDisplay
 from hltnode.processing.imaging.strips import encode_image
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.raw_data.mdf import encode_record
 from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
@@ -57,6 +58,35 @@ def test_each_component_has_its_colour_and_the_rest_none() -> None:
     assert labels.max() > len(COLOURS)
     expected = np.where(labels < 0, -1, labels % len(COLOURS))
     assert np.array_equal(drawn(image_drawing(picture_of(IMAGE)), IMAGE.shape), expected)
+
+
+@pytest.mark.parametrize("sequence", ["large_images", "naive", "ha4_64", "flsl_otf"])
+def test_sequences_with_and_without_runs_give_the_same_picture(sequence: str) -> None:
+    # Odd widths, one above a chunk of 64 pixels; strips of 8 rows, one of which is missing.
+    grey = np.where(random_cells(131, 50, 0.4, 2, (4,)), 9, 2).astype(np.uint8)
+    for image, more in ((IMAGE, ""), (grey, "threshold = 5\n")):
+        banks = [bank for i, bank in enumerate(encode_image(image, 8)) if i != 3]
+        first = next(
+            each.name
+            for each in CHAIN.sequences[sequence].algorithms
+            if any(c.name == "threshold" for c in each.constants)
+        )
+        configuration = f'[sequence]\nname = "{sequence}"\n[sequence.{first}]\n{more}'
+        usual = picture_of(None, *banks, configuration=f"[sequence.ccl_find_runs]\n{more}")
+        if sequence == "ha4_64":
+            usual = picture_of(
+                None, *banks, configuration=f"[sequence.ccl_find_runs]\n{more}[sequence.ccl_label_runs]\ndiagonal = 0\n"
+            )
+        found = picture_of(None, *banks, configuration=configuration)
+        assert usual.n_components > 5
+        assert found.n_components == usual.n_components
+        np.testing.assert_array_equal(found.labels, usual.labels)
+        np.testing.assert_array_equal(found.components, usual.components)
+
+
+def test_a_sequence_without_images_is_refused_by_name() -> None:
+    with pytest.raises(TriggerConfigError, match=r"sequence sparse_images has no image_rows\.count"):
+        picture_of(IMAGE, configuration='[sequence]\nname = "sparse_images"\n')
 
 
 def test_the_status_page_gets_the_same_drawing() -> None:

@@ -59,6 +59,8 @@ def images() -> list[NDArray[np.bool_]]:
     rng = np.random.default_rng(11)
     made = [shape(61, 50) for shape in (full, checkerboard, comb, stairs, spiral)]
     made += [shape(*size) for shape in (full, spiral) for size in ((1, 1), (1, 70), (70, 1))]
+    # The largest image with a bit for each pixel in a CPU form, and a larger one.
+    made += [random_cells(*size, 0.001, 2, (5,)) for size in ((1024, 1024), (1025, 1024))]
     made += [np.zeros((9, 5), np.bool_), random_cells(768, 256, 0.01, 1, (3,)), random_cells(768, 256, 0.02, 2, (3,))]
     made += [
         random_cells(int(rng.integers(1, 100)), int(rng.integers(1, 60)), i / 30, 1 + i % 4, (11, i)) for i in range(31)
