@@ -69,7 +69,7 @@ FUZZED_HITS = FuzzedDetector(
     stuck=StuckValues((0, 0xFF, 0x01), dtype="u1"),
     head=1,
     payloads=6,
-    headers=1,
+    headers=3,
     payload_examples=10,
     header_examples=20,
 )
