@@ -32,6 +32,7 @@ NAMES = (
     "gpu_labelling",
     "ccl_sizes",
     "sparse_ccl",
+    "na62_rich",
     "lines",
     "occupancy",
     "receive_and_build",

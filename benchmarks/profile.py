@@ -17,7 +17,7 @@ class ProfiledSequence:
     """A sequence by name, with its default lines, on a number of threads; None: the default sequence. `overrides`:
     constants.
 
-    `trigger`: the configuration instead of the default one.
+    `trigger`: the configuration instead of the default one. `common`: without the CPU forms of kernels.
     """
 
     def __init__(
@@ -29,9 +29,10 @@ class ProfiledSequence:
         overrides: tuple[Override, ...] = (),
         trigger: TriggerConfig | None = None,
         chain: TriggerChain = CHAIN,
+        common: bool = False,
     ) -> None:
         self.engine = chain.create_engine(
-            CpuBackend(chain.kernels, threads=threads),
+            CpuBackend(chain.kernels, threads=threads, common=common),
             chain.with_sequence(name).load_geometry(geometry),
             replace(trigger or chain.load_trigger(None, name), overrides=overrides),
             limits,

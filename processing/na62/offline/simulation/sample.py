@@ -1,0 +1,159 @@
+"""Samples of simulated events, for `hltnode simulate`, `demo` and `replay --simulate`."""
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from hltnode.processing.na62 import detector_constants
+from hltnode.processing.na62.offline.simulation import decays, events
+from hltnode.processing.na62.offline.simulation.decays import Decay
+from hltnode.processing.na62.offline.simulation.events import Conditions, simulated_event
+from hltnode.processing.na62.rich import pmt_positions
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
+from hltnode.processing.offline.worker_processes import results_in_order
+from hltnode.protocol.na62.rich_banks import hits_bank, truth_bank
+from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
+
+EVENTS_PER_BLOCK = 256
+MAX_TRACKS = 6
+
+
+class DecayName(StrEnum):
+    """Decays that a user may choose."""
+
+    KAON = "kaon"
+    """A decay by its branching fraction."""
+    MUON = "munu"
+    TWO_PIONS = "pipi0"
+    THREE_PIONS = "3pi"
+    TRACKS = "tracks"
+
+
+_DECAYS = {
+    DecayName.KAON: None,
+    DecayName.MUON: Decay.MUON,
+    DecayName.TWO_PIONS: Decay.TWO_PIONS,
+    DecayName.THREE_PIONS: Decay.THREE_PIONS,
+    DecayName.TRACKS: Decay.TRACKS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RichOptions:
+    """The options of `hltnode simulate` that this chain has of its own."""
+
+    decay: Annotated[DecayName, typer.Option("--decay", help="Decay of the kaon, or tracks of any direction.")] = (
+        DecayName.KAON
+    )
+    tracks: Annotated[int, typer.Option("--tracks", min=0, max=MAX_TRACKS, help="Tracks with --decay tracks.")] = 1
+    distance: Annotated[
+        float | None,
+        typer.Option("--distance", min=0.0, max=300.0, help="mm from the first ring to others, with --decay tracks."),
+    ] = None
+    photons: Annotated[
+        float, typer.Option("--photons", min=0.0, max=60.0, help="Mean number of detected photons of a ring.")
+    ] = 20.0
+    accidentals: Annotated[
+        float, typer.Option("--accidentals", min=0.0, max=5.0, help="Mean number of accidental rings.")
+    ] = 0.05
+    noise: Annotated[float, typer.Option("--noise", min=0.0, max=60.0, help="Mean number of hits without light.")] = 1.0
+    showers: Annotated[
+        float, typer.Option("--showers", min=0.0, max=1.0, help="Probability of a shower, which gives many hits.")
+    ] = 0.02
+
+    def conditions(self) -> Conditions:
+        """What the simulation needs."""
+        return Conditions(
+            decay=_DECAYS[self.decay],
+            rings=self.tracks,
+            distance=self.distance,
+            hits_per_ring=self.photons,
+            accidentals=self.accidentals,
+            noise=self.noise,
+            showers=self.showers,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RichSample:
+    """The events of a request."""
+
+    request: SampleRequest
+    own: RichOptions
+
+    @property
+    def name(self) -> str:
+        """A short name for files."""
+        return f"rich-{self.own.decay.value}"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The request and the code."""
+        modules = (decays, events, detector_constants, pmt_positions)
+        files = [Path(__file__), *(Path(str(module.__file__)) for module in modules)]
+        return {
+            "seed": self.request.seed,
+            "run": self.request.run,
+            "file_format": self.request.file_format,
+            **self.description,
+            "code": digest_of_files(files),
+        }
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The chain's own options."""
+        return {**asdict(self.own), "decay": self.own.decay.value}
+
+    def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
+        """Blocks of MDF records. Raises ValueError for MEP files, which need ODIN, and for a geometry."""
+        if self.request.file_format == "mep":
+            raise ValueError("MEP files begin with ODIN, which this chain does not have: write MDF files")
+        if self.request.geometry is not None:
+            raise ValueError(f"{self.request.geometry}: the simulation of chain na62_rich has the built-in tubes only")
+        starts = range(0, n, EVENTS_PER_BLOCK)
+        sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
+        tasks = list(zip(starts, sizes, strict=True))
+        if jobs == 1:
+            yield from ((size, encode_block(self, start, size)) for start, size in tasks)
+            return
+        with closing(results_in_order(partial(encode_block, self), tasks, jobs)) as made:
+            yield from zip(sizes, made, strict=True)
+
+    def events(self, n: int) -> Iterator[list[RawBank]]:
+        """Raw banks of the first n events."""
+        return (event_banks(self, number) for number in range(n))
+
+
+class RichSimulation:
+    """Decays of kaons in flight, their Cherenkov light, noise, showers and accidental tracks."""
+
+    options = RichOptions
+    named_samples: Mapping[str, NamedSample] = {
+        "rich": NamedSample(events=5000, options={}, description="kaon decays in the RICH of NA62")
+    }
+
+    def sample(self, request: SampleRequest, options: RichOptions) -> RichSample:
+        """The sample of a request."""
+        return RichSample(request, options)
+
+
+def encode_block(sample: RichSample, first: int, n: int) -> bytes:
+    """Events first ... first + n - 1 as MDF records."""
+    made = (event_banks(sample, number) for number in range(first, first + n))
+    return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in made)
+
+
+def event_banks(sample: RichSample, number: int) -> list[RawBank]:
+    """The banks of an event. Each event has random numbers of its own, so that it is the same in any block."""
+    rng = np.random.default_rng((sample.request.seed, number))
+    hits, rings = simulated_event(rng, sample.own.conditions())
+    return [hits_bank(hits), truth_bank(rings)]

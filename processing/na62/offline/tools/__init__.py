@@ -1,0 +1,31 @@
+"""The tools of this chain. Each is imported when it is asked for."""
+
+from typing import TYPE_CHECKING
+
+from hltnode.processing.offline.chain_tools import ChainTools
+
+if TYPE_CHECKING:
+    from hltnode.processing.na62.offline.simulation.sample import RichSimulation
+    from hltnode.processing.na62.offline.tools.display import RichDisplay
+    from hltnode.processing.na62.offline.tools.validation import RichValidation
+
+
+def _simulation() -> "RichSimulation":
+    from hltnode.processing.na62.offline.simulation.sample import RichSimulation
+
+    return RichSimulation()
+
+
+def _validation() -> "RichValidation":
+    from hltnode.processing.na62.offline.tools.validation import RichValidation
+
+    return RichValidation()
+
+
+def _display() -> "RichDisplay":
+    from hltnode.processing.na62.offline.tools.display import RichDisplay
+
+    return RichDisplay()
+
+
+TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)

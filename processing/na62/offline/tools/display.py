@@ -1,0 +1,36 @@
+"""Pictures of single events, for `hltnode display`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.na62.offline.display.event_reader import EventReader, RingPicture
+from hltnode.processing.na62.offline.display.html_page import event_page
+from hltnode.processing.offline.shown_event import run_and_event
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.trigger_chain import TriggerChain
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+class RichDisplay:
+    """Spots, hits and rings."""
+
+    def run_and_event(self, banks: Sequence[RawBank]) -> tuple[int, int] | tuple[None, None]:
+        """Run and event number from an ODIN bank."""
+        return run_and_event(banks)
+
+    def reader(self, chain: TriggerChain, geometry: Path | None, trigger: TriggerConfig) -> EventReader:
+        """What finds the rings of events. Raises ValueError for a geometry, BackendError."""
+        constants = chain.load_geometry(geometry)
+        return EventReader(chain, create_backend("cpu", chain.kernels, threads=1), constants, trigger)
+
+    def page(self, picture: RingPicture, source: str, n_lines: int) -> str:
+        """An HTML file."""
+        return event_page(picture, source=source, n_lines=n_lines)
+
+    def png(self, picture: RingPicture, source: str) -> bytes:
+        """A still picture."""
+        # Only PNG needs matplotlib, an extra.
+        from hltnode.processing.na62.offline.display.figure import event_png
+
+        return event_png(picture, source)

@@ -1,0 +1,1 @@
+"""The RICH: hits of photomultipliers, and the rings that fit them."""

@@ -1,0 +1,115 @@
+// Which of the rings of the triplets is taken, what it takes away, and the last fit of all rings of an event.
+#pragma once
+
+#include "na62/rich/triplets.cuh"
+
+namespace hlt {
+
+/// Passes over the triplets of an event. A pass with a ring takes its hits away; one without ends the search or skips a
+/// hit more, so an event needs a few.
+constexpr uint32_t rich_max_passes = 64;
+
+/// Hits that no ring has yet, and the rings so far. The memory of one event.
+struct ring_search {
+    float x[rich_max_hits];
+    float y[rich_max_hits];
+    uint32_t n_free;
+    uint32_t n_rings;
+    uint32_t skipped;   // hits at the end of each axis that no triplet takes
+    uint32_t left_out;  // 1: a ring without a place in the list
+    fitted_ring<float> of_triplets[8];
+    circle<float> rings[rich_max_rings];
+};
+
+/// The components of the axis of a triplet: both ends of the horizontal and vertical axes, then of the diagonals.
+__device__ __forceinline__ float axis_x_of(uint32_t triplet)
+{
+    const float along = triplet < 4u ? 1.f : 0.70710678f;
+    return (triplet == 2u || triplet == 3u) ? 0.f : ((triplet & 1u) == 0u ? along : -along);
+}
+
+__device__ __forceinline__ float axis_y_of(uint32_t triplet)
+{
+    if (triplet < 2u) return 0.f;
+    const float along = triplet < 4u ? 1.f : 0.70710678f;
+    const bool is_positive = triplet < 6u ? (triplet & 1u) == 0u : (triplet & 1u) != 0u;
+    return is_positive ? along : -along;
+}
+
+template <typename Parameters>
+__device__ triplet_cuts cuts_of(const Parameters& p)
+{
+    return {p.min_distance, p.tolerance, p.first_window, p.window, p.min_spread, p.method, p.refits};
+}
+
+template <typename Parameters>
+__device__ bool is_good_ring(const Parameters& p, const fitted_ring<float>& ring)
+{
+    return ring.line.valid != 0.f && ring.hits >= static_cast<float>(p.min_hits) && ring.line.radius >= p.min_radius &&
+           ring.line.radius <= p.max_radius && ring.squares <= p.max_mean_square * ring.hits;
+}
+
+/// Whether triplets that skip more hits may find a ring where the others have found none.
+template <typename Parameters>
+__device__ bool skips_more(const Parameters& p, ring_search& search)
+{
+    return ++search.skipped <= p.max_skipped;
+}
+
+/// Take the best ring of the triplets: that with most hits, then with the least sum of squares, then the first one. Its
+/// hits are no longer free. A ring near an earlier one is merged with it: it only takes its hits away. Without a good
+/// ring, the next triplets skip one more hit. Returns false if the search has ended.
+template <typename Parameters>
+__device__ bool take_best_ring(const Parameters& p, ring_search& search)
+{
+    uint32_t best = p.triplets;
+    for (uint32_t t = 0; t < p.triplets; ++t) {
+        const fitted_ring<float>& ring = search.of_triplets[t];
+        if (!is_good_ring(p, ring)) continue;
+        if (best == p.triplets || ring.hits > search.of_triplets[best].hits ||
+            (ring.hits == search.of_triplets[best].hits && ring.squares < search.of_triplets[best].squares))
+            best = t;
+    }
+    if (best == p.triplets) return skips_more(p, search);
+    const circle<float> line = search.of_triplets[best].line;
+    bool is_new = true;
+    for (uint32_t r = 0; r < search.n_rings; ++r) {
+        const float dx = line.x - search.rings[r].x, dy = line.y - search.rings[r].y,
+                    dr = line.radius - search.rings[r].radius;
+        if (dx * dx + dy * dy + dr * dr < p.merge_distance * p.merge_distance) is_new = false;
+    }
+    if (is_new && search.n_rings == rich_max_rings) {
+        search.left_out = 1;
+        return false;
+    }
+    if (is_new) search.rings[search.n_rings++] = line;
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < search.n_free; ++k) {
+        const float x = search.x[k], y = search.y[k];
+        if (absolute(residual(line, x, y)) <= p.window) continue;
+        search.x[n] = x;
+        search.y[n++] = y;
+    }
+    search.n_free = n;
+    search.skipped = 0;
+    return n >= p.min_hits;
+}
+
+/// Write the rings of an event after the last fit.
+template <typename Parameters>
+__device__ void write_rings(const Parameters& p, uint32_t event, const ring_search& search,
+                            const fitted_ring<float>* rings)
+{
+    uint32_t n = 0;
+    const float per_square = 1.f / (p.resolution * p.resolution);
+    for (uint32_t r = 0; r < search.n_rings; ++r) {
+        const fitted_ring<float>& ring = rings[r];
+        if (!is_good_ring(p, ring)) continue;
+        p.rings.ring[p.rings.first(event) + n++] = {ring.line.x, ring.line.y, ring.line.radius,
+                                                    ring.squares * per_square, static_cast<uint32_t>(ring.hits)};
+    }
+    p.rings.count[event] = n;
+    if (search.left_out != 0) p.events.flags[event] |= too_many_rings;
+}
+
+}  // namespace hlt
