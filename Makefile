@@ -12,6 +12,7 @@ WRITTEN_BY_HAND := $(filter-out $(GENERATED),$(NATIVE_SOURCES)) $(wildcard clien
 SOAK_SECONDS ?= 600
 BENCHMARKS ?= real_readout replay gather latency
 TEST_WORKERS ?= 2
+ALONE_WORKERS ?= 3
 # Every link and anchor is checked; no word about later versions of MkDocs.
 BUILD_SITE = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 # -S: without the import hook of an editable install, which would find benchmarks and tests below hltnode too.
@@ -25,8 +26,12 @@ PYTEST = $(WITH_BYTECODE) $(BIN)/python -m pytest
 MAKE_TEST = --hypothesis-profile make-test --durations=40 -p tests.cost_report -p tests.unexpected_skips
 
 ALONE = "alone and not slow and not gpu"
+# Only the files with such tests, so that the workers need not read all others; tests/conftest.py checks that none is
+# missing here.
+ALONE_FILES = tests/daemon/node tests/daemon/processes $(shell grep -rlE 'mark\.(alone|process|loopback)\b' tests \
+	--include='test_*.py' | grep -vE '^tests/daemon/(node|processes)/' | sort)
 
-.PHONY: demo install test test-all soak attacks alerts pages pictures mutants check imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
+.PHONY: demo install test test-all soak attacks alerts pages pictures mutants check check-types check-texts imports docs notebooks format bench gpu headers reference lock audit sbom deb chart systemd clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/hltnode demo
@@ -39,12 +44,13 @@ install: $(VENV)/.installed
 	@echo "hltnode is installed; to use it in this terminal:  source $(BIN)/activate"
 
 # First what only computes, then what has processes or sockets of its own. The second part runs also if the first one has
-# failed. Its tests wait more than they compute, so two files run at a time; a test that fails beside another one runs once
-# more alone, and that result counts.
+# failed. Its tests wait more than they compute, so three files run at a time on two cores; a test that fails beside another
+# one runs once more alone, and that result counts.
 test: $(VENV)/.developed
 	$(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist worksteal -m "not alone and not slow and not gpu"; parallel=$$?; \
-	{ $(PYTEST) $(MAKE_TEST) -n $(TEST_WORKERS) --dist loadfile -m $(ALONE) || \
-	  $(PYTEST) --hypothesis-profile make-test --last-failed --last-failed-no-failures none -m $(ALONE); } && exit $$parallel
+	{ $(PYTEST) $(MAKE_TEST) -n $(ALONE_WORKERS) --dist loadfile -m $(ALONE) $(ALONE_FILES) || \
+	  $(PYTEST) --hypothesis-profile make-test --last-failed --last-failed-no-failures none -m $(ALONE) $(ALONE_FILES); } \
+	&& exit $$parallel
 
 test-all: $(VENV)/.developed
 	$(PYTEST)
@@ -78,12 +84,18 @@ pictures: $(VENV)/.developed
 mutants: $(VENV)/.developed
 	$(BIN)/python -m tools.mutants --jobs $(TEST_WORKERS) $(MUTANTS_ARGUMENTS)
 
+# Two halves of about the same length at a time; each prints its output at its end.
 check: $(VENV)/.developed | $(LINKS)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory -j2 --output-sync=target check-types check-texts
+
+check-types: $(VENV)/.developed | $(LINKS)
 	$(BIN)/mypy -m hltnode -p hltnode.protocol -p hltnode.processing -p hltnode.analysis -p hltnode.client -p hltnode.daemon
 	$(BIN)/mypy benchmarks examples tools
 	$(BIN)/mypy tests
+
+check-texts: $(VENV)/.developed | $(LINKS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(LINT_IMPORTS)
 	$(BIN)/clang-format --dry-run -Werror $(WRITTEN_BY_HAND)
 	$(BIN)/python -m tools.generate_device_headers --check

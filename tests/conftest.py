@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -22,6 +24,8 @@ TINY_CHAIN = Path(__file__).parent / "processing" / "framework" / "tiny_chain"
 
 # Test folders that check threads, descriptors or times, in addition to all tests with processes or sockets.
 ALONE = (Path("tests/daemon/processes"), Path("tests/daemon/node"))
+MARKED_ALONE = re.compile(r"mark\.(alone|process|loopback)\b")
+"""`make test` collects the second part of the tests from the files with this text (ALONE_FILES in the Makefile)."""
 
 settings.register_profile(
     "hltnode", max_examples=50, print_blob=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -48,11 +52,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests that must not run in parallel with others, before `-m` selects."""
+    """Mark tests that must not run in parallel with others, before `-m` selects.
+
+    Raises UsageError for a file with such tests that `make test` would not find.
+    """
+    folders = tuple(config.rootpath / folder for folder in ALONE)
+    in_folder = {path: any(path.is_relative_to(folder) for folder in folders) for path in {item.path for item in items}}
+    found = set()
     for item in items:
-        in_folder = any(item.path.is_relative_to(config.rootpath / folder) for folder in ALONE)
-        if in_folder or item.get_closest_marker("process") or item.get_closest_marker("loopback"):
+        if in_folder[item.path] or item.get_closest_marker("process") or item.get_closest_marker("loopback"):
             item.add_marker(pytest.mark.alone)
+        if item.get_closest_marker("alone") and not in_folder[item.path]:
+            found.add(item.path)
+    for path in sorted(found):
+        if MARKED_ALONE.search(path.read_text()) is None:
+            raise pytest.UsageError(
+                f"{path}: `make test` does not find its tests; write a mark of MARKED_ALONE in the file"
+            )
+
+
+def pytest_collection_finish() -> None:
+    """Exempt modules and collected tests, which live until the end, from the collections of garbage in tests.
+
+    Many tests collect garbage and search all objects for open sockets, each of which would visit millions of objects.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -9,15 +9,15 @@ import ctypes
 import functools
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.ptx.parser import Module, Variable
+from tests.processing.framework.build_cache import built, version_of
+from tests.ptx.parser import Kernel, Module, Variable
 from tests.ptx.translation import Layout, Program, translate
 
 SOURCE = Path(__file__).parent / "machine" / "machine.cpp"
@@ -113,10 +113,13 @@ def _library() -> ctypes.CDLL:
     compiler = shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         raise RuntimeError("no C++ compiler: the machine that executes PTX cannot be built")
-    library = Path(tempfile.mkdtemp(prefix="hltnode-ptx-")) / "machine.so"
     options = ["-std=c++17", "-O2", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    subprocess.run([compiler, *options, str(SOURCE), "-o", str(library)], check=True)
-    loaded = ctypes.CDLL(str(library))
+    sources = [path.read_bytes() for path in sorted(SOURCE.parent.iterdir()) if path.is_file()]
+
+    def compile_machine(path: Path) -> None:
+        subprocess.run([compiler, *options, str(SOURCE), "-o", str(path)], check=True)
+
+    loaded = ctypes.CDLL(str(built("machine.so", [version_of(compiler), *options, *sources], compile_machine)))
     loaded.ptx_create.restype = ctypes.c_void_p
     loaded.ptx_operation.restype = ctypes.c_int32
     loaded.ptx_fault.restype = ctypes.c_char_p
@@ -130,6 +133,52 @@ def operation(name: str) -> int:
     return int(_library().ptx_operation(name.encode()))
 
 
+class _Addresses(dict[str, int]):
+    """Addresses of the variables of a module, and whether a translation has read one."""
+
+    read = False
+
+    def __getitem__(self, name: str) -> int:
+        self.read = True
+        return super().__getitem__(name)
+
+
+_translated: dict[int, tuple[Kernel, Program]] = {}
+"""Programs that hold no address of a machine, by the id of their kernel, which stays alive here."""
+
+
+class Programs(Mapping[str, Program]):
+    """The kernels of a module, each translated when it is first asked for: most tests launch few of them.
+
+    All machines share the program of a kernel that reads no variable of the module.
+    """
+
+    def __init__(self, kernels: Mapping[str, Kernel], addresses: Mapping[str, int]) -> None:
+        self._kernels = kernels
+        self._addresses = addresses
+        self._own: dict[str, Program] = {}
+
+    def __getitem__(self, name: str) -> Program:
+        if name in self._own:
+            return self._own[name]
+        kernel = self._kernels[name]
+        if id(kernel) in _translated:
+            return _translated[id(kernel)][1]
+        addresses = _Addresses(self._addresses)
+        program = translate(kernel, operation, addresses)
+        if addresses.read:
+            self._own[name] = program
+        else:
+            _translated[id(kernel)] = kernel, program
+        return program
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kernels)
+
+    def __len__(self) -> int:
+        return len(self._kernels)
+
+
 class Machine:
     """Global memory, and the kernels of one module. `backward` reverses the order of concurrent work."""
 
@@ -139,9 +188,7 @@ class Machine:
         self._backward = backward
         self._memory: list[NDArray[np.uint8]] = []
         addresses = {variable.name: self._module_variable(variable) for variable in module.variables}
-        self.programs: Mapping[str, Program] = {
-            name: translate(kernel, operation, addresses) for name, kernel in module.kernels.items()
-        }
+        self.programs: Mapping[str, Program] = Programs(module.kernels, addresses)
 
     def __del__(self) -> None:
         self._library.ptx_destroy(self._handle)

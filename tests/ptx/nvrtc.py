@@ -5,9 +5,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
-from hltnode.processing.framework.backends.cuda_kernels import compile_options, compiled_program, translation_unit
+from hltnode.processing.framework.backends.cuda_kernels import (
+    COMPILE_OPTIONS,
+    compile_options,
+    compiled_program,
+    compiler_version,
+    translation_unit,
+)
 from hltnode.processing.framework.kernel_sources import KernelSources
+from tests.processing.framework.build_cache import built
 from tests.processing.framework.nvrtc_library import NvrtcLibrary
 
 
@@ -23,8 +31,18 @@ class Resources:
 
 
 def ptx_of(nvrtc: NvrtcLibrary, kernels: KernelSources, architecture: str) -> str:
-    """PTX for compute_<architecture>. Raises BackendError with the log."""
-    return ptx_of_source(nvrtc, translation_unit(kernels), architecture, *compile_options(kernels))
+    """PTX for compute_<architecture>, compiled once for all workers. Raises BackendError with the log."""
+
+    def write(path: Path) -> None:
+        options = compile_options(kernels)
+        path.write_text(ptx_of_source(nvrtc, translation_unit(kernels), architecture, *options))
+
+    return built("kernels.ptx", [architecture, *_parts(nvrtc, kernels)], write).read_text()
+
+
+def _parts(nvrtc: NvrtcLibrary, kernels: KernelSources) -> list[str]:
+    """Everything that decides what NVRTC makes of the kernels of a chain, without the names of its folders."""
+    return [compiler_version(nvrtc), *COMPILE_OPTIONS, kernels.digest(), translation_unit(kernels)]
 
 
 def ptx_of_source(nvrtc: NvrtcLibrary, source: str, architecture: str, *options: str) -> str:
@@ -38,9 +56,13 @@ _ENTRY = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry fu
 
 def resources(nvrtc: NvrtcLibrary, architecture: str, kernels: KernelSources) -> dict[str, Resources]:
     """Resources of the kernels on sm_<architecture>, by name, from the log of ptxas, which is part of NVRTC."""
-    options = (*compile_options(kernels), f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
-    with compiled_program(nvrtc, translation_unit(kernels), options) as program:
-        log = nvrtc.getProgramLog(program)
+    target = (f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
+
+    def write(path: Path) -> None:
+        with compiled_program(nvrtc, translation_unit(kernels), (*compile_options(kernels), *target)) as program:
+            path.write_text(nvrtc.getProgramLog(program))
+
+    log = built("ptxas.log", [*target, *_parts(nvrtc, kernels)], write).read_text()
     return {entry[1]: _resources(entry[2]) for entry in _ENTRY.finditer(log)}
 
 

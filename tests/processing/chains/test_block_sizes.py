@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from hltnode.processing.algorithms.deliver_lists import DELIVERING
@@ -29,14 +31,36 @@ def test_the_batches_run_every_algorithm_in_both_ways(chain: ChainUnderTest) -> 
         assert {algorithm.name for sequence in sequences for algorithm in sequence} == declared, way
 
 
-@pytest.mark.parametrize("backward", [False, True])
+def ways(block_sizes: tuple[int, ...]) -> Iterator[tuple[int, bool, bool]]:
+    """Each block size with an order of its threads, backward or not, and whether that is a slow test.
+
+    `make test` runs every size once, in alternating orders: every kernel runs in both orders there. One thread has one
+    order.
+    """
+    backward = True
+    for block_size in block_sizes:
+        if block_size == 1:
+            yield 1, False, False
+            continue
+        yield block_size, backward, False
+        yield block_size, not backward, True
+        backward = not backward
+
+
 @pytest.mark.parametrize(
-    ("chain", "name", "block_size"),
+    ("chain", "name", "block_size", "backward"),
     [
-        pytest.param(chain, name, block_size, id=f"{of}-{name}-{block_size}")
+        pytest.param(
+            chain,
+            name,
+            block_size,
+            backward,
+            id=f"{of}-{name}-{block_size}-{backward}",
+            marks=[pytest.mark.slow] if slow else [],
+        )
         for of, chain in CHAINS.items()
         for name, batch in chain.batches.items()
-        for block_size in batch.emulated
+        for block_size, backward, slow in ways(batch.emulated)
     ],
 )
 def test_results_do_not_depend_on_the_threads(

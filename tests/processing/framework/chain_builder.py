@@ -12,6 +12,7 @@ import pytest
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.kernel_sources import KernelSources
+from tests.processing.framework.build_cache import built, version_of
 
 BACKENDS = PROCESSING / "framework" / "backends"
 
@@ -35,7 +36,8 @@ def write_headers(chain: Chain) -> None:
 def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> None:
     """Compile kernels for the baseline instruction set, with all CPU forms, into the shared library that they name.
 
-    more: further arguments of the compiler."""
+    more: further arguments of the compiler; the content of a file counts, not its name. If the same sources were built
+    with the same arguments before, the library is a copy of that one."""
     command = [compiler(), "-std=c++17", optimize, "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC", *more]
     # Vectors are passed between functions of one file only, so their binary interface does not matter.
     command += [
@@ -49,9 +51,18 @@ def build_kernels(kernels: KernelSources, optimize: str = "-O2", *more: str) -> 
         "-DHLT_EVERY_CPU_FORM",
     ]
     command += [f'-DHLT_KERNEL_LIST="{kernels.header}"', f'-DHLT_KERNEL_DIGEST="{kernels.digest()}"']
+    # The digest stands for all sources, these two included.
+    parts = [Path(part).read_bytes() if Path(part).is_file() else part for part in command[1:]]
     command += [f"-I{folder}" for folder in kernels.folders]
-    command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp"), "-o", str(_library_file(kernels))]
-    subprocess.run(command, check=True)
+    command += [str(BACKENDS / "cpu_library.cpp"), str(BACKENDS / "cpu_kernels.cpp")]
+
+    def compile_library(path: Path) -> None:
+        subprocess.run([*command, "-o", str(path)], check=True)
+
+    library = built("kernels.so", [version_of(command[0]), *parts], compile_library)
+    target = _library_file(kernels)
+    target.unlink(missing_ok=True)
+    shutil.copy(library, target)
     importlib.invalidate_caches()
 
 

@@ -26,6 +26,7 @@ from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import MemoryPlan
 from hltnode.processing.lhcb.chain import CHAIN
+from tests.processing.framework.build_cache import built, version_of
 from tests.processing.framework.chain_builder import compiler
 
 EMULATOR = Path(__file__).parent / "block_emulator.cpp"
@@ -177,8 +178,14 @@ def generated_kernels(source: str, folders: tuple[Path, ...], name: str) -> Kern
 
 @functools.cache
 def block_emulator(kernels: KernelSources) -> ctypes.CDLL:
-    library = Path(tempfile.mkdtemp(prefix="hltnode-emulator-")) / "block_emulator.so"
+    """The emulator with the kernels of a chain, compiled once for all workers."""
     options = ["-std=c++17", "-O1", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
-    options += [f'-DHLT_KERNEL_LIST="{kernels.header}"', *(f"-I{folder}" for folder in kernels.folders)]
-    subprocess.run([compiler(), *options, str(EMULATOR), "-o", str(library)], check=True)
-    return ctypes.CDLL(str(library))
+    options += [f'-DHLT_KERNEL_LIST="{kernels.header}"']
+    folders = [f"-I{folder}" for folder in kernels.folders]
+    source = EMULATOR.read_text()
+
+    def compile_emulator(path: Path) -> None:
+        subprocess.run([compiler(), *options, *folders, str(EMULATOR), "-o", str(path)], check=True)
+
+    parts = [version_of(compiler()), *options, kernels.digest(source), source]
+    return ctypes.CDLL(str(built("block_emulator.so", parts, compile_emulator)))

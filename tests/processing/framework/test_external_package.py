@@ -111,6 +111,8 @@ def test_without_a_gpu_the_back_end_cuda_says_what_is_missing(reader: Reader) ->
     assert len(done.stderr.splitlines()) == 1
 
 
+# It runs with the tests above, so that the package of the page is built once.
+@pytest.mark.alone
 @pytest.mark.timeout(500)
 def test_the_kernel_of_the_page_compiles_for_gpus(reader: Reader) -> None:
     kernels = KernelSources("tiles/generated/chain_kernels.h", (PROCESSING, reader.folder), "no library")

@@ -43,7 +43,8 @@ class WorkCounter:
         folder = Path(tempfile.mkdtemp(prefix="hltnode-work-"))
         source, counter = folder / "counter.cpp", folder / "counter.o"
         source.write_text(COUNTER)
-        subprocess.run([compiler(), "-O1", "-fPIC", "-c", str(source), "-o", str(counter)], check=True)
+        # Relative names: the object file is the same in every folder, so that the library is built once.
+        subprocess.run([compiler(), "-O1", "-fPIC", "-c", source.name, "-o", counter.name], check=True, cwd=folder)
         self.kernels = replace(kernels, library=str(folder / "kernels.so"))
         flags = AVX2 if avx2 else ()
         build_kernels(self.kernels, "-O1", "-fsanitize-coverage=trace-pc", *flags, str(counter))

@@ -68,3 +68,17 @@ def test_parameters_of_the_other_polarity_are_refused_by_name(shared: Path, tmp_
     (folder / PARAMETERS_FILE).write_text(LongTrackParameters.builtin().as_json())
     with pytest.raises(ParametersError, match=f"{PARAMETERS_FILE}: is for the polarity -1 .* polarity.bin is 1"):
         FORWARD.load_geometry(folder)
+
+
+def test_the_built_in_constants_are_made_once_and_a_folder_is_read_each_time(shared: Path, tmp_path: Path) -> None:
+    first, second = (FORWARD.load_geometry(None) for _ in range(2))
+    assert all(first[name] is second[name] and not first[name].flags.writeable for name in first)
+    folder = folder_of(shared, tmp_path, DOWN)
+    down = FORWARD.load_geometry(folder)
+    (folder / POLARITY_FILE).write_bytes(np.float32(UP).tobytes())
+    up = FORWARD.load_geometry(folder)
+    assert {name for name in down if down[name].tobytes() != up[name].tobytes()} >= {
+        "ut_tables",
+        "long_track_parameters",
+    }
+    assert all(down[name] is not first[name] for name in down)

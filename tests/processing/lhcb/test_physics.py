@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -102,14 +103,21 @@ def test_errors_of_simulated_vertices_are_right_within_10_percent(simulated: dic
     assert pull["width"] == pytest.approx(1.0, abs=0.1)
 
 
+@cache
+def velopix_events(folder: Path, sample: str) -> tuple[VeloGeometry, tuple[tuple[RawBank, ...], ...]]:
+    """The geometry and the banks of a set of the VeloPix challenge, encoded once."""
+    geometry = VeloGeometry.load(folder / "lhcb-geometry")
+    events = read_velopix(folder / "velo-truth" / f"{sample}.jsonl.gz")
+    return geometry, tuple(tuple(encode_velopix(event, geometry)) for event in events)
+
+
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sample", FLOORS)
 def test_tracks_of_the_velopix_sets_are_at_least_as_good_as_those_of_a_plain_prototype(
     shared: Path, sample: str
 ) -> None:
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    velopix = read_velopix(shared / "data" / "velo-truth" / f"{sample}.jsonl.gz")
-    result = checked((encode_velopix(event, geometry) for event in velopix), geometry)
+    geometry, events = velopix_events(shared / "data", sample)
+    result = checked(events, geometry)
     categories = result["velo"]["categories"]
     for name, floor in FLOORS[sample].items():
         assert round(100 * categories[name]["efficiency"], 2) >= floor, name
@@ -121,9 +129,8 @@ def test_tracks_of_the_velopix_sets_are_at_least_as_good_as_those_of_a_plain_pro
 
 @pytest.mark.timeout(300)
 def test_velo_simd_finds_what_velo_finds_in_the_velopix_events(shared: Path) -> None:
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    velopix = read_velopix(shared / "data" / "velo-truth" / "bsphiphi.jsonl.gz")
-    result = checked((encode_velopix(event, geometry) for event in velopix), geometry, "velo_simd")["velo"]
+    geometry, events = velopix_events(shared / "data", "bsphiphi")
+    result = checked(events, geometry, "velo_simd")["velo"]
     for name, of_velo in VELO_BSPHIPHI.items():
         assert round(100 * result["categories"][name]["efficiency"], 2) >= of_velo, name
     assert 100 * result["ghost_rate"] <= 1.10
@@ -134,9 +141,7 @@ def test_velo_simd_finds_what_velo_finds_in_the_velopix_events(shared: Path) -> 
 @pytest.mark.timeout(300)
 def test_velo_simd_reaches_the_published_clones_and_hits_with_a_wider_scatter(shared: Path) -> None:
     """Hennequin, thesis, tables 5.1 to 5.3, VELO tracks in 2 < eta < 5."""
-    geometry = VeloGeometry.load(shared / "data" / "lhcb-geometry")
-    velopix = read_velopix(shared / "data" / "velo-truth" / "bsphiphi.jsonl.gz")
-    events = (encode_velopix(event, geometry) for event in velopix)
+    geometry, events = velopix_events(shared / "data", "bsphiphi")
     result = checked(events, geometry, "velo_simd", PUBLISHED)["velo"]
     velo = {name: round(100 * value, 2) for name, value in result["categories"]["velo_eta25"].items()}
     assert velo["efficiency"] >= 98.20

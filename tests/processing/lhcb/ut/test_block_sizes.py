@@ -16,7 +16,7 @@ from hltnode.processing.framework.offline_runner import encode_mep
 from tests.processing.framework.kernel_runner import Launch, host_memory, run_algorithms, with_block_size
 from tests.processing.framework.nvrtc_library import nvrtc_of
 from tests.processing.lhcb.ut.test_decoding import banks_v3, random_hits, simulated
-from tests.processing.lhcb.ut.ut_chain import Detector, UtChain, UtEvent, limits_of, ut_chain
+from tests.processing.lhcb.ut.ut_chain import UT_ALGORITHMS, Detector, UtChain, UtEvent, limits_of, ut_chain
 from tests.ptx.chain import PtxLauncher
 from tests.ptx.kernels import CUDA_VERSION, machine_of
 from tests.ptx.nvrtc import ptx_of, resources
@@ -26,7 +26,7 @@ COMPARED = (
     *(f"ut_hits.{name}" for name in ("x", "z", "y_begin", "y_end", "weight", "id", "group_offset", "sector_offset")),
     *(f"ut_tracks.{name}" for name in ("velo_track", "qop", "x", "z", "tx", "hit_count", "hits")),
 )
-UT_KERNELS = tuple(algorithm for algorithm in ut_chain().sequence if algorithm.name.startswith("ut_"))
+UT_KERNELS = UT_ALGORITHMS
 
 
 class Sample:

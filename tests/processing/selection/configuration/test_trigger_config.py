@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import pickle
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -197,3 +199,19 @@ def test_every_change_changes_the_key(old: str, new: str) -> None:
 def test_the_order_of_lines_changes_the_key_because_it_changes_the_bits() -> None:
     lines = CHAIN.load_trigger(None).lines
     assert TriggerConfig(lines).tck(HLT1_SEQUENCE) != TriggerConfig(lines[::-1]).tck(HLT1_SEQUENCE)
+
+
+def test_lines_of_the_menu_are_made_once_for_their_prefilters() -> None:
+    first, second = (TriggerConfig.default(CHAIN.menu) for _ in range(2))
+    assert all(map(operator.is_, first.lines, second.lines))
+    known = CHAIN.menu.prefilters_by_name
+    one, other = list(known)[:2]
+    line_type = VeloMicroBias("Some", prefilters=(one,))
+    line = line_type.prefiltered_line(known)
+    assert line_type.prefiltered_line(known) is line
+    exchanged = line_type.prefiltered_line({one: known[other]})
+    assert (line.prefilters, exchanged.prefilters) == ((known[one],), (known[other],))
+    # A copy and another process make their own lines.
+    copy = pickle.loads(pickle.dumps(line_type))
+    assert copy == line_type
+    assert copy.prefiltered_line(known) is not line
