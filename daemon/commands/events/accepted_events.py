@@ -22,14 +22,17 @@ class AcceptedEvents:
         """Banks that an event file cannot hold."""
         self.reports_left_out = 0
         """Trigger banks of the input from other sources than this selection, whose reports replace all of them."""
-        self._encoder = EventEncoder(engine.tck, engine.line_routing, engine.collections, engine.flags, checksums=True)
+        self._encoder = EventEncoder(
+            engine.tck, engine.line_routing, engine.collections, engine.flags, summary=engine.summary, checksums=True
+        )
         self._file = file
 
     def add(self, events: EventTable, output: BatchOutput) -> None:
         """Append the accepted events of a batch, given all its events and its results."""
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
-        decided = Decided(output.lines, output.flags, np.ascontiguousarray(counts, dtype=np.uint32), output.selected)
+        counts = np.ascontiguousarray(counts, dtype=np.uint32)
+        decided = Decided(output.lines, output.flags, counts, output.selected, summary=output.summary)
         kept = events.select(accepted)
         encoded = self._encoder.encode_banks(list(kept), accepted, decided)
         self._file.write(encoded.data)
