@@ -15,10 +15,12 @@ from hltnode.analysis.paths import paths_of
 from hltnode.processing.framework.event_files import event_counts, read_events
 from hltnode.processing.framework.readout import Readout, bank_type_name
 from hltnode.processing.selection.configuration.tck import TckDocument
+from hltnode.processing.selection.reports.lumi_schema import lumi_schema
 from hltnode.processing.selection.studies.tck_documents import built_in_documents, document_beside
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
 from hltnode.protocol.raw_data.bank_types import LIST_TYPES, BankType
 from hltnode.protocol.raw_data.list_banks import decode_lists
+from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary, lumi_key
 from hltnode.protocol.raw_data.odin import Odin, decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
@@ -153,6 +155,27 @@ class Event:
         """
         return decode_lists(self.raw_banks)
 
+    @cached_property
+    def luminosity(self) -> dict[str, float]:
+        """The counters of the luminosity summary of the event, by name; docs/formats/trigger-banks.md.
+
+        Empty without a summary, and for a summary of a TCK whose document is not known. Raises ProtocolError for a
+        damaged one.
+        """
+        for bank in self.raw_banks:
+            if bank.type == BankType.HLT_LUMI_SUMMARY:
+                schema = self.file.lumi_schema(self._tck, lumi_key(bank))
+                return {} if schema is None else decode_lumi_summary(bank, schema)
+        return {}
+
+    @property
+    def _tck(self) -> int | None:
+        """TCK of the decision report."""
+        for bank in self.raw_banks:
+            if bank.type == BankType.HLT_DEC_REPORTS:
+                return decode_dec_reports(bank).tck
+        return None
+
     def candidates(self, line: str) -> tuple[SelectedCandidate, ...]:
         """The candidates that a line selected; empty if it did not select the event.
 
@@ -187,7 +210,7 @@ class EventFile(Sequence[Event]):
         self.path = path
         self._chain = chain
         self._documents = {document.tck: document for document in documents}
-        self._beside: dict[int, tuple[str, ...]] = {}
+        self._found: dict[int, TckDocument | None] = {}
 
     def __repr__(self) -> str:
         return f"<events of {self.path}>"
@@ -242,12 +265,25 @@ class EventFile(Sequence[Event]):
 
         Empty for an unknown TCK. Raises TriggerConfigError for a damaged document.
         """
-        if tck in self._documents:
-            return self._documents[tck].line_names
-        if tck not in self._beside:
-            document = document_beside(self.path, tck) or self._built_in.get(tck)
-            self._beside[tck] = () if document is None else document.line_names
-        return self._beside[tck]
+        document = self._document(tck)
+        return () if document is None else document.line_names
+
+    def _document(self, tck: int) -> TckDocument | None:
+        if tck not in self._found:
+            given = self._documents.get(tck)
+            self._found[tck] = given or document_beside(self.path, tck) or self._built_in.get(tck)
+        return self._found[tck]
+
+    def lumi_schema(self, tck: int | None, key: int) -> LumiSchema | None:
+        """The places of the luminosity counters, from the document of a TCK; None if no document has this key.
+
+        Raises TriggerConfigError for a damaged document.
+        """
+        document = None if tck is None else self._document(tck)
+        if document is None:
+            return None
+        schema = lumi_schema(document.collections, document.counters)
+        return schema if schema.key == key else None
 
     def names_of_numbers(self, one: ReportedObject) -> tuple[str, ...]:
         """Names of the numbers of a reported object."""

@@ -48,6 +48,7 @@ GROUPS = {
         "rates": "selection.rates",
         "efficiency": "selection.efficiency",
         "histograms": "selection.histograms",
+        "luminosity": "selection.luminosity",
         "tck": "selection.tck",
     },
     "Physics": {

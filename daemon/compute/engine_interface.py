@@ -12,6 +12,7 @@ from hltnode.processing.framework.histograms import HistogramShape
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.processing.framework.output_lists import ListContent, OutputList
+from hltnode.protocol.raw_data.lumi_summary import CounterRange
 
 
 class Output(Protocol):
@@ -20,6 +21,7 @@ class Output(Protocol):
     accepted: u8[n]. lines: u32[n, words]; line i is bit i % 32 of word i // 32, and bits after the last line are 0.
     flags: u32[n]. selected: the candidates of the lines in accepted events (processing.selection.reports.selected); no
     words of other events. counts: u32[n] per collection name. lists: the output lists that are delivered, by name.
+    summary: counters of luminosity summaries, u32[n, counters].
     """
 
     @property
@@ -34,6 +36,8 @@ class Output(Protocol):
     def counts(self) -> Mapping[str, NDArray[np.uint32]]: ...
     @property
     def lists(self) -> Mapping[str, ListContent]: ...
+    @property
+    def summary(self) -> NDArray[np.uint32]: ...
 
 
 class StageTimings(Protocol):
@@ -71,10 +75,13 @@ class Workspace(Protocol):
 
 
 class Engine(Protocol):
-    """Creates workspaces. It knows the lines, their routing words (u32[lines, 3]), the counted collections, the output
-    lists that it delivers, the flags
-    of events, the names of sub-detectors (by the top five bits of their source ids) and of error banks (by bank type),
-    the histograms, the numbers of the detector that they measure, and the trigger configuration key (TCK)."""
+    """Creates workspaces.
+
+    It knows the lines, their routing words (u32[lines, 3]), the counted collections, the counters of luminosity
+    summaries, the output lists that it delivers, the flags of events, the names of sub-detectors (by the top five bits
+    of their source ids) and of error banks (by bank type), the histograms, the numbers of the detector that they
+    measure, and the trigger configuration key (TCK).
+    """
 
     @property
     def lines(self) -> tuple[str, ...]: ...
@@ -82,6 +89,8 @@ class Engine(Protocol):
     def line_routing(self) -> NDArray[np.uint32]: ...
     @property
     def collections(self) -> tuple[str, ...]: ...
+    @property
+    def summary(self) -> tuple[CounterRange, ...]: ...
     @property
     def lists(self) -> Mapping[str, OutputList]: ...
     @property

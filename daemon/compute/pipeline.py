@@ -81,7 +81,7 @@ class Pipeline:
         crashed: called in the compute thread with an unexpected exception; the thread then ends.
         begin_run: called in the compute thread before the first batch of a run that is not the run of the batch before,
             while the back end has no batch. Returns the key of the trigger configuration of the run.
-        lists: the output lists of the results.
+        lists: the output lists of the results. n_counters: number of counters of luminosity summaries.
     """
 
     def __init__(
@@ -98,9 +98,11 @@ class Pipeline:
         *,
         begin_run: Callable[[int], int] = lambda _run: 0,
         lists: Mapping[str, OutputList] | None = None,
+        n_counters: int = 0,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._lists = lists
+        self._n_counters = n_counters
         self._begin_run = begin_run
         self._run_of_engine: int | None = None
         self._tck = 0
@@ -195,7 +197,9 @@ class Pipeline:
 
     def _take(self, batch: Batch) -> None:
         parts, left_out = self._interruptions.divide(batch)
-        results = BatchResults(batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED, self._lists)
+        results = BatchResults(
+            batch.meps, self._n_lines, self._collections, EventFlag.NOT_PROCESSED, self._lists, self._n_counters
+        )
         # A batch without MEPs to compute keeps its place among the others, because it may begin a run.
         parts = parts or [Part(batch, ())]
         self._jobs[batch.slot] = _Job(batch, results, len(parts), left_out)

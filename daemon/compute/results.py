@@ -30,6 +30,8 @@ class Results:
     """Names of the columns of `counts`."""
     lists: Mapping[str, ListContent] = field(default_factory=dict)
     """The output lists, by name; no elements without results."""
+    summary: NDArray[np.uint32] = field(default_factory=lambda: np.zeros((0, 0), np.uint32))
+    """Counters of luminosity summaries, u32[n, counters]; 0 without results."""
 
     @property
     def objects(self) -> dict[str, int]:
@@ -46,6 +48,7 @@ class Results:
             self.counts[rows],
             self.collections,
             {name: content.part(rows.start, rows.stop) for name, content in self.lists.items()},
+            self.summary[rows],
         )
 
 
@@ -67,6 +70,7 @@ class BatchResults:
         collections: tuple[str, ...],
         not_computed: EventFlag,
         lists: Mapping[str, OutputList] | None = None,
+        n_counters: int = 0,
     ) -> None:
         self._output_lists = lists or {}
         self._lists: dict[int, dict[str, ListContent]] = {}
@@ -80,6 +84,7 @@ class BatchResults:
             selected=no_words(n),
             counts=np.zeros((n, len(collections)), dtype=np.uint32),
             collections=collections,
+            summary=np.zeros((n, n_counters), dtype=np.uint32),
         )
         for mep in meps:
             self._all.flags[self._rows[mep.mep]] = flags_of(mep) | not_computed
@@ -97,6 +102,8 @@ class BatchResults:
                 self._lists[mep] = parts
             for i, counts in enumerate(output.counts.values()):
                 self._all.counts[own, i] = counts[rows]
+            if self._all.summary.size:
+                self._all.summary[own] = output.summary[rows]
 
     def fail(self, meps: Sequence[MepRecord]) -> None:
         """Mark MEPs on which the back end failed: all their events are kept, so a broken back end loses none."""

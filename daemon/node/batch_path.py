@@ -118,6 +118,7 @@ class BatchPath:
             self._crashed,
             begin_run=self._begin_run,
             lists=engine.lists,
+            n_counters=len(engine.summary),
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -135,6 +136,7 @@ class BatchPath:
                 engine.collections,
                 engine.flags,
                 [engine.lists[name] for name in output.lists],
+                engine.summary,
                 checksums=output.checksums,
             ),
             engine.flags,

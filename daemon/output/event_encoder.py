@@ -11,20 +11,16 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.framework.output_lists import WORDS, ListContent, OutputList
+from hltnode.processing.selection.reports.lumi_schema import KNOWN_COUNTERS, counter_name, lumi_schema
 from hltnode.processing.selection.reports.routing import LUMI_BIT, READOUT_ERROR_BIT
 from hltnode.protocol._native import RecordEncoder
 from hltnode.protocol.raw_data.bank_types import LIST_TYPES
-from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, LumiSchema
+from hltnode.protocol.raw_data.lumi_summary import ENCODING_KEY, CounterRange
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import HLT1_SOURCE_ID
 
 # Task id in a decision report (numbering of LHCb's format): 1 is the first level of a trigger.
 HLT1_TASK_ID = 1
-# Counters of every luminosity summary, in the order of LumiSource in protocol/trigger_banks.h. T0 is the GPS time (µs)
-# of the first crossing of the run's orbit 0, BCID the number of the crossing since then.
-KNOWN_COUNTERS = (("T0Low", 32), ("T0High", 32), ("BCIDLow", 32), ("BCIDHigh", 14), ("BXType", 2), ("GEC", 1))
-# Counts above the largest value of this many bits are stored as that value.
-COUNT_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +29,7 @@ class Decided:
 
     lines: decisions, u32[n, words]. flags: u32[n]. counts: sizes of collections, u32[n, c]. selected: the candidates
     of the lines (processing.selection.reports.selected); no words of an event if not known. lists: output lists by
-    name.
+    name. summary: counters of luminosity summaries, u32[n, s].
     """
 
     lines: NDArray[np.uint32]
@@ -41,6 +37,7 @@ class Decided:
     counts: NDArray[np.uint32]
     selected: ListContent
     lists: Mapping[str, ListContent] = field(default_factory=dict)
+    summary: NDArray[np.uint32] = field(default_factory=lambda: np.zeros((0, 0), np.uint32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +74,6 @@ class EncodedEvents:
         return [view[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
 
 
-def counter_name(collection: str) -> str:
-    """Name of the luminosity counter of a collection: "long_tracks" becomes "LongTracks"."""
-    return "".join(part[:1].upper() + part[1:] for part in collection.split("_"))
-
-
-def lumi_schema(collections: Sequence[str]) -> LumiSchema:
-    """The layout of the luminosity summary of a chain with these collections."""
-    return LumiSchema.packed((*KNOWN_COUNTERS, *((counter_name(name), COUNT_BITS) for name in collections)))
-
-
 class EventEncoder:
     """Writes the events of one trigger configuration.
 
@@ -96,6 +83,7 @@ class EventEncoder:
     collections: names of the counted collections, in the order of `Decided.counts`.
     flags: flags of the chain. An event with a flag of the kind "cut" has not passed the global event cut.
     lists: output lists that are written; list i as banks of type LIST_TYPES[i].
+    summary: counters of luminosity summaries, in the order of `Decided.summary`; without them, summaries have `counts`.
     checksums: whether records carry the checksum of the format; LHCb's own files have 0.
 
     Raises ValueError if the decision report of all lines does not fit into one bank.
@@ -108,6 +96,7 @@ class EventEncoder:
         collections: Sequence[str],
         flags: FlagTable,
         lists: Sequence[OutputList] = (),
+        summary: Sequence[CounterRange] = (),
         *,
         checksums: bool = False,
     ) -> None:
@@ -115,8 +104,10 @@ class EventEncoder:
             (bank_type, each.description, each.description.to_bytes())
             for bank_type, each in zip(LIST_TYPES, lists, strict=False)
         ]
-        schema = lumi_schema(collections)
-        names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *map(counter_name, collections)]
+        schema = lumi_schema(collections, summary)
+        self._has_summary = bool(summary)
+        counted = [each.name for each in summary] or [counter_name(each) for each in collections]
+        names = [ENCODING_KEY, *(name for name, _ in KNOWN_COUNTERS), *counted]
         counters = [(names.index(counter.name), counter.offset, counter.size) for counter in schema.counters]
         self._encoder = RecordEncoder(
             key=tck,
@@ -135,6 +126,10 @@ class EventEncoder:
             checksums=checksums,
             list_left_out=EventFlag.LIST_LEFT_OUT,
         )
+
+    def _counted(self, decided: Decided) -> NDArray[np.uint32]:
+        """The numbers of luminosity summaries."""
+        return np.ascontiguousarray(decided.summary) if self._has_summary else decided.counts
 
     def _tables(self, decided: Decided) -> list[ListTable]:
         found = []
@@ -168,7 +163,7 @@ class EventEncoder:
             run,
             decided.lines,
             decided.flags,
-            decided.counts,
+            self._counted(decided),
             decided.selected.offsets,
             decided.selected.values[WORDS],
             ends,
@@ -186,7 +181,7 @@ class EventEncoder:
             events,
             decided.lines,
             decided.flags,
-            decided.counts,
+            self._counted(decided),
             decided.selected.offsets,
             decided.selected.values[WORDS],
             ends,

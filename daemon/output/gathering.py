@@ -125,7 +125,7 @@ class EventGatherer:
             [(mep.n_events, mep.fragments) for mep in batch.meps],
             numbers,
             batch.run,
-            Decided(results.lines, results.flags, results.counts, results.selected, results.lists),
+            Decided(results.lines, results.flags, results.counts, results.selected, results.lists, results.summary),
         )
         if encoded.banks_left_out:
             log.error("banks_left_out", run=batch.run, first_mep=batch.meps[0].mep, banks=encoded.banks_left_out)

@@ -8,6 +8,7 @@ from hltnode.processing.framework.batch import batch_types
 from hltnode.processing.framework.codegen import generated_headers, include_path
 from hltnode.processing.framework.collections import U32, Column, DeclarationError, Role, SharedTypes
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, launch_types
+from hltnode.processing.framework.event_summary import EventSummary
 from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.output_lists import OF_EVENT, OutputList
@@ -25,6 +26,7 @@ class Chain:
     reconstructs.
     selected: list with the u32 words of the selected candidates of each accepted event (`words`); None: not available.
     counts: numbers of objects of an event, name -> u32 per event; log and metrics show their sums.
+    summary: counters of luminosity summaries; None: they have the counts.
     lists: output lists, values of the objects of each event. JSON results have the names of lists, of their values and
     of counts side by side.
     more_algorithms: algorithms of the kernel library besides those of the sequence.
@@ -48,6 +50,7 @@ class Chain:
     lines: Column | None = None
     selected: OutputList | None = None
     counts: Mapping[str, Column] = field(default_factory=dict)
+    summary: EventSummary | None = None
     lists: tuple[OutputList, ...] = ()
     types: tuple[SharedTypes, ...] = ()
     more_algorithms: tuple[Algorithm, ...] = ()
@@ -57,7 +60,8 @@ class Chain:
             raise DeclarationError(
                 f"chain {self.name!r:.80}: its name is up to {MAX_NAME_LENGTH} letters, digits and . _ : / -"
             )
-        delivered = [column for column in (self.accepted, self.lines) if column is not None]
+        summary = None if self.summary is None else self.summary.column
+        delivered = [column for column in (self.accepted, self.lines, summary) if column is not None]
         for column in (*delivered, *self.counts.values()):
             if column not in self.sequence.columns:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which its sequence does not write")

@@ -67,7 +67,8 @@ class BatchOutput:
 
     accepted: u8; lines: shape (events, words), line i is bit i % 32 of word i // 32; flags: u32, bits of Engine.flags;
     selected: the words of the selected candidates of accepted events; no words for other events, and for a chain
-    without reports. counts: u32 per event, by the names of the chain. lists: the output lists of the chain, by name.
+    without reports. counts: u32 per event, by the names of the chain. summary: counters of luminosity summaries, shape
+    (events, Engine.summary); lists: the output lists of the chain, by name.
     """
 
     accepted: NDArray[np.uint8]
@@ -76,6 +77,7 @@ class BatchOutput:
     selected: ListContent
     counts: Mapping[str, NDArray[np.uint32]]
     lists: Mapping[str, ListContent]
+    summary: NDArray[np.uint32]
 
     def copy(self) -> Self:
         """A copy that stays valid."""
@@ -86,6 +88,7 @@ class BatchOutput:
             self.selected.copy(),
             {name: count.copy() for name, count in self.counts.items()},
             {name: content.copy() for name, content in self.lists.items()},
+            self.summary.copy(),
         )
 
 
@@ -133,6 +136,8 @@ class Engine:
         """Routing words that each line sets, u32[lines, 3]."""
         self.collections = tuple(chain.counts)
         """Names of the collections whose objects BatchOutput.counts counts."""
+        self.summary = () if chain.summary is None else chain.summary.counters
+        """The counters of luminosity summaries; none: summaries have the counts."""
         self.histograms = tuple(histograms)
         """The histograms of Workspace.take_histogram_counts, in order."""
         self.measured = tuple(measured)
@@ -420,6 +425,9 @@ class Workspace:
             selected=no_words(n) if chain.selected is None else self._list(chain.selected, n),
             counts={name: self._host(column)[:n] for name, column in chain.counts.items()},
             lists={each.name: self._list(each, n) for each in chain.lists},
+            summary=np.zeros((n, 0), np.uint32)
+            if chain.summary is None
+            else self._host(chain.summary.column).reshape(-1, len(chain.summary.counters))[:n],
         )
 
     def take_histogram_counts(self) -> NDArray[np.uint32]:

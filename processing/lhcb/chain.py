@@ -28,6 +28,9 @@ from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIEL
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
 from hltnode.processing.lhcb.lines.reports import REPORTED
 from hltnode.processing.lhcb.lines.routing import ROUTING_RULES
+from hltnode.processing.lhcb.luminosity.collections import LUMI_SUMMARY, lumi_types
+from hltnode.processing.lhcb.luminosity.decode_plume import decode_plume
+from hltnode.processing.lhcb.luminosity.fill_counters import fill_counters
 from hltnode.processing.lhcb.muon.collections import muon_count, muon_types
 from hltnode.processing.lhcb.muon.correlated_chi2 import correlated_chi2
 from hltnode.processing.lhcb.muon.cross_strips import cross_strips
@@ -126,6 +129,7 @@ FORWARD_WITHOUT_UT = (
 MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
+LUMINOSITY = (decode_plume, fill_counters)
 ECAL = (ecal_decode_cells, ecal_find_clusters, find_electrons)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
@@ -198,12 +202,13 @@ def _velo(algorithms: AlgorithmSequence) -> Sequence:
 
 
 def _with_ecal(*tracking: Algorithm) -> Sequence:
-    """The sequence of a long tracking with the electromagnetic calorimeter."""
+    """The sequence of a long tracking with the electromagnetic calorimeter and the counters for luminosity."""
     without = _long(*tracking)
     return Sequence(
-        algorithms=_whole(*tracking, more=ECAL),
-        subdetectors=without.subdetectors | {SubDetector.ECAL},
+        algorithms=_whole(*tracking, more=(*ECAL, *LUMINOSITY)),
+        subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={**without.counts, **_ECAL_COUNTS},
+        summary=LUMI_SUMMARY,
         skip_points=without.skip_points,
     )
 
@@ -254,7 +259,7 @@ CHAIN = TriggerChain.offering(
             seeding_types,
             long_types,
         ),
-        *(kalman_types, ghost_types, muon_types, ecal_types, vertex_types, selection_types),
+        *(kalman_types, ghost_types, muon_types, ecal_types, lumi_types, vertex_types, selection_types),
     ),
     event_words=EVENT_WORDS,
     menu=HLT1_MENU,

@@ -23,6 +23,7 @@ from hltnode.processing.lhcb.geometry.ut_groups import UtSectorGroups
 from hltnode.processing.lhcb.geometry.ut_tables import UtTables
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
+from hltnode.processing.lhcb.luminosity.collections import lumi_scales, scales_table
 from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muon_geometry
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
@@ -118,6 +119,7 @@ _READ: Mapping[str, Read] = {
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
     ghost_network.name: lambda directory: _bytes(_ghost_network(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
+    lumi_scales.name: lambda _: _bytes(scales_table()),
     ecal_geometry.name: lambda directory: _bytes(_ecal(directory).to_bytes()),
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),

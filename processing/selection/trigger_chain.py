@@ -18,6 +18,7 @@ from hltnode.processing.framework.collections import Bound, Column, DeclarationE
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence
 from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.entry_points import entry_point, load_entry_point
+from hltnode.processing.framework.event_summary import EventSummary
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.histograms import n_counts
 from hltnode.processing.framework.limits import BatchLimits
@@ -63,6 +64,7 @@ class Sequence:
     algorithms: AlgorithmSequence
     subdetectors: frozenset[int]
     counts: Mapping[str, Column]
+    summary: EventSummary | None = None
     lists: tuple[OutputList, ...] = ()
     skip_points: SkipPoints = ()
 
@@ -137,6 +139,7 @@ class TriggerChain(Chain):
             sequence=default.algorithms,
             subdetectors=default.subdetectors,
             counts=default.counts,
+            summary=default.summary,
             lists=default.lists,
             skip_points=default.skip_points,
             sequences=sequences,
@@ -166,6 +169,7 @@ class TriggerChain(Chain):
             sequence=chosen.algorithms,
             subdetectors=chosen.subdetectors,
             counts=chosen.counts,
+            summary=chosen.summary,
             lists=chosen.lists,
             skip_points=chosen.skip_points,
         )
@@ -233,8 +237,10 @@ class TriggerChain(Chain):
     def document(self, trigger: TriggerConfig) -> TckDocument:
         """The document of a trigger configuration. Raises TriggerConfigError."""
         name = trigger.sequence or self.default_sequence
-        counted = tuple(self.with_lines(trigger).counts)
-        return TckDocument(self.name, name, counted, trigger.content(self.with_sequence(name or None).sequence))
+        chain = self.with_lines(trigger)
+        counters = () if chain.summary is None else chain.summary.counters
+        content = trigger.content(self.with_sequence(name or None).sequence)
+        return TckDocument(self.name, name, tuple(chain.counts), content, counters)
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, with the reason."""
@@ -309,8 +315,9 @@ class TriggerChain(Chain):
         early = int(EventFlag.ODIN_ERROR | EventFlag.INCOMPLETE) | cuts
         stages = Stages(trigger.configure(self.sequence), self.skip_points, early)
         gives_lumi = routing_of_lines(self.routing, trigger.line_names)[:, 0] >> LUMI_BIT & 1 != 0
+        summary = () if self.summary is None else (self.summary.column,)
         counted = {
-            name: tuple(self.counts.values())
+            name: (*self.counts.values(), *summary)
             for name, gives in zip(trigger.line_names, gives_lumi, strict=True)
             if gives
         }

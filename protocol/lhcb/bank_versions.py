@@ -69,6 +69,13 @@ class EcalVersion(IntEnum):
     """The same in little-endian words."""
 
 
+class PlumeVersion(IntEnum):
+    """Versions of Plume banks."""
+
+    CHANNELS = 1
+    """Over-threshold bits and ADC values of 64 channels."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorBanks:
     """Banks of a detector with two readout halves.

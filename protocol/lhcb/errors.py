@@ -23,5 +23,9 @@ class MuonBankError(BankError):
     """A muon bank is malformed."""
 
 
+class PlumeBankError(BankError):
+    """A bank of the luminometer PLUME is malformed."""
+
+
 class EcalBankError(BankError):
     """A bank of the electromagnetic calorimeter is malformed."""

@@ -34,6 +34,7 @@ from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.lumi_summary import CounterRange
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.control_messages import ControlMessage
 
@@ -52,6 +53,7 @@ class FakeOutput:
     selected: ListContent
     counts: dict[str, NDArray[np.uint32]]
     lists: Mapping[str, ListContent] = field(default_factory=dict)
+    summary: NDArray[np.uint32] = field(default_factory=lambda: np.zeros((0, 0), np.uint32))
 
 
 @dataclass
@@ -157,6 +159,7 @@ class FakeEngine:
     """What the daemon needs of an engine."""
 
     collections = ("tracks",)
+    summary: tuple[CounterRange, ...] = ()
     lists: Mapping[str, OutputList] = {}
     flags = FlagTable()
     subdetectors: Mapping[int, str] = {}

@@ -26,7 +26,13 @@ class AcceptedEvents:
         """Trigger banks of the input from other sources than this selection, whose reports replace all of them."""
         written = [engine.lists[name] for name in lists]
         self._encoder = EventEncoder(
-            engine.tck, engine.line_routing, engine.collections, engine.flags, written, checksums=True
+            engine.tck,
+            engine.line_routing,
+            engine.collections,
+            engine.flags,
+            written,
+            summary=engine.summary,
+            checksums=True,
         )
         self._file = file
 
@@ -35,7 +41,7 @@ class AcceptedEvents:
         accepted = np.flatnonzero(output.accepted)
         counts = np.stack(list(output.counts.values()), axis=1) if output.counts else np.zeros((len(events), 0))
         counts = np.ascontiguousarray(counts, dtype=np.uint32)
-        decided = Decided(output.lines, output.flags, counts, output.selected, output.lists)
+        decided = Decided(output.lines, output.flags, counts, output.selected, output.lists, summary=output.summary)
         kept = events.select(accepted)
         encoded = self._encoder.encode_banks(list(kept), accepted, decided)
         self._file.write(encoded.data)

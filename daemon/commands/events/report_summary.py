@@ -73,10 +73,10 @@ class ReportSummary:
 
     def _know(self, document: "TckDocument") -> None:
         # Local import: only files with banks of the trigger need it, and it imports the selection.
-        from hltnode.daemon.output.event_encoder import lumi_schema
+        from hltnode.processing.selection.reports.lumi_schema import lumi_schema
 
         self._documents[document.tck] = document
-        schema = lumi_schema(document.collections)
+        schema = lumi_schema(document.collections, document.counters)
         self._schemas[schema.key] = schema
 
     def _take_documents(self, is_found: Callable[[], bool]) -> None:

@@ -118,7 +118,7 @@ _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4]
 _NOT_MADE = {
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
-    "Hlt1PlumeActivity": "needs the luminometer PLUME, which no sequence reads",
+    "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
     "Hlt1DownstreamKsToPiPi": "needs tracks without VELO hits, which no sequence makes",
     "Hlt1DownstreamLambdaToPPi": "needs tracks without VELO hits, which no sequence makes",
 }

@@ -8,13 +8,13 @@ from typing import Any
 
 from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z
 from hltnode.processing.lhcb.lines.inputs import any_pv, event
+from hltnode.processing.lhcb.luminosity.collections import ODIN_LUMI as ODIN_LUMI
 from hltnode.processing.selection.expressions.units import mm
 from hltnode.processing.selection.lines.prefilter import Prefilter
 
 ODIN_VELO_OPEN = 0x0001
 ODIN_NO_BIAS = 0x0004
-ODIN_LUMI = 0x0008
-"""Bits of the ODIN event type, as the LHCb readout supervisor sets them."""
+"""Bits of the ODIN event type, as the LHCb readout supervisor sets them; ODIN_LUMI is another."""
 GAS_CELL_Z = (-537.5, -337.5)
 """mm: the gas target SMOG2, with some room on either side of its storage cell."""
 MAX_LOW_MULTIPLICITY = 5

@@ -1,17 +1,19 @@
 """TCK documents: a trigger configuration, complete with all values, and its key (docs/formats/tck-documents.md)."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from hltnode.processing.selection.configuration.trigger_config import content_hash, content_key
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.protocol.raw_data.lumi_summary import CounterRange
 
 TCK_SUFFIX = ".json"
 
 _FORMAT = 1
 _FIELDS = {"format", "tck", "sha256", "chain", "sequence_name", "collections", "content"}
+_OPTIONAL_FIELDS = {"counters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +21,15 @@ class TckDocument:
     """A trigger configuration with all values that decide on an event.
 
     chain, sequence: names; collections: collections that luminosity summaries count; content: lines, algorithms and
-    conditions with all their values. The key is the hash of the content.
+    conditions with all their values; counters: those of luminosity summaries, none if they count the collections. The
+    key is the hash of the content.
     """
 
     chain: str
     sequence: str
     collections: tuple[str, ...]
     content: dict[str, Any]
+    counters: tuple[CounterRange, ...] = ()
     tck: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +62,7 @@ class TckDocument:
 
     @classmethod
     def _of_values(cls, values: Any) -> Self:
-        if not isinstance(values, dict) or set(values) != _FIELDS or values["format"] != _FORMAT:
+        if not isinstance(values, dict) or set(values) - _OPTIONAL_FIELDS != _FIELDS or values["format"] != _FORMAT:
             raise TriggerConfigError(f"not a TCK document of format {_FORMAT}")
         collections, content = values["collections"], values["content"]
         if not (
@@ -69,7 +73,11 @@ class TckDocument:
             and _is_content(content)
         ):
             raise TriggerConfigError("a field of the TCK document has a wrong type")
-        document = cls(values["chain"], values["sequence_name"], tuple(collections), content)
+        try:
+            counters = tuple(CounterRange(**each) for each in values.get("counters", ()))
+        except (TypeError, ValueError) as error:
+            raise TriggerConfigError(f"the counters of the TCK document are not valid: {error}") from error
+        document = cls(values["chain"], values["sequence_name"], tuple(collections), content, counters)
         if (values["tck"], values["sha256"]) != (document.name, content_hash(content).hex()):
             raise TriggerConfigError(f"names TCK {values['tck']}, but its content has {document.name}")
         return document
@@ -84,6 +92,7 @@ class TckDocument:
             "chain": self.chain,
             "sequence_name": self.sequence,
             "collections": list(self.collections),
+            **({"counters": [asdict(counter) for counter in self.counters]} if self.counters else {}),
             "content": self.content,
         }
         return json.dumps(values, indent=1) + "\n"

@@ -17,6 +17,7 @@ from tests.processing.lhcb.calorimeter.ecal_batches import with_ecal
 from tests.processing.lhcb.calorimeter.fuzzed_ecal import FUZZED_ECAL
 from tests.processing.lhcb.damage import DAMAGE
 from tests.processing.lhcb.full_events import full_events
+from tests.processing.lhcb.luminosity.plume_batches import FUZZED_PLUME, with_plume
 from tests.processing.lhcb.muon.fuzzed_muon import FUZZED_MUON
 from tests.processing.lhcb.scifi.fuzzed_scifi import FUZZED_SCIFI
 from tests.processing.lhcb.ut.fuzzed_ut import FUZZED_UT
@@ -52,7 +53,7 @@ def few_hits() -> Reference:
 @cache
 def whole_events(sequence: str, encoding: VeloEncoding) -> Reference:
     """Small events with the banks of all detectors."""
-    events = with_ecal(full_events(2, 4, encoding, nu=2.0), 4)
+    events = with_plume(with_ecal(full_events(2, 4, encoding, nu=2.0), 4), 4)
     return reference_of(encode_mep(CHAIN.with_sequence(sequence), events, encoding=encoding), None, sequence)
 
 
@@ -80,7 +81,7 @@ def batches() -> Iterator[tuple[str, ComparedBatch]]:
 def meps(chain: TriggerChain, seed: int) -> Iterator[EncodedMep]:
     """Simulated events, in both encodings of the VELO."""
     for encoding in ENCODINGS:
-        yield encode_mep(chain, with_ecal(full_events(3, seed, encoding), seed))
+        yield encode_mep(chain, with_plume(with_ecal(full_events(3, seed, encoding), seed), seed))
 
 
 def harmless(conflict: Conflict) -> bool:
@@ -96,7 +97,7 @@ CHAIN_UNDER_TEST = ChainUnderTest(
     shared_batches=("velo-retina-by-ptx", "velo-superpixel-by-ptx"),
     meps=meps,
     damage=DAMAGE,
-    fuzzed=(FUZZED_VELO, FUZZED_UT, FUZZED_SCIFI, FUZZED_MUON, FUZZED_ECAL),
+    fuzzed=(FUZZED_VELO, FUZZED_UT, FUZZED_SCIFI, FUZZED_MUON, FUZZED_ECAL, FUZZED_PLUME),
     harmless=harmless,
     shared_memory={"velo_sort_by_phi": 2 * 26 * 128 + 1},
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,13 @@ from hltnode.protocol import RawBank, RejectReason, decode_odin, iter_records
 from hltnode.protocol.errors import ReportError
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.bank_types import BankType
-from hltnode.protocol.raw_data.lumi_summary import LumiCounter, LumiSchema, decode_lumi_summary, lumi_key
+from hltnode.protocol.raw_data.lumi_summary import (
+    CounterRange,
+    LumiCounter,
+    LumiSchema,
+    decode_lumi_summary,
+    lumi_key,
+)
 from tests.protocol.raw_data.report_encoders import encode_lumi_summary
 
 sizes = st.lists(st.integers(1, 32), max_size=30)
@@ -55,6 +62,56 @@ def test_a_counter_goes_to_the_first_word_with_room() -> None:
 def test_a_number_that_is_too_large_becomes_the_largest_that_fits() -> None:
     schema = schema_of([4])
     assert decode_lumi_summary(encode_lumi_summary({"c0": 99}, schema), schema) == {"c0": 15}
+
+
+def test_ranges_give_bits_and_of_equal_ones_the_first_comes_first() -> None:
+    ranges = [CounterRange("a", 255), CounterRange("b", 256, 5, 2.0), CounterRange("c", 511), CounterRange("d", 128)]
+    schema = LumiSchema.of(ranges)
+    assert [(c.name, c.size, c.offset) for c in schema.counters[1:]] == [
+        *(("b", 9, 32), ("c", 9, 41)),
+        *(("a", 8, 50), ("d", 8, 64)),
+    ]
+    assert (schema.counters[1].shift, schema.counters[1].scale) == (5, 2.0)
+    assert LumiSchema.of(ranges[:3]).key != schema.key != LumiSchema.of([*ranges[:3], CounterRange("d", 64)]).key
+    assert LumiSchema.of([CounterRange("c0", 15)]) == schema_of([4])
+
+
+@pytest.mark.parametrize("of", [("x", 0), ("x", 1 << 32), ("", 1), ("x", 1, float("nan")), ("x", 1, 0.0, 0.0)])
+def test_an_impossible_range_is_refused(of: tuple[str, int]) -> None:
+    with pytest.raises(ValueError, match="counter"):
+        CounterRange(*of)
+    assert CounterRange("x", (1 << 32) - 1).bits == 32
+
+
+def test_many_banks_are_unpacked_at_once() -> None:
+    schema = LumiSchema(12, (KEY, LumiCounter("z", 32, 16, 1000.0, 10.0), LumiCounter("n", 64, 32)))
+    numbers = [{"z": 985, "n": 7}, {"z": 65535, "n": 2**32 - 1}]
+    banks = [encode_lumi_summary(each, schema) for each in numbers]
+    words = np.array([np.frombuffer(bank.payload, "<u4") for bank in banks])
+    found = schema.unpack(words)
+    for i, bank in enumerate(banks):
+        assert {name: values[i] for name, values in found.items()} == decode_lumi_summary(bank, schema)
+    assert schema.is_largest("n", words).tolist() == [False, True]
+    with pytest.raises(ValueError, match="shape"):
+        schema.unpack(words[:, :2])
+
+
+def test_a_schema_comes_from_its_document_also_without_shifts() -> None:
+    schema = LumiSchema(8, (KEY, LumiCounter("z", 32, 16, shift=3.0, scale=2.0), LumiCounter("n", 48, 4)))
+    assert LumiSchema.of_document(schema.document) == schema
+    counters = [{"name": "encodingKey", "offset": 0, "size": 32}, {"name": "n", "offset": 32, "size": 4}]
+    assert LumiSchema.of_document({"version": 0, "size": 8, "counters": counters}).counters[1].scale == 1.0
+    wrongs: tuple[object, ...] = (
+        [],
+        {},
+        {"version": 1, "size": 8, "counters": counters},
+        {"version": 0, "size": 8, "counters": [{"name": "n"}]},
+        {"version": 0, "size": 4, "counters": counters},
+        {"version": 0, "size": 8, "counters": [*counters, counters[1]]},
+    )
+    for wrong in wrongs:
+        with pytest.raises(ReportError):
+            LumiSchema.of_document(wrong)
 
 
 def test_shift_and_scale_are_undone() -> None:

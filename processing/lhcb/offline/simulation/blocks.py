@@ -36,7 +36,7 @@ class SimulationRequest:
 
     `enrich`: draw rare kinds of minimum bias more often, with weights; `geometry`: folder of geometry files, built-in
     if None; `hepmc`: file of generated events instead of a sample; `polarity`: of the magnet, -1 down, +1 up, None as
-    in the geometry.
+    in the geometry; `luminosity`: events for luminosity, in crossings of all types.
     """
 
     sample: Sample = Sample.MINBIAS
@@ -50,6 +50,7 @@ class SimulationRequest:
     geometry: Path | None = None
     hepmc: Path | None = None
     polarity: float | None = None
+    luminosity: bool = False
 
 
 def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
@@ -104,7 +105,7 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
         if request.hepmc is None
         else HepmcSource(request.hepmc, request.nu, beamline)
     )
-    return FullSimulation(detector, source, run=request.run, versions=request.versions)
+    return FullSimulation(detector, source, run=request.run, versions=request.versions, luminosity=request.luminosity)
 
 
 class _VeloSimulation:
@@ -115,6 +116,8 @@ class _VeloSimulation:
             raise ValueError("the VELO alone simulates minimum-bias events; other events need all detectors")
         if request.versions != BankVersions(velo=request.versions.velo):
             raise ValueError("the VELO alone writes the default versions of its banks")
+        if request.luminosity:
+            raise ValueError("the VELO alone has no luminometer: events for luminosity need all detectors")
         if request.polarity is not None:
             raise ValueError("the VELO alone has no magnet: a polarity needs all detectors")
         self._request = request

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.geometry.velo_field import VeloField
+from hltnode.processing.lhcb.luminosity.collections import ODIN_LUMI
 from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import (
     BankVersions,
     MuonEncoder,
@@ -23,8 +24,10 @@ from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import (
 from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, truth_of_chunk
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import velo_banks_of
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
+from hltnode.processing.lhcb.offline.simulation.generation.filling import Filling
 from hltnode.processing.lhcb.offline.simulation.generation.sources import Source
 from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
+from hltnode.processing.lhcb.offline.simulation.response.plume_response import plume_banks
 from hltnode.processing.lhcb.offline.simulation.response.scifi_response import SciFiResponse
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Crossings, links
 from hltnode.processing.lhcb.offline.simulation.response.ut_response import N_LAYERS as N_UT_LAYERS
@@ -39,7 +42,13 @@ from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles i
     knock_on_electrons,
 )
 from hltnode.processing.lhcb.offline.simulation.transport.propagation import LAST_Z, Flights, LayerStates, Propagation
-from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
+from hltnode.processing.lhcb.offline.simulation.velo_generator import (
+    CHUNK,
+    DEFAULT_RUN,
+    check_request,
+    crossing_bank,
+    odin_bank,
+)
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.table import ParticleTable
@@ -58,9 +67,12 @@ class FullSimulation:
         *,
         run: int = DEFAULT_RUN,
         versions: BankVersions | None = None,
+        luminosity: bool = False,
     ) -> None:
-        """`source` makes the collisions of the events. Raises ValueError for versions that the geometry cannot read."""
+        """`source` makes the collisions of the events. luminosity: events that ODIN marks for luminosity, in crossings
+        of all types, with a bank of PLUME. Raises ValueError for versions that the geometry cannot read."""
         self._source = source
+        self._luminosity = luminosity
         self._versions = versions or BankVersions()
         self._run = run
         self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
@@ -88,6 +100,9 @@ class FullSimulation:
         generators = [np.random.default_rng((seed, event_id)) for event_id in event_ids]
         random = EventRandom(generators)
         collisions = self._source(random, event_ids)
+        filling = Filling.of(event_ids, seed) if self._luminosity else None
+        if filling is not None:
+            collisions = filling.collisions(collisions)
         table = ParticleTable(len(generators))
         for number, one in enumerate(collisions):
             table.add(np.full(len(one.particles), number), one.particles)
@@ -129,9 +144,24 @@ class FullSimulation:
             truth,
             strict=True,
         )
-        for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
-            event_banks = [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
+        odin = self._odin_banks(event_ids, generators, filling)
+        plume: list[list[RawBank]] = [[] for _ in generators]
+        if filling is not None:
+            n_collisions = np.array([len(one.positions) for one in collisions], np.int64)
+            plume = [[bank] for bank in plume_banks(filling, n_collisions)]
+        for of_event, own, parts in zip(odin, plume, banks, strict=True):
+            event_banks = [of_event, *own, *itertools.chain.from_iterable(parts)]
             yield [with_readout_id(bank) for bank in event_banks] if self._versions.readout_ids else event_banks
+
+    def _odin_banks(
+        self, event_ids: range, generators: list[np.random.Generator], filling: Filling | None
+    ) -> Iterator[RawBank]:
+        for number, (event_id, rng) in enumerate(zip(event_ids, generators, strict=True)):
+            if filling is None:
+                yield odin_bank(rng, self._run, event_id)
+            else:
+                bunch, crossing = int(filling.bunch[number]), int(filling.crossing[number])
+                yield crossing_bank(self._run, event_id, bunch, crossing, ODIN_LUMI)
 
     def _velo_banks(
         self, fired: FiredPixels, n_events: int

@@ -116,14 +116,21 @@ def _events(
 
 def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
     """The ODIN bank (version 7) of an event in a random bunch crossing."""
-    bunch = int(rng.integers(0, _BUNCHES))
+    return crossing_bank(run, event_id, int(rng.integers(0, _BUNCHES)))
+
+
+def crossing_bank(
+    run: int, event_id: int, bunch: int, crossing: int = CrossingType.BEAM_BEAM, event_type: int = 0
+) -> RawBank:
+    """The ODIN bank (version 7) of an event in a bunch crossing."""
     return encode_odin(
         Odin(
             run=run,
             event_id=event_id,
+            event_type=event_type,
             gps_time_us=_FIRST_GPS_US + event_id * _BUNCHES * _CROSSING_NS // 1000,
             bunch_id=bunch,
-            crossing_type=CrossingType.BEAM_BEAM,
+            crossing_type=crossing,
             orbit=event_id & 0xFFFFFFFF,
         )
     )

@@ -94,6 +94,14 @@ class SimulationOptions:
         PolarityOption | None,
         typer.Option("--polarity", help="Polarity of the magnet; as in the geometry if not given."),
     ] = None
+    luminosity: Annotated[
+        bool,
+        typer.Option(
+            "--luminosity",
+            help="Events for luminosity: ODIN marks them, their crossings may lack one or both beams, and they have a "
+            "bank of the luminometer PLUME.",
+        ),
+    ] = False
     input_hepmc: Annotated[
         Path | None, typer.Option("--input-hepmc", metavar="FILE", help="Generated events instead of a sample.")
     ] = None
@@ -128,6 +136,7 @@ class LhcbSample:
             "hepmc": str(request.hepmc) if request.hepmc else None,
             "nu": request.nu,
             "detectors": request.detectors,
+            "luminosity": request.luminosity,
         }
 
     def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
@@ -171,6 +180,7 @@ class LhcbSimulation:
                 geometry=request.geometry,
                 hepmc=options.input_hepmc,
                 polarity=polarity,
+                luminosity=options.luminosity,
             )
         )
 
