@@ -9,6 +9,8 @@
 #include "lhcb/calorimeter/decode_cells.cuh"
 #include "lhcb/calorimeter/find_clusters.cuh"
 #include "lhcb/calorimeter/find_electrons.cuh"
+#include "lhcb/calorimeter/pair_electrons.cuh"
+#include "lhcb/calorimeter/pair_photons.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
 #include "lhcb/muon/cross_strips.cuh"
 #include "lhcb/muon/find_cells.cuh"
@@ -118,6 +120,8 @@
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \
     X(ecal_find_electrons) \
+    X(ecal_pair_photons) \
+    X(ecal_pair_electrons) \
     X(ut_no_hits) \
     X(forward_search_without_ut) \
     X(list_offsets) \
