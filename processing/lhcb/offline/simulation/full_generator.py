@@ -129,8 +129,9 @@ class FullSimulation:
             truth,
             strict=True,
         )
-        for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
-            event_banks = [odin_bank(rng, self._run, event_id), *itertools.chain.from_iterable(parts)]
+        for event_id, rng, one, parts in zip(event_ids, generators, collisions, banks, strict=True):
+            odin = odin_bank(rng, self._run, event_id, one.crossing_type)
+            event_banks = [odin, *itertools.chain.from_iterable(parts)]
             yield [with_readout_id(bank) for bank in event_banks] if self._versions.readout_ids else event_banks
 
     def _velo_banks(

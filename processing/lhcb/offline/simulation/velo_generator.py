@@ -114,8 +114,10 @@ def _events(
             yield [odin_bank(rng, run, event_id), *banks[number], *truth]
 
 
-def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
-    """The ODIN bank (version 7) of an event in a random bunch crossing."""
+def odin_bank(
+    rng: np.random.Generator, run: int, event_id: int, crossing_type: CrossingType = CrossingType.BEAM_BEAM
+) -> RawBank:
+    """The ODIN bank (version 7) of an event in a random bunch crossing of a type."""
     bunch = int(rng.integers(0, _BUNCHES))
     return encode_odin(
         Odin(
@@ -123,7 +125,7 @@ def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
             event_id=event_id,
             gps_time_us=_FIRST_GPS_US + event_id * _BUNCHES * _CROSSING_NS // 1000,
             bunch_id=bunch,
-            crossing_type=CrossingType.BEAM_BEAM,
+            crossing_type=crossing_type,
             orbit=event_id & 0xFFFFFFFF,
         )
     )
