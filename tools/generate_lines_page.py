@@ -52,11 +52,21 @@ def _menu(chain: TriggerChain) -> Iterator[str]:
     yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
     yield from (f"| {' | '.join(_cells(line))} |" for line in chain.menu.lines)
     for sequence, menu in chain.menu.lines_of.items():
-        yield from ("", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}.")
+        if more := _added(chain.menu.lines, menu):
+            yield from ("", f"With the sequence `{sequence}` these run too:", "")
+            yield from ("| line | type | prescale | postscale | cuts |", "|---|---|---|---|---|")
+            yield from (f"| {' | '.join(_cells(line))} |" for line in more)
+        else:
+            yield from ("", f"With the sequence `{sequence}`: {', '.join(f'`{line.name}`' for line in menu)}.")
     if chain.menu.not_available:
         yield from ("", "Lines of the experiment that are not available:", "", "| line | why |", "|---|---|")
         yield from (f"| `{name}` | {why} |" for name, why in chain.menu.not_available.items())
     yield ""
+
+
+def _added(usual: tuple[LineType, ...], menu: tuple[LineType, ...]) -> tuple[LineType, ...]:
+    """The lines behind the usual ones; none for a menu that does not begin with these."""
+    return menu[len(usual) :] if menu[: len(usual)] == usual else ()
 
 
 def _cells(line: LineType) -> list[str]:
@@ -72,12 +82,19 @@ def _other_menus(chain: TriggerChain) -> Iterator[str]:
     for name, menu in chain.menu.others.items():
         yield from (f"## The menu `{name}`", "", f'A trigger configuration chooses it: `[menu] name = "{name}"`.', "")
         yield from ("| line | type | prescale | postscale | cuts | prefilters |", "|---|---|---|---|---|---|")
-        for line in menu.lines:
-            yield f"| {' | '.join([*_cells(line), ', '.join(f'`{each}`' for each in line.prefilters)])} |"
+        yield from map(_with_prefilters, menu.lines)
+        for sequence, lines in menu.lines_of.items():
+            yield from ("", f"With the sequence `{sequence}` these run too:", "")
+            yield from ("| line | type | prescale | postscale | cuts | prefilters |", "|---|---|---|---|---|---|")
+            yield from map(_with_prefilters, _added(menu.lines, lines))
         if menu.not_available:
             yield from ("", "| line that is not available | why |", "|---|---|")
             yield from (f"| `{line}` | {why} |" for line, why in menu.not_available.items())
         yield ""
+
+
+def _with_prefilters(line: LineType) -> str:
+    return f"| {' | '.join([*_cells(line), ', '.join(f'`{each}`' for each in line.prefilters)])} |"
 
 
 def _prefilters(chain: TriggerChain) -> Iterator[str]:

@@ -13,14 +13,18 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     cluster_count as ecal_cluster_count,
 )
 from hltnode.processing.lhcb.calorimeter.collections import (
+    dielectron_count,
     ecal_cell_count,
     ecal_energy_count,
     ecal_types,
     electron_count,
+    photon_pair_count,
 )
 from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells as ecal_decode_cells
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters as ecal_find_clusters
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
+from hltnode.processing.lhcb.calorimeter.pair_electrons import pair_electrons
+from hltnode.processing.lhcb.calorimeter.pair_photons import pair_photons
 from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
@@ -130,7 +134,7 @@ MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
 LUMINOSITY = (decode_plume, fill_counters)
-ECAL = (ecal_decode_cells, ecal_find_clusters, find_electrons)
+ECAL = (ecal_decode_cells, ecal_find_clusters, find_electrons, pair_photons, pair_electrons)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
@@ -177,13 +181,13 @@ _LONG_COUNTS = {
 }
 _ECAL_COUNTS = {
     **{"ecal_cells": ecal_cell_count, "ecal_energy": ecal_energy_count, "ecal_clusters": ecal_cluster_count},
-    "electrons": electron_count,
+    **{"electrons": electron_count, "photon_pairs": photon_pair_count, "dielectrons": dielectron_count},
 }
 """`ecal_energy` counts MeV."""
 _VELO_SKIPS = ((estimate_input_size.name,),)
 _SKIPS_WITHOUT_UT = (*_VELO_SKIPS, (scifi_hit_offsets.name, muon_find_cells.name))
 _SKIPS = (*_VELO_SKIPS, (ut_estimate_input_size.name, *_SKIPS_WITHOUT_UT[1]))
-"""Prefilters can skip an event before the VELO, and before UT, SciFi and muon chambers."""
+"""Prefilters can skip an event before the VELO, and before UT, SciFi, muon chambers and calorimeter."""
 _VELO_DETECTORS = frozenset({SubDetector.ODIN, SubDetector.VELO_A, SubDetector.VELO_C})
 _ALL_BUT_UT = _VELO_DETECTORS | {
     *(SubDetector.SCIFI_A, SubDetector.SCIFI_C, SubDetector.MUON_A, SubDetector.MUON_C),
@@ -209,7 +213,7 @@ def _with_ecal(*tracking: Algorithm) -> Sequence:
         subdetectors=without.subdetectors | {SubDetector.ECAL, SubDetector.PLUME},
         counts={**without.counts, **_ECAL_COUNTS},
         summary=LUMI_SUMMARY,
-        skip_points=without.skip_points,
+        skip_points=(*without.skip_points[:-1], (*without.skip_points[-1], ecal_decode_cells.name)),
     )
 
 

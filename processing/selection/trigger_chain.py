@@ -31,7 +31,7 @@ from hltnode.processing.selection.configuration.conditions import (
     with_conditions,
 )
 from hltnode.processing.selection.configuration.tck import TCK_SUFFIX, TckDocument
-from hltnode.processing.selection.configuration.trigger_config import Menu, TriggerConfig
+from hltnode.processing.selection.configuration.trigger_config import Menu, NamedMenu, TriggerConfig
 from hltnode.processing.selection.errors import HistogramError, LineError, TriggerConfigError
 from hltnode.processing.selection.expressions.canonical import Reader
 from hltnode.processing.selection.expressions.expression import Expression
@@ -244,19 +244,27 @@ class TriggerChain(Chain):
 
     def not_available(self, trigger: TriggerConfig) -> dict[str, str]:
         """Lines of the menu that the sequence of a configuration cannot run, with the reason."""
-        if trigger.menu is not None and trigger.menu in self.menu.others:
-            return dict(self.menu.others[trigger.menu].not_available)
+        menu: Menu | NamedMenu = self.menu.others.get(trigger.menu or "", self.menu)
         chain = self.with_sequence(trigger.sequence)
-        left_out = {line.name: line for line in self.menu.lines}
-        for line in self.menu.of(trigger.sequence):
-            left_out.pop(line.name, None)
         known = self.menu.prefilters_by_name
+        usual = {line.name for line in menu.lines}
+        runs = {line.name for line in menu.of(trigger.sequence)}
+        left_out = {
+            line.name: line
+            for lines in (*menu.lines_of.values(), menu.lines)
+            for line in lines
+            if line.name not in runs
+        }
         reasons = {
             name: _missing(line.prefiltered_line(known).columns, chain.sequence) for name, line in left_out.items()
         }
         return {
-            **{name: f"reads {text}" if text else "has no place in its menu" for name, text in reasons.items()},
-            **self.menu.not_available,
+            **{
+                name: f"reads {text}" if text else "has no place in its menu"
+                for name, text in reasons.items()
+                if text or name in usual
+            },
+            **menu.not_available,
         }
 
     def check_lists(self, names: Collection[str]) -> None:
@@ -387,10 +395,19 @@ def constants_of(sequence: AlgorithmSequence) -> dict[str, int]:
 
 
 def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
-    """The columns of a line that a sequence does not make, as text; empty if it makes all."""
+    """The collections, or columns of collections, that a line reads and a sequence does not make, as text.
+
+    Empty if it makes all.
+    """
     have = set(sequence.columns) | set(BATCH_INPUTS)
+    made = {_collection(column) for column in have}
     missing = [column for column in columns if column not in have]
-    return ", ".join(dict.fromkeys(column.name.rpartition(".")[0] for column in missing))
+    names = [column.name if _collection(column) in made else _collection(column) for column in missing]
+    return ", ".join(dict.fromkeys(names))
+
+
+def _collection(column: Column) -> str:
+    return column.name.rpartition(".")[0]
 
 
 def installed_chain(name: str) -> TriggerChain:

@@ -42,6 +42,10 @@ from hltnode.protocol.lhcb.banks.ecal import BOARD_WORDS, SKIPPED_WORDS, VOID_AD
 MAX_CLUSTERS_PER_EVENT = N_CELLS // 4
 """Each region is tiled by blocks of 2 by 2 cells that are neighbours of each other; a block has one seed at most."""
 
+MAX_PHOTON_PAIRS_PER_EVENT = 4096
+"""All pairs of 91 photons. The densest of seven recorded events has 50."""
+MAX_DIELECTRONS_PER_EVENT = 256
+
 ECAL_GEOMETRY = Record(
     "ecal_geometry",
     np.dtype(
@@ -104,6 +108,8 @@ ecal_types = SharedTypes(
         "ecal_boards_bank": int(LhcbBankType.CALO),
         **version_sizes("ecal", EcalVersion),
         "max_ecal_clusters": MAX_CLUSTERS_PER_EVENT,
+        "max_photon_pairs": MAX_PHOTON_PAIRS_PER_EVENT,
+        "max_dielectrons": MAX_DIELECTRONS_PER_EVENT,
         "ecal_shower_maximum_z": SHOWER_MAXIMUM_Z,
     },
 )
@@ -119,6 +125,9 @@ ecal_energy = events.per_event("ecal_energy", F32)
 """Sum of the energies of all cells, MeV; noise may make it negative."""
 ecal_energy_count = events.per_event("ecal_energy_mev", U32, role=Role.OUTPUT)
 """The same in whole MeV, 0 to 2e9."""
+
+ecal_max_adc = events.per_event("ecal_max_adc", U32)
+"""Largest ADC count of a cell; 0 if none is above 0."""
 
 ecal_clusters = Collection(
     "ecal_clusters",
@@ -152,3 +161,40 @@ long_brem_et = long_tracks.column("brem_et", F32)
 minimum of the transverse energy."""
 electron_count = events.per_event("electrons", U32, role=Role.OUTPUT)
 """Long tracks with is_electron."""
+
+photon_pairs = Collection(
+    "photon_pairs",
+    capacity=lambda limits: limits.events * MAX_PHOTON_PAIRS_PER_EVENT,
+    placement=Placement.fixed(MAX_PHOTON_PAIRS_PER_EVENT),
+    max_per_event=MAX_PHOTON_PAIRS_PER_EVENT,
+)
+"""Two photons, ascending by the first, then by the second cluster. An event with too many is flagged; the first ones
+are kept."""
+photon_pair_count = photon_pairs.per_event("count", U32, role=Role.OUTPUT)
+photon_pair_clusters = photon_pairs.column("clusters", U16, width=2)
+"""[pair][2]: numbers of its clusters in the event, the first one is the smaller."""
+photon_pair_numbers = {name: photon_pairs.column(name, F32) for name in ("mass", "pt", "eta")}
+"""Mass and transverse momentum in MeV, pseudorapidity (at most 20) of two photons from the origin."""
+
+dielectrons = Collection(
+    "dielectrons",
+    capacity=lambda limits: limits.events * MAX_DIELECTRONS_PER_EVENT,
+    placement=Placement.fixed(MAX_DIELECTRONS_PER_EVENT),
+    max_per_event=MAX_DIELECTRONS_PER_EVENT,
+)
+"""Vertices of two electrons, ascending by the first, then by the second track. An event with too many is flagged; the
+first ones are kept."""
+dielectron_count = dielectrons.per_event("count", U32, role=Role.OUTPUT)
+dielectron_tracks = dielectrons.column("tracks", U16, width=2)
+"""[pair][2]: numbers of its long tracks in the event, the first one is the smaller."""
+dielectron_same_sign = dielectrons.column("same_sign", U8)
+"""1 if both tracks have the same charge."""
+dielectron_pv = dielectrons.column("pv", U8)
+"""Index of the primary vertex to which the line of flight comes closest, or NO_PV."""
+dielectron_numbers = {
+    name: dielectrons.column(name, F32)
+    for name in ("x", "y", "z", "chi2", "doca", "ip", "px", "py", "pz", "pt", "mass", "m_pipi")
+}
+"""Position in mm; chi2 of the fit, one degree of freedom; smallest distance of the tracks, and impact parameter of the
+line of flight (0 without a primary vertex), mm; momentum and mass with bremsstrahlung; mass of two pions with the
+momenta of the tracks alone, MeV."""

@@ -3,10 +3,11 @@
 //
 // The threads first walk over the banks, one each, and note where the data of each card are; then they decode one card
 // each. A malformed bank gives no card, and a card that an event has twice gives no cell: both flag the event, as does
-// an event without any bank of the calorimeter, if banks are required. Events that the global event cut rejected are
-// not read: no cell has a value.
+// an event without any bank of the calorimeter, if banks are required. Events that are not reconstructed are not read:
+// no cell has a value.
 // In:  the fragments of the rows of the calorimeter, ecal_geometry, events.flags.
-// Out: events.{ecal_adc [event][6016], ecal_cells, ecal_energy, ecal_energy_mev}; events.flags.
+// Out: events.{ecal_adc [event][6016], ecal_cells, ecal_energy, ecal_energy_mev, ecal_max_adc};
+//      events.flags.
 // One block per event.
 // Bounds: a card is below geometry.n_cards <= 256, a cell below 6016 or no_ecal_cell.
 #pragma once
@@ -14,7 +15,7 @@
 #include "framework/generated/launch_types.h"
 #include "lhcb/calorimeter/bank.cuh"
 #include "lhcb/calorimeter/generated/ecal_decode_cells.h"
-#include "lhcb/raw_data/generated/flags.h"
+#include "lhcb/raw_data/skipped_events.cuh"
 
 namespace hlt {
 
@@ -33,22 +34,29 @@ HLT_KERNEL(ecal_decode_cells)
     __shared__ float sums[hlt::n_ecal_sums];
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     __shared__ uint32_t is_broken;
+    __shared__ uint32_t max_adc;
     const hlt::ecal_geometry& geometry = *p.ecal_geometry;
     int16_t* const adc = p.events.ecal_adc + event * hlt::n_ecal_cells;
 
     for (uint32_t i = threadIdx.x; i < hlt::n_ecal_cells; i += blockDim.x)
         adc[i] = static_cast<int16_t>(hlt::no_ecal_adc);
     for (uint32_t i = threadIdx.x; i < geometry.n_cards; i += blockDim.x) n_of_card[i] = 0;
-    if (threadIdx.x == 0) is_broken = 0;
+    if (threadIdx.x == 0) is_broken = max_adc = 0;
     __syncthreads();
 
-    const bool is_cut = (p.events.flags[event] & hlt::global_event_cut) != 0u;
+    if (hlt::is_skipped(p.events.flags[event])) {
+        if (threadIdx.x != 0) return;
+        p.events.ecal_cells[event] = 0;
+        p.events.ecal_energy[event] = 0.f;
+        p.events.ecal_energy_mev[event] = 0;
+        p.events.ecal_max_adc[event] = 0;
+        return;
+    }
     const hlt::event_row place = p.raw_banks.event_rows[event];
     const hlt::row_range rows = hlt::rows_of(p.raw_banks, place.mep, hlt::ecal);
-    const uint32_t n_rows = is_cut ? 0u : rows.count;
-    hlt::prefetch_fragments(p.raw_banks, {rows.first, n_rows}, place.index);
+    hlt::prefetch_fragments(p.raw_banks, rows, place.index);
     uint32_t n_banks = 0;
-    for (uint32_t i = threadIdx.x; i < n_rows; i += blockDim.x) {
+    for (uint32_t i = threadIdx.x; i < rows.count; i += blockDim.x) {
         const hlt::mfp_row row = p.raw_banks.mfp_rows[rows.first + i];
         const hlt::fragment_view fragment = hlt::fragment_of(p.raw_banks, row, place.index);
         const hlt::ecal_bank bank = hlt::ecal_bank_of(fragment, row, geometry);
@@ -86,15 +94,18 @@ HLT_KERNEL(ecal_decode_cells)
 
     for (uint32_t i = threadIdx.x; i < hlt::n_ecal_sums; i += blockDim.x) sums[i] = 0.f;
     uint32_t n_cells = 0;
+    int32_t largest = 0;
     for (uint32_t first = 0; first < hlt::n_ecal_cells; first += hlt::n_ecal_sums) {
         // A thread has the same sums in each round, so no barrier is needed.
         for (uint32_t i = threadIdx.x; i < hlt::n_ecal_sums; i += blockDim.x) {
             const int32_t value = adc[first + i];
             const bool is_read = value != hlt::no_ecal_adc;
             n_cells += is_read ? 1u : 0u;
+            largest = hlt::max_of(largest, value);
             sums[i] += is_read ? hlt::ecal_cell_energy(geometry, first + i, value) : 0.f;
         }
     }
+    atomicMax(&max_adc, static_cast<uint32_t>(largest));
     uint32_t n_cells_of_all;
     hlt::block_exclusive_sum(n_cells, scratch, n_cells_of_all);
     __syncthreads();
@@ -103,9 +114,10 @@ HLT_KERNEL(ecal_decode_cells)
     for (uint32_t i = 0; i < hlt::n_ecal_sums; ++i) energy += sums[i];
     p.events.ecal_cells[event] = n_cells_of_all;
     p.events.ecal_energy[event] = energy;
+    p.events.ecal_max_adc[event] = max_adc;
     const float limited = hlt::min_of(hlt::max_of(energy + 0.5f, 0.f), hlt::max_ecal_energy);
     p.events.ecal_energy_mev[event] = static_cast<uint32_t>(static_cast<int32_t>(limited));
     uint32_t flags = is_broken != 0u ? static_cast<uint32_t>(hlt::bank_error) : 0u;
-    if (p.required != 0u && !is_cut && n_banks_of_all == 0u) flags |= hlt::missing_detector;
+    if (p.required != 0u && n_banks_of_all == 0u) flags |= hlt::missing_detector;
     if (flags != 0u) p.events.flags[event] |= flags;
 }

@@ -8,6 +8,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     ecal_energy,
     ecal_energy_count,
     ecal_geometry,
+    ecal_max_adc,
 )
 
 decode_cells = Algorithm.beside(
@@ -17,7 +18,7 @@ decode_cells = Algorithm.beside(
     block_size=64,
     reads=(raw_banks, ecal_geometry),
     updates=(event_flags,),
-    writes=(ecal_adc, ecal_cell_count, ecal_energy, ecal_energy_count),
+    writes=(ecal_adc, ecal_cell_count, ecal_energy, ecal_energy_count, ecal_max_adc),
     constants={"required": 1},
 )
 """`required`: 1 if each event must have banks of the calorimeter, 0 if they may be missing."""

@@ -2,7 +2,7 @@
 //
 // A seed has a minimum ADC value, and a larger one than each of its neighbours that was read out. A cell that is a
 // neighbour of several seeds is shared in proportion to the energies of these seeds. Clusters ascend by seed.
-// In:  events.ecal_adc, ecal_geometry.
+// In:  events.{ecal_adc, ecal_cells}, ecal_geometry. An event without cells is not searched.
 // Out: ecal_clusters.{count [event], seed, x, y, energy, et, e19}; events.flags.
 // One block per event; threads stride over cells, then over clusters.
 // Bounds: at most max_ecal_clusters seeds, one in each block of 2 by 2 neighbours. A geometry without these neighbours
@@ -52,6 +52,10 @@ HLT_KERNEL(ecal_find_clusters)
     __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
     const hlt::ecal_geometry& geometry = *p.ecal_geometry;
     const hlt::ecal_seeds seeds{geometry, p.events.ecal_adc + event * hlt::n_ecal_cells, seed_bits};
+    if (p.events.ecal_cells[event] == 0u) {
+        if (threadIdx.x == 0) p.ecal_clusters.count[event] = 0;
+        return;
+    }
     const uint32_t first = p.ecal_clusters.first(event);
     const int32_t min_seed_adc = static_cast<int32_t>(p.min_seed_adc);
     const int32_t min_neighbour_adc = static_cast<int32_t>(p.min_neighbour_adc);

@@ -10,6 +10,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     cluster_position,
     cluster_seed,
     ecal_adc,
+    ecal_cell_count,
     ecal_geometry,
 )
 
@@ -18,7 +19,7 @@ find_clusters = Algorithm.beside(
     prefix="ecal",
     grid=Grid.EVENTS,
     block_size=64,
-    reads=(ecal_geometry, ecal_adc),
+    reads=(ecal_geometry, ecal_adc, ecal_cell_count),
     updates=(event_flags,),
     writes=(cluster_count, cluster_seed, *cluster_position.values(), cluster_energy, cluster_et, cluster_e19),
     # docs/physics/calorimeter.md.

@@ -9,6 +9,8 @@
 #include "lhcb/calorimeter/decode_cells.cuh"
 #include "lhcb/calorimeter/find_clusters.cuh"
 #include "lhcb/calorimeter/find_electrons.cuh"
+#include "lhcb/calorimeter/pair_electrons.cuh"
+#include "lhcb/calorimeter/pair_photons.cuh"
 #include "lhcb/luminosity/decode_plume.cuh"
 #include "lhcb/luminosity/fill_counters.cuh"
 #include "lhcb/muon/correlated_chi2.cuh"
@@ -120,6 +122,8 @@
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \
     X(ecal_find_electrons) \
+    X(ecal_pair_photons) \
+    X(ecal_pair_electrons) \
     X(luminosity_decode_plume) \
     X(luminosity_fill_counters) \
     X(ut_no_hits) \

@@ -2,6 +2,7 @@
 
 from hltnode.processing.lhcb.lines.inputs import (
     any_pv,
+    dielectrons,
     dimuons,
     displaced_vertices,
     ecal_clusters,
@@ -9,6 +10,7 @@ from hltnode.processing.lhcb.lines.inputs import (
     event,
     long_tracks,
     muons,
+    photon_pairs,
     photons,
     primary_vertices,
     two_track_vertices,
@@ -55,6 +57,7 @@ __all__ = [
     "beam_two",
     "both_beams",
     "count_of",
+    "dielectrons",
     "dimuons",
     "displaced_vertices",
     "ecal_clusters",
@@ -76,6 +79,7 @@ __all__ = [
     "odin_lumi",
     "odin_no_bias",
     "odin_readable",
+    "photon_pairs",
     "photons",
     "primary_vertices",
     "pv_in_gas",

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Count, Distance, Length
+from hltnode.processing.lhcb.lines.cuts import MIN_PV_Z, Count, Distance, Length, Momentum
 from hltnode.processing.lhcb.lines.inputs import event, primary_vertices, velo_tracks
-from hltnode.processing.selection.expressions.units import mm
+from hltnode.processing.selection.expressions.units import MeV, mm
 from hltnode.processing.selection.lines.inputs import count_of
 from hltnode.processing.selection.lines.line_type import VALIDATED, LineType
 
@@ -70,3 +70,19 @@ class HeavyIon(LineType):
             & (in_gas >= self.min_gas_pvs)
             & (in_gas <= self.max_gas_pvs)
         )
+
+
+@dataclass(frozen=True, config=VALIDATED)
+class HeavyIonEnergy(HeavyIon):
+    """Events as those of HeavyIon, in a range of the energy in the calorimeter.
+
+    Peripheral collisions, in which only photons of the ions interact, leave little energy.
+    """
+
+    min_energy: Momentum = 0.0
+    max_energy: Momentum = 1e8
+
+    def selects(self, candidate: Any) -> Any:
+        e = candidate
+        energy = (e.ecal_energy >= self.min_energy * MeV) & (e.ecal_energy <= self.max_energy * MeV)
+        return HeavyIon.selects(self, candidate) & energy

@@ -3,13 +3,25 @@
 Origin of the cuts: docs/physics/selection-lines.md.
 """
 
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon
+from itertools import pairwise
+
+from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
 from hltnode.processing.lhcb.lines.dimuon_lines import (
     DiMuonDrellYan,
     DiMuonMass,
     DiMuonNoIP,
     DiMuonSoft,
     DisplacedDiMuon,
+)
+from hltnode.processing.lhcb.lines.electron_lines import (
+    DiElectronHighMass,
+    DiElectronSoft,
+    DisplacedDielectron,
+    DisplacedLeptons,
+    LowMassNoipDielectron,
+    SingleHighEt,
+    SingleHighPtElectron,
+    TrackElectronMVA,
 )
 from hltnode.processing.lhcb.lines.event_lines import (
     BeamGas,
@@ -32,6 +44,16 @@ from hltnode.processing.lhcb.lines.gas_target import (
     GasTwoTracks,
 )
 from hltnode.processing.lhcb.lines.other_menus import OTHER_MENUS
+from hltnode.processing.lhcb.lines.photon_lines import (
+    CaloDigitsMinADC,
+    DiPhotonMass,
+    Pi02GammaGamma,
+    Pi02GammaGammaInner,
+    Pi02GammaGammaMiddle,
+    Pi02GammaGammaMiddleInnerMixed,
+    Pi02GammaGammaMiddleOuterMixed,
+    Pi02GammaGammaOuter,
+)
 from hltnode.processing.lhcb.lines.prefilters import ODIN_LUMI, ODIN_NO_BIAS, ODIN_VELO_OPEN, PREFILTERS
 from hltnode.processing.lhcb.lines.tracks import (
     LowPtMuon,
@@ -112,10 +134,64 @@ _TRACKS = (
     DiMuonMass("Hlt1DiMuonJpsiMassAlignment", min_mass=2500.0),
 )
 
+_MASS_SLICES = (5.0, 30.0, 100.0, 200.0, 300.0)
+"""MeV."""
+PI0 = 0.05
+
+
+def _low_mass_dielectrons(*, displaced: bool) -> tuple[LowMassNoipDielectron, ...]:
+    """One line for each slice of mass, and one for pairs of equal charges."""
+    kind = "displaced" if displaced else "prompt"
+    return tuple(
+        LowMassNoipDielectron(
+            f"Hlt1LowMassNoipDielectron{'_SS' if same_sign else ''}_massSlice{number}_{kind}",
+            displaced=displaced,
+            same_sign=same_sign,
+            min_mass=low,
+            max_mass=high,
+            min_track_pt=0.0 if displaced else 500.0,
+            postscale=0.02 if same_sign else 1.0 if displaced else 0.3,
+        )
+        for number, (low, high) in enumerate(pairwise(_MASS_SLICES), 1)
+        for same_sign in (False, True)
+    )
+
+
+_ECAL = (
+    TrackElectronMVA("Hlt1TrackElectronMVA"),
+    SingleHighPtElectron("Hlt1SingleHighPtElectron"),
+    DisplacedDielectron("Hlt1DisplacedDielectron"),
+    DisplacedLeptons("Hlt1DisplacedLeptons"),
+    *_low_mass_dielectrons(displaced=False),
+    *_low_mass_dielectrons(displaced=True),
+    DiElectronHighMass("Hlt1DiElectronHighMass"),
+    DiElectronHighMass("Hlt1DiElectronHighMass_SS", same_sign=True),
+    DiElectronSoft("Hlt1DiElectronSoft"),
+    SingleHighEt("Hlt1SingleHighEt"),
+    DiPhotonMass("Hlt1Bs2GammaGamma"),
+    DiPhotonMass(
+        "Hlt1DiPhotonHighMass", min_mass=4200.0, max_mass=21000.0, min_pt=3000.0, min_et=2800.0, min_sum_et=6000.0
+    ),
+    Pi02GammaGamma("Hlt1Pi02GammaGamma", prescale=PI0),
+    Pi02GammaGammaOuter("Hlt1Pi02GammaGammaOuter", prescale=PI0),
+    Pi02GammaGammaMiddle("Hlt1Pi02GammaGammaMiddle", prescale=PI0),
+    Pi02GammaGammaInner("Hlt1Pi02GammaGammaInner", prescale=PI0),
+    Pi02GammaGammaMiddleOuterMixed("Hlt1Pi02GammaGammaMiddleOuterMixed", prescale=PI0),
+    Pi02GammaGammaMiddleInnerMixed("Hlt1Pi02GammaGammaMiddleInnerMixed", prescale=PI0),
+    CaloDigitsMinADC("Hlt1CaloDigitsMinADC", postscale=MICRO_BIAS),
+)
+"""Lines that need the electromagnetic calorimeter."""
+
 _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4])
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
 _NOT_MADE = {
+    **{
+        f"Hlt1DiElectronLowMass_{sign}{kind}": "needs a network for electrons, which no sequence runs"
+        for sign in ("", "SS_")
+        for kind in ("NoIP", "NoIPNorm", "Displaced")
+    },
+    **{f"Hlt1ConeJet{pt}GeV": "needs jets, which no sequence makes" for pt in (15, 30, 50, 100)},
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
     "Hlt1PlumeActivity": "cuts on channels of the luminometer PLUME, which are no fields of lines",
@@ -140,28 +216,18 @@ HLT1_MENU = Menu(
         *(TwoTrackMVA, TwoTrackMVACharmXSec, D2KK, D2KPi, D2PiPi, KsToPiPi, TwoTrackKs, TwoKs, L02PPi),
         *(DiMuonMass, DiMuonSoft, DiMuonNoIP, DiMuonDrellYan, DisplacedDiMuon),
         *(GasD2KPi, GasTwoTracks, GasKsToPiPi, GasL02PPi, GasTrack, GasMuon, GasDiMuonMass, GasDisplacedDiMuon),
-        *(BeamGasImaging, HeavyIon),
+        *(BeamGasImaging, HeavyIon, HeavyIonEnergy),
+        *(TrackElectronMVA, SingleHighPtElectron, DisplacedDielectron, DisplacedLeptons, LowMassNoipDielectron),
+        *(DiElectronHighMass, DiElectronSoft, SingleHighEt, DiPhotonMass, CaloDigitsMinADC),
+        *(Pi02GammaGamma, Pi02GammaGammaOuter, Pi02GammaGammaMiddle, Pi02GammaGammaInner),
+        *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
     ),
     lines=(*_EVENTS, *_TRACKS),
-    lines_of={"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
-    not_available={
-        **dict.fromkeys(
-            (
-                "Hlt1TrackElectronMVA",
-                "Hlt1SingleHighPtElectron",
-                "Hlt1DisplacedDielectron",
-                "Hlt1DisplacedLeptons",
-                "Hlt1LowMassNoipDielectron",
-                "Hlt1SingleHighEt",
-                "Hlt1Bs2GammaGamma",
-                "Hlt1Pi02GammaGamma",
-                "Hlt1DiPhotonHighMass",
-                "Hlt1CaloDigitsMinADC",
-            ),
-            "needs calorimeters, which no line uses yet",
-        ),
-        **_NOT_MADE,
+    lines_of={
+        **{"velo": _VELO, "velo_simd": _VELO, "velo_sparse_ccl": _VELO},
+        "hlt1_2026": (*_EVENTS, *_TRACKS, *_ECAL),
     },
+    not_available=_NOT_MADE,
     prefilters=PREFILTERS,
     name="pp",
     others=OTHER_MENUS,

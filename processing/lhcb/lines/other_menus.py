@@ -6,7 +6,7 @@ docs/physics/selection-lines.md.
 
 from dataclasses import replace
 
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon
+from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
 from hltnode.processing.lhcb.lines.dimuon_lines import DiMuonMass
 from hltnode.processing.lhcb.lines.event_lines import (
     GecPassthrough,
@@ -44,7 +44,10 @@ from hltnode.processing.lhcb.lines.velo import VeloMicroBias
 from hltnode.processing.selection.configuration.trigger_config import NamedMenu
 from hltnode.processing.selection.lines.prefilter import Prefilter
 
-_NO_ECAL = "needs the energy of the electromagnetic calorimeter, which no line uses yet"
+HADRONIC_ENERGY = 94000.0
+"""MeV: more energy in the electromagnetic calorimeter than peripheral collisions leave (Allen, 2025)."""
+WITH_ECAL = "hlt1_2026"
+"""The sequence that reads the calorimeter."""
 _NO_PROMPT = "needs pairs of prompt hadrons, which no sequence fits"
 
 
@@ -104,22 +107,40 @@ def _heavy_ions(system: str) -> tuple[HeavyIon | Passthrough | OdinEventType | O
     )
 
 
-def _without_energy(system: str) -> dict[str, str]:
-    return {f"Hlt1HeavyIon{system}{kind}": _NO_ECAL for kind in ("UPCMicroBias", "Hadronic", "GasHadronic")}
+def _with_energy(system: str) -> tuple[HeavyIonEnergy, ...]:
+    collided = _names(velo_closed, both_beams)
+    with_gas = _names(velo_closed, beam_one)
+    return (
+        HeavyIonEnergy(
+            f"Hlt1HeavyIon{system}UPCMicroBias", min_velo_tracks=1, max_energy=HADRONIC_ENERGY, prefilters=collided
+        ),
+        HeavyIonEnergy(
+            f"Hlt1HeavyIon{system}Hadronic",
+            min_pvs=1,
+            max_gas_pvs=0,
+            min_energy=HADRONIC_ENERGY,
+            prefilters=(*collided, "event_cut"),
+        ),
+        HeavyIonEnergy(
+            f"Hlt1HeavyIon{system}GasHadronic",
+            min_gas_pvs=1,
+            max_pvs=0,
+            min_energy=HADRONIC_ENERGY,
+            prefilters=(*with_gas, "event_cut", "pv_in_gas"),
+        ),
+    )
 
 
-PBPB = NamedMenu(lines=_heavy_ions("PbPb"), not_available=_without_energy("PbPb"))
+PBPB = NamedMenu(lines=_heavy_ions("PbPb"), lines_of={WITH_ECAL: (*_heavy_ions("PbPb"), *_with_energy("PbPb"))})
 """Collisions of lead beams, and of lead with the gas target."""
 
-LIGHT_ION = NamedMenu(
-    lines=(
-        *_heavy_ions("LightIon"),
-        D2KPi("Hlt1D2KPi", prefilters=_names(velo_closed, both_beams, event_cut)),
-        DiMuonMass("Hlt1DiMuonHighMass", prefilters=_names(velo_closed, both_beams, event_cut)),
-        SingleHighPtMuon("Hlt1SingleHighPtMuon", prefilters=_names(velo_closed, both_beams, event_cut)),
-    ),
-    not_available=_without_energy("LightIon"),
+_LIGHT_IONS = (
+    *_heavy_ions("LightIon"),
+    D2KPi("Hlt1D2KPi", prefilters=_names(velo_closed, both_beams, event_cut)),
+    DiMuonMass("Hlt1DiMuonHighMass", prefilters=_names(velo_closed, both_beams, event_cut)),
+    SingleHighPtMuon("Hlt1SingleHighPtMuon", prefilters=_names(velo_closed, both_beams, event_cut)),
 )
+LIGHT_ION = NamedMenu(lines=_LIGHT_IONS, lines_of={WITH_ECAL: (*_LIGHT_IONS, *_with_energy("LightIon"))})
 """Collisions of light ions: few enough tracks for lines of proton collisions."""
 
 COSMICS = NamedMenu(

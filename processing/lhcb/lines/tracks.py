@@ -40,9 +40,13 @@ class TrackMVA(LineType):
     min_ip_chi2: Annotated[float, Field(gt=0.0, le=1e9)] = 7.4
     min_pv_z: Length = MIN_PV_Z
 
+    def pt_of(self, track: Any) -> Any:
+        """The transverse momentum that the line cuts on."""
+        return track.pt
+
     def selects(self, candidate: Any) -> Any:
         t = candidate
-        s = (t.pt - self.alpha * MeV) / GeV
+        s = (self.pt_of(t) - self.alpha * MeV) / GeV
         max_pt = self.max_pt / 1000
         threshold = (
             self.param1 / (s - self.param2 / 1000) ** 2 + self.param3 / max_pt * (max_pt - s) + ln(self.min_ip_chi2)

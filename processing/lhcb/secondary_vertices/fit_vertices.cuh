@@ -7,60 +7,18 @@
 
 #include "framework/device/math.cuh"
 #include "framework/device/raw_banks.cuh"
-#include "lhcb/primary_vertices/generated/pv_types.h"
 #include "lhcb/secondary_vertices/generated/secondary_vertices_fit_vertices.h"
 #include "lhcb/secondary_vertices/generated/vertex_types.h"
+#include "lhcb/secondary_vertices/flight_origin.cuh"
 #include "lhcb/secondary_vertices/kinematics.cuh"
 #include "lhcb/secondary_vertices/vertex_fit.cuh"
-#include "lhcb/velo/generated/velo_types.h"
 
 namespace hlt {
 
 using vertex_parameters = secondary_vertices_fit_vertices_parameters;
 
-__device__ vertex_track vertex_track_of(const vertex_parameters& p, uint32_t track)
-{
-    return {p.long_tracks.beam_x[track],   p.long_tracks.beam_y[track],   p.long_tracks.beam_z[track],
-            p.long_tracks.beam_tx[track],  p.long_tracks.beam_ty[track],  p.long_tracks.beam_qop[track],
-            p.long_tracks.beam_c00[track], p.long_tracks.beam_c20[track], p.long_tracks.beam_c22[track],
-            p.long_tracks.beam_c11[track], p.long_tracks.beam_c31[track], p.long_tracks.beam_c33[track]};
-}
-
 /// Pseudorapidity of a flight along the z axis.
 constexpr float max_eta = 20.f;
-
-/// Transverse momentum divided by the momentum along z.
-__device__ float slope_of(float tx, float ty) { return sqrtf(tx * tx + ty * ty); }
-
-/// MeV along z of a track: 1 / (|q/p| sqrt(1 + tx^2 + ty^2)).
-__device__ float momentum_along_z(float qop, float tx, float ty)
-{
-    return 1.f / ((qop < 0.f ? -qop : qop) * sqrtf(1.f + tx * tx + ty * ty));
-}
-
-/// The primary vertex to which a line of flight comes closest, and its distance there in mm; no_pv and 0 without one.
-struct flight_origin {
-    uint32_t pv;
-    float ip;
-};
-
-__device__ flight_origin origin_of(const primary_vertex* pvs, uint32_t n_pvs, const vertex_of_two& vertex, float sx,
-                                   float sy)
-{
-    uint32_t nearest = no_pv;
-    float smallest = 0.f;
-    for (uint32_t i = 0; i < n_pvs; ++i) {
-        const float dz = pvs[i].z - vertex.z;
-        const float dx = vertex.x + dz * sx - pvs[i].x;
-        const float dy = vertex.y + dz * sy - pvs[i].y;
-        const float distance2 = dx * dx + dy * dy;
-        if (nearest == no_pv || distance2 < smallest) {
-            nearest = i;
-            smallest = distance2;
-        }
-    }
-    return {nearest, sqrtf(smallest / (1.f + sx * sx + sy * sy))};
-}
 
 /// Bits of vertex_kind that a fitted pair has.
 __device__ uint32_t kind_of(const vertex_parameters& p, uint32_t allowed, const vertex_of_two& vertex,
@@ -131,7 +89,8 @@ HLT_KERNEL(secondary_vertices_fit_vertices)
         float pza = 0.f, pzb = 0.f, px = 0.f, py = 0.f;
         uint32_t kind = 0;
         if (there) {
-            const hlt::vertex_track track_a = hlt::vertex_track_of(p, a), track_b = hlt::vertex_track_of(p, b);
+            const hlt::vertex_track track_a = hlt::vertex_track_of(p.long_tracks, a),
+                                    track_b = hlt::vertex_track_of(p.long_tracks, b);
             vertex = hlt::fit_two_tracks(*p.velo_field, track_a, track_b);
             pza = hlt::momentum_along_z(track_a.qop, vertex.txa, track_a.ty);
             pzb = hlt::momentum_along_z(track_b.qop, vertex.txb, track_b.ty);

@@ -5,10 +5,20 @@
 
 namespace hlt {
 
-constexpr float pion_mass = 139.57039f;  // MeV; Particle Data Group
+constexpr float electron_mass = 0.51099895f;  // MeV; Particle Data Group
+constexpr float pion_mass = 139.57039f;
 constexpr float kaon_mass = 493.677f;
 constexpr float proton_mass = 938.27209f;
 constexpr float muon_mass = 105.65838f;
+
+/// Transverse momentum divided by the momentum along z.
+__device__ float slope_of(float tx, float ty) { return sqrtf(tx * tx + ty * ty); }
+
+/// MeV along z of a track: 1 / (|q/p| sqrt(1 + tx^2 + ty^2)).
+__device__ float momentum_along_z(float qop, float tx, float ty)
+{
+    return 1.f / ((qop < 0.f ? -qop : qop) * sqrtf(1.f + tx * tx + ty * ty));
+}
 
 /// Squared momenta of two particles (MeV^2), their product, and 1 - cos of the angle between them, times that product.
 struct momentum_pair {

@@ -16,6 +16,15 @@ struct vertex_track {
     float c00, c20, c22, c11, c31, c33;
 };
 
+/// The track of a place, from the columns of long tracks.
+template <typename LongTracks>
+__device__ vertex_track vertex_track_of(const LongTracks& tracks, uint32_t place)
+{
+    return {tracks.beam_x[place],   tracks.beam_y[place],   tracks.beam_z[place],   tracks.beam_tx[place],
+            tracks.beam_ty[place],  tracks.beam_qop[place], tracks.beam_c00[place], tracks.beam_c20[place],
+            tracks.beam_c22[place], tracks.beam_c11[place], tracks.beam_c31[place], tracks.beam_c33[place]};
+}
+
 /// A vertex: mm; its covariance is diag(var_x, var_y, 0) + var_z g g^T with g = (gx, gy, 1). The tracks have the slopes
 /// tx there; ty does not change.
 struct vertex_of_two {

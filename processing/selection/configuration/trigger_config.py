@@ -69,18 +69,24 @@ DEFAULT_MENU = "default"
 class NamedMenu:
     """Lines that a configuration may choose instead of the default ones.
 
+    lines_of: lines by sequence name, for sequences that make more inputs than `lines` need.
     not_available: lines of the experiment that belong to it and that no sequence can run, with the reason.
     """
 
     lines: tuple[LineType, ...]
     not_available: Mapping[str, str] = field(default_factory=dict)
+    lines_of: Mapping[str, tuple[LineType, ...]] = field(default_factory=dict)
+
+    def of(self, sequence: str | None) -> tuple[LineType, ...]:
+        """The lines of a sequence; None: the default one."""
+        return self.lines if sequence is None else self.lines_of.get(sequence, self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Menu:
     """The line types of a chain, which configurations name by class name, and its default lines.
 
-    lines_of: default lines by sequence name, for sequences that do not make all inputs of `lines`.
+    lines_of: default lines by sequence name, for sequences that make other inputs than those of `lines`.
     not_available: lines that no sequence can run, with the reason. prefilters: those that its lines and configurations
     may name. name: name of this menu; others: the menus that a configuration may choose instead.
     """
@@ -104,7 +110,7 @@ class Menu:
         Raises TriggerConfigError for an unknown name.
         """
         if name is not None and name in self.others:
-            return self.others[name].lines
+            return self.others[name].of(sequence)
         if name not in (None, self.name):
             raise TriggerConfigError(
                 f"menu.name: there is no menu {shown(name)}; there are {', '.join((self.name, *self.others))}"

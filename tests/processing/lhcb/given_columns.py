@@ -79,7 +79,7 @@ class GivenTracks:
 
 def given_tracks(events: Sequence[Sequence[RawBank]], geometry: VeloGeometry, field: VeloField) -> GivenTracks:
     """Long tracks of events with truth."""
-    columns, limits = _velo_columns(events, geometry)
+    columns, limits = velo_columns(events, geometry)
     particles = [_decode_particles(event) for event in events]
     chosen = [_found_particles(columns, number, event) for number, event in enumerate(particles)]
     n = len(events)
@@ -119,9 +119,10 @@ def simulated_tracks(sample: Sample, n_events: int, seed: int = 1) -> GivenTrack
     return given_tracks(list(simulation.events(n_events, seed)), detector.velo, VeloField.of(detector.magnet))
 
 
-def _velo_columns(
+def velo_columns(
     events: Sequence[Sequence[RawBank]], geometry: VeloGeometry
 ) -> tuple[dict[str, NDArray[Any]], BatchLimits]:
+    """Columns of the VELO chain for events, and its limits."""
     mep = encode_mep(CHAIN, events, encoding="retina")
     n = mep.n_events
     limits = BatchLimits(events=n, meps=1, input_bytes=-(-mep.data.nbytes // 8) * 8, rows=len(mep.fragments))

@@ -18,6 +18,7 @@ struct ecal_decode_cells_parameters {
         uint32_t* ecal_cells;
         float* ecal_energy;
         uint32_t* ecal_energy_mev;
+        uint32_t* ecal_max_adc;
     } events;
     uint32_t required;
 

@@ -12,6 +12,7 @@ struct ecal_find_clusters_parameters {
     const hlt::ecal_geometry* ecal_geometry;
     struct {
         const int16_t* ecal_adc;
+        const uint32_t* ecal_cells;
         uint32_t* flags;
     } events;
     struct {

@@ -27,6 +27,8 @@ constexpr uint32_t ecal_version_cards = 2;
 constexpr uint32_t ecal_version_big_endian = 4;
 constexpr uint32_t ecal_version_little_endian = 5;
 constexpr uint32_t max_ecal_clusters = 1504;
+constexpr uint32_t max_photon_pairs = 4096;
+constexpr uint32_t max_dielectrons = 256;
 constexpr float ecal_shower_maximum_z = 12650.0f;
 
 struct ecal_geometry {

@@ -52,6 +52,7 @@ from hltnode.processing.lhcb.offline.simulation.velo_generator import (
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.table import ParticleTable
+from hltnode.protocol.raw_data.odin import CrossingType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _MUON = 13
@@ -144,7 +145,8 @@ class FullSimulation:
             truth,
             strict=True,
         )
-        odin = self._odin_banks(event_ids, generators, filling)
+        types = [one.crossing_type for one in collisions]
+        odin = self._odin_banks(event_ids, generators, types, filling)
         plume: list[list[RawBank]] = [[] for _ in generators]
         if filling is not None:
             n_collisions = np.array([len(one.positions) for one in collisions], np.int64)
@@ -154,11 +156,15 @@ class FullSimulation:
             yield [with_readout_id(bank) for bank in event_banks] if self._versions.readout_ids else event_banks
 
     def _odin_banks(
-        self, event_ids: range, generators: list[np.random.Generator], filling: Filling | None
+        self,
+        event_ids: range,
+        generators: list[np.random.Generator],
+        types: list[CrossingType],
+        filling: Filling | None,
     ) -> Iterator[RawBank]:
-        for number, (event_id, rng) in enumerate(zip(event_ids, generators, strict=True)):
+        for number, (event_id, rng, crossing_type) in enumerate(zip(event_ids, generators, types, strict=True)):
             if filling is None:
-                yield odin_bank(rng, self._run, event_id)
+                yield odin_bank(rng, self._run, event_id, crossing_type)
             else:
                 bunch, crossing = int(filling.bunch[number]), int(filling.crossing[number])
                 yield crossing_bank(self._run, event_id, bunch, crossing, ODIN_LUMI)

@@ -114,9 +114,11 @@ def _events(
             yield [odin_bank(rng, run, event_id), *banks[number], *truth]
 
 
-def odin_bank(rng: np.random.Generator, run: int, event_id: int) -> RawBank:
-    """The ODIN bank (version 7) of an event in a random bunch crossing."""
-    return crossing_bank(run, event_id, int(rng.integers(0, _BUNCHES)))
+def odin_bank(
+    rng: np.random.Generator, run: int, event_id: int, crossing_type: CrossingType = CrossingType.BEAM_BEAM
+) -> RawBank:
+    """The ODIN bank (version 7) of an event in a random bunch crossing of a type."""
+    return crossing_bank(run, event_id, int(rng.integers(0, _BUNCHES)), crossing_type)
 
 
 def crossing_bank(

@@ -18,7 +18,7 @@ from hltnode.processing.lhcb.offline import simulation
 from hltnode.processing.lhcb.offline.simulation import _native
 from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.blocks import SimulationRequest, blocks, events_of
-from hltnode.processing.lhcb.offline.simulation.generation.samples import Sample
+from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
@@ -59,9 +59,10 @@ class PolarityOption(StrEnum):
 class SimulationOptions:
     """The options of `hltnode simulate` that LHCb has of its own."""
 
-    sample: Annotated[Sample, typer.Option("--sample", help="Minimum bias, or one signal decay per event.")] = (
-        Sample.MINBIAS
-    )
+    sample: Annotated[
+        Sample,
+        typer.Option("--sample", help="Minimum bias, one signal decay per event, or collisions with gas or of ions."),
+    ] = Sample.MINBIAS
     enrich: Annotated[
         bool,
         typer.Option(
@@ -148,6 +149,10 @@ class LhcbSample:
         return events_of(self.request, n)
 
 
+def _description(sample: Sample) -> str:
+    return "one signal decay per event" if sample in SIGNALS else "one collision with gas or of ions per event"
+
+
 class LhcbSimulation:
     """Collisions, decays, detectors and banks of LHCb."""
 
@@ -158,7 +163,7 @@ class LhcbSimulation:
             events=5000, options={"enrich": True}, description="minimum bias, rare kinds more often, with weights"
         ),
         **{
-            sample.value: NamedSample(events=500, options={"sample": sample}, description="one signal decay per event")
+            sample.value: NamedSample(events=500, options={"sample": sample}, description=_description(sample))
             for sample in Sample
             if sample is not Sample.MINBIAS
         },

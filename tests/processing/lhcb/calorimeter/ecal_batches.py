@@ -116,12 +116,13 @@ class EcalEvent:
     clusters: dict[str, NDArray[Any]]
     tracks: dict[str, NDArray[Any]]
     n_electrons: int
+    max_adc: int
 
     def same_as(self, other: EcalEvent) -> bool:
         """Whether both events are equal bit by bit."""
         return (
-            (self.flags, self.n_cells, self.energy_mev, self.n_electrons)
-            == (other.flags, other.n_cells, other.energy_mev, other.n_electrons)
+            (self.flags, self.n_cells, self.energy_mev, self.n_electrons, self.max_adc)
+            == (other.flags, other.n_cells, other.energy_mev, other.n_electrons, other.max_adc)
             and np.float32(self.energy).tobytes() == np.float32(other.energy).tobytes()
             and self.adc.tobytes() == other.adc.tobytes()
             and all(self.clusters[name].tobytes() == other.clusters[name].tobytes() for name in CLUSTER_COLUMNS)
@@ -211,6 +212,7 @@ class EcalBatch:
             clusters={name: columns[f"ecal_clusters.{name}"][first:last] for name in CLUSTER_COLUMNS},
             tracks={name: columns[f"long_tracks.{name}"][first_track:last_track] for name in TRACK_COLUMNS},
             n_electrons=int(columns["events.electrons"][event]),
+            max_adc=int(columns["events.ecal_max_adc"][event]),
         )
 
 

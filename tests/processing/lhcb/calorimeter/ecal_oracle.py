@@ -129,3 +129,26 @@ def along_lines(
     cells = np.column_stack([cell_of(geometry, start + direction * of_depth[:, None]) for of_depth in z])
     sums = [sum(max(energy[cell], 0.0) for cell in set(row.tolist()) - {NONE}) for row in cells]
     return np.array(sums), (cells[:, 1] != NONE) & was_read[cells[:, 1]]
+
+
+def photon_pairs(
+    clusters: NDArray[np.float64], min_et: float = 400.0, min_e19: float = 0.6
+) -> dict[str, NDArray[np.float64]]:
+    """All pairs of photons among clusters f64[n, 5]: x, y, energy, transverse energy, E19.
+
+    `clusters` i64[m, 2] and f64[m] `mass`, `pt` in MeV, `eta`, by four-momenta.
+    """
+    good = np.flatnonzero((clusters[:, 3] > min_et) & (clusters[:, 4] > np.float32(min_e19)))
+    x, y, energy = clusters[good, :3].T
+    direction = np.column_stack([x, y, np.full(len(good), 12650.0)])
+    momenta = np.column_stack([energy, energy[:, None] * direction / np.linalg.norm(direction, axis=1)[:, None]])
+    first, second = np.triu_indices(len(good), 1)
+    _, px, py, pz = (momenta[first] + momenta[second]).T
+    cosine = np.clip((momenta[first, 1:] * momenta[second, 1:]).sum(axis=1) / (energy[first] * energy[second]), -1, 1)
+    pt = np.hypot(px, py)
+    return {
+        "clusters": np.column_stack([good[first], good[second]]),
+        "mass": np.sqrt(2.0 * energy[first] * energy[second] * (1.0 - cosine)),
+        "pt": pt,
+        "eta": np.arcsinh(pz / pt),
+    }

@@ -73,6 +73,7 @@ def test_cells_clusters_and_tracks_are_those_of_the_oracle() -> None:
     for i, (of_event, event) in enumerate(zip(adc, batch.run(), strict=True)):
         assert (event.flags, event.n_cells) == (0, N_CELLS)
         np.testing.assert_array_equal(event.adc, of_event)
+        assert event.max_adc == of_event.max() > 0
         assert event.energy == pytest.approx(energies(BUILTIN, of_event).sum(), rel=2e-6)
         assert event.energy_mev == pytest.approx(max(event.energy, 0.0), abs=1.0)
         expected = clusters(BUILTIN, of_event)
@@ -245,6 +246,7 @@ def test_more_seeds_than_fit_flag_their_event_alone() -> None:
 def test_energies_at_the_ends_of_the_range() -> None:
     events = EcalBatch(encode_mep([card_banks(np.full(N_CELLS, value)) for value in (-256, 0, 3839)])).run()
     assert [event.energy_mev for event in events[:2]] == [0, 0]
+    assert [event.max_adc for event in events] == [0, 0, 3839]
     assert events[2].energy_mev == pytest.approx(events[2].energy, rel=1e-6)
     assert events[0].energy == pytest.approx(float(-256.4 * BUILTIN.gain.astype(float).sum()), rel=1e-6)
 
@@ -345,10 +347,15 @@ def test_an_event_without_banks_is_flagged_if_they_are_required() -> None:
         assert (events[1].energy, events[1].energy_mev, len(events[1].clusters["seed"])) == (0.0, 0, 0)
 
 
-def test_an_event_that_the_global_event_cut_rejected_is_not_read() -> None:
-    banks = card_banks(random_adc(np.random.default_rng(5)))
-    (event,) = EcalBatch(encode_mep([banks]), flags=EventFlag(GLOBAL_EVENT_CUT.mask)).run()
-    assert (event.flags, event.n_cells) == (GLOBAL_EVENT_CUT.mask, 0)
+@pytest.mark.parametrize("mask", [GLOBAL_EVENT_CUT.mask, int(EventFlag.PREFILTERED)])
+def test_an_event_that_is_not_reconstructed_is_not_read(mask: int) -> None:
+    """Not even that its banks are broken or missing is found."""
+    adc = chequered()
+    for banks in (card_banks(adc), [], damaged_card(lambda words: words[:-1])):
+        (event,) = EcalBatch(encode_mep([banks]), flags=EventFlag(mask)).run(fill=0x55)
+        assert (event.flags, event.n_cells, event.energy, event.energy_mev, event.max_adc) == (mask, 0, 0.0, 0, 0)
+        assert (event.adc == VOID_ADC).all()
+        assert len(event.clusters["seed"]) == 0
 
 
 def test_a_seed_has_energy() -> None:

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.framework.offline_runner import encode_mep
+from hltnode.processing.lhcb.calorimeter.collections import MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, Z_END_SCIFI
@@ -20,7 +21,7 @@ from hltnode.protocol.lhcb.banks.ecal import decode_ecal_cards
 from hltnode.protocol.lhcb.truth import McParticle, decode_particles
 from tests.processing.lhcb.calorimeter.ecal_batches import EcalBatch, real_events
 from tests.processing.lhcb.calorimeter.ecal_batches import encode_mep as encode_ecal
-from tests.processing.lhcb.calorimeter.ecal_oracle import adc_of_cards, along_lines, clusters, energies
+from tests.processing.lhcb.calorimeter.ecal_oracle import adc_of_cards, along_lines, clusters, energies, photon_pairs
 from tests.processing.lhcb.whole_chain import reference_of
 
 ORIENTATION = 3 << 26
@@ -135,3 +136,21 @@ def test_tracks_of_the_whole_sequence_have_the_energies_of_the_oracle(shared: Pa
     # A line within rounding of the border of two cells may get the other one.
     assert n == 382
     assert n_equal >= n - 1
+
+
+def test_pairs_of_the_whole_sequence_are_those_of_the_oracle(shared: Path) -> None:
+    sequence = CHAIN.sequences["hlt1_2026"].algorithms
+    made = columns_of(shared)
+    columns = {c.name: np.frombuffer(made[c.name], c.dtype) for c in sequence.columns if c.name in made}
+    for event in range(7):
+        first = event * MAX_CLUSTERS_PER_EVENT
+        own = slice(first, first + int(columns["ecal_clusters.count"][event]))
+        clusters = np.array([columns[f"ecal_clusters.{name}"][own] for name in ("x", "y", "energy", "et", "e19")]).T
+        expected = photon_pairs(clusters.astype(float))
+        first = event * MAX_PHOTON_PAIRS_PER_EVENT
+        own = slice(first, first + int(columns["photon_pairs.count"][event]))
+        np.testing.assert_array_equal(columns["photon_pairs.clusters"].reshape(-1, 2)[own], expected["clusters"])
+        for name in ("mass", "pt", "eta"):
+            np.testing.assert_allclose(columns[f"photon_pairs.{name}"][own], expected[name], rtol=2e-5, atol=2e-2)
+    assert columns["photon_pairs.count"][:7].tolist() == [1225, 78, 378, 190, 276, 15, 276]
+    assert columns["dielectrons.count"][:7].tolist() == [21, 0, 0, 15, 19, 0, 1]

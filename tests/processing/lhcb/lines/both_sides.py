@@ -10,8 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tests.processing.lhcb.lines.candidates import Event, Pv, Track, V0Pair, VeloTrack, Vertex, changed
-from tests.processing.lhcb.lines.plain_lines import D0, RICH1, RICH2, curve_of_ip, network
+from tests.processing.lhcb.lines.candidates import (
+    Candidate,
+    Cluster,
+    Dielectron,
+    Event,
+    PhotonPair,
+    Pv,
+    Track,
+    V0Pair,
+    VeloTrack,
+    Vertex,
+    changed,
+)
+from tests.processing.lhcb.lines.plain_lines import D0, LOW_MASS, RICH1, RICH2, curve_of_ip, network
 
 Changes = Mapping[str, Any]
 
@@ -330,7 +342,148 @@ def displaced_dimuon(mass: Sides) -> tuple[Vertex, Sides]:
     return base, [*cuts, *mass, *OPPOSITE, *PV_IF_ANY, *only([], [{"dimuon": False}])]
 
 
-Cases = tuple[Event | Track | Vertex | V0Pair, Sides]
+def electron_mva() -> tuple[Track, Sides]:
+    """Half of the pt is bremsstrahlung; the photon's share of p does not matter."""
+    base = Track(p=2e5, pt=5000.0, chi2=1.0, ip=1.0, ip_chi2=1e4, is_electron=True, pv=Pv())
+    curve = [
+        Side({"pt": 500 * s, "brem_et": 500 * s, "ip_chi2": math.exp(curve_of_ip(s, 1.0, 3.0) + step)}, step > 0)
+        for s in (1.3, 2.5, 4.0, 12.0, 25.9)
+        for step in (0.001, -0.001)
+    ]
+    flat = [Side({"pt": 26100.0, "ip_chi2": 3 * f}, selected=f > 1) for f in (1.001, 0.999)]
+    slow = only([], [{"pt": 1000 * s, "ip_chi2": 1e9} for s in (0.5, 0.9, 0.999)])
+    kind = only([{"is_muon": True}, {"positive": False}], [{"is_electron": False}])
+    return base, [*curve, *flat, *slow, *kind, *below("chi2", 2.5), *PV_IF_ANY]
+
+
+def high_pt_electron() -> tuple[Track, Sides]:
+    base = Track(p=5e4, pt=7000.0, chi2=1.0, is_electron=True, pv=Pv())
+    brem = [Side({"pt": 4000.0, "brem_et": 2000.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+    kind = only([{"positive": False}, {"is_muon": True}], [{"is_electron": False}])
+    return base, [*kind, *brem, *around("pt", 6000), *below("chi2", 100), *PV_IF_ANY]
+
+
+def displaced_leptons() -> tuple[Event, Sides]:
+    """An electron and a muon; each cut is tried on one of them."""
+    electron = Track(pt=1500.0, ip_chi2=10.0, is_electron=True, pv=Pv())
+    muon = Track(pt=1500.0, ip_chi2=10.0, is_muon=True, pv=Pv())
+    of_electron = [
+        *above("ip_chi2", 7.4),
+        *around("pt", 1000),
+        *[Side({"pt": 600.0, "brem_et": 400.0 + step}, selected=step > 0) for step in (1.0, -1.0)],
+        *PV_IF_ANY,
+        *only([{"is_muon": True, "is_electron": False}], [{"is_electron": False}]),
+    ]
+    of_muon = [
+        *above("ip_chi2", 7.4),
+        *around("pt", 1000),
+        *PV_IF_ANY,
+        *only([], [{"is_muon": False}, {"pt": 600.0, "brem_et": 1e4}]),
+    ]
+    tried = [((changed(electron, s.changes), muon), s.selected) for s in of_electron]
+    tried += [((electron, changed(muon, s.changes)), s.selected) for s in of_muon]
+    tried += [((electron,), False), ((changed(electron, {"is_muon": True}),), False), ((electron, muon, muon), True)]
+    base = Event(long_tracks=(electron, muon))
+    return base, [Side({"long_tracks": tracks}, selected) for tracks, selected in tried]
+
+
+def of_both(sides: Sides) -> Sides:
+    """The same changes for either track."""
+    return [*under("track1", sides), *under("track2", sides)]
+
+
+def electrons(**others: Any) -> Dielectron:
+    first = Track(p=3e4, pt=2000.0, ip=2.0, ip_chi2=20.0, is_electron=True, pv=Pv())
+    second = changed(first, {"phi": 0.3, "positive": False})
+    return Dielectron(**{"track1": first, "track2": second, "pv": Pv(), "z": 50.0, **others})
+
+
+def displaced_dielectron() -> tuple[Dielectron, Sides]:
+    tracks = [*above("ip_chi2", 7.4), *around("pt", 500)]
+    tracks += [Side({"pt": 300.0, "brem_et": 200.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+    cuts = [*of_both(tracks), *below("doca", 0.082), *below("chi2", 7.4), *above("z", -341)]
+    return electrons(), [*cuts, *only([{"same_sign": True}, {"pv": None}, {"mass": 1e5}])]
+
+
+def low_mass_dielectron(masses: tuple[float, float], displaced: bool, same_sign: bool) -> tuple[Dielectron, Sides]:
+    base = electrons(mass=sum(masses) / 2, same_sign=same_sign)
+    cuts = [*inside("mass", *masses), *below("doca", 0.082), *below("chi2", 7.4), *above("z", -341)]
+    if displaced:
+        small = {"track1.pt": 450.0, "track2.pt": 450.0}
+        kind = [Side({**small, "track2.brem_et": 100.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+        kind += of_both(above("ip_chi2", 2))
+    else:
+        # Two electrons above 500 MeV are above 1,000 MeV together.
+        base = changed(base, {"track1.ip_chi2": 1.0, "track2.ip_chi2": 30.0})
+        kind = [*below("track1.ip_chi2", 2), *only([{"track2.ip_chi2": 1.0}, {"track2.ip_chi2": 1e6}])]
+        kind += of_both(around("pt", 500))
+    charges = SAME if same_sign else OPPOSITE
+    return base, [*cuts, *kind, *charges, *only([{"pv": None}])]
+
+
+def high_mass_dielectron(*, same_sign: bool) -> tuple[Dielectron, Sides]:
+    base = electrons(mass=9000.0, same_sign=same_sign)
+    tracks = [*around("pt", 1500)]
+    tracks += [Side({"pt": 1000.0, "brem_et": 500.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+    tracks += around("p", 14000)
+    tracks += [Side({"p": 12000.0, "brem_energy": 2000.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+    # At p = 120 GeV, pt is above 1,500 MeV on both sides of the cut on eta.
+    tracks += [Side({"p": 1.2e5, "pt": 1.2e5 / math.cosh(5.0 + step)}, selected=step < 0) for step in (1e-4, -1e-4)]
+    exact = [*at_least("z", -330), Side({"doca": 0.2}, selected=True), _next("doca", 0.2, math.inf, selected=False)]
+    charges = SAME if same_sign else OPPOSITE
+    return base, [*of_both(tracks), *inside("mass", 8000, 140000), *exact, *charges, *only([{"pv": None}])]
+
+
+def soft_dielectron() -> tuple[Dielectron, Sides]:
+    base = electrons(x=3.0, y=4.0, z=100.0, ip=0.1, mass=300.0)
+    veto = only([{"m_pipi": 482.9}, {"m_pipi": 513.1}], [{"m_pipi": 483.0}, {"m_pipi": 500.0}, {"m_pipi": 513.0}])
+    position = [Side({"pv": Pv(-400.0), **s.changes}, s.selected) for s in inside("z", -375, 635)]
+    position = [Side({**s.changes, "ip": 0.0001}, s.selected) for s in position]
+    cuts = [*below("mass", 800), *below("doca", 0.1), *_radius(3), *of_both(at_least("ip", 1.4))]
+    cuts += around("ip", 0.45, upper=True)
+    angle = 0.002 / (2000.0 / 3e4)
+    opening = [Side({"track2.phi": 0.1 + angle * f}, selected=f > 1) for f in (1.01, 0.99)]
+    return base, [*veto, *position, *cuts, *opening, *OPPOSITE, *only([{"pv": NEAR, "ip": 0.01}], [{"pv": None}])]
+
+
+def photons(mass: float, et: float, seeds: tuple[int, int] = (100, 200)) -> PhotonPair:
+    return PhotonPair(Cluster(et, 0.9, seeds[0]), Cluster(1.1 * et, 0.8, seeds[1]), mass=mass)
+
+
+def photon_pair_mass(masses: tuple[float, float], pt: float, et: float, sum_et: float) -> tuple[PhotonPair, Sides]:
+    base = photons(sum(masses) / 2, 2 * et)
+    each = [*above("et", et), *above("e19", 0.6)]
+    cuts = [*under("first", each), *under("second", each), *inside("mass", *masses)]
+    sums = [Side({"first.et": 1.01 * et, "second.et": sum_et - 1.01 * et + step}, step > 0) for step in (1.0, -1.0)]
+    if sum_et == 2 * et:
+        sums = []  # each of both decides alone
+    return base, [*cuts, *sums, *(at_least("pt", pt) if pt else only([{"pt": 0.0}]))]
+
+
+SEEDS = {"outer": (0, 2687), "middle": (2688, 4479), "inner": (4480, 6015)}
+
+
+def pi0(regions: tuple[str, str] | None = None) -> tuple[Event, Sides]:
+    seeds = (SEEDS[regions[0]][0], SEEDS[regions[1]][1]) if regions else (100, 200)
+    base = changed(photons(135.0, 1000.0, seeds), {"pt": 2000.0})
+    each = [*above("et", 400), *above("e19", 0.7)]
+    sides = [*under("first", each), *under("second", each), *inside("mass", 50, 300)]
+    sides += around("pt", 1400)
+    sides += [Side({"pt": 1000.0, "eta": 5.0 + step}, selected=step > 0) for step in (0.001, -0.001)]
+    for one in SEEDS:
+        for other in SEEDS:
+            selected = regions is None or sorted((one, other)) == sorted(regions)
+            for seeds in ((SEEDS[one][0], SEEDS[other][1]), (SEEDS[one][1], SEEDS[other][0])):
+                sides.append(Side({"first.seed": seeds[0], "second.seed": seeds[1]}, selected))
+
+    def event(pair: PhotonPair) -> dict[str, Any]:
+        return {"clusters": (pair.first, pair.second), "photon_pairs": (PhotonPair(pair.first, pair.first), pair)}
+
+    tried = [Side(event(changed(base, s.changes)), s.selected) for s in sides]
+    return Event(**event(base)), [*tried, *only([], [{"primary_vertices": (Pv(),)}])]
+
+
+Cases = tuple[Candidate, Sides]
 
 BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1Passthrough": (Event(), only([{"has_odin": False}, {"passes_gec": False}])),
@@ -378,10 +531,28 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1D2KPiAlignment": d0("m_kpi", "m_pik"),
     "Hlt1DiMuonHighMassAlignment": dimuon(9000, 300, 6000),
     "Hlt1DiMuonJpsiMassAlignment": dimuon(2500, 300, 6000),
+    "Hlt1TrackElectronMVA": electron_mva(),
+    "Hlt1SingleHighPtElectron": high_pt_electron(),
+    "Hlt1DisplacedLeptons": displaced_leptons(),
+    "Hlt1DisplacedDielectron": displaced_dielectron(),
+    **{name: low_mass_dielectron(*cuts) for name, cuts in LOW_MASS.items()},
+    "Hlt1DiElectronHighMass": high_mass_dielectron(same_sign=False),
+    "Hlt1DiElectronHighMass_SS": high_mass_dielectron(same_sign=True),
+    "Hlt1DiElectronSoft": soft_dielectron(),
+    "Hlt1SingleHighEt": (Cluster(2e4), above("et", 15000)),
+    "Hlt1Bs2GammaGamma": photon_pair_mass((3000, 7000), 0, 200, 400),
+    "Hlt1DiPhotonHighMass": photon_pair_mass((4200, 21000), 3000, 2800, 6000),
+    "Hlt1Pi02GammaGamma": pi0(),
+    "Hlt1Pi02GammaGammaOuter": pi0(("outer", "outer")),
+    "Hlt1Pi02GammaGammaMiddle": pi0(("middle", "middle")),
+    "Hlt1Pi02GammaGammaInner": pi0(("inner", "inner")),
+    "Hlt1Pi02GammaGammaMiddleOuterMixed": pi0(("middle", "outer")),
+    "Hlt1Pi02GammaGammaMiddleInnerMixed": pi0(("middle", "inner")),
+    "Hlt1CaloDigitsMinADC": (Event(ecal_max_adc=500), only([{"ecal_max_adc": 4095}], [{"ecal_max_adc": 499}])),
 }  # fmt: skip
 
 
-def sides_of(line: str) -> Iterator[tuple[Event | Track | Vertex | V0Pair, bool, str]]:
+def sides_of(line: str) -> Iterator[tuple[Candidate, bool, str]]:
     """Candidates for a line: the candidate, whether the line must select it, and what is changed."""
     base, sides = BOTH_SIDES[line]
     yield base, True, "the candidate"

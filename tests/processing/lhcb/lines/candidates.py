@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 from hltnode.processing.algorithms.decode_odin import ODIN_DATA
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.lhcb.calorimeter.collections import (
+    MAX_CLUSTERS_PER_EVENT,
+    MAX_DIELECTRONS_PER_EVENT,
+    MAX_PHOTON_PAIRS_PER_EVENT,
+)
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS
 from hltnode.processing.lhcb.primary_vertices.collections import MAX_PVS, PRIMARY_VERTEX
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
@@ -69,6 +74,19 @@ class Track(_Single):
     ip_chi2: float = 0.0
     is_muon: bool = False
     pv: Pv | None = None
+    is_electron: bool = False
+    brem_energy: float = 0.0
+    brem_et: float = 0.0
+
+    @property
+    def brem_pt(self) -> float:
+        """The transverse momentum with bremsstrahlung."""
+        return float(self.pt) + float(self.brem_et)
+
+    @property
+    def brem_p(self) -> float:
+        """The momentum with bremsstrahlung."""
+        return float(self.p) + float(self.brem_energy)
 
     @property
     def eta(self) -> float:
@@ -144,6 +162,55 @@ class V0Pair:
 
 
 @dataclass(frozen=True)
+class Cluster(_Single):
+    """A cluster of the calorimeter; it is no photon."""
+
+    et: float = 0.0
+    e19: float = 0.0
+    seed: int = 0
+
+    @property
+    def region(self) -> str:
+        """The region of its seed."""
+        return "outer" if self.seed < 2688 else "middle" if self.seed < 4480 else "inner"
+
+
+NO_PHOTON = Cluster()
+
+
+@dataclass(frozen=True)
+class PhotonPair(_Single):
+    """Two photons that are a candidate of no line."""
+
+    first: Cluster = NO_PHOTON
+    second: Cluster = NO_PHOTON
+    mass: float = 0.0
+    pt: float = 1e5
+    eta: float = 3.0
+
+
+@dataclass(frozen=True)
+class Dielectron(_Single):
+    """Two electrons that are a candidate of no line: their vertex is far upstream."""
+
+    track1: Track = UNSELECTED
+    track2: Track = UNSELECTED
+    pv: Pv | None = None
+    same_sign: bool = False
+    x: float = 0.0
+    y: float = 0.0
+    z: float = -1000.0
+    chi2: float = 1.0
+    doca: float = 0.01
+    ip: float = 0.1
+    mass: float = 100.0
+    m_pipi: float = 300.0
+
+
+DIELECTRON_NUMBERS = tuple(field.name for field in fields(Dielectron) if field.type == "float")
+
+
+@dataclass(frozen=True)
 class Event:
     event_type: int = 0
     crossing_type: int = 3
@@ -158,17 +225,31 @@ class Event:
     long_tracks: Sequence[Track] = ()
     vertices: Sequence[Vertex] = ()
     pairs: Sequence[V0Pair] = ()
+    clusters: Sequence[Cluster] = ()
+    photon_pairs: Sequence[PhotonPair] = ()
+    dielectrons: Sequence[Dielectron] = ()
+    ecal_max_adc: int = 0
+    ecal_energy: float = 0.0
 
     @property
     def all_pvs(self) -> list[Pv]:
         """All primary vertices. The first one is far upstream and belongs to no candidate."""
-        owners: list[Track | Vertex] = [*self.long_tracks, *self.vertices]
+        owners: list[Track | Vertex | Dielectron] = [*self.long_tracks, *self.vertices, *self.dielectrons]
         return [UPSTREAM, *self.primary_vertices, *(owner.pv for owner in owners if owner.pv is not None)]
 
 
-def event_with(candidate: Event | Track | Vertex | V0Pair) -> Event:
-    """An event with a candidate, behind a track and a vertex that no line selects."""
+Candidate = Event | Track | Vertex | V0Pair | Cluster | PhotonPair | Dielectron
+
+
+def event_with(candidate: Candidate) -> Event:
+    """An event with a candidate, behind others that no line selects."""
     match candidate:
+        case Cluster():
+            return Event(clusters=(NO_PHOTON, candidate))
+        case PhotonPair(first, second):
+            return Event(clusters=(NO_PHOTON, first, second), photon_pairs=(PhotonPair(), candidate))
+        case Dielectron():
+            return Event(long_tracks=_tracks_of(candidate), dielectrons=(Dielectron(), candidate))
         case Track():
             return Event(long_tracks=(UNSELECTED, candidate))
         case Vertex():
@@ -179,7 +260,7 @@ def event_with(candidate: Event | Track | Vertex | V0Pair) -> Event:
             return candidate
 
 
-def _tracks_of(*vertices: Vertex) -> tuple[Track, ...]:
+def _tracks_of(*vertices: Vertex | Dielectron) -> tuple[Track, ...]:
     return (UNSELECTED, *(track for vertex in vertices for track in (vertex.track1, vertex.track2)))
 
 
@@ -198,8 +279,10 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
     odin = np.zeros(n, ODIN_DATA.dtype)
     flags = np.zeros(n, np.uint32)
     pvs = np.zeros((n, MAX_PVS), PRIMARY_VERTEX.dtype)
-    velo, long, vertices, pairs = (_Table(n, most) for most in (VELO_PLACES, *_MOST))
-    counts = np.zeros((n, 6), np.uint32)
+    velo, long, vertices, pairs, clusters, photon_pairs, dielectrons = (
+        _Table(n, most) for most in (VELO_PLACES, *_MOST)
+    )
+    counts = np.zeros((n, 9), np.uint32)
     for number, event in enumerate(events):
         for name in ("event_type", "crossing_type", "orbit", "tae_central", "tae_half_window"):
             odin[name][number] = getattr(event, name)
@@ -218,9 +301,22 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             vertices.fill(number, i, **numbers, kind=vertex.kind, pv=places.pv(vertex.pv), tracks=tracks)
         for i, pair in enumerate(event.pairs):
             pairs.fill(number, i, vertices=(places.vertex(pair.first), places.vertex(pair.second)))
+        for i, cluster in enumerate(event.clusters):
+            clusters.fill(number, i, et=cluster.et, e19=cluster.e19, seed=cluster.seed)
+        for i, photons in enumerate(event.photon_pairs):
+            both = (_number(photons.first, event.clusters), _number(photons.second, event.clusters))
+            photon_pairs.fill(number, i, mass=photons.mass, pt=photons.pt, eta=photons.eta, clusters=both)
+        for i, electrons in enumerate(event.dielectrons):
+            both = (places.track(electrons.track1), places.track(electrons.track2))
+            numbers = {name: getattr(electrons, name) for name in DIELECTRON_NUMBERS}
+            dielectrons.fill(
+                number, i, **numbers, same_sign=electrons.same_sign, pv=places.pv(electrons.pv), tracks=both
+            )
         collections = (event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs)
+        collections = (*collections, event.clusters, event.photon_pairs, event.dielectrons)
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
+    names = (*names, "ecal_clusters", "photon_pairs", "dielectrons")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -231,12 +327,20 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **long.columns("long_tracks"),
         **vertices.columns("two_track_vertices"),
         **pairs.columns("v0_pairs"),
+        **clusters.columns("ecal_clusters"),
+        **photon_pairs.columns("photon_pairs"),
+        **dielectrons.columns("dielectrons"),
+        "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
+        "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
         **{f"{name}.count": counts[:, i] for i, name in enumerate(names)},
     }
     return Case(tuple(line.line() for line in lines), EVENT_WORDS, columns, limits)
 
 
-_MOST = (MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT)
+_MOST = (
+    *(MAX_TRACKS_PER_EVENT, MAX_VERTICES_PER_EVENT, MAX_V0_PAIRS_PER_EVENT),
+    *(MAX_CLUSTERS_PER_EVENT, MAX_PHOTON_PAIRS_PER_EVENT, MAX_DIELECTRONS_PER_EVENT),
+)
 
 
 def _track_numbers(track: Track) -> dict[str, Any]:
@@ -249,6 +353,9 @@ def _track_numbers(track: Track) -> dict[str, Any]:
         "ip": track.ip,
         "ip_chi2": track.ip_chi2,
         "is_muon": track.is_muon,
+        "is_electron": track.is_electron,
+        "brem_energy": track.brem_energy,
+        "brem_et": track.brem_et,
     }
 
 

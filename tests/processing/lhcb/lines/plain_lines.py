@@ -1,4 +1,4 @@
-"""The 45 lines of the menu in plain Python, written from their descriptions in docs/physics/selection-lines.md.
+"""The lines of the menu in plain Python, written from their descriptions in docs/physics/selection-lines.md.
 
 The numbers are written out here; they are not read from the menu. Units: MeV, mm.
 """
@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from hltnode.processing.lhcb.lines.two_track_network import FILE
-from tests.processing.lhcb.lines.candidates import Event, Pv, Track, Vertex
+from tests.processing.lhcb.lines.candidates import Dielectron, Event, PhotonPair, Pv, Track, Vertex
 
 D0 = 1864.84
 NETWORK = json.loads(FILE.read_text())
@@ -36,9 +36,9 @@ def beam_gas(event: Event) -> bool:
     return of_crossing(event, 1) and any(t.n_hits >= 12 and -550 < t.z < -300 for t in event.velo_tracks)
 
 
-def curve_of_ip(s: float) -> float:
+def curve_of_ip(s: float, pole: float = 2.0, ip_chi2: float = 7.4) -> float:
     """The smallest ln IP chi2 of TrackMVA; s is in GeV."""
-    return 1 / (s - 2) ** 2 + 1.248 / 26 * (26 - s) + math.log(7.4)
+    return 1 / (s - pole) ** 2 + 1.248 / 26 * (26 - s) + math.log(ip_chi2)
 
 
 def track_mva(t: Track, alpha: float, max_chi2: float) -> bool:
@@ -48,6 +48,78 @@ def track_mva(t: Track, alpha: float, max_chi2: float) -> bool:
     else:
         displaced = s > 26 and bool(t.ip_chi2 > 7.4)
     return bool(t.chi2 < max_chi2) and displaced and behind_target(t.pv)
+
+
+def track_electron_mva(t: Track) -> bool:
+    s = t.brem_pt / 1000
+    if 1 < s < 26:
+        displaced = t.ip_chi2 > 0 and math.log(t.ip_chi2) > curve_of_ip(s, 1.0, 3.0)
+    else:
+        displaced = s > 26 and bool(t.ip_chi2 > 3)
+    return bool(t.is_electron and t.chi2 < 2.5) and displaced and behind_target(t.pv)
+
+
+def high_pt_electron(t: Track) -> bool:
+    return bool(t.is_electron and t.chi2 < 100 and t.brem_pt > 6000) and behind_target(t.pv)
+
+
+def displaced_leptons(event: Event) -> bool:
+    def is_good(t: Track) -> bool:
+        lepton = (t.is_electron and t.brem_pt > 1000) or (t.is_muon and t.pt > 1000)
+        return bool(lepton and t.ip_chi2 > 7.4) and behind_target(t.pv)
+
+    return sum(map(is_good, event.long_tracks)) >= 2
+
+
+def both(v: Dielectron, name: str) -> float:
+    """The smaller value of the tracks."""
+    return min(float(getattr(v.track1, name)), float(getattr(v.track2, name)))
+
+
+def displaced_dielectron(v: Dielectron) -> bool:
+    return bool(both(v, "brem_pt") > 500 and both(v, "ip_chi2") > np.float32(7.4) and v.doca < 0.082) and bool(
+        v.chi2 < 7.4 and v.z > -341
+    )
+
+
+def low_mass_dielectron(v: Dielectron, masses: tuple[float, float], *, displaced: bool, same_sign: bool) -> bool:
+    ip_chi2 = both(v, "ip_chi2")
+    of_kind = ip_chi2 > 2 if displaced else ip_chi2 < 2 and both(v, "brem_pt") > 500
+    momenta = both(v, "brem_pt") > 0 and v.track1.brem_pt + v.track2.brem_pt > 1000
+    vertex = masses[0] < v.mass < masses[1] and v.doca < 0.082 and v.chi2 < 7.4 and v.z > -341
+    return bool(v.same_sign == same_sign and of_kind and momenta and vertex)
+
+
+def high_mass_dielectron(v: Dielectron, *, same_sign: bool) -> bool:
+    tracks = both(v, "brem_p") > 14000 and both(v, "brem_pt") > 1500 and v.track1.eta <= 5 and v.track2.eta <= 5
+    vertex = 8000 < v.mass < 140000 and v.doca <= 0.2 and v.z >= -330
+    return bool(v.same_sign == same_sign and tracks and vertex)
+
+
+def soft_dielectron(v: Dielectron) -> bool:
+    if v.pv is None:
+        return False
+    sine = np.linalg.norm(np.cross(v.track1.direction, v.track2.direction))
+    masses = not 483 <= v.m_pipi <= 513 and v.mass < 800
+    vertex = math.hypot(v.x, v.y) > 3 and -375 < v.z < 635 and v.doca < 0.1 and v.ip / (v.z - v.pv.z) < 0.0045
+    return bool(not v.same_sign and masses and both(v, "ip") >= np.float32(1.4) and vertex and sine**2 > 4e-6)
+
+
+def photon_pair_mass(v: PhotonPair, masses: tuple[float, float], pt: float, et: float, sum_et: float) -> bool:
+    photons = (v.first, v.second)
+    energies = all(c.et > et and c.e19 > 0.6 for c in photons) and v.first.et + v.second.et > sum_et
+    return bool(masses[0] < v.mass < masses[1] and v.pt >= pt and energies)
+
+
+def pi0(event: Event, regions: tuple[str, str] | None = None) -> bool:
+    def is_pi0(v: PhotonPair) -> bool:
+        photons = (v.first, v.second)
+        narrow = all(c.et > 400 and c.e19 > 0.7 for c in photons)
+        fast = v.pt > 200 * (10 - float(v.eta))
+        there = regions is None or sorted(c.region for c in photons) == sorted(regions)
+        return bool(50 < v.mass < 300 and narrow and fast and there)
+
+    return len(event.all_pvs) <= 1 and any(map(is_pi0, event.photon_pairs))
 
 
 def high_pt(t: Track, min_pt: float) -> bool:
@@ -178,7 +250,7 @@ RICH1 = ((0.50, 0.80), (2.30, 2.65))
 RICH2 = ((0.55, 0.65), (2.49, 2.59))
 HIGH, VERY_LOW = (5000.0, 250000.0), (2900.0, 5000.0)
 
-PLAIN_LINES: Mapping[str, Plain] = {
+PLAIN_LINES: dict[str, Plain] = {
     "Hlt1Passthrough": lambda _: True,
     "Hlt1VeloMicroBias": lambda e: len(e.velo_tracks) >= 1,
     "Hlt1ODINLumi": lambda e: has_event_type(e, 8),
@@ -226,6 +298,53 @@ PLAIN_LINES: Mapping[str, Plain] = {
     "Hlt1DiMuonJpsiMassAlignment": any_vertex(partial(dimuon, mass=2500, pt=300, p=6000)),
 }
 
+SLICES = ((5.0, 30.0), (30.0, 100.0), (100.0, 200.0), (200.0, 300.0))
+
+
+def any_dielectron(selects: Callable[[Dielectron], bool]) -> Plain:
+    return lambda event: any(selects(v) for v in event.dielectrons)
+
+
+def any_photon_pair(selects: Callable[[PhotonPair], bool]) -> Plain:
+    return lambda event: any(selects(v) for v in event.photon_pairs)
+
+
+LOW_MASS: Mapping[str, tuple[tuple[float, float], bool, bool]] = {
+    f"Hlt1LowMassNoipDielectron{sign}_massSlice{number}_{kind}": (masses, kind == "displaced", bool(sign))
+    for kind in ("prompt", "displaced")
+    for number, masses in enumerate(SLICES, 1)
+    for sign in ("", "_SS")
+}
+"""Name of a line: slice of mass, whether displaced, whether of equal charges."""
+
+ECAL_LINES: Mapping[str, Plain] = {
+    "Hlt1TrackElectronMVA": any_track(track_electron_mva),
+    "Hlt1SingleHighPtElectron": any_track(high_pt_electron),
+    "Hlt1DisplacedLeptons": displaced_leptons,
+    "Hlt1DisplacedDielectron": any_dielectron(displaced_dielectron),
+    **{
+        name: any_dielectron(partial(low_mass_dielectron, masses=masses, displaced=displaced, same_sign=same_sign))
+        for name, (masses, displaced, same_sign) in LOW_MASS.items()
+    },
+    "Hlt1DiElectronHighMass": any_dielectron(partial(high_mass_dielectron, same_sign=False)),
+    "Hlt1DiElectronHighMass_SS": any_dielectron(partial(high_mass_dielectron, same_sign=True)),
+    "Hlt1DiElectronSoft": any_dielectron(soft_dielectron),
+    "Hlt1SingleHighEt": lambda e: any(bool(c.et > 15000) for c in e.clusters),
+    "Hlt1Bs2GammaGamma": any_photon_pair(partial(photon_pair_mass, masses=(3000, 7000), pt=0, et=200, sum_et=400)),
+    "Hlt1DiPhotonHighMass": any_photon_pair(
+        partial(photon_pair_mass, masses=(4200, 21000), pt=3000, et=2800, sum_et=6000)
+    ),
+    "Hlt1Pi02GammaGamma": pi0,
+    "Hlt1Pi02GammaGammaOuter": partial(pi0, regions=("outer", "outer")),
+    "Hlt1Pi02GammaGammaMiddle": partial(pi0, regions=("middle", "middle")),
+    "Hlt1Pi02GammaGammaInner": partial(pi0, regions=("inner", "inner")),
+    "Hlt1Pi02GammaGammaMiddleOuterMixed": partial(pi0, regions=("middle", "outer")),
+    "Hlt1Pi02GammaGammaMiddleInnerMixed": partial(pi0, regions=("middle", "inner")),
+    "Hlt1CaloDigitsMinADC": lambda e: e.ecal_max_adc >= 500,
+}
+"""Lines that need the calorimeter."""
+PLAIN_LINES = {**PLAIN_LINES, **ECAL_LINES}
+
 SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1Passthrough": (1e-4, 1),
     "Hlt1GECPassthrough": (1e-4, 1),
@@ -244,5 +363,8 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1SingleHighPtMuonNoMuID": (0.05, 1),
     "Hlt1DiMuonDrellYan_VLowMass": (0.2, 1),
     "Hlt1DiMuonNoIP_SS": (1, 0.1),
+    **{name: (1, 0.02 if same else 0.3) for name, (_, displaced, same) in LOW_MASS.items() if same or not displaced},
+    **{name: (0.05, 1) for name in ECAL_LINES if name.startswith("Hlt1Pi02GammaGamma")},
+    "Hlt1CaloDigitsMinADC": (1, 0.001),
 }
 """Prescale and postscale; other lines have none."""

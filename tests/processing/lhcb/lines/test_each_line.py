@@ -13,7 +13,8 @@ from tests.processing.lhcb.lines.candidates import Event, case_of, event_with
 from tests.processing.lhcb.lines.plain_lines import PLAIN_LINES, SCALES
 from tests.processing.selection.line_evaluators import Decided, Evaluator, by_compiler, by_numpy
 
-NAMES = tuple(line.name for line in HLT1_MENU.lines)
+LINES = HLT1_MENU.of("hlt1_2026")
+NAMES = tuple(line.name for line in LINES)
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,13 @@ def tried() -> Sequence[Tried]:
 @pytest.fixture(scope="module", params=[by_numpy, by_compiler])
 def decided(request: pytest.FixtureRequest, tried: Sequence[Tried]) -> Decided:
     evaluate: Evaluator = request.param
-    lines = [replace(line, prescale=1.0, postscale=1.0) for line in HLT1_MENU.lines]
+    lines = [replace(line, prescale=1.0, postscale=1.0) for line in LINES]
     return evaluate(case_of(lines, [one.event for one in tried]))
 
 
 def test_the_menu_has_the_lines_and_the_scales_of_the_description() -> None:
     assert set(NAMES) == set(PLAIN_LINES) == set(BOTH_SIDES)
-    scales = {line.name: (line.prescale, line.postscale) for line in HLT1_MENU.lines}
+    scales = {line.name: (line.prescale, line.postscale) for line in LINES}
     assert scales == {name: SCALES.get(name, (1, 1)) for name in NAMES}
 
 

@@ -27,6 +27,7 @@ from tests.processing.selection.line_evaluators import (
 from tests.processing.selection.toy_detector import SPECIAL
 from tools.generate_lines_page import REFERENCE, lines_page
 
+LINES = CHAIN.menu.of("hlt1_2026")
 MOST = 30
 """Objects of a collection in an event."""
 RANGES = {
@@ -55,7 +56,7 @@ def other_cuts(line: LineType, number: int) -> LineType:
 
 def menu(n: int) -> tuple[LineType, ...]:
     """The menu without scales, then lines with other cuts."""
-    lines = [replace(line, prescale=1.0, postscale=1.0) for line in CHAIN.menu.lines]
+    lines = [replace(line, prescale=1.0, postscale=1.0) for line in LINES]
     return tuple(lines + [other_cuts(line, number) for number in range(1, 5) for line in lines])[:n]
 
 
@@ -98,7 +99,7 @@ def numbers(
     return values
 
 
-@pytest.mark.parametrize(("n_lines", "special"), [(len(CHAIN.menu.lines), 0.0), (100, 0.02), (100, 0.3)])
+@pytest.mark.parametrize(("n_lines", "special"), [(len(LINES), 0.0), (100, 0.02), (100, 0.3)])
 def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
     case = random_case(menu(n_lines), 60, seed=3, special=special)
     decided = assert_all_decide_alike(case, [partial(by_compiler, target=target) for target in targets()])
@@ -108,7 +109,7 @@ def test_lines_of_the_menu_decide_alike(n_lines: int, special: float) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_menu_decides_alike_on_a_gpu() -> None:
-    case = random_case(menu(len(CHAIN.menu.lines)), 3, seed=5, special=0.1)
+    case = random_case(menu(len(LINES)), 3, seed=5, special=0.1)
     assert_all_decide_alike(case, (by_blocks(32), by_ptx()))
 
 

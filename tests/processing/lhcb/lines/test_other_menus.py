@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon
+from hltnode.processing.lhcb.lines.beam_lines import BeamGasImaging, HeavyIon, HeavyIonEnergy
 from hltnode.processing.lhcb.lines.gas_target import (
     GasD2KPi,
     GasDiMuonMass,
@@ -50,7 +50,14 @@ def test_a_configuration_chooses_a_menu_by_name(tmp_path: Path) -> None:
         trigger = load(tmp_path, f'[menu]\nname = "{name}"')
         assert trigger.line_names == tuple(line.name for line in menu.lines)
         assert trigger.from_menu == len(menu.lines)
-        assert CHAIN.not_available(trigger) == menu.not_available
+        without_ecal = {line.name for line in menu.of("hlt1_2026")} - set(trigger.line_names)
+        assert CHAIN.not_available(trigger) == {
+            **dict.fromkeys(without_ecal, "reads events.ecal_energy"),
+            **menu.not_available,
+        }
+        whole = load(tmp_path, f'[menu]\nname = "{name}"', "hlt1_2026")
+        assert whole.line_names == tuple(line.name for line in menu.of("hlt1_2026"))
+        assert CHAIN.not_available(whole) == menu.not_available
         tcks.add(CHAIN.document(trigger).tck)
     assert len(tcks) == len(HLT1_MENU.others) == 6
 
@@ -204,3 +211,11 @@ def test_lines_on_ions_count_tracks_and_vertices_on_both_sides_of_the_border() -
     assert masks(HeavyIon("A", max_gas_pvs=1), events) == [1, 1, 0, 0, 0]
     assert masks(HeavyIon("A", min_velo_tracks=2), events) == [0, 0, 1, 1, 1]
     assert masks(HeavyIon("A", max_velo_tracks=2), events) == [1, 1, 1, 0, 0]
+
+
+def test_lines_on_the_energy_of_ions_have_a_range() -> None:
+    energies = (93999.0, 94000.0, 94001.0)
+    events = [Event(ecal_energy=energy, velo_tracks=[VeloTrack()]) for energy in energies]
+    assert masks(HeavyIonEnergy("A", max_energy=94000.0), events) == [1, 1, 0]
+    assert masks(HeavyIonEnergy("A", min_energy=94000.0), events) == [0, 1, 1]
+    assert masks(HeavyIonEnergy("A", min_energy=94000.0, min_velo_tracks=2), events) == [0, 0, 0]

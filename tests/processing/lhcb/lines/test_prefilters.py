@@ -24,9 +24,11 @@ from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.lines.electron_lines import SingleHighPtElectron
 from hltnode.processing.lhcb.lines.event_lines import OdinEventType, Passthrough, PassthroughPv
 from hltnode.processing.lhcb.lines.inputs import event, long_tracks
 from hltnode.processing.lhcb.lines.menu import HLT1_MENU
+from hltnode.processing.lhcb.lines.photon_lines import CaloDigitsMinADC, DiPhotonMass
 from hltnode.processing.lhcb.lines.prefilters import PREFILTERS, beam_one
 from hltnode.processing.lhcb.lines.tracks import SingleHighPtTrack, TrackMVA
 from hltnode.processing.lhcb.lines.two_tracks import TwoTrackMVA
@@ -50,6 +52,7 @@ from tests.processing.framework.kernel_runner import (
     with_block_size,
 )
 from tests.processing.framework.nvrtc_library import nvrtc_of
+from tests.processing.lhcb.calorimeter.ecal_batches import with_ecal
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.selection.line_evaluators import KERNELS, targets
 from tests.ptx.chain import PtxLauncher
@@ -247,8 +250,9 @@ def with_odin(banks: Sequence[RawBank], i: int) -> list[RawBank]:
 
 
 def events() -> list[list[RawBank]]:
-    """16 events: every crossing type with every event type."""
-    return [with_odin(full_events(4, 5)[i // 4], i) for i in range(16)]
+    """16 events with random energies in the calorimeter: every crossing type with every event type."""
+    of_four = with_ecal(full_events(4, 5), 5)
+    return [with_odin(of_four[i // 4], i) for i in range(16)]
 
 
 def outputs(trigger: TriggerConfig, backend: CpuBackend) -> BatchOutput:
@@ -287,7 +291,13 @@ def lines_of(sequence: str) -> list[Line]:
         TwoTrackMVA("Two", prefilters=("beam_one", "high_multiplicity")),
         SingleHighPtTrack("Single", min_pt=500.0, prefilters=("both_beams", "low_multiplicity")),
     ]
-    return [line.prefiltered_line(KNOWN) for line in (of_velo if sequence.startswith("velo") else [*of_velo, *long])]
+    ecal = [
+        DiPhotonMass("Photons", max_mass=1e5, prefilters=("both_beams", "high_multiplicity")),
+        SingleHighPtElectron("Electron", min_pt=1000.0, prefilters=("beam_one", "pv_of_beams")),
+        CaloDigitsMinADC("Cell", min_adc=2000, prefilters=("both_beams", "pv_of_beams")),
+    ]
+    lines = of_velo if sequence.startswith("velo") else [*of_velo, *long]
+    return [line.prefiltered_line(KNOWN) for line in [*lines, *(ecal if sequence == "hlt1_2026" else ())]]
 
 
 def assert_same_decisions(found: BatchOutput, wanted: BatchOutput) -> None:
@@ -299,7 +309,7 @@ def assert_same_decisions(found: BatchOutput, wanted: BatchOutput) -> None:
     assert found.counts["unknown_selections"].tolist() == wanted.counts["unknown_selections"].tolist()
 
 
-@pytest.mark.parametrize("sequence", ["velo_simd", "forward_then_matching", "no_ut"])
+@pytest.mark.parametrize("sequence", ["velo_simd", "forward_then_matching", "no_ut", "hlt1_2026"])
 def test_skipping_changes_no_decision(sequence: str) -> None:
     lines = lines_of(sequence)
     skipping = configured(*lines, sequence=sequence)
@@ -334,11 +344,12 @@ def test_an_event_that_fails_is_not_reconstructed_behind_the_point() -> None:
         TrackMVA("Mva", prefilters=("both_beams", "high_multiplicity")).prefiltered_line(KNOWN),
         Line("Tracks", long_tracks, lambda t: t.pt > 0, prefilters=[beam_one, NEVER]),
     ]
-    found = outputs(configured(*lines), CpuBackend(CHAIN.kernels))
-    whole = outputs(configured(*map(everywhere, lines)), CpuBackend(CHAIN.kernels))
+    sequence = "hlt1_2026"
+    found = outputs(configured(*lines, sequence=sequence), CpuBackend(CHAIN.kernels))
+    whole = outputs(configured(*map(everywhere, lines), sequence=sequence), CpuBackend(CHAIN.kernels))
     crossing = np.arange(16) % 4
     of_velo = ("velo_clusters", "velo_tracks", "pvs")
-    behind = ("ut_hits", "scifi_hits", "muon_hits", "long_tracks")
+    behind = ("ut_hits", "scifi_hits", "muon_hits", "long_tracks", "ecal_cells", "ecal_energy", "photon_pairs")
     for name in of_velo:
         needed = (crossing == 3) | (crossing == 1)
         assert found.counts[name].tolist() == np.where(needed, whole.counts[name], 0).tolist(), name

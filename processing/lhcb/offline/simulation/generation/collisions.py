@@ -23,6 +23,7 @@ from hltnode.processing.offline.arrays import Float64Array, Int64Array
 from hltnode.processing.offline.event_random import EventRandom
 from hltnode.processing.offline.particles.columns import ParticleColumns
 from hltnode.protocol.lhcb.truth import McSample, encode_sample
+from hltnode.protocol.raw_data.odin import CrossingType
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 MINIMUM_BIAS = "minbias"
@@ -46,7 +47,7 @@ class SimulatedCollisions:
     """The collisions of an event, at `positions` f64[n, 3] (mm), and its charged particles.
 
     The first len(collision) particles come straight from the collision of that number (i64); the others do not. kind:
-    name of the sample. weight: of the event in a mean over crossings.
+    name of the sample. weight: of the event in a mean over crossings. crossing_type: the beams with a bunch.
     """
 
     positions: Float64Array
@@ -54,6 +55,7 @@ class SimulatedCollisions:
     collision: Int64Array
     kind: str = MINIMUM_BIAS
     weight: float = 1.0
+    crossing_type: CrossingType = CrossingType.BEAM_BEAM
 
     @property
     def truth(self) -> RawBank:

@@ -1,4 +1,4 @@
-"""Named samples: minimum bias, or one signal decay in every event, on top of the other collisions.
+"""Named samples: minimum bias, one signal decay in every event, or collisions of another kind.
 
 Signals decay by phase space into charged particles that fly into the acceptance of the tracking, as the generator cuts
 of LHCb's own samples have it. Units: mm, MeV.
@@ -18,6 +18,7 @@ class Sample(StrEnum):
     """The kind of events."""
 
     MINBIAS = "minbias"
+    BEAM_GAS = "beam_gas"
     BJPSIK = "bjpsik"
     BSPHIPHI = "bsphiphi"
     BSMUMU = "bsmumu"
@@ -25,6 +26,8 @@ class Sample(StrEnum):
     JPSI = "jpsi"
     KS2PIPI = "ks2pipi"
     L2PPI = "l2ppi"
+    LIGHT_ION = "light_ion"
+    SMOG2 = "smog2"
     TAU3MU = "tau3mu"
     Z = "z"
 

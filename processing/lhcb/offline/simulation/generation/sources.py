@@ -5,6 +5,13 @@ from dataclasses import replace
 
 from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
+from hltnode.processing.lhcb.offline.simulation.generation.gas_collisions import (
+    BEAM_GAS,
+    LIGHT_ION,
+    SMOG2,
+    crossing_of,
+    with_collision,
+)
 from hltnode.processing.lhcb.offline.simulation.generation.mixtures import ENRICHED
 from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNALS, Sample, signal_decay
 from hltnode.processing.offline.event_random import EventRandom
@@ -14,6 +21,8 @@ Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
 """Makes the collisions of several events from their random numbers and ids."""
 
 LARGEST_NU = 200.0
+KINDS = {Sample.SMOG2: SMOG2, Sample.BEAM_GAS: BEAM_GAS, Sample.LIGHT_ION: LIGHT_ION}
+"""Samples with one collision of a kind in each event. Light ions collide instead of protons."""
 
 
 def check_nu(nu: float) -> None:
@@ -23,7 +32,8 @@ def check_nu(nu: float) -> None:
 
 
 def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich: bool = False) -> Source:
-    """The events of a named sample: minimum bias, or one signal decay in the first of at least one collision.
+    """The events of a named sample: minimum bias, one signal decay in the first of at least one collision, or one
+    collision of another kind.
 
     enrich: draw rare kinds of minimum bias more often; the events have weights.
 
@@ -34,15 +44,24 @@ def sample_source(sample: Sample | str, nu: float, beamline: BeamLine, *, enrich
         raise ValueError(f"sample {sample!r} is not known, only {', '.join(Sample)}")
     signal = SIGNALS.get(Sample(sample))
 
+    kind = KINDS.get(Sample(sample))
+
     def minimum_bias(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
         return generate(random, nu, beamline, mixture=ENRICHED if enrich else None)
 
-    if signal is None:
+    def of_kind(random: EventRandom, event_ids: Sequence[int]) -> list[SimulatedCollisions]:
+        assert kind is not None
+        crossings = [crossing_of(kind, event_id) for event_id in event_ids]
+        return with_collision(random, kind, crossings, beamline, generate(random, nu, beamline), str(Sample(sample)))
+
+    if signal is None and kind is None:
         return minimum_bias
     if enrich:
         raise ValueError(
             f"sample {sample}: only minimum bias can be enriched, a signal is in every event of its sample"
         )
+    if signal is None:
+        return of_kind
 
     def with_signal(random: EventRandom, _event_ids: Sequence[int]) -> list[SimulatedCollisions]:
         events = []
