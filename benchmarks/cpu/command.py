@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks.cpu.comparison import Compared, RefusedError, compare
 from benchmarks.cpu.forms import FORMS, Form, Sample, real, simulated
-from benchmarks.cpu.growth import COLLISIONS, TARGET, Growth, growth
+from benchmarks.cpu.growth import COLLISIONS, DENSE_FROM, DENSE_TARGET, TARGET, Growth, growth
 from benchmarks.cpu.kernels import KernelTimes, chains, kernel_times
 from benchmarks.cpu.revision import RevisionError, built
 from hltnode.daemon.commands.result_files import ResultParser
@@ -126,7 +126,7 @@ def _grow(chosen: argparse.Namespace, console: Console) -> int:
             return 2
         console.print(_growth_table(found[-1]))
     if chosen.json is not None:
-        figures = {it.form: {"exponent": it.exponent, **asdict(it)} for it in found}
+        figures = {it.form: asdict(it) for it in found}
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
@@ -136,6 +136,7 @@ def _growth_table(found: Growth) -> Table:
     for nu, hits, us in zip(COLLISIONS, found.hits, found.cpu_us, strict=True):
         table.add_row(f"nu = {nu:g}", f"{us:.1f}", f"{hits:.0f}", "")
     table.add_row("all", "", "", f"{found.exponent:.2f}, asked: {TARGET}")
+    table.add_row(f"from nu = {DENSE_FROM:g}", "", "", f"{found.exponent_7_40:.2f}, asked: {DENSE_TARGET}")
     for name, (us, of_it) in sorted(found.algorithms.items(), key=lambda item: -item[1][0]):
         if us >= LEAST:
             table.add_row(f"  {name}, nu = {COLLISIONS[-1]:g}", f"{us:.1f}", "", f"{of_it:.2f}")

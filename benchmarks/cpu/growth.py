@@ -17,6 +17,10 @@ EVENTS = 40
 """Number of events of each sample."""
 TARGET = 1.1
 """Target of the exponent of the whole chain."""
+DENSE_FROM = 7.6
+"""The exponent of dense events is fitted from this mean number of collisions on."""
+DENSE_TARGET = 1.2
+"""Target of the exponent of dense events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,10 @@ class Growth:
     hits: Sequence[float]
     cpu_us: Sequence[float]
     exponent: float
+    exponent_7_40: float
+    """From DENSE_FROM collisions on: without events in which work that does not depend on hits dominates."""
+    us: Mapping[str, float]
+    """Processor time per event by the mean number of collisions."""
     algorithms: Mapping[str, tuple[float, float]]
     """Time per event of the densest sample in us, and exponent."""
 
@@ -50,12 +58,26 @@ def growth(form: Form, turns: int, instructions: str | None) -> Growth:
     for name in profiles[0][0]:
         times = [statistics.median(turn[i][name] for turn in profiles) for i in range(len(samples))]
         algorithms[name] = times[-1], exponent(hits, times)
-    return Growth(form.name, hits, cpu, exponent(hits, cpu), algorithms)
+    return Growth(
+        form.name,
+        hits,
+        cpu,
+        exponent(hits, cpu),
+        exponent_of_dense(hits, cpu),
+        {f"{nu:g}": us for nu, us in zip(COLLISIONS, cpu, strict=True)},
+        algorithms,
+    )
 
 
 def _hits(worker: Worker) -> float:
     counts = {name: sum(of) for name, of in worker.first["counts"].items() if name.endswith(("clusters", "hits"))}
     return float(sum(counts.values())) / float(worker.first["events"])
+
+
+def exponent_of_dense(hits: Sequence[float], times: Sequence[float]) -> float:
+    """The exponent of the hits that fits the times of the samples from DENSE_FROM collisions on."""
+    first = COLLISIONS.index(DENSE_FROM)
+    return exponent(hits[first:], times[first:])
 
 
 def exponent(hits: Sequence[float], times: Sequence[float]) -> float:

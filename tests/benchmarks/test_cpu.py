@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.cpu.comparison import RefusedError, Spread, Worker, compare, refuse_unlike, work_of
 from benchmarks.cpu.forms import FORMS, Sample
-from benchmarks.cpu.growth import exponent
+from benchmarks.cpu.growth import COLLISIONS, exponent, exponent_of_dense
 from benchmarks.cpu.kernels import kernel_times
 from benchmarks.cpu.revision import WORKING_TREE, RevisionError, built
 from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
@@ -59,6 +59,12 @@ def test_a_spread_has_median_and_quartiles() -> None:
 def test_the_exponent_is_that_of_a_power_law() -> None:
     hits = [100.0, 300.0, 1000.0, 5000.0]
     assert exponent(hits, [3.0 * n**1.25 for n in hits]) == pytest.approx(1.25)
+
+
+def test_the_exponent_of_dense_events_is_that_from_7_6_collisions_on() -> None:
+    times = [nu if nu < 7.6 else nu**1.5 for nu in COLLISIONS]
+    assert exponent_of_dense(COLLISIONS, times) == pytest.approx(1.5)
+    assert exponent(COLLISIONS, times) != pytest.approx(1.5, abs=0.05)
 
 
 def test_a_revision_that_git_does_not_have_is_named() -> None:

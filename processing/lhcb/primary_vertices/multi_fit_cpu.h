@@ -69,12 +69,15 @@ inline __attribute__((always_inline)) four_lanes pv_four_sums(const float (*lane
     return __builtin_shufflevector(one, other, 0, 1, 4, 5) + __builtin_shufflevector(one, other, 2, 3, 6, 7);
 }
 
-/// The terms of some tracks in a turn, before their addition.
+/// The terms of some tracks in a turn, before their addition. A part has every (pv_lanes / n_wide)-th vector.
 struct pv_turn {
     static constexpr uint32_t n = 8u * pv_lanes;  // tracks
-    alignas(64) float x[n], y[n];                 // of pv_residual
-    alignas(64) float near[n];                    // 0 for tracks beyond max_chi2
+    static constexpr uint32_t n_parts = pv_lanes / n_wide;
+    alignas(64) float x[n], y[n], chi2[n];  // of pv_residual
+    alignas(64) float near[n];              // 0 for tracks beyond max_chi2
     alignas(64) float denominator[n];
+    uint32_t vectors[n_parts][n / pv_lanes];  // first tracks of the vectors with a track within max_chi2
+    uint32_t n_vectors[n_parts];
 };
 
 constexpr uint32_t n_pv_lane_sums = n_pv_sums - 1u;  // without the count
@@ -82,40 +85,53 @@ using pv_wide_sums = float_wide[pv_lanes / n_wide][n_pv_lane_sums];
 static_assert(pv_sum_count == 0 && n_pv_lane_sums == 8u);
 
 /// Fill a turn with the tracks from `first` to `end`. `rest`: their denominators without the nearness to this seed.
-/// Returns the number of tracks within max_chi2.
+/// Returns the number of tracks within max_chi2. The terms of the others are 0. An event of many collisions has few
+/// vectors with a track near a given vertex, and only these need the exponential and the additions.
 inline uint32_t pv_find_turn(pv_turn& turn, const pv_fit_tracks& tracks, uint32_t first, uint32_t end,
                              const float* __restrict__ rest, const pv_fit& fit)
 {
     uint32_t count = 0;
-    for (uint32_t i = first; i < end; i += n_wide) {
-        const pv_wide_residual residual(pv_wide_tracks(tracks.columns, i), fit.vertex);
-        const float_wide near = exp_negative<float_wide>(-0.5f * residual.chi2);
-        float_wide others;
-        load_wide(others, rest + i);
+    for (uint32_t& of_part : turn.n_vectors) of_part = 0;
+    for (uint32_t at = 0; at < end - first; at += n_wide) {
+        const pv_wide_residual residual(pv_wide_tracks(tracks.columns, first + at), fit.vertex);
         const uint32_t within = bits_where<wide_comparison::less>(residual.chi2, float_wide{} + fit.max_chi2);
         count += static_cast<uint32_t>(__popc(static_cast<int>(within)));
-        store_wide(turn.x + i - first, residual.x);
-        store_wide(turn.y + i - first, residual.y);
-        store_wide(turn.near + i - first, residual.chi2 < fit.max_chi2 ? near : float_wide{});
-        store_wide(turn.denominator + i - first, fit.cut + near + others);
+        store_wide(turn.x + at, residual.x);
+        store_wide(turn.y + at, residual.y);
+        store_wide(turn.chi2 + at, residual.chi2);
+        const uint32_t part = at / n_wide % pv_turn::n_parts;
+        turn.vectors[part][turn.n_vectors[part]] = at;
+        turn.n_vectors[part] += within != 0u ? 1u : 0u;
+    }
+    for (uint32_t part = 0; part < pv_turn::n_parts; ++part) {
+        for (uint32_t v = 0; v < turn.n_vectors[part]; ++v) {
+            const uint32_t at = turn.vectors[part][v];
+            float_wide chi2, others;
+            load_wide(chi2, turn.chi2 + at);
+            load_wide(others, rest + first + at);
+            const float_wide near = exp_negative<float_wide>(-0.5f * chi2);
+            store_wide(turn.near + at, chi2 < fit.max_chi2 ? near : float_wide{});
+            store_wide(turn.denominator + at, fit.cut + near + others);
+        }
     }
     return count;
 }
 
 /// Add a turn, lane by lane, as pv_add_track does. `slope2`: tx^2 + ty^2 of the tracks.
-inline void pv_add_turn(const pv_turn& turn, const pv_fit_columns& columns, uint32_t first, uint32_t end,
+inline void pv_add_turn(const pv_turn& turn, const pv_fit_columns& columns, uint32_t first,
                         const float* __restrict__ slope2, pv_wide_sums& sums)
 {
-    for (uint32_t part = 0; part < pv_lanes / n_wide; ++part) {
+    for (uint32_t part = 0; part < pv_turn::n_parts; ++part) {
         float_wide(&sum)[n_pv_lane_sums] = sums[part];
         float_wide w_sum = sum[0], a = sum[1], b = sum[2], c = sum[3], d = sum[4], gx = sum[5], gy = sum[6];
         float_wide gz = sum[7];
-        for (uint32_t i = first + part * n_wide; i < end; i += pv_lanes) {
+        for (uint32_t vector = 0; vector < turn.n_vectors[part]; ++vector) {
+            const uint32_t at = turn.vectors[part][vector], i = first + at;
             float_wide x, y, near, denominator, tx, ty, weight, slopes;
-            load_wide(x, turn.x + i - first);
-            load_wide(y, turn.y + i - first);
-            load_wide(near, turn.near + i - first);
-            load_wide(denominator, turn.denominator + i - first);
+            load_wide(x, turn.x + at);
+            load_wide(y, turn.y + at);
+            load_wide(near, turn.near + at);
+            load_wide(denominator, turn.denominator + at);
             load_wide(tx, columns.tx + i);
             load_wide(ty, columns.ty + i);
             load_wide(weight, columns.weight + i);
@@ -147,7 +163,7 @@ inline void pv_add_tracks(const pv_fit_tracks& tracks, const float* __restrict__
     for (uint32_t first = 0; first < tracks.n; first += pv_turn::n) {
         const uint32_t end = min_of(first + pv_turn::n, tracks.n);
         count += pv_find_turn(turn, tracks, first, end, rest, fit);
-        pv_add_turn(turn, tracks.columns, first, end, slope2, sums);
+        pv_add_turn(turn, tracks.columns, first, slope2, sums);
     }
     float lanes[n_pv_lane_sums][pv_lanes / 2u];
     constexpr uint32_t half = pv_lanes / n_wide / 2u;

@@ -90,7 +90,7 @@ class ut_line_search {
     ut_continuation best[ut_tracks_at_once];
 
   private:
-    static constexpr uint32_t most_pairs_ = 64;
+    static constexpr uint32_t most_pairs_ = 256;
     static constexpr uint32_t pairs_of_windows_ = max_ut_window_hits * max_ut_window_hits;
 
     /// List the pairs of layers a and b: track, hit of a, hit of b, a byte each.
@@ -135,13 +135,15 @@ class ut_line_search {
             waiting_.set(n_waiting_, points_of(windows, picks, hits_));
             std::memcpy(picks_[n_waiting_], picks, sizeof picks);
             of_track_[n_waiting_] = i;
-            n_waiting_ += ((picks[c] == no_ut_pick) & (picks[d] == no_ut_pick)) ? 0u : 1u;
+            const uint32_t n_missing = (picks[c] == no_ut_pick ? 1u : 0u) + (picks[d] == no_ut_pick ? 1u : 0u);
+            const float penalty = n_missing == 0u ? 0.f : limits_.three_hits_penalty;
+            n_waiting_ += ((n_missing > 1u) | (penalty >= best[i].quality)) ? 0u : 1u;
             if (n_waiting_ == n_wide) fit_lines();
         }
         fit_lines();
     }
 
-    /// As the end of try_ut_pair, without its early exits: they only skip continuations that cannot be better.
+    /// As the end of try_ut_pair.
     void fit_lines()
     {
         const ut_points_of<float_wide> points = waiting_.points();

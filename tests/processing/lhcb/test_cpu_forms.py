@@ -15,15 +15,22 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.scifi.collections import HIT_PADDING, N_ZONES, ZONE_STRIDE
 from hltnode.processing.lhcb.tracks.long.collections import NO_BID, candidate_columns
+from hltnode.processing.lhcb.ut.search_tracks import search_tracks
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from tests.processing.chains.reference import Reference
 from tests.processing.framework.kernel_runner import on_cpu, run_algorithms
 from tests.processing.lhcb.damage import DAMAGE
-from tests.processing.lhcb.dense_events import dense_crossing, forward_tracks_and_noise_in_the_ut, noise_everywhere
+from tests.processing.lhcb.dense_events import (
+    DENSE,
+    dense_crossing,
+    forward_tracks_and_noise_in_the_ut,
+    noise_everywhere,
+)
 from tests.processing.lhcb.full_events import full_events
 from tests.processing.lhcb.whole_chain import reference_of
 
@@ -97,6 +104,25 @@ def test_tracks_with_more_pairs_of_ut_hits_than_a_list_holds() -> None:
     """Some tracks have this many pairs only in the second attempt."""
     events = [forward_tracks_and_noise_in_the_ut(250, seed) for seed in range(4)]
     assert_forms_agree(reference_of(encoded(events, "forward"), None, "forward"))
+
+
+def test_more_pairs_of_ut_hits_than_a_list_holds_if_the_share_allows_them() -> None:
+    """The list of a track holds 256 pairs; 24 hits in each window make more."""
+    reference = reference_of(encoded([forward_tracks_and_noise_in_the_ut()], "forward"), None, "forward")
+    types = {column.name: column.dtype for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, types[name]) for name, it in reference.made.items()}
+    given["events.flags"] = np.zeros(1, np.uint32)
+    n_tracks = int(given["velo_tracks.count"][0])
+
+    def found(share: int, *, common: bool) -> dict[str, NDArray[Any]]:
+        search = search_tracks.with_constants({"max_pairs": share * n_tracks})
+        return run_algorithms((search,), given, 1, reference.limits, on_cpu(common=common))
+
+    assert found(256, common=True)["events.flags"][0] == EventFlag.OVERFLOW
+    form, common = found(1000, common=False), found(1000, common=True)
+    assert common["events.flags"][0] == 0
+    for column in (*search_tracks.writes, *search_tracks.updates):
+        assert form[column.name].tobytes() == common[column.name].tobytes(), column.name
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -178,6 +204,25 @@ def test_more_stereo_hits_near_a_track_than_are_tried(target: str) -> None:
         for launch in (on_cpu(target), on_cpu(target, common=True))
     )
     assert_same_candidates(form, common, least=20)
+
+
+def test_tracks_of_the_forward_search_that_use_up_their_share_of_candidates() -> None:
+    """The share is 32 of each track. The form processes tracks in turns, and stops those that have used it up."""
+    reference = reference_of(encoded([DENSE["noise at the beam pipe"]()], "forward"), None, "forward")
+    types = {column.name: column.dtype for column in reference.sequence.columns}
+    given = reference.given | {name: np.frombuffer(it, types[name]) for name, it in reference.made.items()}
+    prepare, search = (
+        next(it for it in reference.sequence if it.name == name)
+        for name in ("forward_prepare_candidates", "forward_search_with_ut")
+    )
+
+    def found(max_candidates: int, *, common: bool) -> dict[str, NDArray[Any]]:
+        algorithms = (prepare, search.with_constants({"max_candidates": max_candidates}))
+        return run_algorithms(algorithms, given, reference.n_events, reference.limits, on_cpu(common=common))
+
+    common = found(1, common=True)
+    assert_same_candidates(found(1, common=False), common, least=20)
+    assert common["scifi_hits.owner"].tobytes() != found(12_000, common=True)["scifi_hits.owner"].tobytes()
 
 
 def assert_same_candidates(form: dict[str, NDArray[Any]], common: dict[str, NDArray[Any]], least: int) -> None:

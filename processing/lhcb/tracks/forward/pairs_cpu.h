@@ -36,16 +36,30 @@ struct x_pair_list {
     uint32_t n = 0;
 };
 
+/// The first hits of a track whose pairs are not yet listed.
+struct first_hits_left {
+    uint32_t next = 0, end = 0;
+    float_wide before = float_wide{} - 3e38f;  // start of the last window, in the last lane
+
+    first_hits_left() = default;
+    first_hits_left(const scifi_event& hits, const x_seed_of<float_wide>& seed, uint32_t t, uint32_t half)
+    {
+        const scifi_zone zone(hits, seed.layers.first, half);
+        next = zone.from(seed.begin[t]);
+        end = zone.from(seed.end[t]);
+    }
+};
+
 /// Windows in the last layer, of consecutive first hits.
 class last_hit_windows {
   public:
     static constexpr uint32_t max = 8u * n_wide;
 
-    /// Compute the windows of some first hits of a track. Returns false if they do not ascend with the first hit,
-    /// because find_pairs would then miss pairs.
+    /// Compute the windows of some first hits of a track; `before`: as in first_hits_left. Returns false if they do not
+    /// ascend with the first hit, because find_pairs would then miss pairs.
     inline __attribute__((always_inline)) bool fill(const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
                                                     uint32_t t, const uint32_t* cells, uint32_t zone, const float* x_of,
-                                                    uint32_t n)
+                                                    uint32_t n, float_wide& before)
     {
         const float_wide none{}, straight_first = none + seed.straight_first[t],
                                  straight_last = none + seed.straight_last[t],
@@ -60,8 +74,8 @@ class last_hit_windows {
             const float_wide tolerance = to_tolerance * (sigma_offset.constant + per_dx * absolute(dx));
             const float_wide low = expected - tolerance, high = expected + tolerance;
             const uint32_t used = first_bits(n - base);
-            const uint32_t ascends = bits_where<wide_comparison::at_least>(low, moved_in(before_, low)) & used;
-            before_ = low;
+            const uint32_t ascends = bits_where<wide_comparison::at_least>(low, moved_in(before, low)) & used;
+            before = low;
             if (ascends != used) return false;
             const uint_wide first_cell = cells_of(low), n_more = cells_of(high) - first_cell;
             const uint_wide bit = first_cell + zone * (n_scifi_bins * scifi_cells_per_bin);
@@ -121,18 +135,18 @@ class last_hit_windows {
     float low_[max], high_[max], dx_[max];
     uint32_t cell_[max], window_[max + n_wide];
     uint32_t n_;
-    float_wide before_ = float_wide{} - 3e38f;
 };
 
-/// Add the pairs of the track in lane t; `left`: its remaining number of pairs. `examine()` is called when the list is
-/// full. Returns false if windows do not ascend with the first hit.
+/// Add the pairs of at most `n_at_once` of the first hits of the track in lane t; `left`: its remaining number of
+/// pairs. `examine()` is called when the list is full. Returns false if windows do not ascend with the first hit.
 template <typename Examine>
 bool find_pairs_in_cells(const scifi_event& hits, const x_seed_of<float_wide>& seed, const kink_error& sigma_offset,
-                         uint32_t t, uint32_t half, uint32_t& left, x_pair_list& pairs, const Examine& examine)
+                         uint32_t t, uint32_t half, uint32_t n_at_once, first_hits_left& firsts, uint32_t& left,
+                         x_pair_list& pairs, const Examine& examine)
 {
-    const scifi_zone first_zone(hits, seed.layers.first, half);
-    const uint32_t zone = 2u * seed.layers.last + half;
-    const uint32_t begin = first_zone.from(seed.begin[t]), end = first_zone.from(seed.end[t]);
+    const uint32_t zone = 2u * seed.layers.last + half, first = firsts.next;
+    const uint32_t n_firsts = min_of(firsts.end - first, n_at_once);
+    firsts.next += n_firsts;
     uint32_t n_before = pairs.n;
     const auto count = [&] {
         const uint32_t n = min_of(pairs.n - n_before, left);
@@ -141,21 +155,15 @@ bool find_pairs_in_cells(const scifi_event& hits, const x_seed_of<float_wide>& s
         for (uint32_t i = n_before; i < pairs.n; i += n_wide) store_wide(pairs.track + i, in_all_lanes<uint_wide>(t));
     };
     last_hit_windows windows;
-    for (uint32_t first = begin; first < end; first += last_hit_windows::max) {
-        const uint32_t n = min_of(end - first, last_hit_windows::max);
-        if (!windows.fill(seed, sigma_offset, t, &hits.cells[0], zone, &hits.x[first], n)) {
-            pairs.n = n_before;
-            return false;
-        }
-        const bool goes_on = windows.add_pairs(hits, zone, first, pairs, [&] {
-            count();
-            examine();
-            n_before = pairs.n = 0;
-            return left != 0u;
-        });
-        if (!goes_on) return true;
-    }
-    count();
+    if (!windows.fill(seed, sigma_offset, t, &hits.cells[0], zone, &hits.x[first], n_firsts, firsts.before))
+        return false;
+    const bool goes_on = windows.add_pairs(hits, zone, first, pairs, [&] {
+        count();
+        examine();
+        n_before = pairs.n = 0;
+        return left != 0u;
+    });
+    if (goes_on) count();
     return true;
 }
 

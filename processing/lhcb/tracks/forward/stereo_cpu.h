@@ -32,10 +32,11 @@ struct stereo_hits_of_layers {
         n += static_cast<uint32_t>(__builtin_popcount(bits));
     }
 
-    /// The shift with hits in most layers; of several, the most likely one.
-    float best_shift(float max_spread, float sigma) const
+    /// The shift with hits in most layers; of several, the most likely one. `n_agree`: number of these layers.
+    float best_shift(float max_spread, float sigma, uint32_t& n_agree) const
     {
         float best_score = -1e9f, best = 0.f;
+        n_agree = n_scifi_stereo_layers;
         for (uint32_t i = 0; i < n; i += n_wide) {
             float_wide shifts;
             load_wide(shifts, shift + i);
@@ -48,11 +49,14 @@ struct stereo_hits_of_layers {
             const float_wide pull = shifts / sigma;
             const float_wide score = __builtin_convertvector((int_wide)n_layers, float_wide) - 0.25f * pull * pull;
             float score_of[n_wide];
+            uint32_t layers_of[n_wide];
             store_wide(score_of, score);
+            store_wide(layers_of, n_layers);
             const uint32_t n_now = min_of(n - i, n_wide);
             for (uint32_t l = 0; l < n_now; ++l) {
                 const bool better = score_of[l] > best_score;
                 best = better ? shift[i + l] : best;
+                n_agree = better ? layers_of[l] : n_agree;
                 best_score = better ? score_of[l] : best_score;
             }
         }
@@ -72,10 +76,12 @@ inline bool add_stereo_hits(const long_track_parameters& parameters, const scifi
         found.add(hits, k, stereo_layer(k), half, parameters.layer_dx_dy[stereo_layer(k)], list.stereo_places[k][i],
                   list.stereo_windows[k][i]);
         n_layers += found.n != before ? 1u : 0u;
+        if (candidate.n_hits + n_layers + n_scifi_stereo_layers - 1u - k < min_hits) return false;
     }
-    if (candidate.n_hits + n_layers < min_hits) return false;
 
-    const float best = found.best_shift(cuts.max_spread, sigma);
+    uint32_t n_agree;
+    const float best = found.best_shift(cuts.max_spread, sigma, n_agree);
+    if (candidate.n_hits + n_agree < min_hits) return false;
     float closest[1u << n_scifi_stereo_layers];
     for (uint32_t k = 0; k < n_scifi_stereo_layers; ++k) closest[1u << k] = cuts.max_spread;
     uint32_t taken = 0;

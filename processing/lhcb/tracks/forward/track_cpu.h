@@ -34,6 +34,9 @@ struct forward_track {
     }
 };
 
+/// A track whose share of candidates is below this may use it up; its first hits then come in smaller portions.
+constexpr uint32_t few_candidates = 64;
+
 /// As search_track of track.cuh, for a group of tracks; search_track processes tracks whose windows do not ascend.
 /// `more(t, kink)`: for the track in lane t.
 template <typename Parameters, typename More, typename MayUse>
@@ -54,13 +57,15 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
     const uint_wide half =
         tracks.line.y_at(float_wide{} + z_scifi_reference) + tracks.where.shift >= 0.f ? uint_wide{} + 1u : uint_wide{};
 
+    const uint32_t candidates_of_track = track_share(p.max_candidates, n_tracks);
+    const uint32_t firsts_at_once = candidates_of_track < few_candidates ? 4u * n_wide : last_hit_windows::max;
     float best[n_wide];
     uint16_t best_hits[n_wide][n_scifi_layers];
     uint32_t left_pairs[n_wide], left_candidates[n_wide];
     for (uint32_t t = 0; t < n_wide; ++t) {
         best[t] = max_quality;
         left_pairs[t] = track_share(p.max_pairs, n_tracks);
-        left_candidates[t] = track_share(p.max_candidates, n_tracks);
+        left_candidates[t] = candidates_of_track;
     }
     x_pair_list pairs;
     kept_pairs kept;
@@ -69,7 +74,7 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
     for (uint32_t seed_number = 0; seed_number < n_seeds; ++seed_number) {
         uint32_t wanted = tracks.used & ~left_out;
         for (uint32_t t = 0; t < n_wide; ++t)
-            if (best[t] < p.good_quality || left_pairs[t] == 0u) wanted &= ~(1u << t);
+            if (best[t] < p.good_quality || left_pairs[t] == 0u || left_candidates[t] == 0u) wanted &= ~(1u << t);
         if (wanted == 0u) break;
         const x_seed_of<float_wide> seed(seed_number, parameters, tracks.line, bend, tracks.where, cuts);
         const auto complete = [&](x_candidate& candidate, uint32_t i) {
@@ -120,13 +125,31 @@ void search_tracks(const Parameters& p, const forward_event& event, const velo_t
             add_candidates(parameters, hits, tracks, half, bend, seed, stereo, p.min_hits, kept, left_candidates, list,
                            complete_candidates);
         };
-        pairs.n = 0;
-        for (; wanted != 0u; wanted &= wanted - 1u) {
-            const uint32_t t = lowest_bit(wanted);
-            if (!find_pairs_in_cells(hits, seed, tracks.where.sigma_offset, t, half[t], left_pairs[t], pairs, examine))
-                left_out |= 1u << t;
+        first_hits_left firsts[n_wide];
+        for (uint32_t these = wanted; these != 0u; these &= these - 1u) {
+            const uint32_t t = lowest_bit(these);
+            firsts[t] = first_hits_left(hits, seed, t, half[t]);
         }
-        examine();
+        // The tracks take turns with some of their first hits each. So a track that has used its share of candidates
+        // ends early, as in find_x_hits. At 40 collisions half of the tracks do, and most of their pairs come later.
+        for (;;) {
+            for (uint32_t these = wanted; these != 0u; these &= these - 1u) {
+                const uint32_t t = lowest_bit(these);
+                if (firsts[t].next >= firsts[t].end || left_pairs[t] == 0u || left_candidates[t] == 0u)
+                    wanted &= ~(1u << t);
+            }
+            if (wanted == 0u) break;
+            pairs.n = 0;
+            for (uint32_t these = wanted; these != 0u; these &= these - 1u) {
+                const uint32_t t = lowest_bit(these);
+                if (find_pairs_in_cells(hits, seed, tracks.where.sigma_offset, t, half[t], firsts_at_once, firsts[t],
+                                        left_pairs[t], pairs, examine))
+                    continue;
+                left_out |= 1u << t;
+                wanted &= ~(1u << t);
+            }
+            examine();
+        }
         complete_candidates();
     }
     for (uint32_t these = tracks.used; these != 0u; these &= these - 1u) {
