@@ -25,9 +25,9 @@ from hltnode.protocol.na62.rich_banks import hits_bank
 
 EVENTS = 256
 LIMITS = BatchLimits(events=EVENTS, input_bytes=1 << 17)
-REPEAT = 100
-TURNS = 5
-RANSAC_EVENTS = 20
+REPEAT = 20
+TURNS = 3
+RANSAC_EVENTS = 5
 RANSAC_TRIALS = 100
 MIN_HITS, WINDOW = 7, 12.0
 

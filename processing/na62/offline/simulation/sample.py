@@ -15,12 +15,17 @@ from hltnode.processing.na62 import detector_constants
 from hltnode.processing.na62.offline.simulation import decays, events
 from hltnode.processing.na62.offline.simulation.decays import Decay
 from hltnode.processing.na62.offline.simulation.events import Conditions, simulated_event
+from hltnode.processing.na62.readout import RICH_READOUT
 from hltnode.processing.na62.rich import pmt_positions
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
 from hltnode.processing.offline.worker_processes import results_in_order
+from hltnode.protocol.event_table import EventTable
+from hltnode.protocol.mfp_packing import mfps_of_events
 from hltnode.protocol.na62.rich_banks import hits_bank, truth_bank
 from hltnode.protocol.raw_data.mdf import encode_record
+from hltnode.protocol.raw_data.mep import encode_mep
+from hltnode.protocol.raw_data.odin import Odin, encode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank, encode_banks
 
 EVENTS_PER_BLOCK = 256
@@ -114,9 +119,7 @@ class RichSample:
         return {**asdict(self.own), "decay": self.own.decay.value}
 
     def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
-        """Blocks of MDF records. Raises ValueError for MEP files, which need ODIN, and for a geometry."""
-        if self.request.file_format == "mep":
-            raise ValueError("MEP files begin with ODIN, which this chain does not have: write MDF files")
+        """Blocks of MDF records, or MEPs. Raises ValueError for a geometry."""
         if self.request.geometry is not None:
             raise ValueError(f"{self.request.geometry}: the simulation of chain na62_rich has the built-in tubes only")
         starts = range(0, n, EVENTS_PER_BLOCK)
@@ -147,8 +150,13 @@ class RichSimulation:
 
 
 def encode_block(sample: RichSample, first: int, n: int) -> bytes:
-    """Events first ... first + n - 1 as MDF records."""
-    made = (event_banks(sample, number) for number in range(first, first + n))
+    """Events first ... first + n - 1 as MDF records, or as one MEP, whose first source is ODIN."""
+    made = [event_banks(sample, number) for number in range(first, first + n)]
+    if sample.request.file_format == "mep":
+        events = [
+            [encode_odin(Odin(run=sample.request.run, event_id=first + i)), *banks] for i, banks in enumerate(made)
+        ]
+        return encode_mep(list(mfps_of_events(RICH_READOUT, EventTable.of_events(events), first).values()))
     return b"".join(encode_record(encode_banks(banks), run=sample.request.run) for banks in made)
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from hltnode.daemon.cli import app
 from hltnode.processing.na62.detector_constants import (
     KAON_MASS,
     KAON_MOMENTUM,
@@ -27,6 +24,9 @@ from hltnode.processing.na62.offline.simulation.sample import (
 )
 from hltnode.processing.na62.rich.pmt_positions import positions
 from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.na62.rich_banks import RICH_SOURCE
+from hltnode.protocol.raw_data.mep import iter_meps
+from hltnode.protocol.raw_data.mfp import events_of_mfps
 
 QUIET = Conditions(decay=Decay.TRACKS, accidentals=0.0, noise=0.0, showers=0.0)
 KAON = np.array([0.0, 0.0, KAON_MOMENTUM, np.hypot(KAON_MOMENTUM, KAON_MASS)])
@@ -98,8 +98,9 @@ def test_events_have_the_same_bytes_in_any_block() -> None:
     assert b"".join(data for _, data in blocks).startswith(whole)
 
 
-def test_a_mep_file_is_refused_because_it_begins_with_odin(tmp_path: Path) -> None:
-    command = ["simulate", "--chain", "na62_rich", "-n", "2", "-o", str(tmp_path / "x.mep"), "--jobs", "1"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code != 0
-    assert "MEP files begin with ODIN, which this chain does not have" in " ".join(done.output.split())
+def test_a_mep_has_odin_and_the_hits_of_its_events() -> None:
+    request = SampleRequest(seed=6, run=12, file_format="mep")
+    (data,) = (made for _, made in RichSample(request, RichOptions()).blocks(5, jobs=1))
+    (mep,) = iter_meps(data)
+    assert [mfp.source_id for mfp in mep.mfps] == [0, RICH_SOURCE]
+    assert [len(banks) for banks in events_of_mfps(mep.mfps)] == [2] * 5
