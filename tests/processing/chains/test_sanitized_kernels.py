@@ -13,7 +13,9 @@ import pytest
 from tests.processing.chains.every_chain import CHAINS
 from tests.processing.framework.chain_builder import build_kernels, compiler
 
-BATCHES = 12
+BATCHES = 4
+MANY_BATCHES = 12
+"""Of the slow test, with another seed. test_fuzz.py damages more batches in every run, without sanitizers."""
 SANITIZE = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 # The sanitizers mislead this warning of GCC.
 UNWARNED = ("-Wno-maybe-uninitialized",)
@@ -49,13 +51,14 @@ def run(chain: str, library: Path, *arguments: object) -> subprocess.CompletedPr
 
 @pytest.mark.expensive("compiles every kernel once more with both sanitizers")
 @pytest.mark.timeout(600)
-def test_damaged_batches_make_no_kernel_leave_its_columns(chain: str, library: Path) -> None:
-    done = run(chain, library, 11, BATCHES)
+@pytest.mark.parametrize(("seed", "batches"), [(11, BATCHES), pytest.param(12, MANY_BATCHES, marks=pytest.mark.slow)])
+def test_damaged_batches_make_no_kernel_leave_its_columns(chain: str, library: Path, seed: int, batches: int) -> None:
+    done = run(chain, library, seed, batches)
     assert done.returncode == 0, done.stderr[-4000:]
     tested = CHAINS[chain]
-    n_meps = sum(1 for _ in tested.meps(tested.chain, 11))
+    n_meps = sum(1 for _ in tested.meps(tested.chain, seed))
     sequences = tested.chain.sequences or (None,)
-    assert done.stdout.splitlines() == [f"{name}: {n_meps * (BATCHES + 1)} batches" for name in sequences]
+    assert done.stdout.splitlines() == [f"{name}: {n_meps * (batches + 1)} batches" for name in sequences]
 
 
 @pytest.mark.timeout(600)

@@ -95,7 +95,7 @@ def built(recipe: Any, t: Any, v: Any) -> Any:
 
 @pytest.mark.expensive("compiles the kernel of each random set of lines, for CPU and GPU")
 @pytest.mark.timeout(600)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(recipes=st.lists(TRUTHS, min_size=1, max_size=LINES_PER_CASE), seed=st.integers(0, 1000), ptx=st.booleans())
 def test_random_lines_decide_alike(recipes: list[Any], seed: int, ptx: bool) -> None:
     lines = tuple(
