@@ -96,9 +96,9 @@ HLT_KERNEL(ecal_pair_electrons)
             p.dielectrons.pz[place] = pz;
             p.dielectrons.pt[place] = sqrtf(px * px + py * py);
             p.dielectrons.mass[place] = hlt::mass_of_tracks(vertex, a, pza, b, pzb, hlt::electron_mass);
-            p.dielectrons.m_pipi[place] = hlt::mass_of_tracks(
-                vertex, a, hlt::momentum_along_z(a.qop, vertex.txa, a.ty), b,
-                hlt::momentum_along_z(b.qop, vertex.txb, b.ty), hlt::pion_mass);
+            p.dielectrons.m_pipi[place] =
+                hlt::mass_of_tracks(vertex, a, hlt::momentum_along_z(a.qop, vertex.txa, a.ty), b,
+                                    hlt::momentum_along_z(b.qop, vertex.txb, b.ty), hlt::pion_mass);
         }
     }
     if (threadIdx.x != 0) return;

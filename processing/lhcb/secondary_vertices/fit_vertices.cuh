@@ -7,9 +7,9 @@
 
 #include "framework/device/math.cuh"
 #include "framework/device/raw_banks.cuh"
+#include "lhcb/secondary_vertices/flight_origin.cuh"
 #include "lhcb/secondary_vertices/generated/secondary_vertices_fit_vertices.h"
 #include "lhcb/secondary_vertices/generated/vertex_types.h"
-#include "lhcb/secondary_vertices/flight_origin.cuh"
 #include "lhcb/secondary_vertices/kinematics.cuh"
 #include "lhcb/secondary_vertices/vertex_fit.cuh"
 

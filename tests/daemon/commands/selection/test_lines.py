@@ -43,7 +43,7 @@ def test_lines_that_the_sequence_cannot_run_are_listed_with_the_reason() -> None
     result = CliRunner().invoke(app, ["lines", "--sequence", "velo"])
     assert result.exit_code == 0, result.output
     assert "not available: Hlt1TrackMVA reads long_tracks\n" in result.output
-    assert "not available: Hlt1SingleHighPtElectron needs calorimeters" in result.output
+    assert "not available: Hlt1Bs2GammaGamma reads photon_pairs, ecal_clusters\n" in result.output
 
 
 def test_an_error_in_a_line_of_a_user_names_the_place(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -66,9 +67,9 @@ def random_clusters(rng: np.random.Generator, n: int) -> NDArray[np.float64]:
     return made.astype(np.float32).astype(float)
 
 
-def pairs_of(given: Columns, launch: Launch | None = None, **constants: float) -> Columns:
+def pairs_of(given: Columns, launch: Launch | None = None, constants: Mapping[str, float] | None = None) -> Columns:
     n = len(given["ecal_clusters.count"])
-    algorithm = pair_photons.with_constants(constants)
+    algorithm = pair_photons.with_constants(constants or {})
     return run_algorithms((algorithm,), given, n, BatchLimits(events=n), launch, fill=0x55)
 
 
@@ -85,7 +86,7 @@ def test_photon_pairs_are_those_of_the_oracle(constants: dict[str, float]) -> No
     events = [random_clusters(rng, n) for n in (0, 1, 2, 60, 120)]
     events[3][1, :2] = events[3][0, :2] + (60.0, 0.0)
     events[3][:2, 3:] = (2000.0, 0.9)
-    columns = pairs_of(clusters_of(*events), **constants)
+    columns = pairs_of(clusters_of(*events), constants=constants)
     assert not columns["events.flags"].any()
     for i, of_event in enumerate(events):
         found, expected = photons_of_event(columns, i), photon_pairs(of_event, **constants)
@@ -144,9 +145,9 @@ def electron_events() -> tuple[int, BatchLimits, Columns]:
     return n, events.sample.limits, given
 
 
-def dielectrons_of(launch: Launch | None = None, **constants: float) -> Columns:
+def dielectrons_of(launch: Launch | None = None, constants: Mapping[str, float] | None = None) -> Columns:
     n, limits, given = electron_events()
-    algorithms = (velo_fit, impact_parameter, pair_electrons.with_constants(constants))
+    algorithms = (velo_fit, impact_parameter, pair_electrons.with_constants(constants or {}))
     return run_algorithms(algorithms, given, n, limits, launch)
 
 
@@ -199,7 +200,7 @@ def expected_dielectrons(
 
 @pytest.mark.parametrize("constants", [{}, {"max_doca": 0.05}, {"max_chi2": 2.0}])
 def test_dielectrons_are_those_of_the_oracle(constants: dict[str, float]) -> None:
-    columns = dielectrons_of(**constants)
+    columns = dielectrons_of(constants=constants)
     n = electron_events()[0]
     assert not columns["events.flags"].any()
     assert columns["dielectrons.count"][1] == columns["dielectrons.count"][3] == columns["dielectrons.count"][4] == 0

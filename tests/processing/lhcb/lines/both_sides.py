@@ -380,6 +380,7 @@ def displaced_leptons() -> tuple[Event, Sides]:
         *PV_IF_ANY,
         *only([], [{"is_muon": False}, {"pt": 600.0, "brem_et": 1e4}]),
     ]
+    tried: list[tuple[tuple[Track, ...], bool]]
     tried = [((changed(electron, s.changes), muon), s.selected) for s in of_electron]
     tried += [((electron, changed(muon, s.changes)), s.selected) for s in of_muon]
     tried += [((electron,), False), ((changed(electron, {"is_muon": True}),), False), ((electron, muon, muon), True)]

@@ -312,11 +312,13 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
             dielectrons.fill(
                 number, i, **numbers, same_sign=electrons.same_sign, pv=places.pv(electrons.pv), tracks=both
             )
-        collections = (event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs)
-        collections = (*collections, event.clusters, event.photon_pairs, event.dielectrons)
+        collections = (
+            *(event.velo_tracks, places.pvs, event.long_tracks, event.vertices, event.pairs),
+            *(event.clusters, event.photon_pairs, event.dielectrons),
+        )
         counts[number] = (event.n_velo_clusters, *(len(objects) for objects in collections))
     names = ("velo_clusters", "velo_tracks", "pvs", "long_tracks", "two_track_vertices", "v0_pairs")
-    names = (*names, "ecal_clusters", "photon_pairs", "dielectrons")
+    of_ecal = ("ecal_clusters", "photon_pairs", "dielectrons")
     columns = {
         "events.odin": odin,
         "events.flags": flags,
@@ -332,7 +334,7 @@ def case_of(lines: Sequence[LineType], events: Sequence[Event]) -> Case:
         **dielectrons.columns("dielectrons"),
         "events.ecal_max_adc": np.array([event.ecal_max_adc for event in events], np.uint32),
         "events.ecal_energy": np.array([event.ecal_energy for event in events], np.float32),
-        **{f"{name}.count": counts[:, i] for i, name in enumerate(names)},
+        **{f"{name}.count": counts[:, i] for i, name in enumerate((*names, *of_ecal))},
     }
     return Case(tuple(line.line() for line in lines), EVENT_WORDS, columns, limits)
 

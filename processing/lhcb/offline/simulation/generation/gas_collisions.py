@@ -69,7 +69,9 @@ LIGHT_ION = CollisionKind(
 
 def crossing_of(kind: CollisionKind, event_id: int) -> CrossingType:
     """The crossing of an event: the kinds of crossings take turns."""
-    crossings = (*kind.beams, *((CrossingType.BEAM_BEAM,) if kind.with_both else ()))
+    crossings: tuple[CrossingType, ...] = kind.beams
+    if kind.with_both:
+        crossings += (CrossingType.BEAM_BEAM,)
     return crossings[event_id % len(crossings)]
 
 

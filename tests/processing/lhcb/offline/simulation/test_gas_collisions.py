@@ -103,7 +103,7 @@ def test_only_minimum_bias_can_be_enriched() -> None:
 @cache
 def smog2_events() -> list[list[RawBank]]:
     detector = Detector.builtin()
-    return list(FullSimulation(detector, sample_source(Sample.SMOG2, 7.6, detector.velo.beamline)).events(48, 1))
+    return list(FullSimulation(detector, sample_source(Sample.SMOG2, 7.6, detector.velo.beamline)).events(32, 1))
 
 
 def truth_of(banks: list[RawBank]) -> list[McVertex]:
@@ -114,8 +114,8 @@ def truth_of(banks: list[RawBank]) -> list[McVertex]:
 def test_vertices_in_the_gas_are_found_once_and_told_from_those_of_both_beams() -> None:
     """95 % of the gas vertices with 5 tracks, none twice, and no vertex of both beams twice."""
     events = smog2_events()
-    odin = [decode_odin(next(bank for bank in banks if bank.type == BankType.ODIN).payload) for banks in events]
-    assert [one.crossing_type for one in odin] == [BEAM_1, BOTH] * 24
+    odin = [decode_odin(next(bank for bank in banks if bank.type == BankType.ODIN)) for banks in events]
+    assert [one.crossing_type for one in odin] == [BEAM_1, BOTH] * 16
     columns, _ = velo_columns(events, Detector.builtin().velo)
     pvs = columns["pvs.vertex"].reshape(len(columns["pvs.count"]), -1)
     n_gas = n_found = n_protons = 0
@@ -133,9 +133,9 @@ def test_vertices_in_the_gas_are_found_once_and_told_from_those_of_both_beams() 
         nearest = [int(np.abs(of_protons - z).argmin()) for z in others]
         assert len(set(nearest)) == len(nearest)
         n_protons += len(others)
-    assert n_gas > 35
+    assert n_gas > 22
     assert n_found >= 0.95 * n_gas
-    assert n_protons > 60
+    assert n_protons > 40
 
 
 @pytest.mark.physics
