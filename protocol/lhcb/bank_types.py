@@ -17,6 +17,7 @@ class LhcbBankType(IntEnum):
     MC_TRACKS = 32
     MC_VERTICES = 33
     MC_SAMPLE = 34
+    MC_ECAL = 35
     TEST_DET = 51
     FILE_ID = 62
     VP = 63
@@ -42,7 +43,9 @@ class LhcbBankType(IntEnum):
     PCIE_TEST = 254
 
 
-TRUTH_TYPES = frozenset({LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, LhcbBankType.MC_SAMPLE})
+TRUTH_TYPES = frozenset(
+    {LhcbBankType.MC_TRACKS, LhcbBankType.MC_VERTICES, LhcbBankType.MC_SAMPLE, LhcbBankType.MC_ECAL}
+)
 """Banks that only the simulation writes."""
 NOT_READ_OUT = TYPES_OF_NODE | {LhcbBankType.DAQ, LhcbBankType.FILE_ID}
 """Banks written by the trigger or the file writer, never by the readout."""

@@ -19,10 +19,11 @@ from hltnode.protocol.raw_data.source_id import MAX_NUMBER, NUMBER_BITS, source_
 VeloEncoding = Literal["retina", "superpixel"]
 VeloBanks = Literal["auto", "retina", "superpixel"]
 
-# Numbers of the truth banks of vertices and of the sample in the sub-detector of the test detector. The banks of
-# particles are numbered from 0 and never reach these numbers.
+# Numbers of the truth banks of vertices, of the sample and of the calorimeter in the sub-detector of the test detector.
+# The banks of particles are numbered from 0 and never reach these numbers.
 TRUTH_VERTEX_NUMBER = 1024
 TRUTH_SAMPLE_NUMBER = 1025
+TRUTH_ECAL_NUMBER = 1026
 
 # For each VELO encoding the bank type to skip: simulated events may hold the same hits in both encodings, with the same
 # source ids.
@@ -60,7 +61,7 @@ def readout_source_id(bank: RawBank) -> int | None:
       UT, SciFi, Muon: odd numbers go to side A, even numbers to side C; this spreads the load but differs from the
       cabling.
     - Truth banks belong to the test detector: particles by their own number, vertices to number 1024, the
-      sample to 1025.
+      sample to 1025, the calorimeter to 1026.
     - Trigger results, DAQ and file banks, and simulated banks of unknown type, are not read out.
     """
     return _readout_source_id(bank.type, bank.version >= VeloVersion.SENSOR_PAIRS, bank.source_id)
@@ -79,6 +80,8 @@ def _readout_source_id(bank_type: int, holds_sensor_pair: bool, source: int) -> 
         return source_id(SubDetector.TDET, TRUTH_VERTEX_NUMBER)
     if bank_type == LhcbBankType.MC_SAMPLE:
         return source_id(SubDetector.TDET, TRUTH_SAMPLE_NUMBER)
+    if bank_type == LhcbBankType.MC_ECAL:
+        return source_id(SubDetector.TDET, TRUTH_ECAL_NUMBER)
     sides = _TWO_SIDED.get(bank_type)
     if sides is None:
         subdetector = _ONE_SIDED.get(bank_type)

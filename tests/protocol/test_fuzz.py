@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,7 @@ from hltnode.protocol.lhcb.truth import (
     encode_sample,
     encode_vertices,
 )
+from hltnode.protocol.lhcb.truth_ecal import SHOWER, decode_ecal_truth, encode_ecal_truth
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.lumi_summary import LumiSchema, decode_lumi_summary
 from hltnode.protocol.raw_data.mep2019 import parse_mep2019
@@ -111,6 +113,7 @@ def _read_event(banks: Iterable[RawBank]) -> None:
         BankType.ODIN: decode_odin,
         LhcbBankType.MC_VERTICES: decode_vertices,
         LhcbBankType.MC_SAMPLE: decode_sample,
+        LhcbBankType.MC_ECAL: decode_ecal_truth,
     }
     decoders += [lambda bank=bank: single[bank.type](bank) for bank in banks if bank.type in single]  # type: ignore[misc]
     for decoder in decoders:
@@ -186,6 +189,10 @@ CASES: dict[str, tuple[Parser, bytes]] = {
     "sample": (
         _bank_parser(decode_sample, LhcbBankType.MC_SAMPLE, 1),
         bytes(encode_sample(McSample("minbias", True, 0.25)).payload),
+    ),
+    "calorimeter truth": (
+        _bank_parser(decode_ecal_truth, LhcbBankType.MC_ECAL, 1),
+        bytes(encode_ecal_truth(np.zeros(2, SHOWER)).payload),
     ),
     "decision reports": (
         _bank_parser(decode_dec_reports, BankType.HLT_DEC_REPORTS, 3),

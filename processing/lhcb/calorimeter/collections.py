@@ -17,7 +17,6 @@ from hltnode.processing.framework.collections import (
     constant_column,
 )
 from hltnode.processing.lhcb.geometry.ecal import (
-    BOARDS_OF_SOURCE,
     BOARDS_VERSION,
     CARDS_VERSION,
     MAX_CARDS,
@@ -26,6 +25,7 @@ from hltnode.processing.lhcb.geometry.ecal import (
     NO_CARD,
 )
 from hltnode.processing.lhcb.geometry.ideal_ecal import (
+    BOARDS_OF_SOURCE,
     CHANNELS_OF_CARD,
     FIRST_CELLS,
     N_CELLS,
@@ -63,7 +63,7 @@ ECAL_GEOMETRY = Record(
         ]
     ),
     {
-        "read_out": "ecal_read_out_cards or ecal_read_out_boards",
+        "read_out": "bits of ecal_read_out_cards, of ecal_read_out_boards, or of both",
         "code_offset": "code of card 0",
         "pedestal": "ADC counts",
         "module_size": "mm, of a cell of the outer region",

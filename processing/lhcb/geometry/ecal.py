@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hltnode.processing.lhcb.geometry import ideal_ecal
 from hltnode.processing.lhcb.geometry.files import GeometryFile
 from hltnode.processing.lhcb.geometry.ideal_ecal import (
+    BOARDS_OF_SOURCE,
     CHANNELS_OF_CARD,
     FIRST_CELLS,
     N_CELLS,
@@ -24,9 +25,10 @@ CARDS_VERSION = 3
 """Cards have codes, as in banks EcalPacked."""
 BOARDS_VERSION = 4
 """Each source has three boards, as in banks Calo."""
+BOTH_READ_OUTS = CARDS_VERSION | BOARDS_VERSION
+"""The built-in calorimeter: its cards have codes and are boards of sources. The bits of both versions differ."""
 MAX_CARDS = 256
 N_SOURCES = 256
-BOARDS_OF_SOURCE = 3
 NO_CARD = 0xFFFF
 EMPTY_SLOT = 9999
 """Index of a slot without a board in version 4."""
@@ -40,12 +42,14 @@ _LARGEST_GAIN = 10000.0  # MeV per count
 class EcalGeometry:
     """Cells and read-out of the calorimeter.
 
-    `read_out`: CARDS_VERSION or BOARDS_VERSION. `code_offset`: code of card 0. `cell_of_channel` u16[cards, 32]: cell
-    of each channel, NO_CELL for none (a light-emitting diode). `connected` bool[cards]: False for a code that no card
-    has. `neighbours` u16[6016, 9], NO_CELL for none. `centre` f32[6016, 2] in mm, `gain` f32[6016] in MeV per count,
+    `read_out`: CARDS_VERSION, BOARDS_VERSION or BOTH_READ_OUTS. `code_offset`: code of card 0. `cell_of_channel`
+    u16[cards, 32]: cell of each channel, NO_CELL for none (a light-emitting diode). `connected` bool[cards]: False for
+    a code that no card has. `neighbours` u16[6016, 9], NO_CELL for none. `centre` f32[6016, 2] in mm, `gain` f32[6016]
+    in MeV per count,
     `pedestal` in counts. `to_local` f32[3, 4]: rotation and translation to the frame of the calorimeter, mm. `planes`
     f32[3, 4]: front, shower maximum, back as a x + b y + c z + d = 0. `module_size` in mm. `boards` i32[sources, 3]:
-    number of the board in each slot, 0 for none, and `board_cards`: its card, EMPTY_SLOT for none (version 4 only).
+    number of the board in each slot, 0 for none, and `board_cards`: its card, EMPTY_SLOT for none (both None without
+    boards).
     """
 
     read_out: int
@@ -64,10 +68,11 @@ class EcalGeometry:
 
     @classmethod
     def builtin(cls) -> Self:
-        """The ideal calorimeter, with the read-out of version 3."""
+        """The ideal calorimeter, with both read-outs."""
         channels = ideal_ecal.channels()
+        cards = ideal_ecal.board_cards()
         return cls(
-            read_out=CARDS_VERSION,
+            read_out=BOTH_READ_OUTS,
             code_offset=ideal_ecal.CODE_OFFSET,
             cell_of_channel=channels,
             connected=np.ones(len(channels), np.bool_),
@@ -78,6 +83,8 @@ class EcalGeometry:
             to_local=ideal_ecal.to_local(),
             planes=ideal_ecal.planes(),
             module_size=ideal_ecal.MODULE_SIZE,
+            boards=np.where(cards < 0, 0, cards + 1).astype(np.int32),
+            board_cards=np.where(cards < 0, EMPTY_SLOT, cards).astype(np.int32),
         )
 
     @classmethod
@@ -137,12 +144,34 @@ class EcalGeometry:
             board_cards=board_cards,
         )
 
+    def to_frame(
+        self, x: NDArray[np.float64], y: NDArray[np.float64], z: float | NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """x and y (mm) in the frame of the calorimeter of places (mm) in LHCb's frame."""
+        first, second = (row[0] * x + row[1] * y + row[2] * z + row[3] for row in self.to_local[:2].astype(np.float64))
+        return first, second
+
+    def cells_of(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cells of places (mm) in the frame of the calorimeter, N_CELLS outside of it, i64."""
+        found = np.full(np.shape(x), N_CELLS, np.int64)
+        for first, (half_x, half_y, hole_x, hole_y, divided) in zip(FIRST_CELLS, ideal_ecal.REGIONS, strict=False):
+            column, row = (np.floor(place / self.module_size * divided).astype(np.int64) for place in (x, y))
+            beside = (row >= -hole_y) & (row < hole_y)
+            inside = (column >= -half_x) & (column < half_x) & (row >= -half_y) & (row < half_y)
+            inside &= ~(beside & (column >= -hole_x) & (column < hole_x))
+            rows_of_hole = np.clip(row + hole_y, 0, 2 * hole_y)
+            cell = first + 2 * half_x * (row + half_y) + column + half_x - 2 * hole_x * rows_of_hole
+            found = np.where(inside, cell - np.where(beside & (column >= hole_x), 2 * hole_x, 0), found)
+        return found
+
     def file_bytes(self) -> bytes:
-        """The content of an ecal_geometry.bin with this geometry."""
+        """The content of an ecal_geometry.bin with this geometry; of both read-outs, the file has that of cards."""
+        has_boards = self.read_out == BOARDS_VERSION
         # A code that no card has is written as a card whose channels all have cell 0, as LHCb writes it.
         channels = np.where(self.cell_of_channel == NO_CELL, N_CELLS, self.cell_of_channel)
         channels[~self.connected] = 0
-        numbers = [self.read_out, self.code_offset, CHANNELS_OF_CARD, N_CELLS]
+        version = BOARDS_VERSION if has_boards else CARDS_VERSION
+        numbers = [version, self.code_offset, CHANNELS_OF_CARD, N_CELLS]
         parts = [np.array(numbers, "<u4"), np.array([self.pedestal], "<f4")]
         for values, dtype in (
             (channels, "<u2"),
@@ -155,7 +184,7 @@ class EcalGeometry:
             parts += [np.array([values.size], "<u4"), values.astype(dtype)]
         parts += [np.array([self.module_size], "<f4"), np.array([len(FIRST_CELLS), *FIRST_CELLS], "<u4")]
         for lists in (self.boards, self.board_cards):
-            if lists is not None:
+            if has_boards and lists is not None:
                 parts += [np.array([lists.size], "<u4"), lists.astype("<i4")]
         return b"".join(part.tobytes() for part in parts)
 

@@ -17,6 +17,7 @@ N_NEIGHBOURS = 9
 CHANNELS_OF_CARD = 32
 NO_CELL = 0xFFFF
 CODE_OFFSET = 129
+BOARDS_OF_SOURCE = 3
 PEDESTAL = 0.4
 """ADC counts."""
 SHOWER_MAXIMUM_Z = 12650.0
@@ -28,8 +29,8 @@ _PLANES = (12602.917, 12650.417, 13034.917)
 _LOCAL_Y, _LOCAL_Z = -46.379833, -12932.417
 # Gain in MeV per count: the largest energy of a cell is 7 GeV + 10 GeV / sin(theta), as LHCb chose it.
 _GAIN = 0.9314 / 3839.0
-# Half width and half height of each region and of its hole, in its own cells, and cells of a module along a side.
-_REGIONS = ((32, 26, 16, 10, 1), (32, 20, 16, 12, 2), (24, 18, 8, 6, 3))
+REGIONS = ((32, 26, 16, 10, 1), (32, 20, 16, 12, 2), (24, 18, 8, 6, 3))
+"""Half width and half height of each region and of its hole, in its own cells, and cells of a module along a side."""
 _STEPS = 6
 """Steps of the common grid in a module: each cell covers whole steps."""
 
@@ -37,7 +38,7 @@ _STEPS = 6
 def _corners() -> list[NDArray[np.int64]]:
     """Lower left corners of the cells of each region, in its own cells: row by row from below, without the hole."""
     corners = []
-    for half_x, half_y, hole_x, hole_y, _ in _REGIONS:
+    for half_x, half_y, hole_x, hole_y, _ in REGIONS:
         y, x = np.indices((2 * half_y, 2 * half_x)).reshape(2, -1)
         x, y = x - half_x, y - half_y
         in_hole = (x >= -hole_x) & (x < hole_x) & (y >= -hole_y) & (y < hole_y)
@@ -47,7 +48,7 @@ def _corners() -> list[NDArray[np.int64]]:
 
 def local_centres() -> NDArray[np.float64]:
     """Centre of each cell in the frame of the calorimeter, f64[6016, 2], mm."""
-    regions = zip(_corners(), _REGIONS, strict=True)
+    regions = zip(_corners(), REGIONS, strict=True)
     return np.concatenate([(corner + 0.5) * (MODULE_SIZE / region[-1]) for corner, region in regions])
 
 
@@ -83,16 +84,16 @@ def gains() -> NDArray[np.float32]:
 
 def neighbours() -> NDArray[np.uint16]:
     """u16[6016, 9]: the cells that touch each cell with a side or a corner, by number, then NO_CELL."""
-    half_x, half_y = _REGIONS[0][0] * _STEPS, _REGIONS[0][1] * _STEPS
+    half_x, half_y = REGIONS[0][0] * _STEPS, REGIONS[0][1] * _STEPS
     # The cell of each step, with a frame of one step around the calorimeter.
     cell_of_step = np.full((2 * half_x + 2, 2 * half_y + 2), NO_CELL, np.uint16)
-    corners = [corner * (_STEPS // region[-1]) for corner, region in zip(_corners(), _REGIONS, strict=True)]
-    for first, corner, region in zip(FIRST_CELLS, corners, _REGIONS, strict=False):
+    corners = [corner * (_STEPS // region[-1]) for corner, region in zip(_corners(), REGIONS, strict=True)]
+    for first, corner, region in zip(FIRST_CELLS, corners, REGIONS, strict=False):
         for x, y in np.ndindex(_STEPS // region[-1], _STEPS // region[-1]):
             cells = np.arange(first, first + len(corner))
             cell_of_step[corner[:, 0] + half_x + x + 1, corner[:, 1] + half_y + y + 1] = cells
     found = []
-    for corner, region in zip(corners, _REGIONS, strict=True):
+    for corner, region in zip(corners, REGIONS, strict=True):
         steps = np.arange(-1, _STEPS // region[-1] + 1)
         x, y = (offset.ravel() for offset in np.meshgrid(steps, steps))
         around = (x == steps[0]) | (x == steps[-1]) | (y == steps[0]) | (y == steps[-1])
@@ -106,3 +107,12 @@ def neighbours() -> NDArray[np.uint16]:
 def channels() -> NDArray[np.uint16]:
     """u16[188, 32]: the cells of each card, in the order of their numbers."""
     return np.arange(N_CELLS, dtype=np.uint16).reshape(-1, CHANNELS_OF_CARD)
+
+
+def board_cards() -> NDArray[np.int32]:
+    """i32[63, 3]: the card of the board in each slot of each source, in order; -1 in the last slot, which is empty."""
+    n_cards = N_CELLS // CHANNELS_OF_CARD
+    n_sources = -(-n_cards // BOARDS_OF_SOURCE)
+    cards = np.arange(n_sources * BOARDS_OF_SOURCE, dtype=np.int32)
+    cards[n_cards:] = -1
+    return cards.reshape(n_sources, BOARDS_OF_SOURCE)

@@ -40,23 +40,23 @@ def events_of(versions: BankVersions) -> list[list[RawBank]]:
 
 
 @cache
-def workspace() -> Workspace:
-    """The default sequence with the built-in detector, for batches of one MEP."""
-    chain = CHAIN.with_sequence(SEQUENCE)
+def workspace(sequence: str) -> Workspace:
+    """A sequence with the built-in detector, for batches of one MEP."""
+    chain = CHAIN.with_sequence(sequence)
     limits = BatchLimits(events=N_EVENTS, meps=1, input_bytes=2 << 20, rows=1000)
-    trigger = CHAIN.load_trigger(None)
+    trigger = CHAIN.load_trigger(None, sequence)
     engine = chain.create_engine(create_backend("cpu", chain.kernels), chain.load_geometry(None), trigger, limits)
     return engine.create_workspace()
 
 
-def found_in(events: Sequence[Sequence[RawBank]]) -> dict[str, NDArray[np.uint32]]:
+def found_in(events: Sequence[Sequence[RawBank]], sequence: str = SEQUENCE) -> dict[str, NDArray[np.uint32]]:
     """Flags of each event and its number of objects."""
-    mep, batch = encode_mep(CHAIN.with_sequence(SEQUENCE), events), workspace()
+    mep, batch = encode_mep(CHAIN.with_sequence(sequence), events), workspace(sequence)
     batch.input_data[: mep.data.nbytes] = mep.data
     batch.seal([MepInBatch(mep.n_events, mep.fragments)])
     batch.submit()
     batch.wait()
-    names = {"flags": "events.flags"} | {name: column.name for name, column in OBJECTS.items()}
+    names = {"flags": "events.flags"} | {name: column.name for name, column in CHAIN.sequences[sequence].counts.items()}
     return {name: batch.host_array(column)[: len(events)].copy() for name, column in names.items()}
 
 
@@ -78,6 +78,19 @@ def test_the_sequence_finds_the_same_objects_in_banks_of_data_taking() -> None:
     for name in ("flags", "velo_clusters", "velo_tracks", "pvs", "scifi_hits", "muon_hits"):
         assert in_data[name].tolist() == in_clusters[name].tolist(), name
     assert in_data["long_tracks"].sum() == pytest.approx(in_clusters["long_tracks"].sum(), rel=0.03)
+
+
+def test_the_calorimeter_is_read_from_both_kinds_of_banks() -> None:
+    """All cells, and the same objects."""
+    names = ("ecal_cells", "ecal_energy", "ecal_clusters", "electrons")
+    simulated = found_in(events_of(BankVersions(ut_version=4)), "hlt1_2026")
+    data = found_in(events_of(BankVersions.of_data_taking()), "hlt1_2026")
+    assert not simulated["flags"].any()
+    assert (simulated["ecal_cells"] == 6016).all()
+    for name in names:
+        assert data[name].tolist() == simulated[name].tolist(), name
+    assert simulated["ecal_clusters"].min() > 0
+    assert simulated["electrons"].sum() > 0
 
 
 def test_data_banks_have_the_source_ids_of_the_readout() -> None:

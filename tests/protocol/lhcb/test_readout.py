@@ -43,6 +43,7 @@ def test_every_bank_has_a_16_bit_readout_source_or_none(any_bank: RawBank) -> No
         (bank(LhcbBankType.MC_TRACKS, 3), (SubDetector.TDET, 3)),
         (bank(LhcbBankType.MC_VERTICES, 0), (SubDetector.TDET, 1024)),
         (bank(LhcbBankType.MC_SAMPLE, 0), (SubDetector.TDET, 1025)),
+        (bank(LhcbBankType.MC_ECAL, 0), (SubDetector.TDET, 1026)),
     ],
 )
 def test_a_simulated_bank_is_read_out_under_its_subdetector(

@@ -30,7 +30,7 @@ constexpr uint32_t max_ecal_clusters = 1504;
 constexpr float ecal_shower_maximum_z = 12650.0f;
 
 struct ecal_geometry {
-    uint32_t read_out;  // ecal_read_out_cards or ecal_read_out_boards
+    uint32_t read_out;  // bits of ecal_read_out_cards, of ecal_read_out_boards, or of both
     uint32_t code_offset;  // code of card 0
     uint32_t n_cards;
     float pedestal;  // ADC counts

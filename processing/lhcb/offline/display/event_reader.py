@@ -75,4 +75,6 @@ class EventReader:
             decays=found.decays,
             particles=true_particles(banks, found),
             collisions=true_collisions(banks),
+            cells=found.cells,
+            clusters=found.clusters,
         )

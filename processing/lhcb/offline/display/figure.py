@@ -23,11 +23,14 @@ _LONG, _MUON, _PV, _SV, _TRUTH, _ = COLOURS
 _FREE, _USED, _VELO = "#a3abb6", "#39424e", "#8b95a3"
 _X, _Y, _Z = range(3)
 _NAMES = "xyz"
-_PARTS = (("UT", 2300, 2680), ("magnet", 3000, 7600), ("SciFi", 7800, 9430))
+_PARTS = (("UT", 2300, 2680), ("magnet", 3000, 7600), ("SciFi", 7800, 9430), ("ECAL", 12603, 13035))
 _MUON_PARTS = tuple((f"M{i}", z, z + 430) for i, z in ((2, 15050), (3, 16250), (4, 17460), (5, 18660)))
 _WHOLE = {_X: (-5000, 5000), _Y: (-4200, 4200), _Z: (-500, 19500)}
 _NEAR = {_X: (-48, 48), _Y: (-48, 48), _Z: (-320, 800)}
 _LISTED_LINES = 8
+_CELL = "#7a6cc4"
+# Bars of cells grow as the root of the energy, mm.
+_BAR_OF_10_GEV, _LONGEST_BAR = 1000.0, 2300.0
 _DPI = 150
 
 
@@ -37,7 +40,7 @@ def event_figure(scene: Scene, *, source: str) -> Figure:
     # Names of files and lines are no formulas, whatever they contain.
     title = figure.suptitle(f"LHCb {scene.title}\n", x=0.01, ha="left", fontsize=14, fontweight="bold")
     title.set_parse_math(False)
-    below = figure.text(0.01, 0.955, f"{source}: {scene.summary}", fontsize=9, color="#5d6672", parse_math=False)
+    below = figure.text(0.01, 0.955, f"{source}: {scene.summary}", fontsize=7.5, color="#5d6672", parse_math=False)
     below.set_in_layout(False)
     grid = figure.add_gridspec(3, 2, width_ratios=(5, 2.6), height_ratios=(1, 1, 0.13))
     _panel(figure.add_subplot(grid[0, 0]), scene, _Z, _X, _WHOLE, "from above: the magnet bends in this plane")
@@ -46,7 +49,7 @@ def event_figure(scene: Scene, *, source: str) -> Figure:
     _panel(figure.add_subplot(grid[1, 1]), scene, _X, _Y, _NEAR, "VELO, along the beam")
     legend = figure.add_subplot(grid[2, :])
     legend.axis("off")
-    legend.legend(handles=_handles(scene), ncols=9, loc="upper left", fontsize=8.5, borderpad=0)
+    legend.legend(handles=_handles(scene), ncols=10, loc="upper left", fontsize=7.5, borderpad=0)
     legend.text(0, 0, _lines(scene), fontsize=8.5, parse_math=False, va="bottom", transform=legend.transAxes)
     return figure
 
@@ -78,6 +81,12 @@ def _panel(axes: Axes, scene: Scene, h: int, v: int, ranges: dict[int, tuple[int
             # The y of a strip's hit is NaN: matplotlib leaves it out where y is shown.
             chosen = hits.points[((hits.track != NO_TRACK) == used) & _between(hits.points[:, _Z], ranges[_Z])]
             axes.scatter(chosen[:, h], chosen[:, v], s=size, color=colour, linewidths=0, zorder=2, rasterized=True)
+    if h == _Z and ranges is _WHOLE:
+        length = np.minimum(_LONGEST_BAR, _BAR_OF_10_GEV * np.sqrt(scene.cells.energy / 1e4))
+        axes.barh(
+            *(scene.cells.place[:, v], length, 2 * scene.cells.half), left=scene.cells.z,
+            color=_CELL, alpha=0.5, linewidth=0, zorder=2,
+        )  # fmt: skip
     if scene.has_truth:
         particles = [particle.line for particle in scene.particles if particle.is_long]
         _add_lines(axes, particles, h, v, ranges[_Z], colors=_TRUTH, linewidths=0.7, alpha=0.8, zorder=3)
@@ -120,6 +129,8 @@ def _handles(scene: Scene) -> list[Line2D]:
         mark("primary vertex", _PV, "D"),
         mark("secondary vertex", _SV, "s", 4.5),
     ]
+    if len(scene.cells.number):
+        handles.append(mark("energy in the ECAL", _CELL, "s", 5))
     if scene.has_truth:
         handles += [line("true long particle", _TRUTH, 1), mark("true collision", _TRUTH, "x", 6)]
     return handles

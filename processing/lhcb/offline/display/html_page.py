@@ -73,6 +73,23 @@ def _content(scene: Scene) -> dict[str, Any]:
             }
             for it in scene.particles
         ],
+        "cells": {
+            "number": scene.cells.number.tolist(),
+            "x": rounded(scene.cells.place[:, 0], _DIGITS),
+            "y": rounded(scene.cells.place[:, 1], _DIGITS),
+            "half": rounded(scene.cells.half, _DIGITS),
+            "energy": rounded(scene.cells.energy, 0),
+            "z": round(scene.cells.z, _DIGITS),
+        },
+        "clusters": [
+            {
+                "place": _place(it.place),
+                "energy": five_digits(it.energy),
+                "et": five_digits(it.et),
+                "e19": five_digits(it.e19),
+            }
+            for it in scene.clusters
+        ],
         "collisions": [{"place": _place(it.place), "tracks": it.tracks} for it in scene.collisions],
     }
 
@@ -96,6 +113,8 @@ def _track(track: SceneTrack) -> dict[str, Any]:
         "chi2": five_digits(track.chi2),
         "ghost": five_digits(track.ghost_probability),
         "muon": track.is_muon,
+        "eop": five_digits(track.eop),
+        "electron": track.is_electron,
         "hits": track.hits,
     }
 

@@ -1,4 +1,4 @@
-"""The objects that a sequence finds in an event, for its scene: hits, tracks, vertices."""
+"""The objects that a sequence finds in an event, for its scene: hits, tracks, vertices, cells and clusters."""
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.engine import Workspace
+from hltnode.processing.lhcb.calorimeter import collections as ecal
+from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters
+from hltnode.processing.lhcb.geometry.ideal_ecal import FIRST_CELLS, SHOWER_MAXIMUM_Z
 from hltnode.processing.lhcb.muon import collections as muon
 from hltnode.processing.lhcb.offline.display.lines_of_tracks import LineInZ, Strips, long_line, straight
 from hltnode.processing.lhcb.offline.display.scene import (
     LONG_PART,
     NO_TRACK,
     VELO_PART,
+    SceneCells,
+    SceneCluster,
     SceneDecay,
     SceneHits,
     SceneTrack,
@@ -62,8 +67,15 @@ _DECAYS = (
     *(secondary.vertex_flight[name] for name in ("fd", "fd_chi2", "m_corr")),
     *(secondary.vertex_masses[name] for name in _MASSES.values()),
 )
-DRAWN_COLUMNS = tuple(dict.fromkeys(chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS)))
+_CELLS = (
+    *(ecal.ecal_adc, ecal.cluster_count, *ecal.cluster_position.values()),
+    *(ecal.cluster_energy, ecal.cluster_et, ecal.cluster_e19),
+)
+_ELECTRONS = (ecal.long_eop, ecal.long_is_electron)
+DRAWN_COLUMNS = tuple(dict.fromkeys(chain(_VELO, _UT, _SCIFI, _MUON, _LONG, _DECAYS, _CELLS, _ELECTRONS)))
 """Columns that an engine must retain if its sequence has them."""
+_LEAST_ADC = next(constant.value for constant in find_clusters.constants if constant.name == "min_neighbour_adc")
+"""Cells with more counts are drawn: those that clusters may have."""
 _MAT_INDEX = 0x7FF
 """Bits of scifi_info."""
 
@@ -96,6 +108,10 @@ class ReconstructedObjects:
         self.tracks: tuple[SceneTrack, ...] = (*long_tracks, *self._velo_tracks(continued))
         self.vertices = self._vertices()
         self.decays = self._decays() if self._makes(_DECAYS) else ()
+        self.cells, self.clusters = SceneCells.none(), tuple[SceneCluster, ...]()
+        if self._makes(_CELLS):
+            self.cells = self._cells(geometry[ecal.ecal_geometry.name].view(ecal.ECAL_GEOMETRY.dtype)[0])
+            self.clusters = self._clusters()
 
     def _makes(self, columns: Sequence[Column]) -> bool:
         return self._columns.issuperset(columns)
@@ -141,6 +157,9 @@ class ReconstructedObjects:
             for column in (kalman.long_ip, kalman.long_ip_chi2, kalman.long_full_chi2, kalman.long_ghost_probability)
         )
         is_muon = of(muon.long_is_muon) != 0
+        eop, is_electron = [np.nan] * len(qop), [0] * len(qop)
+        if self._makes(_ELECTRONS):
+            eop, is_electron = (of(column).tolist() for column in _ELECTRONS)
         tracks = []
         for i, row in enumerate(velo_track.tolist()):
             continued.add(row)
@@ -175,6 +194,8 @@ class ReconstructedObjects:
                     p=p,
                     pt=p * slope / float(np.hypot(1, slope)),
                     is_muon=bool(is_muon[i]),
+                    eop=eop[i],
+                    is_electron=bool(is_electron[i]),
                     hits=tuple((name, len(places)) for name, places in used.items() if len(places)),
                     ip=ip[i],
                     ip_chi2=ip_chi2[i],
@@ -221,6 +242,27 @@ class ReconstructedObjects:
             for row in range(len(counts))
             if row not in continued
         ]
+
+    def _cells(self, geometry: np.void) -> SceneCells:
+        adc = self._workspace.fetch(ecal.ecal_adc.name, ecal.ecal_adc.width)
+        number = np.flatnonzero(adc > _LEAST_ADC)
+        width = geometry["module_size"] / (1.0 + np.searchsorted(FIRST_CELLS[1:], number, side="right"))
+        front = geometry["planes"][0]
+        return SceneCells(
+            number=number,
+            place=np.stack([geometry[axis][number] for axis in "xy"], axis=1).astype(np.float64),
+            half=0.5 * width.astype(np.float64),
+            energy=(geometry["gain"][number] * (adc[number] - geometry["pedestal"])).astype(np.float64),
+            z=float(-front[3] / front[2]),
+        )
+
+    def _clusters(self) -> tuple[SceneCluster, ...]:
+        of = Objects(self._workspace, ecal.ecal_clusters, ecal.cluster_count)
+        columns = (*ecal.cluster_position.values(), ecal.cluster_energy, ecal.cluster_et, ecal.cluster_e19)
+        return tuple(
+            SceneCluster(place=(x, y, SHOWER_MAXIMUM_Z), energy=energy, et=et, e19=e19)
+            for x, y, energy, et, e19 in zip(*(of(column).tolist() for column in columns), strict=True)
+        )
 
     def _vertices(self) -> tuple[SceneVertex, ...]:
         n = int(self._workspace.fetch(pv_count.name, 1)[0])

@@ -1,9 +1,11 @@
-"""The objects of an event that are drawn: hits, tracks, vertices, and the true particles of a simulated one.
+"""The objects of an event that are drawn: hits, tracks, vertices, cells and clusters of the calorimeter, and the true
+particles of a simulated one.
 
 Lengths are in mm, momenta and masses in MeV.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,7 @@ class SceneHits:
 class SceneTrack:
     """A track as the line through its hits, f64[n, 3]. Values that a VELO track does not have are NaN.
 
-    charge: -1, 1, or 0 where it is not known. hits: numbers by detector.
+    charge: -1, 1, or 0 where it is not known. eop: energy in the calorimeter over momentum. hits: numbers by detector.
     """
 
     kind: str
@@ -49,6 +51,8 @@ class SceneTrack:
     chi2: float = float("nan")
     ghost_probability: float = float("nan")
     is_muon: bool = False
+    eop: float = float("nan")
+    is_electron: bool = False
     hits: tuple[tuple[str, int], ...] = ()
 
 
@@ -102,6 +106,33 @@ class SceneCollision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SceneCells:
+    """Cells of the calorimeter with energy: number i64[n], middle x and y f64[n, 2], half of their width f64[n],
+    energy f64[n], and the z at which they begin."""
+
+    number: NDArray[np.int64]
+    place: Float64Array
+    half: Float64Array
+    energy: Float64Array
+    z: float
+
+    @classmethod
+    def none(cls) -> Self:
+        """No cell."""
+        return cls(number=np.empty(0, np.int64), place=np.empty((0, 2)), half=np.empty(0), energy=np.empty(0), z=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SceneCluster:
+    """A cluster of the calorimeter; e19: energy of its seed over that of the cluster."""
+
+    place: tuple[float, float, float]
+    energy: float
+    et: float
+    e19: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """One event. `run` and `event` are None without a readable ODIN bank; lines: names of those that accepted it, None
     where no trigger was run; flags: names of the event's flags; hits: by detector, VELO, UT, SciFi and Muon."""
@@ -116,6 +147,8 @@ class Scene:
     decays: tuple[SceneDecay, ...]
     particles: tuple[SceneParticle, ...]
     collisions: tuple[SceneCollision, ...]
+    cells: SceneCells = field(default_factory=SceneCells.none)
+    clusters: tuple[SceneCluster, ...] = ()
 
     @property
     def has_truth(self) -> bool:
@@ -135,7 +168,9 @@ class Scene:
         long = sum(track.kind == LONG_PART for track in self.tracks)
         muons = sum(track.is_muon for track in self.tracks)
         hits = ", ".join(f"{len(hits.ids)} {name} hits" for name, hits in self.hits.items())
+        electrons = sum(track.is_electron for track in self.tracks)
+        ecal = f"; {len(self.clusters)} clusters, {electrons} electrons" if len(self.cells.number) else ""
         return (
             f"{hits}; {len(self.tracks)} tracks, {long} of them long, {muons} muons; {len(self.vertices)} primary and "
-            f"{len(self.decays)} secondary vertices"
+            f"{len(self.decays)} secondary vertices{ecal}"
         )

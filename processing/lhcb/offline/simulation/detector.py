@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.geometry.magnet import Magnet
 from hltnode.processing.lhcb.geometry.muon import MuonGeometry
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
@@ -13,11 +14,12 @@ from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 
 @dataclass(frozen=True, slots=True)
 class Detector:
-    """Geometry of the tracking detectors and muon stations, and the magnet."""
+    """Geometry of the tracking detectors, the calorimeter and the muon stations, and the magnet."""
 
     velo: VeloGeometry
     ut: UtGeometry
     scifi: SciFiGeometry
+    ecal: EcalGeometry
     muon: MuonGeometry
     magnet: Magnet
 
@@ -28,6 +30,7 @@ class Detector:
             VeloGeometry.load(directory),
             UtGeometry.load(directory),
             SciFiGeometry.load(directory),
+            EcalGeometry.load(directory),
             MuonGeometry.load(directory),
             Magnet.load(directory),
         )
@@ -39,6 +42,7 @@ class Detector:
             VeloGeometry.builtin(),
             UtGeometry.builtin(),
             SciFiGeometry.builtin(),
+            EcalGeometry.builtin(),
             MuonGeometry.builtin(),
             Magnet.builtin(),
         )

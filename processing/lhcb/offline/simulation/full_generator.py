@@ -1,4 +1,4 @@
-"""Simulated events for the whole chain: banks of VELO, UT, SciFi and muon stations with truth.
+"""Simulated events for the whole chain: banks of VELO, UT, SciFi, calorimeter and muon stations with truth.
 
 An event depends on (seed, event id) and the settings alone. Events are made in chunks, whose particles are moved
 together.
@@ -20,16 +20,23 @@ from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import (
     with_batches,
     with_readout_id,
 )
-from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, truth_of_chunk
+from hltnode.processing.lhcb.offline.simulation.banks.ecal_encoding import EcalEncoder
+from hltnode.processing.lhcb.offline.simulation.banks.truth_banks import HitLists, ecal_truth_of_chunk, truth_of_chunk
 from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import velo_banks_of
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.generation.sources import Source
+from hltnode.processing.lhcb.offline.simulation.response.ecal_response import Arrivals, EcalResponse
 from hltnode.processing.lhcb.offline.simulation.response.muon_response import MuonResponse
 from hltnode.processing.lhcb.offline.simulation.response.scifi_response import SciFiResponse
 from hltnode.processing.lhcb.offline.simulation.response.strip_clusters import Crossings, links
 from hltnode.processing.lhcb.offline.simulation.response.ut_response import N_LAYERS as N_UT_LAYERS
 from hltnode.processing.lhcb.offline.simulation.response.ut_response import UtResponse
 from hltnode.processing.lhcb.offline.simulation.response.velo_response import FiredPixels, VeloResponse
+from hltnode.processing.lhcb.offline.simulation.transport.calorimeter_particles import (
+    charged_arrivals,
+    neutral_arrivals,
+    radiated_photons,
+)
 from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles import (
     background,
     decay_muons,
@@ -38,7 +45,13 @@ from hltnode.processing.lhcb.offline.simulation.transport.downstream_particles i
     interaction_products,
     knock_on_electrons,
 )
-from hltnode.processing.lhcb.offline.simulation.transport.propagation import LAST_Z, Flights, LayerStates, Propagation
+from hltnode.processing.lhcb.offline.simulation.transport.propagation import (
+    LAST_Z,
+    Flights,
+    LayerStates,
+    Propagation,
+    Radiation,
+)
 from hltnode.processing.lhcb.offline.simulation.velo_generator import CHUNK, DEFAULT_RUN, check_request, odin_bank
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.processing.offline.event_random import EventRandom
@@ -46,6 +59,8 @@ from hltnode.processing.offline.particles.table import ParticleTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 _MUON = 13
+_ECAL_STREAM = 21
+"""The calorimeter draws from generators of its own, so that the other detectors do not depend on it."""
 
 
 class FullSimulation:
@@ -66,6 +81,8 @@ class FullSimulation:
         self._velo = VeloResponse(detector.velo, VeloField.of(detector.magnet))
         self._ut = UtResponse(detector.ut, self._versions.ut_version)
         self._scifi = SciFiResponse(detector.scifi)
+        self._ecal = EcalResponse(detector.ecal)
+        self._ecal_encoder = EcalEncoder(detector.ecal, self._versions.ecal_version)
         self._muon = MuonResponse(with_batches(detector.muon))
         self._scifi_encoder = SciFiEncoder(detector.scifi, self._versions.scifi_version)
         self._muon_encoder = MuonEncoder(detector.muon, self._versions.muon_version)
@@ -73,7 +90,8 @@ class FullSimulation:
         self._propagation = Propagation(detector.magnet, self._layer_z)
 
     def events(self, n: int, seed: int, *, first_event: int = 0) -> Iterator[list[RawBank]]:
-        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, truth (32 to 34).
+        """Banks of events first_event ... first_event + n - 1: ODIN v7, VELO, UT, SciFi, muon, ECAL, truth (32
+        to 35).
 
         Raises ValueError, before the first event, for a negative number or seed.
         """
@@ -109,6 +127,23 @@ class FullSimulation:
         arrived = arrived[np.argsort(flights.event[arrived], kind="stable")]
         is_muon = (np.abs(particles.pid[place[flown.row]]) == _MUON) | flown.decays_late
         muon = self._muon.respond(random, flights.take(arrived), is_muon[arrived], n_charged)
+        own = EventRandom([np.random.default_rng((seed, event_id, _ECAL_STREAM)) for event_id in event_ids])
+        front = self._ecal.front_z
+        arrivals = Arrivals.join(
+            [
+                charged_arrivals(
+                    flights.take(arrived),
+                    place[flown.row[arrived]],
+                    particles.pid[place[flown.row[arrived]]],
+                    is_muon[arrived],
+                    front,
+                ),
+                radiated_photons(own, flown.radiation, front),
+                neutral_arrivals(own, collisions, front),
+            ]
+        )
+        ecal = self._ecal.respond(own, arrivals, n_charged)
+        ecal_truth = ecal_truth_of_chunk(arrivals, ecal, self._ecal.maximum_z - front, key, len(generators))
 
         velo_particle, velo_hit = links(fired.particle, velo_cluster, len(velo_ids))
         truth = truth_of_chunk(
@@ -126,7 +161,9 @@ class FullSimulation:
             ut_banks(ut, self._versions.ut_version, n),
             self._scifi_encoder.banks(scifi, n),
             self._muon_encoder.banks(muon, n),
+            self._ecal_encoder.banks(ecal.adc),
             truth,
+            ecal_truth,
             strict=True,
         )
         for event_id, rng, parts in zip(event_ids, generators, banks, strict=True):
@@ -147,7 +184,8 @@ class FullSimulation:
         in_order = np.argsort(flights.event, kind="stable")
         rows, flights = rows[in_order], flights.take(in_order)
         decays, interacts = ends_in_flight(random, flights, table.particles.pid[rows])
-        states = self._propagation.propagate(random, flights)
+        radiation = Radiation()
+        states = self._propagation.propagate(random, flights, radiation=radiation)
         stopped = (flights.z >= flights.z_end) & (flights.z < LAST_Z)
         flown, key = table.particles.take(rows), table.key[rows]
         born = [table.add(*knock_on_electrons(random, flights, states, self._layer_z, flown, key))]
@@ -157,22 +195,25 @@ class FullSimulation:
         new = new[np.argsort(table.event[new], kind="stable")]
         none = np.zeros((len(new), 2))
         chosen, daughters = flights_of(table.event[new], table.particles.take(new), none, none, none[:, 0])
-        daughter_states = self._propagation.propagate(random, daughters)
+        daughter_states = self._propagation.propagate(random, daughters, radiation=radiation)
         late = np.concatenate([decays & ~stopped, np.zeros(len(daughters), dtype=bool)])
         return _Flown(
             row=np.concatenate([rows, new[chosen]]),
             flights=Flights.join([flights, daughters]),
             states=(states, daughter_states),
             decays_late=late,
+            radiation=radiation,
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Flown:
     """Finished flights: rows in the table, where they ended, and whether they decay to a muon before the muon stations;
-    the layers that they crossed, first those of the particles from the start, then of those produced on the way."""
+    the layers that they crossed, first those of the particles from the start, then of those produced on the way; the
+    photons that electrons radiated."""
 
     row: Int64Array
     flights: Flights
     states: tuple[LayerStates, LayerStates]
     decays_late: Mask
+    radiation: Radiation

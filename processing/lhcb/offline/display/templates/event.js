@@ -11,7 +11,7 @@ const REGIONS = {
   "VELO": { x: [-48, 48], y: [-48, 48], z: [-320, 800] },
   "Collisions": { x: [-3, 3], y: [-3, 3], z: [-200, 200] },
 };
-const PARTS = [["VELO", -300, 770], ["UT", 2300, 2680], ["magnet", 3000, 7600], ["SciFi", 7800, 9430], ["M2", 15050, 15480], ["M3", 16250, 16690], ["M4", 17460, 17890], ["M5", 18660, 19090]];
+const PARTS = [["VELO", -300, 770], ["UT", 2300, 2680], ["magnet", 3000, 7600], ["SciFi", 7800, 9430], ["ECAL", 12603, 13035], ["M2", 15050, 15480], ["M3", 16250, 16690], ["M4", 17460, 17890], ["M5", 18660, 19090]];
 const MARGIN = { left: 62, right: 10, top: 8, bottom: 40 };
 
 const number = (value, digits = 3) => {
@@ -38,6 +38,13 @@ for (const [detector, hits] of Object.entries(scene.hits)) {
   }));
   add("hits" + detector, detector + " hits", "used", "dot", items, {});
 }
+// Cells of the calorimeter: squares along the beam, bars from the side, whose length grows as the root of the energy.
+const BAR = { mm: 1000, mev: 10000, longest: 2300 };
+const cells = scene.cells;
+add("cells", "ECAL cells", "ecal", "cell", cells.number.map((cell, i) => ({
+  point: [cells.x[i], cells.y[i], cells.z], half: cells.half[i], energy: cells.energy[i],
+  rows: () => [["ECAL cell", String(cell)], ["place", place([cells.x[i], cells.y[i], cells.z])], ["energy", momentum(cells.energy[i])]],
+})), {});
 function trackRows(track, i) {
   const rows = [[track.kind === "long" ? (track.muon ? "Muon track" : "Long track") : "VELO track", String(i)]];
   if (track.kind === "long") {
@@ -45,6 +52,7 @@ function trackRows(track, i) {
   }
   rows.push(["η, φ", number(track.eta) + ", " + number(track.phi) + " rad"], ["IP", number(track.ip) + " mm"], ["IP χ²", number(track.ip_chi2)]);
   if (track.kind === "long") rows.push(["χ² / dof", number(track.chi2)], ["ghost prob.", number(track.ghost)]);
+  if (track.kind === "long" && track.eop !== null) rows.push(["E / p", number(track.eop) + (track.electron ? ", electron" : "")]);
   rows.push(["hits", track.hits.map(([name, n]) => n + " " + name).join(", ")]);
   return rows;
 }
@@ -66,6 +74,10 @@ add("decays", "Secondary vertices", "sv", "square", scene.decays.map((it, i) => 
   rows: () => [["Secondary vertex", String(i)], ["", it.kinds.join(", ")], ["place", place(it.place)], ["σ", it.errors.map((s) => number(s, 2)).join(", ") + " mm"],
     ["tracks", it.tracks.join(" and ")], ["χ²", number(it.chi2)], ["pT", momentum(it.pt)], ["flight", number(it.flight) + " mm"],
     ["flight χ²", number(it.flight_chi2)], ["corrected mass", number(it.corrected_mass, 4) + " MeV"]].concat(it.masses.map(([name, mass]) => ["m(" + name + ")", number(mass, 4) + " MeV"])),
+})), {});
+add("clusters", "ECAL clusters", "ecal", "square", scene.clusters.map((it, i) => ({
+  point: it.place,
+  rows: () => [["ECAL cluster", String(i)], ["place", place(it.place)], ["energy", momentum(it.energy)], ["ET", momentum(it.et)], ["E19", number(it.e19)]],
 })), {});
 add("vertices", "Primary vertices", "pv", "diamond", scene.vertices.map((it, i) => ({
   point: it.place,
@@ -181,6 +193,17 @@ class View {
           if (x >= MARGIN.left && x <= MARGIN.left + this.size.width) c.fillRect(x - size / 2, y - size / 2, size, size);
         }
       }
+    } else if (layer.mark === "cell") {
+      c.fillStyle = css(layer.colour);
+      for (const item of layer.items) {
+        if (!this.shows(item.point[2])) continue;
+        const length = Math.min(BAR.longest, BAR.mm * Math.sqrt(item.energy / BAR.mev)), z = item.point[2];
+        const [left, right] = this.horizontal === "z" ? [z, z + length] : [item.point[h] - item.half, item.point[h] + item.half];
+        const x = this.toX(left), y = this.toY(item.point[v] + item.half);
+        c.globalAlpha = this.horizontal === "z" ? 0.5 : Math.min(1, 0.15 + length / BAR.longest);
+        c.fillRect(x, y, Math.max(1, this.toX(right) - x), Math.max(1, this.toY(item.point[v] - item.half) - y));
+      }
+      c.globalAlpha = 1;
     } else if (layer.mark === "line" || layer.mark === "dashes") {
       c.strokeStyle = css(layer.colour);
       c.lineWidth = layer.width;
@@ -340,7 +363,7 @@ function fill(target, item, most) {
 function tell() {
   const info = document.getElementById("info"), item = kept || pointed;
   if (item) fill(info, item, 40);
-  else { info.replaceChildren(); element("p", "Point at a hit, a track or a vertex; click to keep it.", info).className = "quiet"; }
+  else { info.replaceChildren(); element("p", "Point at a hit, a track, a cell or a vertex; click to keep it.", info).className = "quiet"; }
 }
 const tip = document.getElementById("tip");
 function showTip(item, x, y) {
@@ -362,7 +385,7 @@ const SVG = "http://www.w3.org/2000/svg";
 function swatch(layer) {
   const svg = document.createElementNS(SVG, "svg"), shape = document.createElementNS(SVG, "path"), colour = "var(--" + layer.colour + ")";
   svg.setAttribute("width", 18); svg.setAttribute("height", 12);
-  const paths = { dot: "M7 4h4v4h-4z", line: "M1 6h16", dashes: "M1 6h16", cross: "M5 2l8 8M5 10l8-8", square: "M5 2h8v8h-8z", diamond: "M9 0l6 6l-6 6l-6-6z" };
+  const paths = { dot: "M7 4h4v4h-4z", cell: "M2 3h12v6h-12z", line: "M1 6h16", dashes: "M1 6h16", cross: "M5 2l8 8M5 10l8-8", square: "M5 2h8v8h-8z", diamond: "M9 0l6 6l-6 6l-6-6z" };
   shape.setAttribute("d", paths[layer.mark]);
   const stroked = ["line", "dashes", "cross"].includes(layer.mark);
   shape.setAttribute("style", stroked ? "fill:none;stroke-width:2;stroke:" + colour : "fill:" + colour);

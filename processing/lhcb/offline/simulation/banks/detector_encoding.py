@@ -26,6 +26,7 @@ from hltnode.protocol.lhcb.bank_versions import (
     SCIFI,
     SCIFI_OF_LINKS,
     UT,
+    EcalVersion,
     MuonVersion,
     SciFiVersion,
     UtVersion,
@@ -42,8 +43,8 @@ from hltnode.protocol.raw_data.raw_bank import RawBank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BankVersions:
-    """How the banks are written: encoding and version (its default if 0) of the VELO, versions of UT, SciFi and muon
-    banks; `readout_ids`: with the source ids of the readout boards, not only their numbers.
+    """How the banks are written: encoding and version (its default if 0) of the VELO, versions of UT, SciFi, muon
+    and calorimeter banks; `readout_ids`: with the source ids of the readout boards, not only their numbers.
 
     Raises ValueError for a version that cannot be written.
     """
@@ -53,6 +54,7 @@ class BankVersions:
     ut_version: int = UtVersion.CLUSTERS
     scifi_version: int = SciFiVersion.VERSION_5
     muon_version: int = MuonVersion.BATCHES
+    ecal_version: EcalVersion = EcalVersion.CARDS
     readout_ids: bool = False
 
     def __post_init__(self) -> None:
@@ -76,6 +78,7 @@ class BankVersions:
             ut_version=ut_version or UtVersion.STRIPS,
             scifi_version=SciFiVersion.VERSION_8,
             muon_version=MuonVersion.LINKS,
+            ecal_version=EcalVersion.LITTLE_ENDIAN,
             readout_ids=True,
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions
+from hltnode.processing.lhcb.offline.simulation.response.ecal_response import Arrivals, EcalResult
 from hltnode.processing.lhcb.offline.simulation.velo_generator import (
     MIN_MODULES,
     collision_vertices,
@@ -21,6 +22,7 @@ from hltnode.processing.offline.sorting import distinct
 from hltnode.protocol.lhcb.lhcb_id import scifi_channel, ut_channel
 from hltnode.protocol.lhcb.truth import encode_vertices
 from hltnode.protocol.lhcb.truth_columns import encode_particles_of_events
+from hltnode.protocol.lhcb.truth_ecal import SHOWER, encode_ecal_truth
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
 # Of the four layers of the UT, and of each station of the SciFi.
@@ -83,6 +85,25 @@ def truth_of_chunk(
         [*of_event, encode_vertices(its_vertices), collision.truth]
         for of_event, its_vertices, collision in zip(particle_banks, vertices, collisions, strict=True)
     ]
+
+
+# Less is not listed, MeV.
+_LEAST_VISIBLE = 100.0
+
+
+def ecal_truth_of_chunk(
+    arrivals: Arrivals, result: EcalResult, depth: float, key: Int64Array, n_events: int
+) -> list[list[RawBank]]:
+    """The bank of the calorimeter (35) of each event; `depth` of the shower maximum behind the front (mm), `key` of the
+    rows that `arrivals` refer to."""
+    chosen = result.is_inside & (result.visible > _LEAST_VISIBLE)
+    it = arrivals.take(chosen)
+    showers = np.zeros(len(it), SHOWER)
+    showers["key"] = np.where(it.row < 0, -1, key[it.row])
+    showers["pid"], showers["energy"], showers["visible"] = it.pid, it.energy, result.visible[chosen]
+    showers["x"], showers["y"] = it.x + depth * it.tx, it.y + depth * it.ty
+    edges = np.searchsorted(it.event, np.arange(n_events + 1)).tolist()
+    return [[encode_ecal_truth(showers[a:b])] for a, b in itertools.pairwise(edges)]
 
 
 def _has_ut(hits: HitLists, n: int) -> Mask:

@@ -5,7 +5,7 @@ and points between them where the field needs short steps. Units: mm, MeV, T.
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -75,6 +75,24 @@ class Flights:
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in Flights.__slots__))
 
 
+class Radiation:
+    """Photons that electrons radiate on their way, as flights without charge from where they are made; `p` is the
+    energy (MeV)."""
+
+    def __init__(self) -> None:
+        self._parts: list[Flights] = []
+
+    def add(self, electrons: Flights, energy: Float64Array) -> None:
+        """One photon for each of `electrons`, along its flight."""
+        none, endless = np.zeros(len(electrons)), np.full(len(electrons), np.inf)
+        self._parts.append(replace(electrons, p=energy, charge=none, mass=none, z_end=endless))
+
+    def joined(self) -> Flights:
+        """All photons."""
+        empty = Flights(np.empty(0, np.int64), *(np.empty(0) for _ in Flights.__slots__[1:]))
+        return Flights.join([empty, *self._parts])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerStates:
     """Where flights cross the layers: x, y, tx, ty f64[n_layers, n] and whether they do, bool[n_layers, n]."""
@@ -132,8 +150,11 @@ class Propagation:
                 field = np.ascontiguousarray(np.moveaxis(grid, 0, -1), dtype=np.float32)
                 self._steps.append(_Step(a, b, layer, behind, field))
 
-    def propagate(self, random: EventRandom, flights: Flights, *, scattering: bool = True) -> LayerStates:
-        """Move flights forward to where they stop, and record their crossings; without scattering, in vacuum."""
+    def propagate(
+        self, random: EventRandom, flights: Flights, *, scattering: bool = True, radiation: Radiation | None = None
+    ) -> LayerStates:
+        """Move flights forward to where they stop, and record their crossings; without scattering, in vacuum.
+        `radiation` gets the photons of the electrons."""
         it = flights
         states = LayerStates.empty(self.n_layers, len(it))
         moving = np.ones(len(it), dtype=bool)
@@ -150,12 +171,12 @@ class Propagation:
                     getattr(states, name)[step.layer, there] = getattr(it, name)[there]
                 states.reached[step.layer, there] = True
             if scattering and step.slab is not None:
-                _cross(random, it, there, step.slab)
+                _cross(random, it, there, step.slab, radiation)
                 moving[there[it.p[there] < _SLOWEST]] = False
         return states
 
 
-def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab) -> None:
+def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab, radiation: Radiation | None) -> None:
     """Scatter those flights in a slab, and subtract their energy loss."""
     hit = there[is_hit(slab, flights.x[there], flights.y[there])]
     tx, ty, p, event = flights.tx[hit], flights.ty[hit], flights.p[hit], flights.event[hit]
@@ -171,5 +192,8 @@ def _cross(random: EventRandom, flights: Flights, there: Int64Array, slab: Slab)
     electron = np.flatnonzero(flights.mass[hit] < 1.0)
     # Bremsstrahlung (Bethe, Heitler): a fraction exp(-g) is left after t radiation lengths, g of a gamma distribution.
     radiated = random.gamma(event[electron], thickness[electron] / _LN2)
+    before = p[electron]
     p[electron] *= np.exp(-radiated)
+    if radiation is not None:
+        radiation.add(flights.take(hit[electron]), before - p[electron])
     flights.p[hit] = p

@@ -41,11 +41,13 @@ def check_batch(
             true_ids = of_event.particles.velo_ids
             checker.clusters.add_event(ids, position, true_ids, None if places is None else places[i])
     kept = np.array([it is not None for it in truth], dtype=bool)
-    two_track = found.two_track
+    two_track, clusters = found.two_track, found.clusters
     checker.add(
         ParticleTable.of_events([it.particles for it in truth if it is not None]),
         {stage: tracks.of_kept_events(kept) for stage, tracks in found.tracks.items()},
         [pvs for pvs, keep in zip(found.pvs, kept, strict=True) if keep],
         [it.vertices for it in truth if it is not None],
         None if two_track is None else two_track.of_kept_tracks(kept[found.tracks[Stage.LONG].event]),
+        None if clusters is None else clusters.of_kept_events(kept),
+        [it.showers for it in truth if it is not None],
     )

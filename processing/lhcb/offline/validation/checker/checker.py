@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.offline.validation.checker.calorimeter import EcalClusterCounts, ElectronCounts
+from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns import ClusterTable
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterCounts
 from hltnode.processing.lhcb.offline.validation.checker.curves import Curves
@@ -41,6 +43,8 @@ class Checker:
         self.resolutions: dict[Stage, TrackResolution] = {}
         self.vertices: VertexCounts | None = None
         self.muon_id: MuonIdCounts | None = None
+        self.electrons: ElectronCounts | None = None
+        self.ecal_clusters: EcalClusterCounts | None = None
         self.clusters = ClusterCounts()
         self.curves = Curves()
         self.losses: LossCounts | None = None
@@ -56,12 +60,14 @@ class Checker:
         pvs: Sequence[NDArray[np.float32]] = (),
         vertices: Sequence[Sequence[McVertex] | None] = (),
         two_track: VertexTable | None = None,
+        ecal_clusters: ClusterTable | None = None,
+        showers: Sequence[NDArray[np.void] | None] = (),
     ) -> None:
         """Compare a batch of events.
 
         tracks: those of each stage that ran; pvs: for each event f32[n, 6] = x, y, z (mm) and their variances (mm²);
         vertices: the true collisions of each event, None where its truth has none; two_track: vertices of two long
-        tracks.
+        tracks; ecal_clusters: of the calorimeter; showers: the true ones of each event, None where its truth has none.
         """
         self.events += particles.n_events
         # Samples without collisions have no origins of particles.
@@ -78,8 +84,21 @@ class Checker:
                 of_stage, particles, matches[stage], has_origins
             )
             self.curves.add(stage, of_stage, particles, matches[stage])
+        if ecal_clusters is not None:
+            self.ecal_clusters = self.ecal_clusters or EcalClusterCounts()
+            self.ecal_clusters.add(ecal_clusters, showers)
+            self._add_electrons(tracks[Stage.LONG], particles, matches[Stage.LONG], ecal_clusters)
         if Stage.LONG in tracks:
             self._add_long(tracks[Stage.LONG], particles, matches, two_track, has_origins)
+
+    def _add_electrons(
+        self, long: TrackTable, particles: ParticleTable, matches: TrackMatches, clusters: ClusterTable
+    ) -> None:
+        if long.ecal is None or long.p is None or self.ecal_clusters is None:
+            return
+        self.electrons = self.electrons or ElectronCounts()
+        self.electrons.add(long.ecal, long.p, particles, matches)
+        self.ecal_clusters.add_electrons(clusters, long.ecal, long.event, particles, matches)
 
     def _add_long(
         self,
@@ -133,6 +152,10 @@ class Checker:
             result["clusters"] = self.clusters.result()
         if self.muon_id is not None:
             result["muon"] = self.muon_id.result()
+        if self.electrons is not None:
+            result["electron"] = self.electrons.result()
+        if self.ecal_clusters is not None:
+            result["cluster"] = self.ecal_clusters.result()
         if self.decays is not None:
             result["vertices"] = {
                 "primary": result["pv"],

@@ -12,6 +12,13 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.lhcb.muon.collections import long_is_muon
+from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns import (
+    CLUSTER_COLUMNS,
+    ELECTRON_COLUMNS,
+    ClusterTable,
+    EcalTracks,
+    has_calorimeter,
+)
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.decays import VertexTable
 from hltnode.processing.lhcb.offline.validation.checker.long_columns import (
@@ -88,6 +95,7 @@ def retained(sequence: AlgorithmSequence, also: Sequence[Column] = ()) -> tuple[
     columns: list[Column] = [column for stage in stages_of(sequence) for column in _READ[stage]]
     columns += [column for column in (*_ALSO, *also) if column in sequence.columns]
     columns += _UT_HITS if _has_ut(sequence) else ()
+    columns += (*CLUSTER_COLUMNS, *ELECTRON_COLUMNS) if has_calorimeter(sequence) else ()
     return tuple(dict.fromkeys(column.name for column in columns))
 
 
@@ -100,8 +108,8 @@ def _has_ut(sequence: AlgorithmSequence) -> bool:
 class ReconstructedBatch:
     """The events of a batch: tracks by stage; for each event its hits (LHCbIDs, u32[n]) by detector (VP_TYPE, UT_TYPE,
     FT_TYPE), the positions of its VELO hits (f32[n, 3] in mm), its vertices (f32[n, 6] = x, y, z in mm and their
-    variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks, None
-    of a sequence without."""
+    variances in mm²), and whether the global event cut has removed it (bool[events]); vertices of two long tracks and
+    clusters of the calorimeter, None of a sequence without."""
 
     n_events: int
     tracks: dict[Stage, TrackTable]
@@ -110,6 +118,7 @@ class ReconstructedBatch:
     pvs: list[NDArray[np.float32]]
     is_cut: Mask
     two_track: VertexTable | None
+    clusters: ClusterTable | None = None
 
 
 def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
@@ -145,6 +154,7 @@ def reconstructed_batch(workspace: Workspace) -> ReconstructedBatch:
         pvs=[columns[event, :n] for event, n in enumerate(n_pvs)],
         is_cut=workspace.host_array(event_flags.name)[:n_events] & GLOBAL_EVENT_CUT.mask != 0,
         two_track=two_track,
+        clusters=ClusterTable.read(workspace) if has_calorimeter(sequence) else None,
     )
 
 
@@ -229,6 +239,7 @@ def _long_tracks(
         qop_error=of(long_qop_error).astype(np.float64) if long_qop_error in columns else None,
         is_muon=of(long_is_muon) != 0 if long_is_muon in columns else None,
         passes_muon_stations=passes_muon_stations(of) if long_is_muon in columns else None,
+        ecal=EcalTracks.read(of) if has_calorimeter(sequence) else None,
         cuts=cuts_of(sequence, of),
     )
 

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hltnode.processing.lhcb.offline.validation.checker.calorimeter_columns import EcalTracks
 from hltnode.processing.offline.arrays import Float64Array, Int64Array, Mask
 from hltnode.protocol.lhcb.lhcb_id import detector_type
 
@@ -38,7 +39,8 @@ class TrackTable:
     event: i64[n], 0 ... in the batch; the LHCbIDs (u32, 2022 scheme) of all tracks follow one another in `ids`,
     n_ids (i64[n]) is their number for each track: hits of all detectors that the track uses, the VELO's included.
     If the stage has them: p, pt in MeV, eta, phi in rad, `qop_error` (standard deviation of q/p, 1/MeV), states, the
-    result of muon identification, and whether the line of the track passes all muon stations; otherwise None. `cuts`:
+    result of muon identification, whether the line of the track passes all muon stations, and what the calorimeter
+    says; otherwise None. `cuts`:
     numbers of each track that can be cut on, by name (curves.py).
     """
 
@@ -53,6 +55,7 @@ class TrackTable:
     states: TrackStates | None = None
     is_muon: Mask | None = None
     passes_muon_stations: Mask | None = None
+    ecal: EcalTracks | None = None
     cuts: Mapping[str, Float64Array] = field(default_factory=dict)
 
     @classmethod
@@ -83,6 +86,7 @@ class TrackTable:
             for name in ("p", "pt", "eta", "phi", "qop_error", "is_muon", "passes_muon_stations")
         }
         cuts = {name: values[chosen] for name, values in self.cuts.items()}
+        columns["ecal"] = None if self.ecal is None else self.ecal.take(chosen)
         states = self.states
         if states is not None:
             states = TrackStates(*(getattr(states, it.name)[chosen] for it in fields(TrackStates)))

@@ -15,6 +15,7 @@ from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.lhcb_id import FT_TYPE, UT_TYPE, VP_TYPE, detector_type, in_2022_scheme, without_orientation
 from hltnode.protocol.lhcb.truth import McVertex, decode_vertices
 from hltnode.protocol.lhcb.truth_columns import McParticleColumns, decode_particle_columns
+from hltnode.protocol.lhcb.truth_ecal import decode_ecal_truth
 from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.odin import decode_odin
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -42,10 +43,12 @@ class TruthFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventTruth:
-    """Particles of an event, and its collisions; None for those where the sample has no such bank."""
+    """Particles of an event, its collisions, and its showers in the calorimeter (SHOWER rows); None for those where the
+    sample has no such bank."""
 
     particles: McParticleColumns
     vertices: list[McVertex] | None
+    showers: NDArray[np.void] | None = None
 
 
 def event_name(banks: Sequence[RawBank]) -> str:
@@ -73,6 +76,7 @@ def read_truth(
     try:
         particles = decode_particle_columns(banks)
         vertices = next((decode_vertices(bank) for bank in banks if bank.type == LhcbBankType.MC_VERTICES), None)
+        showers = next((decode_ecal_truth(bank) for bank in banks if bank.type == LhcbBankType.MC_ECAL), None)
     except ProtocolError as error:
         faults.add(TruthFault.UNREADABLE, event_name(banks), str(error))
         return None
@@ -86,7 +90,7 @@ def read_truth(
             return None
     faults.ids += sum(n_ids for n_ids, _ in counts)
     faults.lost_ids += sum(n_lost for _, n_lost in counts)
-    return EventTruth(particles, vertices)
+    return EventTruth(particles, vertices, showers)
 
 
 def _lost_ids(particles: McParticleColumns, number: int, hits: NDArray[np.uint32]) -> tuple[int, int]:

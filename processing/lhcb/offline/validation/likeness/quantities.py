@@ -226,5 +226,25 @@ _OF_TRACKING = [
     *(_count(f"muon_hits_m{station}", f"hits in M{station}", "event", 4000) for station in (2, 3, 4, 5)),
 ]  # fmt: skip
 
-QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING)}
+
+def _of_ecal(name: str, title: str, per: str, high: float, unit: str = "") -> Quantity:
+    """From 0; differences are compared with their statistical errors, as for the tracking."""
+    return Quantity(
+        name=name, detector="ECAL", title=title, per=per, low=0.0, high=high, bins=1000, unit=unit, of_tracking=True,
+        falls=True,
+    )  # fmt: skip
+
+
+_OF_ECAL = [
+    _of_ecal("ecal_energy", "energy of all cells", "event", 6000, "GeV"),
+    _of_ecal("ecal_cells_above_10", "cells above 10 counts", "event", 6016),
+    _of_ecal("ecal_cells_above_50", "cells of 50 counts and more", "event", 2000),
+    _of_ecal("ecal_clusters", "clusters", "event", 1000),
+    _of_ecal("ecal_photons", "photons", "event", 400),
+    _of_ecal("ecal_cluster_et", "$E_T$ of clusters", "cluster", 10, "GeV"),
+    _of_ecal("ecal_e19", "E19 of clusters", "cluster", 1),
+    _of_ecal("ecal_hadron_eop", "E/p of long hadrons", "particle", 5),
+]
+
+QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING, *_OF_ECAL)}
 """Quantities by name. The names are keys of the JSON object, a stable contract."""

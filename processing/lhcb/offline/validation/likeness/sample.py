@@ -20,6 +20,7 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_clusters as clusters_of_pixels
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import EventTruth, read_truth
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MIN_TRACKS
+from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import ecal_adc, ecal_values, eop_values
 from hltnode.processing.lhcb.offline.validation.likeness.long_particles import LongParticles, MagnetFlight, velo_lines
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import muon_values
 from hltnode.processing.lhcb.offline.validation.likeness.quantities import BANKS, QUANTITIES
@@ -85,6 +86,11 @@ class SampleSummary:
     def _add(self, name: str, values: ArrayLike) -> None:
         self.distributions.setdefault(name, Distribution(QUANTITIES[name])).add(values)
 
+    def _add_values(self, values: Values) -> None:
+        for name, of_quantity in values.items():
+            if len(of_quantity):
+                self._add(name, of_quantity)
+
     def add_event(self, banks: Sequence[RawBank]) -> None:
         """Count one event. Raises ProtocolError for a bank that cannot be read."""
         self.events += 1
@@ -94,6 +100,10 @@ class SampleSummary:
         ut = self._add_ut(banks) if LhcbBankType.UT in types else None
         scifi = self._add_scifi(banks) if LhcbBankType.FT_CLUSTER in types else None
         muon = self._add_muon(banks) if LhcbBankType.MUON in types else None
+        adc = None
+        if types & {LhcbBankType.ECAL_PACKED, LhcbBankType.CALO}:
+            adc = ecal_adc(banks, self.geometry.ecal)
+            self._add_values({} if adc is None else ecal_values(adc, self.geometry.ecal))
         if LhcbBankType.MC_TRACKS in types:
             hits = {VP_TYPE: velo.ids}
             if ut is not None:
@@ -109,7 +119,7 @@ class SampleSummary:
                 if scifi is not None:
                     self._add_scifi_residuals(truth.particles, scifi)
                 if ut is not None and scifi is not None and muon is not None:
-                    self._add_tracking(truth.particles, velo, ut, scifi, muon)
+                    self._add_tracking(truth.particles, velo, ut, scifi, muon, adc)
 
     def _add_banks(self, banks: Sequence[RawBank]) -> None:
         for bank_type, (_, name, _, _) in BANKS.items():
@@ -241,8 +251,9 @@ class SampleSummary:
         ut: UtHitPositions,
         scifi: SciFiHitPositions,
         muon: MuonHits,
+        adc: NDArray[np.int64] | None,
     ) -> None:
-        """Quantities that the tracking depends on, for events with all detectors."""
+        """Quantities that the tracking depends on, for events with all detectors; E/p if there is a calorimeter."""
         line = velo_lines(particles, velo.ids, velo.position)
         long = LongParticles.of(particles, line, scifi)
         if self._flight is None:
@@ -255,6 +266,6 @@ class SampleSummary:
             **t_track_values(particles),
             **muon_values(long, particles, muon),
         }
-        for name, of_quantity in values.items():
-            if len(of_quantity):
-                self._add(name, of_quantity)
+        self._add_values(values)
+        if adc is not None:
+            self._add_values(eop_values(long, particles, adc, self.geometry.ecal))

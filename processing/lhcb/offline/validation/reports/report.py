@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
+from hltnode.processing.lhcb.offline.validation.checker.calorimeter import EcalClusterCounts, ElectronCounts
 from hltnode.processing.lhcb.offline.validation.checker.categories import Stage
 from hltnode.processing.lhcb.offline.validation.checker.checker import Checker
 from hltnode.processing.lhcb.offline.validation.checker.clusters import ClusterCounts
@@ -41,6 +42,8 @@ def format_report(checker: Checker, rows: RowChoice = EVERYTHING) -> str:
         blocks.append(_clusters(checker.clusters))
     if checker.muon_id is not None:
         blocks.append(_muon_id(checker.muon_id))
+    if checker.electrons is not None and checker.ecal_clusters is not None:
+        blocks.append(_calorimeter(checker.electrons, checker.ecal_clusters))
     blocks.append(_vertices(checker.vertices))
     if checker.decays is not None:
         blocks.append(decay_lines(checker.decays))
@@ -141,6 +144,32 @@ def _muon_id(counts: MuonIdCounts) -> list[str]:
         line("Muons with P>6GeV through all stations identified:", counts.crossing_muons),
         line("Others with P>6GeV through all stations identified:", counts.crossing_not_muons),
     ]
+
+
+def _calorimeter(electrons: ElectronCounts, clusters: EcalClusterCounts) -> list[str]:
+    def line(name: str, part: int, whole: int) -> str:
+        return f"{name:<50}: {part:9d}/{whole:9d} {_percent(ratio(part, whole))}"
+
+    found = electrons.result()
+    lines = [
+        "calorimeter validation:",
+        line("electrons identified", electrons.found, electrons.electrons),
+        line("hadrons identified as electrons", electrons.hadrons_found, electrons.hadrons),
+    ]
+    for name, key in (("", "p_over_true"), (", with bremsstrahlung", "p_over_true_with_bremsstrahlung")):
+        if found[key] is not None:
+            lines.append(f"{'p / true p of electrons' + name:<50}: median {found[key]:.3f}")
+    for name, counts in (("photons", clusters.photons), ("electrons", clusters.electrons)):
+        lines.append(line(f"{name} with a cluster", counts.found, counts.total))
+        of_clusters = counts.result()
+        if counts.found:
+            lines.append(
+                f"{f'clusters of {name}':<50}: energy / true - 1: median {100 * of_clusters['energy_median']:.1f} %, "
+                f"width {100 * of_clusters['energy_width']:.1f} %; x and y: width "
+                f"{of_clusters['position_width_mm']:.1f} mm"
+            )
+    lines.append(line("clusters above 400 MeV that nothing explains", clusters.fakes, clusters.hard))
+    return lines
 
 
 def _vertices(pv: VertexCounts | None) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from hltnode.processing.lhcb.offline.display.html_page import event_page
 from hltnode.processing.offline.particles.names import particle_name
 from tests.chromium import needs_chromium, page_after_scripts, picture
-from tests.processing.lhcb.offline.display.test_event_reader import scene
+from tests.processing.lhcb.offline.display.test_event_reader import scene, scene_with_calorimeter
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=alert(1)>\"'&<!--"
 
@@ -60,6 +60,15 @@ def test_the_page_has_every_object_of_the_scene() -> None:
         assert len(content["hits"][name]["id"]) == len(hits.ids)
         x = np.array(content["hits"][name]["x"])
         assert np.abs(x - hits.points[:, 0]).max() <= 0.0051
+
+
+def test_the_page_has_cells_and_clusters_of_the_calorimeter() -> None:
+    drawn = scene_with_calorimeter()
+    content = content_of(event_page(drawn, source="minbias.mdf"))
+    assert content["cells"]["number"] == drawn.cells.number.tolist()
+    assert np.abs(np.array(content["cells"]["energy"]) - drawn.cells.energy).max() <= 0.51
+    assert [cluster["et"] for cluster in content["clusters"]] == pytest.approx([it.et for it in drawn.clusters], 1e-4)
+    assert any(track["electron"] for track in content["tracks"])
 
 
 def test_the_page_of_a_dense_event_is_small_and_needs_nothing_else() -> None:
@@ -117,7 +126,7 @@ def test_a_browser_draws_the_event(tmp_path: Path) -> None:
     document = page_after_scripts(tmp_path / "profile", page.as_uri())
     assert "<title>LHCb run 1" in document
     # The script has run to its end: the buttons come last.
-    assert document.count("<label") == 11
+    assert document.count("<label") == 13
     assert 'aria-pressed="true"' in document
     plain = picture(tmp_path / "profile", page.as_uri(), tmp_path / "light.png")
     dark = picture(tmp_path / "profile", page.as_uri(), tmp_path / "dark.png", dark=True)

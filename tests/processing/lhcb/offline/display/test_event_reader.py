@@ -9,8 +9,10 @@ import pytest
 
 from hltnode.processing.framework.backends.factory import create_backend
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.offline.display.event_reader import EventReader
 from hltnode.processing.lhcb.offline.display.scene import LONG_PART, NO_TRACK, VELO_PART, Scene
+from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import ecal_adc, ecal_values
 from hltnode.processing.lhcb.tracks.long.collections import Z_END_SCIFI
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.truth import decode_vertices
@@ -43,6 +45,36 @@ def test_a_scene_has_what_the_event_has() -> None:
     assert drawn.vertices
     assert drawn.run == 1
     assert drawn.lines is not None
+
+
+@cache
+def scene_with_calorimeter() -> Scene:
+    of = reader("hlt1_2026")
+    found = of.read(full_events(3, 5)[0])
+    of.close()
+    return found
+
+
+def test_cells_and_clusters_of_the_calorimeter_are_those_of_the_event() -> None:
+    geometry, banks = EcalGeometry.builtin(), full_events(3, 5)[0]
+    adc = ecal_adc(banks, geometry)
+    assert adc is not None
+    drawn = scene_with_calorimeter()
+    assert drawn.cells.number.tolist() == np.flatnonzero(adc > 10).tolist()
+    np.testing.assert_allclose(drawn.cells.place, geometry.centre[drawn.cells.number])
+    np.testing.assert_allclose(
+        drawn.cells.energy, (geometry.gain * (adc - geometry.pedestal))[drawn.cells.number], 1e-5
+    )
+    assert sorted(set(np.round(drawn.cells.half, 2).tolist())) == [20.32, 30.48, 60.95]
+    assert drawn.cells.z == pytest.approx(12_603, abs=1)
+    assert len(drawn.clusters) == ecal_values(adc, geometry)["ecal_clusters"][0] > 20
+    assert all(cluster.place[2] == 12_650.0 and cluster.energy > cluster.et > 0 for cluster in drawn.clusters)
+    long = [track for track in drawn.tracks if track.kind == LONG_PART]
+    assert all(track.is_electron == (track.eop > 0.7) for track in long)
+    assert f"{len(drawn.clusters)} clusters" in drawn.summary
+    # Other sequences do not read it.
+    assert not len(scene().cells.number)
+    assert "clusters" not in scene().summary
 
 
 def test_the_line_of_a_long_track_goes_through_all_its_hits_and_ends_behind_the_scifi_tracker() -> None:

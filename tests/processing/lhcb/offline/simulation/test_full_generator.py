@@ -65,6 +65,8 @@ def test_an_event_has_the_banks_of_all_detectors(sample: list[list[RawBank]]) ->
         ((LhcbBankType.UT, 3), 180),
         ((LhcbBankType.FT_CLUSTER, 5), 240),
         ((LhcbBankType.MUON, 2), 10),
+        ((LhcbBankType.ECAL_PACKED, 2), 28),
+        ((LhcbBankType.MC_ECAL, 1), 1),
         ((LhcbBankType.MC_VERTICES, 1), 1),
         ((LhcbBankType.MC_SAMPLE, 1), 1),
     ):

@@ -109,7 +109,10 @@ def test_the_residuals_of_the_real_truth_hits_are_the_known_ones(real_sample: Sa
 def test_the_builtin_detector_gives_the_same_distributions_for_the_real_events(
     shared: Path, real_sample: SampleSummary
 ) -> None:
-    pairs = compare(real_sample, summary_of_real_events(shared, Detector.builtin()))
+    # The built-in calorimeter has another read-out.
+    compared = compare(real_sample, summary_of_real_events(shared, Detector.builtin()))
+    pairs = [pair for pair in compared if pair.quantity.detector != "ECAL"]
+    assert all(pair.other is None for pair in compared if pair.quantity.detector == "ECAL")
     assert all(pair.reference is not None and pair.other is not None for pair in pairs)
     assert [pair.quantity.name for pair in pairs if pair.distance is None or pair.distance > 0.05] == []
     same = {pair.quantity.name for pair in pairs if pair.distance == 0.0}

@@ -119,7 +119,17 @@ def test_simulated_events_look_like_the_real_ones_to_the_tracking(shared: Path) 
     for name in ("momentum_middle", "momentum_near_in", "momentum_near_out"):
         real, simulated = tracking[name].values or ((np.nan, None), (np.nan, None))
         assert simulated[0] == pytest.approx(real[0], abs=0.4), name
+    ecal = {name: pair for name, pair in tracking.items() if name.startswith("ecal_")}
+    assert len(ecal) == 8
+    assert not [name for name, pair in ecal.items() if pair.differs]
     # The real values are known.
-    for name, value in (("scifi_layers_missed", 0.623), ("momentum_error_above_10", 0.858), ("window_hits", 427.0)):
+    for name, value in (
+        ("scifi_layers_missed", 0.623),
+        ("momentum_error_above_10", 0.858),
+        ("window_hits", 427.0),
+        ("ecal_energy", 989.3),
+        ("ecal_clusters", 89.43),
+        ("ecal_photons", 22.0),
+    ):
         (real_value, _), _ = tracking[name].values or ((np.nan, None), None)
         assert real_value == pytest.approx(value, rel=0.02), name
