@@ -77,7 +77,8 @@ __device__ ecal_bank ecal_bank_of(const fragment_view& fragment, const mfp_row& 
         bank.kind = ecal_bank_kind::absent;
     } else if (fragment.type == ecal_cards_bank && (geometry.read_out & ecal_read_out_cards) == ecal_read_out_cards) {
         if (row.version == ecal_version_cards) bank.kind = ecal_bank_kind::cards;
-    } else if (fragment.type == ecal_boards_bank && (geometry.read_out & ecal_read_out_boards) == ecal_read_out_boards) {
+    } else if (fragment.type == ecal_boards_bank &&
+               (geometry.read_out & ecal_read_out_boards) == ecal_read_out_boards) {
         if (row.version == ecal_version_big_endian) bank.kind = ecal_bank_kind::big_endian_boards;
         if (row.version == ecal_version_little_endian) bank.kind = ecal_bank_kind::little_endian_boards;
     }

@@ -30,7 +30,7 @@ from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.processing.lhcb.geometry.ecal import BOARDS_VERSION, EMPTY_SLOT, EcalGeometry
+from hltnode.processing.lhcb.geometry.ecal import BOARDS_VERSION, CARDS_VERSION, EMPTY_SLOT, EcalGeometry
 from hltnode.processing.lhcb.geometry.ideal_ecal import N_CELLS
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, Z_END_SCIFI
 from hltnode.protocol import iter_records
@@ -43,7 +43,8 @@ MDF = "data/lhcb-minbias-mdf/minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
 CLUSTER_COLUMNS = ("seed", "x", "y", "energy", "et", "e19")
 TRACK_COLUMNS = ("in_ecal", "ecal_energy", "eop", "is_electron", "brem_energy", "brem_et")
 NO_FLAG = EventFlag(0)
-BUILTIN = EcalGeometry.builtin()
+BUILTIN = replace(EcalGeometry.builtin(), read_out=CARDS_VERSION, boards=None, board_cards=None)
+"""The built-in cells, read out by cards alone."""
 
 
 @functools.cache

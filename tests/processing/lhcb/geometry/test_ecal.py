@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hltnode.processing.lhcb.geometry.ecal import (
     BOARDS_VERSION,
+    CARDS_VERSION,
     EMPTY_SLOT,
     GEOMETRY_FILE,
     NO_CARD,
@@ -30,6 +31,11 @@ def with_boards() -> EcalGeometry:
     cards[-2, 2] = 185
     boards[-1, 0] = 0
     return replace(EcalGeometry.builtin(), read_out=BOARDS_VERSION, code_offset=0, boards=boards, board_cards=cards)
+
+
+def with_cards() -> EcalGeometry:
+    """The built-in cells, read out by cards alone."""
+    return replace(EcalGeometry.builtin(), read_out=CARDS_VERSION, boards=None, board_cards=None)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +58,7 @@ def assert_same(found: EcalGeometry, expected: EcalGeometry) -> None:
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
-@pytest.mark.parametrize("geometry", [EcalGeometry.builtin(), with_boards()], ids=["cards", "boards"])
+@pytest.mark.parametrize("geometry", [with_cards(), with_boards()], ids=["cards", "boards"])
 def test_a_written_geometry_is_read_back_unchanged(tmp_path: Path, geometry: EcalGeometry) -> None:
     assert_same(loaded(tmp_path, geometry.file_bytes()), geometry)
 
@@ -106,7 +112,7 @@ def test_slots_without_a_board_have_no_card() -> None:
     assert cards[0].tolist() == [0, 1, 2]
     assert cards[62].tolist() == [NO_CARD, 186, 187]
     assert (cards[63:] == NO_CARD).all()
-    assert (EcalGeometry.builtin().slot_cards() == NO_CARD).all()
+    assert (with_cards().slot_cards() == NO_CARD).all()
 
 
 CHANNELS_AT = 20
@@ -180,3 +186,13 @@ def test_a_file_of_any_other_length_is_refused(tmp_path_factory: pytest.TempPath
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(GeometryError, match=GEOMETRY_FILE):
         EcalGeometry.load(tmp_path)
+
+
+def test_the_builtin_calorimeter_has_both_read_outs_and_its_file_has_cards(tmp_path: Path) -> None:
+    builtin = EcalGeometry.builtin()
+    assert builtin.read_out == CARDS_VERSION | BOARDS_VERSION
+    cards = builtin.slot_cards()
+    assert cards[cards != NO_CARD].tolist() == list(range(188))
+    assert (cards[:62] != NO_CARD).all()
+    assert cards[62].tolist() == [186, 187, NO_CARD]
+    assert_same(loaded(tmp_path, builtin.file_bytes()), with_cards())

@@ -114,7 +114,8 @@ class EcalResponse:
         self._size = np.append(size[region], 1.0)
         self._region = np.append(region, 0)
         self._tables, self._windows = {}, {}
-        centre = np.stack(geometry.to_frame(*geometry.centre.T.astype(np.float64), self._middle_z(geometry)), axis=1)
+        x, y = geometry.centre.T.astype(np.float64)
+        centre = np.stack(geometry.to_frame(x, y, self._middle_z(geometry)), axis=1)
         for is_hadron, half in _HALF_WINDOW.items():
             steps = np.arange(-half, half + 1)
             at_x, at_y = (part.ravel() for part in np.meshgrid(steps, steps))

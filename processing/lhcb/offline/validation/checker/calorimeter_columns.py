@@ -71,7 +71,7 @@ class ClusterTable:
             place=np.stack([of(ecal.cluster_position[axis]).astype(np.float64) for axis in "xy"], axis=1),
             energy=of(ecal.cluster_energy).astype(np.float64),
             et=of(ecal.cluster_et).astype(np.float64),
-            width=MODULE_SIZE / (1.0 + region),
+            width=MODULE_SIZE / (1.0 + region.astype(np.float64)),
         )
 
     def of_kept_events(self, kept: Mask) -> Self:

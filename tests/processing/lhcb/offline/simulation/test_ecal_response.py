@@ -46,7 +46,8 @@ def respond(
 
 
 def energies(result: EcalResult) -> NDArray[np.float64]:
-    return GEOMETRY.gain * (result.adc - GEOMETRY.pedestal).astype(float)
+    found: NDArray[np.float64] = GEOMETRY.gain * (result.adc - GEOMETRY.pedestal).astype(float)
+    return found
 
 
 def near(cell: int) -> NDArray[np.int64]:
@@ -119,7 +120,8 @@ def test_energy_beyond_the_calorimeter_is_lost_and_a_cell_has_a_largest_value() 
 
 def test_the_cell_of_a_centre_is_its_own_and_there_is_none_outside() -> None:
     z = -(GEOMETRY.to_local[2, 1] * GEOMETRY.centre[:, 1] + GEOMETRY.to_local[2, 3]) / GEOMETRY.to_local[2, 2]
-    place = GEOMETRY.to_frame(*GEOMETRY.centre.T.astype(float), z.astype(float))
+    x, y = GEOMETRY.centre.T.astype(float)
+    place = GEOMETRY.to_frame(x, y, z.astype(float))
     assert GEOMETRY.cells_of(*place).tolist() == list(range(N_CELLS))
     unit = GEOMETRY.module_size
     x, y = np.array([(32.01, 0.0), (-32.01, 0.0), (0.0, 26.01), (0.0, -26.01), (0.0, 0.0), (2.6, 1.9)]).T * unit
