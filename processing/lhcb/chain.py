@@ -21,7 +21,8 @@ from hltnode.processing.lhcb.calorimeter.collections import (
 from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells as ecal_decode_cells
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters as ecal_find_clusters
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
-from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
+from hltnode.processing.lhcb.conditions import CONDITIONS
+from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
