@@ -49,6 +49,7 @@ GROUPS = {
         "efficiency": "selection.efficiency",
         "histograms": "selection.histograms",
         "tck": "selection.tck",
+        "conditions": "selection.conditions",
     },
     "Physics": {
         "validate": "physics.validate",
