@@ -50,6 +50,7 @@ GROUPS = {
         "histograms": "selection.histograms",
         "luminosity": "selection.luminosity",
         "tck": "selection.tck",
+        "conditions": "selection.conditions",
     },
     "Physics": {
         "validate": "physics.validate",

@@ -77,6 +77,14 @@ GeometryOption = Annotated[
     Path | None,
     typer.Option("--geometry", metavar="DIR", help="Folder of geometry files; the built-in detector if not given."),
 ]
+ConditionsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--conditions",
+        metavar="DIR",
+        help="Folder with the conditions of each run; a run without conditions is an error.",
+    ),
+]
 BackendOption = Annotated[str, typer.Option("--backend", help="auto, cpu or cuda.")]
 DeviceOption = Annotated[int, typer.Option("--device", min=0, help="Number of the GPU, counted from 0.")]
 ThreadsOption = Annotated[int, typer.Option("--threads", min=0, help="Threads of the CPU back end; 0: one per core.")]

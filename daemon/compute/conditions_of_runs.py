@@ -1,7 +1,7 @@
 """Chooses the conditions of each run, such as the position of the beam, before its first batch.
 
 A run keeps its conditions, and with them its TCK, to its end, also if the node is restarted or another run comes in
-between. A new run takes what the run before it has measured.
+between. A new run takes those of a folder of conditions, or what the run before it has measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +14,7 @@ from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.selection.configuration.conditions import Values
+from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.followed_conditions import FollowedConditions, PreparedConditions
 
@@ -34,7 +35,7 @@ class Measurements(Protocol):
     """The measured numbers (`hltnode.daemon.monitoring.detector_conditions.DetectorConditions`)."""
 
     def measured_in(self, run: int, /) -> Mapping[str, float]: ...
-    def use(self, quantities: Sequence[MeasuredQuantity], /) -> None: ...
+    def use(self, quantities: Sequence[MeasuredQuantity], /, *, given: bool) -> None: ...
 
 
 class Counts(Protocol):
@@ -54,7 +55,8 @@ class _Chosen(NamedTuple):
 class ConditionsOfRuns:
     """`begin` is called in the compute thread, the others in any thread.
 
-    followed: the configuration that may change; None: every run has that of the engine.
+    followed: the configuration that may change; None: every run has that of the engine. folder: the conditions of the
+    runs, if they come from a folder.
     """
 
     def __init__(
@@ -68,6 +70,9 @@ class ConditionsOfRuns:
         self._of_run: dict[int, _Chosen] = {}
         self.followers: list[Callable[[Constants, Sequence[MeasuredQuantity], int], None]] = []
         """Called with new constants, as `Engine.replace_constants`: other engines of the node."""
+        self._admitted: dict[int, Values] = {}
+        self.folder = None if followed is None else followed.folder
+        """The folder of conditions in use; None: conditions are measured, or fixed."""
 
     def remember(self, documents: Mapping[int, TckDocument]) -> frozenset[int]:
         """Add the runs that earlier sessions have begun, with their configurations; returns those that can go on."""
@@ -79,10 +84,37 @@ class ConditionsOfRuns:
                 self._of_run[run] = _Chosen(prepared.tck, prepared.trigger.conditions)
         return frozenset(self._of_run)
 
+    def admit(self, run: int) -> None:
+        """Note the conditions of a run that is about to begin.
+
+        Raises ConditionsError, which names the run, if the folder of conditions has none.
+        """
+        if self._followed is None or self.folder is None or run in self._of_run or run in self._admitted:
+            return
+        self._admitted[run] = self._followed.values_of(run, self.folder)
+        for oldest in list(self._admitted)[:-MAX_RUNS]:
+            del self._admitted[oldest]
+        log.info(
+            "run_has_conditions", run=run, version=self.folder.version, intervals=self.folder.interval_of(run).name
+        )
+
+    def read_folder(self) -> ConditionsFolder | None:
+        """The present content of the folder, which `use_folder` takes into use; None if there is no folder.
+
+        Raises ConditionsError, which names the file.
+        """
+        return None if self._followed is None else self._followed.read_again()
+
+    def use_folder(self, folder: ConditionsFolder) -> None:
+        """Runs that begin from now on have the conditions of this folder."""
+        self.folder = folder
+        log.info("conditions_read", folder=str(folder.path), version=folder.version, digest=folder.digest)
+
     def begin(self, run: int) -> TckDocument | None:
         """Choose the conditions of a run, while the back end has no batch; the document of a key that is new to it.
 
-        Raises BackendError if the back end cannot take the constants.
+        Raises ConditionsError for a run without conditions that was not admitted, BackendError if the back end cannot
+        take the constants.
         """
         followed = self._followed
         if followed is None:
@@ -92,7 +124,11 @@ class ConditionsOfRuns:
         if known is not None:
             chosen = followed.with_values(dict(known.conditions))
         else:
-            chosen = followed.current if last is None else self._after(last, run, followed)
+            if self.folder is not None:
+                values = self._admitted.get(run)
+                chosen = followed.with_values(dict(followed.values_of(run, self.folder) if values is None else values))
+            else:
+                chosen = followed.current if last is None else self._after(last, run, followed)
             self._of_run[run] = _Chosen(chosen.tck, chosen.trigger.conditions)
             for oldest in list(self._of_run)[:-MAX_RUNS]:
                 del self._of_run[oldest]
@@ -107,9 +143,10 @@ class ConditionsOfRuns:
             raise
         for follow in self.followers:
             follow(chosen.constants, chosen.measured, chosen.tck)
-        self._measurements.use(chosen.measured)
-        values = {each.name: round(each.configured, 6) for each in chosen.measured}
-        log.info("conditions_changed", run=run, tck=chosen.document.name, **values)
+        self._measurements.use(chosen.measured, given=self.folder is not None)
+        numbers: dict[str, object] = dict(chosen.trigger.conditions)
+        numbers |= {each.name: round(each.configured, 6) for each in chosen.measured if each.follows}
+        log.info("conditions_changed", run=run, tck=chosen.document.name, **numbers)
         return chosen.document
 
     def tck_of(self, run: int | None) -> int:
@@ -130,7 +167,7 @@ class ConditionsOfRuns:
         values = {}
         for quantity in current.measured:
             value = measured.get(quantity.name)
-            if value is None:
+            if value is None or not quantity.follows:
                 continue
             if not quantity.low < value < quantity.high:
                 log.warning(

@@ -19,6 +19,7 @@ from hltnode.daemon.configuration.input_sections import (
     TapSection,
 )
 from hltnode.daemon.configuration.node_sections import (
+    ConditionsSection,
     GeometrySection,
     HttpSection,
     LogSection,
@@ -63,6 +64,7 @@ class NodeConfig(BaseSettings):
     builder: BuilderSection = Field(default_factory=BuilderSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)
     geometry: GeometrySection = Field(default_factory=GeometrySection)
+    conditions: ConditionsSection = Field(default_factory=ConditionsSection)
     trigger: TriggerSection = Field(default_factory=TriggerSection)
     output: OutputSection = Field(default_factory=OutputSection)
     decisions: DecisionsSection = Field(default_factory=DecisionsSection)
@@ -105,7 +107,7 @@ class NodeConfig(BaseSettings):
     @model_validator(mode="after")
     def _sections_fit(self) -> Self:
         """Raises ValueError with one line per problem."""
-        problems = [*self._sizes(), *self._feeders(), *self._keys()]
+        problems = [*self._sizes(), *self._conditions(), *self._feeders(), *self._keys()]
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -121,6 +123,10 @@ class NodeConfig(BaseSettings):
         for key, endpoint in self.endpoints().items():
             if not _is_wildcard(endpoint) and (first := keys.setdefault(endpoint, key)) != key:
                 yield f"{key}: expected an endpoint different from {first}, not {endpoint!r}"
+
+    def _conditions(self) -> Iterator[str]:
+        if self.conditions.folder is not None and self.trigger.follow_conditions:
+            yield "trigger.follow_conditions: expected false with conditions.folder, which sets the beam of each run"
 
     def _feeders(self) -> Iterator[str]:
         if self.builder.min_feeders > self.builder.max_feeders:

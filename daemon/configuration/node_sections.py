@@ -68,6 +68,14 @@ class GeometrySection(Section):
     """Directory with the geometry files of the chain; default: its built-in geometry."""
 
 
+class ConditionsSection(Section):
+    """The conditions of the runs: positions of the detector, beam, magnet, masked channels."""
+
+    folder: FilePath | None = None
+    """Folder with the conditions of each run (conditions.toml); a run without conditions is refused. Read at the start
+    and at each reload. If not set, every run has the conditions of the geometry and of the trigger configuration."""
+
+
 class TriggerSection(Section):
     """The chain, and its trigger configuration."""
 

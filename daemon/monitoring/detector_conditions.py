@@ -84,10 +84,12 @@ class DetectorConditions:
                 values.add(run, counts)
             self._run = run
 
-    def use(self, quantities: Sequence[MeasuredQuantity]) -> None:
-        """The kernels use other numbers from now on."""
+    def use(self, quantities: Sequence[MeasuredQuantity], *, given: bool = False) -> None:
+        """The kernels use other numbers from now on; `given`: those of a folder of conditions, not measured ones."""
         with self._lock:
             self._quantities = tuple(quantities)
+            if given:
+                self._given = {quantity.name: quantity.configured for quantity in quantities}
 
     def readings(self) -> tuple[ConditionReading, ...]:
         """All numbers, with their last measurements."""

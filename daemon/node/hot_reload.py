@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from hltnode.client.keys import SecurityError
 from hltnode.daemon.common.log import get_logger, set_level
 from hltnode.daemon.common.vocabulary import Outcome
+from hltnode.daemon.compute.conditions_of_runs import ConditionsOfRuns
 from hltnode.daemon.configuration.loading import ConfigError, load_config
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.machine.systemd import Notifier
@@ -17,6 +18,7 @@ from hltnode.daemon.node.sizing import changing_times
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.run_control.controller import CommandFailedError
 from hltnode.daemon.security.access_control import AccessControl
+from hltnode.processing.selection.errors import ConditionsError
 
 # All other keys determine buffers, sockets or the trigger, and need a restart.
 HOT_KEYS = (
@@ -74,6 +76,7 @@ class HotReload:
         control: BuilderControl,
         counters: OperationCounters,
         notifier: Notifier,
+        conditions: ConditionsOfRuns,
     ) -> None:
         self.config = config
         """The current configuration."""
@@ -82,20 +85,23 @@ class HotReload:
         self._control = control
         self._counters = counters
         self._notifier = notifier
+        self._conditions = conditions
 
     def reload(self) -> str:
-        """Apply the hot keys, key files and token; returns a text with the changes.
+        """Apply the hot keys, key files, token and folder of conditions; returns a text with the changes.
 
         Raises:
-            CommandFailedError: the file, a key or the token is invalid; the old values stay.
+            CommandFailedError: the file, a key, the token or the conditions are invalid; the old values stay.
         """
         if self._path is None:
             raise CommandFailedError("this node was started without a configuration file")
         self._notifier.reloading()
         try:
             change = compare(self.config, load_config(self._path))
+            # Before the keys, which are in use once they are read: a reload applies everything or nothing.
+            folder = self._conditions.read_folder()
             self._access.reload(change.config.security)
-        except (ConfigError, SecurityError) as error:
+        except (ConfigError, SecurityError, ConditionsError) as error:
             self._counters.reloads[Outcome.REFUSED] += 1
             self._counters.last_reload_refused = True
             log.error("reload_failed", reason=str(error), version=self._counters.config_version)
@@ -103,9 +109,13 @@ class HotReload:
         finally:
             self._notifier.ready("configuration read")
         self._apply(change)
+        version = ""
+        if folder is not None:
+            self._conditions.use_folder(folder)
+            version = f"; conditions: version {folder.version}"
         changed = ", ".join(f"{key}: {old} -> {new}" for key, (old, new) in change.hot.items()) or "nothing"
         cold = f"; these need a restart: {', '.join(change.cold)}" if change.cold else ""
-        return f"changed: {changed}{cold}; the trigger configuration is only read at the start"
+        return f"changed: {changed}{version}{cold}; the trigger configuration is only read at the start"
 
     def _apply(self, change: ConfigChange) -> None:
         config = self.config = change.config

@@ -156,7 +156,13 @@ class Node:
             self._sockets.requests.start()
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
-            config, self._config_file, self.access, self.builder_control, self.counters.operation, core.notifier
+            config,
+            self._config_file,
+            self.access,
+            self.builder_control,
+            self.counters.operation,
+            core.notifier,
+            core.conditions_of_runs,
         )
         self._periodic_tasks.start(self._loop)
         if config.node.autostart:

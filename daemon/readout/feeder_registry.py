@@ -24,6 +24,8 @@ class FeederRegistry:
         sources: the expected sources; None for the union of the announced sources.
         max_events_per_mep: most events of one MEP.
         permissions_changed: called when frames of a feeder may no longer be accepted.
+        admit: called before a run begins; raises ValueError, which names the run, if the node cannot process it because
+            it has no conditions.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class FeederRegistry:
         sources: tuple[int, ...] | None,
         max_events_per_mep: int,
         permissions_changed: Callable[[], None],
+        admit: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.permissions = FramePermissions(permissions_changed)
         """The tokens of the feeders of all runs."""
@@ -47,6 +50,7 @@ class FeederRegistry:
         self.current: RunFeeders | None = None
         self.kept: dict[int, RunFeeders] = {}
         self._node = node
+        self._admit = admit
         self._least, self._most = min_feeders, max_feeders
         self._configured_sources = sources
         self._max_events_per_mep = max_events_per_mep
@@ -65,6 +69,13 @@ class FeederRegistry:
         """Keep a run that an earlier session of the node has left."""
         kept = self.kept[run] = RunFeeders(run, self._least, self._most, resumed=True)
         return kept
+
+    def admit(self, run: int) -> None:
+        """Check that a run may begin. Raises HelloRefusedError: it has no conditions."""
+        try:
+            self._admit(run)
+        except ValueError as error:
+            raise HelloRefusedError(HelloRefusal.NO_CONDITIONS, str(error)) from error
 
     def begin(self, run: int) -> RunFeeders:
         """Make a new or kept run the current one. There must be no current run.

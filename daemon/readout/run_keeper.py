@@ -110,6 +110,7 @@ class RunKeeper:
         kept = registry.kept.get(hello.run)
         wanted = registry.configured_run in (0, hello.run)
         if begins and wanted and (current is None or (current.is_deserted(now_ns) and self._may_leave)):
+            registry.admit(hello.run)
             self.leave()
             return registry.begin(hello.run)
         if kept is not None:

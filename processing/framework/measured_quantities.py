@@ -8,7 +8,8 @@ class MeasuredQuantity:
     """A number of the detector constants, measured by the median of a histogram.
 
     histogram: name of the histogram. configured: the number that the kernels use. tolerance: largest distance of the
-    median from it that costs no events. low, high: range of numbers that the kernels may use. All in `unit`.
+    median from it that costs no events. low, high: range of numbers that the kernels may use. All in `unit`. follows:
+    whether a run may take the number that the run before has measured; otherwise it is only compared.
     """
 
     name: str
@@ -18,3 +19,4 @@ class MeasuredQuantity:
     low: float
     high: float
     unit: str
+    follows: bool = True

@@ -25,7 +25,8 @@ from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters as e
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
 from hltnode.processing.lhcb.calorimeter.pair_electrons import pair_electrons
 from hltnode.processing.lhcb.calorimeter.pair_photons import pair_photons
-from hltnode.processing.lhcb.detector_constants import CONDITIONS, DETECTOR_CONSTANTS
+from hltnode.processing.lhcb.conditions import CONDITIONS
+from hltnode.processing.lhcb.detector_constants import DETECTOR_CONSTANTS
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
 from hltnode.processing.lhcb.lines.histograms import HLT1_HISTOGRAMS
 from hltnode.processing.lhcb.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS

@@ -1,5 +1,4 @@
-"""The detector constants of the sequences: from the geometry files of a folder, or of the built-in detector; and the
-conditions, which a trigger configuration may set instead."""
+"""The detector constants of the sequences: from the geometry files of a folder, or of the built-in detector."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -33,7 +32,6 @@ from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
 from hltnode.processing.lhcb.velo.collections import velo_geometry
-from hltnode.processing.selection.configuration.conditions import Condition
 
 Directory = Path | None
 """A folder of geometry files; None: the built-in detector."""
@@ -127,39 +125,3 @@ _READ: Mapping[str, Read] = {
 
 DETECTOR_CONSTANTS: Mapping[str, Read] = {name: _builtin_once(read) for name, read in _READ.items()}
 """By column. Each raises GeometryError, which names the file, if the file is missing or invalid."""
-
-# The foil of the closed VELO is 3.5 mm from the nominal beam line: a beam that is further off hits it.
-_LARGEST_OFFSET = 3.5
-# 2 % of the primary vertices are lost with a beam line that is 0.055 mm off (docs/physics/primary-vertices.md).
-_TOLERANCE = 0.05
-# A beam on the axis at z = 0 with this slope is 3 mm off at the end of the VELO, z = 751 mm: nearly at the foil. The
-# crossing angles of the beams are ten times smaller.
-_LARGEST_SLOPE = 0.004
-
-CONDITIONS = (
-    *(
-        Condition(
-            name=f"beam_{axis}",
-            column=velo_geometry,
-            member=f"beamline_{axis}",
-            low=-_LARGEST_OFFSET,
-            high=_LARGEST_OFFSET,
-            unit="mm",
-            histogram=f"beam_{axis}",
-            tolerance=_TOLERANCE,
-        )
-        for axis in ("x", "y")
-    ),
-    *(
-        Condition(
-            name=f"beam_slope_{axis}",
-            column=velo_geometry,
-            member=f"beamline_slope_{axis}",
-            low=-_LARGEST_SLOPE,
-            high=_LARGEST_SLOPE,
-            unit="",
-        )
-        for axis in ("x", "y")
-    ),
-)
-"""The beam line in the LHCb frame, instead of that of the geometry: its position at z = 0 and its slopes."""

@@ -23,3 +23,7 @@ class HistogramError(TriggerConfigError):
 
 class LineError(TriggerConfigError):
     """A selection line is invalid; the message gives its name, the fault and the source position."""
+
+
+class ConditionsError(TriggerConfigError):
+    """A folder of conditions is invalid, or has none for a run; the message names the file and the key, or the run."""

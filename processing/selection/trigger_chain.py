@@ -25,7 +25,7 @@ from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.output_lists import OutputList
 from hltnode.processing.selection.configuration.conditions import (
-    Condition,
+    AnyCondition,
     check_conditions,
     measured_quantities,
     with_conditions,
@@ -103,7 +103,7 @@ class TriggerChain(Chain):
     default_sequence: str = ""
     menu: Menu
     geometry: Mapping[str, Callable[[Path | None], NDArray[np.uint8]]] = field(default_factory=dict)
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[AnyCondition, ...] = ()
     routing: RoutingRules = field(default_factory=lambda: EVERY_LINE)
     histograms: tuple[Histogram, ...] = ()
     reported: tuple[Reported, ...] = ()

@@ -12,7 +12,7 @@ class HelloRefusal(StrEnum):
     source_taken: a feeder of another name sends one of its sources; sources_fixed: the run started without one of its
     sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
     still feed; connection_taken: the connection belongs to another feeder or run; too_many_runs: an operator must close
-    kept runs.
+    kept runs; no_conditions: the node's folder of conditions has none for the run.
     """
 
     FOREIGN_CHAIN = "foreign_chain"
@@ -28,6 +28,7 @@ class HelloRefusal(StrEnum):
     CONNECTION_TAKEN = "connection_taken"
     TOO_MANY_RUNS = "too_many_runs"
     RUN_CANNOT_START = "run_cannot_start"
+    NO_CONDITIONS = "no_conditions"
 
 
 @unique

@@ -12,6 +12,7 @@ from rich.markup import escape
 from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     ChainOption,
+    ConditionsOption,
     GeometryOption,
     SequenceOption,
     TriggerOption,
@@ -28,6 +29,7 @@ from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.processing.framework.event_files import EventFileError, event_counts, read_events
 from hltnode.processing.framework.readout import AUTO, check_encoding
 from hltnode.processing.offline.chain_tools import Display
+from hltnode.processing.selection.run_conditions import with_conditions_of
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -64,6 +66,7 @@ def display(
         str, typer.Option("--encoding", help="Banks to read if events hold the same hits twice.")
     ] = AUTO,
     geometry: GeometryOption = None,
+    conditions: ConditionsOption = None,
     trigger: TriggerOption = None,
     sequence: SequenceOption = None,
     chain: ChainOption = DEFAULT_CHAIN,
@@ -88,6 +91,8 @@ def display(
         check_encoding(known.readout, encoding)
         place, banks = find_event(tool, file, event or 0, event_number, run)
         configuration = known.load_trigger(trigger, sequence)
+        if conditions is not None:
+            configuration = with_conditions_of(known, configuration, conditions, tool.run_and_event(banks)[0])
         reader = tool.reader(known, geometry, configuration)
         try:
             picture = reader.read(banks, encoding)

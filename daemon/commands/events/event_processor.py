@@ -31,6 +31,7 @@ from hltnode.processing.framework.offline_runner import (
 )
 from hltnode.processing.framework.readout import check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.run_conditions import RunConditions
 from hltnode.processing.selection.studies.fields import FieldReader, FieldValues, joined
 from hltnode.processing.selection.studies.rates import RateCounts
 from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
@@ -60,6 +61,8 @@ class Setup:
     threads: int
     device: int
     encoding: str
+    conditions: Path | None = None
+    """Folder with the conditions of each run; None: those of the trigger configuration."""
     with_fields: bool = False
     """Whether the values of fields are read."""
     fields: tuple[str, ...] | None = None
@@ -99,6 +102,7 @@ class EventProcessor:
             chain.limits_for_files(LIMITS, configuration),
             retain=() if self.fields is None else self.fields.columns,
         )
+        self.conditions = RunConditions.load(chain, geometry, configuration, setup.conditions)
         self._runner = OfflineRunner(self.engine)
         self._warm = False
 
@@ -121,9 +125,11 @@ class EventProcessor:
         node does before it reports ready.
         """
         chain, encoding = self.engine.chain, self._setup.encoding
-        meps = encode_meps(chain, events, EVENTS_PER_MEP, encoding, LIMITS.input_bytes, first_event_id)
-        for chunk in bounded_groups(meps, CHUNK_MEPS, attrgetter("held_bytes"), MAX_CHUNK_BYTES):
-            yield self._process_chunk(chunk, times, accepted, processed)
+        for of_run in self.conditions.in_runs(self.engine, events):
+            meps = encode_meps(chain, of_run, EVENTS_PER_MEP, encoding, LIMITS.input_bytes, first_event_id)
+            for chunk in bounded_groups(meps, CHUNK_MEPS, attrgetter("held_bytes"), MAX_CHUNK_BYTES):
+                first_event_id += EVENTS_PER_MEP * len(chunk)
+                yield self._process_chunk(chunk, times, accepted, processed)
 
     def close(self) -> None:
         """Release the engine."""

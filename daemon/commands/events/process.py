@@ -11,6 +11,7 @@ from hltnode.daemon.commands.common import (
     DEFAULT_ENCODING,
     BackendOption,
     ChainOption,
+    ConditionsOption,
     DeviceOption,
     EncodingOption,
     GeometryOption,
@@ -46,6 +47,7 @@ EVENT_ROWS = "event"
 def process(
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="MDF or MEP files.")],
     geometry: GeometryOption = None,
+    conditions: ConditionsOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
@@ -128,11 +130,14 @@ def process(
                 raise ValueError("expected only one of --repeat, which measures the pipeline, and --tuple")
         if dask is not None and repeat_count > 1:
             raise ValueError("expected only one of --repeat, which measures this process, and --dask")
+        if dask is not None and conditions is not None:
+            raise ValueError("expected only one of --conditions and --dask")
         setup = Setup(
             chain=chain,
             trigger=trigger,
             sequence=sequence,
             geometry=geometry,
+            conditions=conditions,
             backend=backend,
             # With Dask, 0 threads means one per core of the worker.
             threads=thread_count(threads) if dask is None else threads,

@@ -18,6 +18,7 @@ from hltnode.daemon.storage.root_file import root_bytes
 from hltnode.processing.framework.event_files import DamageLog, read_all_tables
 from hltnode.processing.framework.foreign_files import require_sources
 from hltnode.processing.framework.histograms import contents
+from hltnode.processing.selection.configuration.tck import TckDocument
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.studies.fields import FieldReader
 from hltnode.processing.selection.trigger_chain import TriggerChain
@@ -44,9 +45,10 @@ def process_files(
     chain, configuration = setup.load()
     document = chain.document(configuration)
     shapes = [histogram.shape for histogram in chain.filled_histograms(configuration)]
-    beside = None if accepted is None else accepted.with_name(document.file_name)
-    if beside is not None and not _holds(beside, document.text):
-        require_new(beside)
+    documents: dict[int, TckDocument] = {}
+    # The documents of runs with conditions are known when the runs have begun.
+    beside = [document] if setup.conditions is None else []
+    _require_new_documents(accepted, beside)
     with (
         event_progress("processing", count_events(files, repeat_count)) as processed,
         nullcontext() if accepted is None else complete_file(accepted) as file,
@@ -55,7 +57,7 @@ def process_files(
         damage = DamageLog()
         result = SampleResult(document.collections, document.line_names, shapes, file, tuple_rows)
         if dask is None:
-            _process_here(files, setup, repeat_count, result, damage, processed)
+            documents = _process_here(files, setup, repeat_count, result, damage, processed)
         else:
             for path in files:
                 require_sources(path, chain.with_sequence(configuration.sequence))
@@ -65,13 +67,19 @@ def process_files(
                     result.add(part)
                     processed(part.events)
                 result.seconds = time.perf_counter() - begin
+    if documents:
+        document = next(iter(documents.values()))
+        beside = list(documents.values())
+        _require_new_documents(accepted, beside)
     if histograms is not None:
-        _write_histograms(histograms, result, document.name)
-    if beside is not None:
-        write_text(beside, document.text)
+        _write_histograms(histograms, result, " ".join(dict.fromkeys(each.name for each in beside)))
+    if accepted is not None:
+        for each in beside:
+            write_text(accepted.with_name(each.file_name), each.text)
     return {
         "trigger": {
             "tck": document.name,
+            **({"tck_of_run": {str(run): of.name for run, of in documents.items()}} if documents else {}),
             "sequence": document.sequence,
             "lines": len(configuration.line_names),
             "of_built_in_menu": configuration.from_menu,
@@ -92,6 +100,16 @@ def process_files(
         "reports_left_out": result.reports_left_out,
         "candidates_left_out": result.candidates_left_out,
     }
+
+
+def _require_new_documents(accepted: Path | None, documents: Sequence[TckDocument]) -> None:
+    """Raises FileExistsError if another document has the name of one beside the accepted events."""
+    if accepted is None:
+        return
+    for each in documents:
+        path = accepted.with_name(each.file_name)
+        if not _holds(path, each.text):
+            require_new(path)
 
 
 def _holds(path: Path, text: str) -> bool:
@@ -126,8 +144,9 @@ def _process_here(
     result: SampleResult,
     damage: DamageLog,
     processed: Callable[[int], None],
-) -> None:
-    """Add the results of all events that can be read, and the faults of the others to `damage`."""
+) -> dict[int, TckDocument]:
+    """Add the results of all events that can be read, and the faults of the others to `damage`. Returns the trigger
+    configuration of each run that has conditions of its own."""
     # Report errors of the setup before errors of the files.
     processor = EventProcessor(setup)
     try:
@@ -140,6 +159,7 @@ def _process_here(
             result.add(part)
     finally:
         processor.close()
+    return processor.conditions.documents
 
 
 def _write_histograms(path: Path, result: SampleResult, tck: str) -> None:

@@ -18,6 +18,7 @@ from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends import cuda_installation
 from hltnode.processing.framework.backends.cuda_device import CudaDevice
 from hltnode.processing.framework.backends.interface import BackendError
+from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.processing.selection.trigger_chain import installed_chain
 
 GIB = 1 << 30
@@ -78,6 +79,12 @@ def _problems_of_files(config: NodeConfig, file: Path | None) -> Iterator[str]:
             chain.with_sequence(trigger.sequence).load_geometry(config.geometry.directory)
     except ConfigError as error:
         yield str(error)
+    if (folder := config.conditions.folder) is not None:
+        try:
+            with errors_of(file, "conditions.folder", folder):
+                ConditionsFolder.load(folder, chain.name, chain.conditions)
+        except ConfigError as error:
+            yield str(error)
     try:
         with errors_of(file, "output.directory", config.output.directory.parent):
             check_directory(config.output.directory)

@@ -35,6 +35,7 @@ from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits, names_of_lists, request_batch_limits
 from hltnode.daemon.storage.directory_lock import check_directory
 from hltnode.processing.framework.backends.factory import create_backend
+from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain, installed_chain
@@ -129,7 +130,8 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
             of_built_in_menu=trigger.from_menu,
             file=None if config.trigger.file is None else str(config.trigger.file),
         )
-        followed = FollowedConditions(chain, geometry, trigger) if config.trigger.follow_conditions else None
+        with errors_of(config_file, "conditions.folder", config.conditions.folder):
+            followed = changing_conditions(config, chain, geometry, trigger)
         return Node(
             config,
             engine,
@@ -144,6 +146,25 @@ async def serve_node(config: NodeConfig, config_file: Path) -> tuple[int, dict[s
 
     node, exit_code = await follow_signals(create_node)
     return exit_code, node.status.full(), node.backend_hangs
+
+
+def changing_conditions(
+    config: NodeConfig, chain: TriggerChain, geometry: Constants, trigger: TriggerConfig
+) -> FollowedConditions | None:
+    """The conditions that change from run to run, from a folder or as measured; None if they do not change.
+
+    Raises ConditionsError for an invalid folder, and if the only run of the node has no conditions.
+    """
+    path = config.conditions.folder
+    if path is None:
+        return FollowedConditions(chain, geometry, trigger) if config.trigger.follow_conditions else None
+    folder = ConditionsFolder.load(path, chain.name, chain.conditions)
+    if config.node.run:
+        folder.interval_of(config.node.run)
+    logger.info(
+        "conditions", folder=str(path), version=folder.version, digest=folder.digest, intervals=len(folder.intervals)
+    )
+    return FollowedConditions(chain, geometry, trigger, folder)
 
 
 def picture_loader(

@@ -10,6 +10,7 @@ from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
     ChainOption,
+    ConditionsOption,
     DeviceOption,
     GeometryOption,
     JsonOption,
@@ -35,6 +36,7 @@ from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import OfflineRunner, encode_meps
 from hltnode.processing.offline.chain_tools import Validation
+from hltnode.processing.selection.run_conditions import RunConditions
 from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.errors import ProtocolError
 
@@ -50,6 +52,7 @@ def validate(
     own: Any,
     input_file: Annotated[Path, typer.Argument(metavar="INPUT", help="Events with truth.")],
     geometry: GeometryOption = None,
+    conditions: ConditionsOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
@@ -84,9 +87,11 @@ def validate(
         configuration = known.load_trigger(trigger, sequence)
         chosen = known.with_sequence(configuration.sequence)
         check = tool.check(chosen.sequence, geometry, own)
+        constants = chosen.load_geometry(geometry)
+        of_runs = RunConditions.load(known, constants, configuration, conditions)
         engine = known.create_engine(
             create_backend(backend, known.kernels, threads=thread_count(threads), device=device),
-            chosen.load_geometry(geometry),
+            constants,
             configuration,
             LIMITS,
             retain=check.retained,
@@ -95,12 +100,12 @@ def validate(
         runner = OfflineRunner(engine)
         with event_progress("validating", count_events([input_file])) as processed:
             try:
-                events = check.events(input_file)
-                meps = encode_meps(engine.chain, events, EVENTS_PER_MEP, check.encoding, LIMITS.input_bytes)
-                for batch in runner.run(meps):
-                    seen = check.events_seen
-                    check.add(batch)
-                    processed(check.events_seen - seen)
+                for of_run in of_runs.in_runs(engine, check.events(input_file)):
+                    meps = encode_meps(engine.chain, of_run, EVENTS_PER_MEP, check.encoding, LIMITS.input_bytes)
+                    for batch in runner.run(meps):
+                        seen = check.events_seen
+                        check.add(batch)
+                        processed(check.events_seen - seen)
             except ProtocolError as error:
                 raise EventFileError(f"{input_file}: {error}") from error
         engine.close()

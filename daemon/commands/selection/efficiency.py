@@ -10,6 +10,7 @@ from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
     ChainOption,
+    ConditionsOption,
     DeviceOption,
     GeometryOption,
     JsonOption,
@@ -66,6 +67,7 @@ def efficiency(
     order: OrderOption = Order.RATE,
     compare: CompareOption = None,
     geometry: GeometryOption = None,
+    conditions: ConditionsOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
@@ -98,12 +100,13 @@ def efficiency(
                 lines=(*configuration.lines, *lines_of(scans)),
                 retain=tool.retained(chosen.sequence),
                 encoding=tool.encoding(own),
+                conditions=conditions,
             )
             damage = DamageLog()
             with counted_events(files, name) as progress:
                 measured = tool.measure(deciding, read_all_tables(files, damage), configuration.lines, scans, progress)
             deciding.engine.close()
-            head = described(files, name, known, configuration, deciding.engine)
+            head = described(files, name, known, configuration, deciding)
             results.append((name, head | measured.result | {"damage": asdict(damage)}))
         shown = chosen_lines(choice, results, efficiencies_of_line)
         text = with_note(tool.text(shown), left_out_text(results, shown))

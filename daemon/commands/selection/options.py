@@ -17,9 +17,9 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.completion import complete_cuts
 from hltnode.daemon.commands.progress import count_events, event_progress
 from hltnode.daemon.commands.result_files import result_file
-from hltnode.processing.framework.engine import Engine
 from hltnode.processing.framework.event_files import EventFileError
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.scans import Scan
 from hltnode.processing.selection.trigger_chain import TriggerChain
 from hltnode.protocol.errors import ProtocolError
@@ -57,14 +57,16 @@ def configurations(
 
 
 def described(
-    files: list[Path], name: str, chain: TriggerChain, trigger: TriggerConfig, engine: Engine
+    files: list[Path], name: str, chain: TriggerChain, trigger: TriggerConfig, deciding: DecidingPass
 ) -> dict[str, Any]:
     """The common first part of both JSON objects."""
+    documents = deciding.conditions.documents
     return {
         "input": [str(file) for file in files],
         "trigger": name,
         "sequence": trigger.sequence or chain.default_sequence,
-        "tck": f"0x{engine.tck:08X}",
+        "tck": f"0x{deciding.engine.tck:08X}",
+        **({"tck_of_run": {str(run): of.name for run, of in documents.items()}} if documents else {}),
     }
 
 

@@ -10,6 +10,7 @@ from hltnode.daemon.commands.common import (
     DEFAULT_CHAIN,
     BackendOption,
     ChainOption,
+    ConditionsOption,
     DeviceOption,
     GeometryOption,
     JsonOption,
@@ -67,6 +68,7 @@ def rates(
         typer.Option("--crossing-rate", metavar="HZ", help="Rate of bunch crossings represented by INPUT."),
     ] = CROSSING_RATE,
     geometry: GeometryOption = None,
+    conditions: ConditionsOption = None,
     backend: BackendOption = "auto",
     threads: ThreadsOption = 0,
     device: DeviceOption = 0,
@@ -103,6 +105,7 @@ def rates(
                 known.with_sequence(configuration.sequence).load_geometry(geometry),
                 lines=lines_of(scans),
                 encoding=encoding,
+                conditions=conditions,
             )
             prefilters = [prefilter.name for prefilter in configuration.prefilters]
             counts = RateCounts(configuration.line_names, scans, readout=known.readout, prefilters=prefilters)
@@ -113,7 +116,7 @@ def rates(
                     counts.add(decided.events, decided.fired, varied, decided.passed)
                     progress(len(decided.events))
             deciding.engine.close()
-            head = described(files, name, known, configuration, deciding.engine)
+            head = described(files, name, known, configuration, deciding)
             results.append((name, head | counts.result(crossing_rate) | {"damage": asdict(damage)}))
         shown = chosen_lines(choice, results, rates_of_line)
         text = with_note(rates_text(shown), left_out_text(results, shown))

@@ -4,6 +4,9 @@ Those over single hits and VELO tracks use a sample of the events, so all togeth
 sequence (docs/decisions/0017).
 """
 
+from functools import partial
+from typing import Any
+
 from hltnode.processing.framework.collections import Collection, Column
 from hltnode.processing.lhcb.lines.inputs import (
     dimuons,
@@ -34,6 +37,15 @@ _velo_hits = _hits("VELO hits", hits, cluster_count, z=hit_z)
 _ut_hits = _hits("UT hits", ut_hits, ut_count, x=ut_x, z=ut_z)
 _scifi_hits = _hits("SciFi hits", scifi_hits, scifi_count, x=scifi_x, z=scifi_z)
 _muon_hits = _hits("muon hits", muon_hits, muon_count, x=muon_x, z=muon_z)
+
+
+def _steep_on(sign: float, t: Any) -> Any:
+    return (abs(t.ty) > 3.0 * abs(t.tx)) & (sign * t.ty > 0.0) & ~t.backward
+
+
+def _flat_on(sign: float, t: Any) -> Any:
+    return (abs(t.tx) > 3.0 * abs(t.ty)) & (sign * t.tx > 0.0) & ~t.backward
+
 
 _OCCUPANCIES = (
     Histogram("velo_hit_z", lambda h: h.z, 105, -300 * mm, 750 * mm, of=_velo_hits, prescale=ONE_IN_HUNDRED,
@@ -91,6 +103,24 @@ _BEAM = (
               description="events with VELO tracks: 1 with a primary vertex, 0 without"),
 )  # fmt: skip
 
+# The same for the tracks of each half of the VELO: a half at a wrong place shows the beam at a wrong place. A forward
+# track to x > 0 is in side A. The halves are rotated by 45 degrees about the beam, so that side A also has most of the
+# steep tracks upwards, and side C those downwards.
+_BEAM_OF_HALVES = (
+    *(
+        Histogram(f"beam_x_of_velo_{side}", lambda t: t.x - t.tx / t.ty * t.y, 400, -4 * mm, 4 * mm, of=velo_tracks,
+                  where=partial(_steep_on, sign), prescale=ONE_IN_TEN,
+                  description=f"steep VELO tracks on side {side.upper()} where they cross y = 0")
+        for side, sign in (("a", 1.0), ("c", -1.0))
+    ),
+    *(
+        Histogram(f"beam_y_of_velo_{side}", lambda t: t.y - t.ty / t.tx * t.x, 400, -4 * mm, 4 * mm, of=velo_tracks,
+                  where=partial(_flat_on, sign), prescale=ONE_IN_TEN,
+                  description=f"flat VELO tracks on side {side.upper()} where they cross x = 0")
+        for side, sign in (("a", 1.0), ("c", -1.0))
+    ),
+)  # fmt: skip
+
 _LONG = (
     Histogram("long_p", lambda t: t.p, 50, 0, 100 * GeV, of=long_tracks, description="momentum of a long track"),
     Histogram("long_pt", lambda t: t.pt, 50, 0, 5 * GeV, of=long_tracks, description="pt of a long track"),
@@ -112,4 +142,4 @@ _MASSES = (
               description="two muons of opposite charge"),
 )  # fmt: skip
 
-HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_LONG, *_MASSES, *_OCCUPANCIES)
+HLT1_HISTOGRAMS = (*_EVENTS, *_VELO, *_BEAM, *_BEAM_OF_HALVES, *_LONG, *_MASSES, *_OCCUPANCIES)

@@ -331,7 +331,9 @@ class TriggerConfig:
             content["prefilters"] = {each.name: canonical(each.condition) for each in self.prefilters}
         if self.conditions:
             # Without conditions and prefilters the key stays that of earlier versions.
-            content["conditions"] = dict(self.conditions)
+            content["conditions"] = {
+                name: list(value) if isinstance(value, tuple) else value for name, value in self.conditions
+            }
         return content
 
     def tck(self, sequence: AlgorithmSequence) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from hltnode.processing.selection.evaluation.lines import Bools, Columns, Evalua
 from hltnode.processing.selection.expressions.expression import Node, columns_of
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.reports.reported import Reports
+from hltnode.processing.selection.run_conditions import RunConditions
 from hltnode.processing.selection.trigger_chain import Constants, TriggerChain
 from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -99,6 +101,7 @@ class DecidingPass:
     """Runs samples through the sequence and the lines of a trigger configuration.
 
     lines: lines that DecidedEvents can evaluate besides the configuration. retain: columns that the workspaces keep.
+    conditions: folder with the conditions of each run; None: those of the trigger configuration.
 
     Raises TriggerConfigError for lines that the sequence cannot run, BackendError if memory is short.
     """
@@ -113,6 +116,7 @@ class DecidingPass:
         lines: Sequence[Line] = (),
         retain: Sequence[str] = (),
         encoding: str = AUTO,
+        conditions: Path | None = None,
     ) -> None:
         check_encoding(chain.readout, encoding)
         self._encoding = encoding
@@ -123,13 +127,19 @@ class DecidingPass:
         self._asked = Asked(tuple(dict.fromkeys(columns)), words, reports)
         kept = (*retain, *(column.name for column in self._asked.columns))
         self.engine = chain.create_engine(backend, geometry, trigger, LIMITS, retain=kept, with_lists=False)
+        self.conditions = RunConditions.load(chain, geometry, trigger, conditions)
+        """The trigger configurations of the runs with their conditions."""
         self._runner = OfflineRunner(self.engine)
 
     def run(self, events: Iterable[EventTable | Sequence[RawBank]]) -> Iterator[DecidedEvents]:
         """Decide on events, which come in tables or one by one, a batch at a time.
 
-        Raises BackendError, and ProtocolError for damaged banks.
+        Raises BackendError, ConditionsError for a run without conditions, and ProtocolError for damaged banks.
         """
+        for of_run in self.conditions.in_runs(self.engine, events):
+            yield from self._run(of_run)
+
+    def _run(self, events: Iterable[EventTable | Sequence[RawBank]]) -> Iterator[DecidedEvents]:
         n_lines = len(self.engine.lines)
         for batch in self._runner.run(encode_meps(self.engine.chain, events, EVENTS_PER_MEP, self._encoding)):
             words = np.ascontiguousarray(batch.workspace.output.lines).view(np.uint8)

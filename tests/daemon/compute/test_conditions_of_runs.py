@@ -12,6 +12,8 @@ from hltnode.processing.framework.backends.interface import BackendError
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
+from hltnode.processing.selection.errors import ConditionsError
 from hltnode.processing.selection.followed_conditions import FollowedConditions
 from tests.daemon.fakes import FakeEngine
 
@@ -27,19 +29,20 @@ class Measured:
     def measured_in(self, run: int) -> Mapping[str, float]:
         return self.of_run.get(run, {})
 
-    def use(self, quantities: Sequence[MeasuredQuantity]) -> None:
-        self.used.append(quantities)
+    def use(self, quantities: Sequence[MeasuredQuantity], *, given: bool) -> None:
+        self.used.append([each for each in quantities if each.follows])
+        self.given = given
 
     def collect(self) -> None:
         self.of_run |= self.uncollected
 
 
 class Bench:
-    def __init__(self, tmp_path: Path, conditions: str = "") -> None:
+    def __init__(self, tmp_path: Path, conditions: str = "", folder: ConditionsFolder | None = None) -> None:
         path = tmp_path / "trigger.toml"
         path.write_text(f'[sequence]\nname = "velo"\n{conditions}')
         trigger = CHAIN.load_trigger(path)
-        self.followed = FollowedConditions(CHAIN, CHAIN.with_sequence("velo").load_geometry(None), trigger)
+        self.followed = FollowedConditions(CHAIN, CHAIN.with_sequence("velo").load_geometry(None), trigger, folder)
         self.engine = FakeEngine(BatchLimits(events=8))
         self.engine.tck = self.followed.configured.tck
         self.measured = Measured()
@@ -156,3 +159,66 @@ def test_without_followed_conditions_every_run_has_the_key_of_the_engine() -> No
     measured.uncollected[1] = {"beam_x": 1.0}
     assert (runs.begin(1), runs.begin(2), runs.remember({}), runs.may_change) == (None, None, frozenset(), False)
     assert runs.tck_of(1) == runs.tck_of(2) == runs.tck_of(None) == engine.tck
+
+
+def written(path: Path, **places: tuple[int, float]) -> ConditionsFolder:
+    """A folder with one run for each file, and the x of the beam in it."""
+    index = 'format = 1\nchain = "lhcb"\nversion = "v"\n'
+    for name, (run, beam_x) in places.items():
+        index += f'[[runs]]\nfirst = {run}\nlast = {run}\nfiles = ["{name}.toml"]\n'
+        (path / f"{name}.toml").write_text(f"beam_x = {beam_x}\nbeam_y = 0\nvelo_opening = 2\nmagnet_polarity = 1\n")
+    (path / "conditions.toml").write_text(index)
+    return ConditionsFolder.load(path, "lhcb", CHAIN.conditions)
+
+
+def test_a_run_has_the_conditions_of_the_folder_also_if_the_run_before_has_measured_others(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, folder=written(tmp_path, first=(1, 0.5), second=(2, 0.25)))
+    for run, beam_x in ((1, 0.5), (2, 0.25), (1, 0.5)):
+        bench.runs.admit(run)
+        found = bench.begin(run, beam_x=1.0)
+        assert found == {"beam_x": beam_x, "beam_y": 0.0, "velo_opening": 2.0}
+        assert bench.measured.used[-1][0].configured == beam_x
+        assert bench.measured.given
+    with pytest.raises(ConditionsError, match="run 3 has no conditions"):
+        bench.runs.admit(3)
+    with pytest.raises(ConditionsError, match="run 3 has no conditions"):
+        bench.runs.begin(3)
+
+
+def test_a_folder_read_again_is_for_runs_that_begin_later_and_an_invalid_one_changes_nothing(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, folder=written(tmp_path, first=(1, 0.5)))
+    bench.runs.admit(1)
+    written(tmp_path, first=(1, 0.75), second=(2, 0.25))
+    folder = bench.runs.read_folder()
+    assert folder is not None
+    with pytest.raises(ConditionsError, match="run 2 has no conditions"):
+        bench.runs.admit(2)
+    bench.runs.use_folder(folder)
+    bench.runs.admit(2)
+    # Run 1 was admitted before.
+    assert bench.begin(1) == {"beam_x": 0.5, "beam_y": 0.0, "velo_opening": 2.0}
+    assert bench.begin(2) == {"beam_x": 0.25, "beam_y": 0.0, "velo_opening": 2.0}
+    (tmp_path / "second.toml").write_text("beam_x = 9")
+    with pytest.raises(ConditionsError, match=r"second\.toml: beam_x: 9 mm"):
+        bench.runs.read_folder()
+    assert bench.runs.folder is folder
+
+
+def test_a_run_that_an_earlier_session_began_keeps_the_conditions_of_its_document(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, folder=written(tmp_path, first=(1, 0.5)))
+    bench.runs.admit(1)
+    document = bench.runs.begin(1)
+    assert document is not None
+    later = Bench(tmp_path, folder=written(tmp_path, first=(1, 0.75)))
+    assert later.runs.remember({1: document}) == {1}
+    later.runs.admit(1)
+    assert later.begin(1) == document.content["conditions"]
+
+
+def test_a_quantity_that_only_checks_a_condition_is_not_followed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert {each.name for each in bench.followed.current.measured if not each.follows} == {
+        f"beam_{axis}_of_velo_{side}" for axis in "xy" for side in "ac"
+    }
+    bench.begin(1, beam_x_of_velo_a=0.5)
+    assert bench.begin(2) is None

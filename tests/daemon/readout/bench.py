@@ -64,6 +64,7 @@ class Bench:
         self.revoked: list[RevokeEvents] = []
         self.confirmed: list[tuple[int, int]] = []
         self.supervised: list[int] = []
+        self.without_conditions: set[int] = set()
         self.inputs: list[tuple[int, str]] = []
         self.registry = FeederRegistry(
             node="n",
@@ -74,6 +75,7 @@ class Bench:
             sources=None,
             max_events_per_mep=EVENTS,
             permissions_changed=self.builder.pool.meps.forget_senders,
+            admit=self.admit,
         )
         self.acknowledgements = Acknowledgements()
         executor = EffectExecutor(
@@ -107,6 +109,11 @@ class Bench:
             clock_ns=lambda: self.now,
         )
         self.control.remember(journal or {}, of_other_tck or {}, inputs or {})
+
+    def admit(self, run: int) -> None:
+        """Raises ValueError for a run without conditions."""
+        if run in self.without_conditions:
+            raise ValueError(f"run {run} has no conditions")
 
     @property
     def ends(self) -> list[tuple[int, str, bool]]:

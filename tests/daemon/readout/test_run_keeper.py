@@ -8,6 +8,7 @@ from hltnode.daemon.readout.run_feeders import RETURN_NS
 from hltnode.daemon.readout.run_keeper import RunNotClosedError
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.feeder_messages import Credit, Error, Goodbye, Nack, RunClosed, Welcome
+from hltnode.protocol.transport.refusals import HelloRefusal
 from hltnode.protocol.transport.run_control_messages import RunState
 from tests.daemon.readout.bench import MS, RUN, SECOND, Bench, acked, errors, nacks
 
@@ -357,3 +358,21 @@ def test_the_status_shows_the_progress_of_each_feeder_and_why_runs_are_kept() ->
     assert (five["run"], five["reason"]) == (5, "0 of 2 feeders have come back")
     assert seven["run"] == RUN
     assert seven["reason"] == "feeder a has confirmed below MEP 3, last MEP 9; silent"
+
+
+# Conditions
+
+
+def test_a_run_without_conditions_is_refused_by_name_and_the_run_before_it_stays(bench: Bench) -> None:
+    bench.without_conditions.add(OTHER)
+    bench.hello()
+    feed(bench, 0)
+    bench.leave()
+    bench.pass_time(20 * SECOND)
+    answers = bench.hello(run=OTHER, identity=b"b", session="f2")
+    assert answers == [Error("no_conditions", f"run {OTHER} has no conditions")]
+    assert bench.counters.hellos_refused[HelloRefusal.NO_CONDITIONS] == 1
+    assert bench.registry.find(RUN) is not None
+    assert bench.registry.find(OTHER) is None
+    bench.without_conditions.clear()
+    assert not errors(bench.hello(run=OTHER, identity=b"b", session="f2"))

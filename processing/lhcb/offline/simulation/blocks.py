@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo_halves import with_positions
 from hltnode.processing.lhcb.offline.simulation.banks.detector_encoding import BankVersions
 from hltnode.processing.lhcb.offline.simulation.detector import Detector
 from hltnode.processing.lhcb.offline.simulation.full_generator import FullSimulation
@@ -36,7 +37,8 @@ class SimulationRequest:
 
     `enrich`: draw rare kinds of minimum bias more often, with weights; `geometry`: folder of geometry files, built-in
     if None; `hepmc`: file of generated events instead of a sample; `polarity`: of the magnet, -1 down, +1 up, None as
-    in the geometry; `luminosity`: events for luminosity, in crossings of all types.
+    in the geometry; `luminosity`: events for luminosity, in crossings of all types; `conditions`: name and value of
+    each condition that moves the beam, the VELO or the field.
     """
 
     sample: Sample = Sample.MINBIAS
@@ -51,6 +53,7 @@ class SimulationRequest:
     hepmc: Path | None = None
     polarity: float | None = None
     luminosity: bool = False
+    conditions: tuple[tuple[str, float], ...] = ()
 
 
 def blocks(request: SimulationRequest, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
@@ -96,9 +99,8 @@ def _simulation(request: SimulationRequest) -> "FullSimulation | _VeloSimulation
         raise ValueError(f"events come from {request.hepmc} or from the sample {request.sample}, not from both")
     if request.hepmc is not None and request.enrich:
         raise ValueError("only minimum bias can be enriched, not the events of a file")
-    detector = (Detector.builtin() if request.geometry is None else Detector.load(request.geometry)).with_polarity(
-        request.polarity
-    )
+    detector = Detector.builtin() if request.geometry is None else Detector.load(request.geometry)
+    detector = detector.with_conditions(dict(request.conditions)).with_polarity(request.polarity)
     beamline = detector.velo.beamline
     source = (
         sample_source(request.sample, request.nu, beamline, enrich=request.enrich)
@@ -122,7 +124,8 @@ class _VeloSimulation:
             raise ValueError("the VELO alone has no magnet: a polarity needs all detectors")
         self._request = request
         directory = request.geometry
-        self._geometry = VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+        nominal = VeloGeometry.builtin() if directory is None else VeloGeometry.load(directory)
+        self._geometry = with_positions(nominal, dict(request.conditions))
 
     def events(self, n: int, seed: int, *, first_event: int) -> Iterator[list[RawBank]]:
         """Banks of events first_event ... first_event + n - 1."""

@@ -1,5 +1,6 @@
 """The whole detector, for the simulation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -10,6 +11,7 @@ from hltnode.processing.lhcb.geometry.muon import MuonGeometry
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.ut import UtGeometry
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
+from hltnode.processing.lhcb.geometry.velo_halves import with_positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,8 @@ class Detector:
     def with_polarity(self, polarity: float | None) -> Self:
         """The same with the magnet down (-1) or up (+1), or as it is (None)."""
         return self if polarity is None else replace(self, magnet=replace(self.magnet, polarity=polarity))
+
+    def with_conditions(self, values: Mapping[str, float]) -> Self:
+        """The same with the beam line, the VELO halves and the polarity of conditions, by name; others are ignored."""
+        polarity = values.get("magnet_polarity")
+        return replace(self.with_polarity(polarity), velo=with_positions(self.velo, values))

@@ -13,6 +13,7 @@ import typer
 from hltnode import protocol
 from hltnode.processing import offline
 from hltnode.processing.lhcb import geometry
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
 from hltnode.processing.lhcb.offline import simulation
 from hltnode.processing.lhcb.offline.simulation import _native
@@ -22,6 +23,7 @@ from hltnode.processing.lhcb.offline.simulation.generation.samples import SIGNAL
 from hltnode.processing.lhcb.offline.simulation.velo_generator import DEFAULT_NU
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
+from hltnode.processing.selection.configuration.conditions_folder import ConditionsFolder
 from hltnode.protocol.lhcb.bank_versions import UtVersion
 from hltnode.protocol.lhcb.readout import VeloEncoding
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -103,6 +105,14 @@ class SimulationOptions:
             "bank of the luminometer PLUME.",
         ),
     ] = False
+    conditions: Annotated[
+        Path | None,
+        typer.Option(
+            "--conditions",
+            metavar="DIR",
+            help="Folder of conditions: beam, VELO positions and polarity of the run. Masked channels are simulated.",
+        ),
+    ] = None
     input_hepmc: Annotated[
         Path | None, typer.Option("--input-hepmc", metavar="FILE", help="Generated events instead of a sample.")
     ] = None
@@ -186,6 +196,7 @@ class LhcbSimulation:
                 hepmc=options.input_hepmc,
                 polarity=polarity,
                 luminosity=options.luminosity,
+                conditions=_conditions(options.conditions, request.run),
             )
         )
 
@@ -197,6 +208,14 @@ def _versions(options: SimulationOptions) -> BankVersions:
         return BankVersions.of_data_taking(velo=velo, velo_version=options.velo_version, ut_version=options.ut_version)
     ut_version = options.ut_version or UtVersion.CLUSTERS
     return BankVersions(velo=velo, velo_version=options.velo_version, ut_version=ut_version)
+
+
+def _conditions(path: Path | None, run: int) -> tuple[tuple[str, float], ...]:
+    """Those of a run that are numbers. Raises ConditionsError for an invalid folder and a run without conditions."""
+    if path is None:
+        return ()
+    values = ConditionsFolder.load(path, CHAIN.name, CHAIN.conditions).values_of(run)
+    return tuple((name, value) for name, value in values if not isinstance(value, tuple))
 
 
 @cache
