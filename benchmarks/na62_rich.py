@@ -132,7 +132,7 @@ def _ransac_rings(points: NDArray[np.float64]) -> int:
 
     rings, free = 0, points
     while len(free) >= MIN_HITS:
-        model, inside = ransac(
+        model, inside = ransac(  # type: ignore[no-untyped-call]
             free, CircleModel, min_samples=3, residual_threshold=WINDOW, max_trials=RANSAC_TRIALS, rng=1
         )
         if model is None or inside is None or inside.sum() < MIN_HITS:

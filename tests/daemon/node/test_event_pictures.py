@@ -157,7 +157,7 @@ def test_a_failed_or_hung_drawing_delays_nothing() -> None:
 async def test_a_node_draws_with_the_conditions_that_it_follows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follows: bool
 ) -> None:
-    loaded: list[dict[str, float]] = []
+    loaded: list[dict[str, object]] = []
 
     def load(_chain: TriggerChain, _geometry: Constants, trigger: TriggerConfig) -> Draw:
         loaded.append(dict(trigger.conditions))

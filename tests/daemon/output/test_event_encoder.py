@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder, lumi_schema
+from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.processing.framework.flags import EventFlag
 from hltnode.processing.framework.limits import line_words
 from hltnode.processing.framework.output_lists import WORDS, ListContent, no_words
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.raw_data.flags import GLOBAL_EVENT_CUT
+from hltnode.processing.selection.reports.lumi_schema import lumi_schema
 from hltnode.protocol._native import find_events
 from hltnode.protocol.errors import ReportError
 from hltnode.protocol.fragment_frame import inspect_frame

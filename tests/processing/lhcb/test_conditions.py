@@ -94,7 +94,7 @@ def velo_events() -> Sequence[Sequence[RawBank]]:
     return list(simulate_events(70, seed=4, geometry=with_positions(VeloGeometry.builtin(), MOVED)))
 
 
-def velo_results(values: Values) -> tuple[dict[str, float], dict[str, float]]:
+def velo_results(values: Values) -> tuple[dict[str, Any], dict[str, float]]:
     """Efficiency of primary vertices and tracks, and the medians of the histograms of the beam."""
     chain = CHAIN.with_sequence("velo")
     trigger = replace(CHAIN.load_trigger(None, "velo"), conditions=values)
@@ -165,8 +165,15 @@ def test_the_wrong_polarity_gives_every_track_the_opposite_charge() -> None:
 
 @pytest.mark.physics
 def test_masked_channels_give_no_hits_and_all_others_stay() -> None:
-    columns = ("ut_hits.id", "ut_hits.count", "ut_hits.offset", "ut_hits.sector_offset")
-    columns += ("muon_hits.tile", "muon_hits.count", "muon_hits.offset")
+    columns = (
+        "ut_hits.id",
+        "ut_hits.count",
+        "ut_hits.offset",
+        "ut_hits.sector_offset",
+        "muon_hits.tile",
+        "muon_hits.count",
+        "muon_hits.offset",
+    )
     (before,) = run_full(columns)
     geometry = CHAIN.with_sequence(SEQUENCE).load_geometry(None)
     sector_of_lane = geometry[ut_geometry.name].view(ut_geometry.dtype)["sector_of_lane"][0]
@@ -182,13 +189,14 @@ def test_masked_channels_give_no_hits_and_all_others_stay() -> None:
     pairs = zip(of_events(before, "ut_hits.id", "ut_hits"), of_events(after, "ut_hits.id", "ut_hits"), strict=True)
     n_masked = 0
     for event, (given, left) in enumerate(pairs):
-        masked = np.repeat(sectors, np.diff(sector_offsets[event, : N_SECTORS + 1].astype(np.int64)))
+        ends = sector_offsets[event, : N_SECTORS + 1].astype(np.int64)
+        masked = np.repeat(sectors, ends[1:] - ends[:-1])
         assert np.array_equal(left, given[~masked])
-        n_masked += np.count_nonzero(masked)
+        n_masked += int(np.count_nonzero(masked))
     assert n_masked > 100
-    pairs = zip(*(of_events(found, "muon_hits.tile", "muon_hits") for found in (before, after)), strict=True)
+    of_muons = [of_events(found, "muon_hits.tile", "muon_hits") for found in (before, after)]
     assert len(tiles) > 20
-    for given, left in pairs:
+    for given, left in zip(*of_muons, strict=True):
         direct = np.isin(given, cells) & np.isin(given, tiles)
         assert not np.isin(left, tiles).any()
         assert set(left) <= set(given)
@@ -205,5 +213,5 @@ def test_masked_calorimeter_cells_have_no_channel_and_all_others_keep_theirs() -
     masked = np.isin(before["cell_of_channel"], cells)
     assert np.count_nonzero(masked) == len(cells)
     assert np.array_equal(after["cell_of_channel"], np.where(masked, NO_CELL, before["cell_of_channel"]))
-    same = [name for name in ecal_geometry.dtype.names if name != "cell_of_channel"]
+    same = [name for name in ecal_geometry.dtype.names or () if name != "cell_of_channel"]
     assert all(before[name].tobytes() == after[name].tobytes() for name in same)

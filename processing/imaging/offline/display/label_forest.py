@@ -20,7 +20,8 @@ def foreground(
         packed[row] = data[begin : begin + row_bytes]
     if bits == 1:
         return np.unpackbits(packed, axis=1, count=width, bitorder="little").view(np.bool_)
-    return (packed >= threshold) & is_there[:, np.newaxis]
+    bright: NDArray[np.bool_] = (packed >= threshold) & is_there[:, np.newaxis]
+    return bright
 
 
 def runs_of(pixels: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -188,8 +188,8 @@ class FullSimulation:
         if filling is not None:
             n_collisions = np.array([len(one.positions) for one in collisions], np.int64)
             plume = [[bank] for bank in plume_banks(filling, n_collisions)]
-        for of_event, own, parts in zip(odin, plume, banks, strict=True):
-            event_banks = [of_event, *own, *itertools.chain.from_iterable(parts)]
+        for of_event, of_plume, parts in zip(odin, plume, banks, strict=True):
+            event_banks = [of_event, *of_plume, *itertools.chain.from_iterable(parts)]
             yield [with_readout_id(bank) for bank in event_banks] if self._versions.readout_ids else event_banks
 
     def _odin_banks(

@@ -20,10 +20,12 @@ def event_png(picture: RingPicture, source: str) -> bytes:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7, 7), layout="constrained")
         axes = figure.add_subplot()
-        axes.scatter(*places[:PMTS_OF_SPOT].T, s=18, facecolors="none", edgecolors=TRUTH, linewidths=0.3)
+        x, y = places[:PMTS_OF_SPOT].T
+        axes.scatter(x, y, s=18, facecolors="none", edgecolors=TRUTH, linewidths=0.3)
         for spot in range(SPOTS):
             of_spot = picture.pmts[picture.pmts // PMTS_OF_SPOT == spot]
-            axes.scatter(*places[of_spot].T, s=18, color=SPOT_COLOURS[spot], label=f"hits of spot {spot + 1}")
+            x, y = places[of_spot].T
+            axes.scatter(x, y, s=18, color=SPOT_COLOURS[spot], label=f"hits of spot {spot + 1}")
         for i, ring in enumerate(picture.rings):
             colour = RING_COLOURS[i % len(RING_COLOURS)]
             axes.add_patch(Circle((ring["x"], ring["y"]), ring["radius"], fill=False, color=colour, linewidth=1.5))

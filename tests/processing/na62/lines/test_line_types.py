@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hltnode.processing.na62.detector_constants import (
     FOCAL_LENGTH,
@@ -18,7 +21,33 @@ from hltnode.processing.na62.offline.simulation.decays import Decay
 from hltnode.protocol.na62.rich_banks import encode_hits
 from tests.processing.na62.rich_events import RichResult, mep_of_payloads, run_chain, simulated
 
-EDGES = {
+
+@dataclass
+class Rings:
+    """Quantities of the rings of an event, by the formulas of the textbook in float64."""
+
+    radius: NDArray[np.float64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    beta: NDArray[np.float64] = field(init=False)
+    pion: NDArray[np.float64] = field(init=False)
+    muon: NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.beta = 1 / ((1 + REFRACTIVITY) * np.cos(np.arctan(self.radius / FOCAL_LENGTH)))
+        self.beta = np.minimum(self.beta, np.sqrt(1 - 1e-7))
+        self.pion, self.muon = self.missing(PION_MASS), self.missing(MUON_MASS)
+
+    def missing(self, mass: float) -> NDArray[np.float64]:
+        p = mass * self.beta / np.sqrt(1 - self.beta**2)
+        energy = np.hypot(KAON_MOMENTUM, KAON_MASS) - np.hypot(p, mass)
+        slopes = np.array([self.x / FOCAL_LENGTH, self.y / FOCAL_LENGTH, np.ones_like(p)])
+        momentum = np.array([[0.0], [0.0], [KAON_MOMENTUM]]) - p * slopes / np.linalg.norm(slopes, axis=0)
+        squared: NDArray[np.float64] = energy**2 - (momentum**2).sum(0)
+        return squared
+
+
+EDGES: dict[str, tuple[str, Callable[[Rings], Any]]] = {
     "RingCount": ("min_rings = 2\nmax_rings = 2\n", lambda rings: [len(rings.radius) == 2]),
     "RingRadius": ("min_radius = 150.0\nmax_radius = 180.0\n", lambda r: (r.radius >= 150) & (r.radius <= 180)),
     "RingVelocity": ("min_beta = 0.99997\nmax_beta = 0.99999\n", lambda r: (r.beta >= 0.99997) & (r.beta <= 0.99999)),
@@ -28,30 +57,6 @@ EDGES = {
         lambda r: (np.abs(r.pion - 0.1349768**2) <= 0.015) & (np.abs(r.muon) > 0.02),
     ),
 }
-
-
-@dataclass
-class Rings:
-    """Quantities of the rings of an event, by the formulas of the textbook in float64."""
-
-    radius: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    beta: np.ndarray = field(init=False)
-    pion: np.ndarray = field(init=False)
-    muon: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.beta = 1 / ((1 + REFRACTIVITY) * np.cos(np.arctan(self.radius / FOCAL_LENGTH)))
-        self.beta = np.minimum(self.beta, np.sqrt(1 - 1e-7))
-        self.pion, self.muon = self.missing(PION_MASS), self.missing(MUON_MASS)
-
-    def missing(self, mass: float) -> np.ndarray:
-        p = mass * self.beta / np.sqrt(1 - self.beta**2)
-        energy = np.hypot(KAON_MOMENTUM, KAON_MASS) - np.hypot(p, mass)
-        slopes = np.array([self.x / FOCAL_LENGTH, self.y / FOCAL_LENGTH, np.ones_like(p)])
-        momentum = np.array([[0.0], [0.0], [KAON_MOMENTUM]]) - p * slopes / np.linalg.norm(slopes, axis=0)
-        return energy**2 - (momentum**2).sum(0)
 
 
 def of_event(found: RichResult, event: int) -> Rings:

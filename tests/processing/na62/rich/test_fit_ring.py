@@ -74,7 +74,8 @@ def test_points_on_a_circle_give_it_in_any_order(method: Fit) -> None:
     rng = np.random.default_rng(3)
     one, other = (fit_places(each, method) for each in (points, [rng.permutation(p) for p in points]))
     for first, second, each in zip(one.rings, other.rings, points, strict=True):
-        x, y, radius = algebraic_fit(*each.astype(np.float64).T, 0)
+        hits_x, hits_y = each.astype(np.float64).T
+        x, y, radius = algebraic_fit(hits_x, hits_y, 0)
         for ring in (first[0], second[0]):
             got = [ring["x"], ring["y"], ring["radius"]]
             np.testing.assert_allclose(got, [x, y, radius], atol=1e-5 * radius)

@@ -163,8 +163,9 @@ class KeyOnly:
 
 def test_events_of_files_are_divided_where_the_run_changes(tmp_path: Path) -> None:
     def event(run: int | None, number: int) -> list[RawBank]:
-        payload = b"\0" if run is None else encode_odin(Odin(run=run, event_id=number)).payload
-        return [RawBank(int(BankType.ODIN), 0 if run is None else 7, 0, payload)]
+        if run is None:
+            return [RawBank(int(BankType.ODIN), 0, 0, memoryview(b"\0"))]
+        return [encode_odin(Odin(run=run, event_id=number))]
 
     runs = [None, 12, 12, None, 31, 31, 12]
     table = EventTable.of_events([event(run, number) for number, run in enumerate(runs)])
