@@ -165,11 +165,12 @@ static int check_corners(void)
     return 0;
 }
 
-/* Commands: `a` ask and `s` send, with the size and bytes of a MEP; `r` receive; `c` cancel, with an id as u32; `k` set
- * keys of files that do not exist. */
+/* Commands: `a` ask, `w` ask and wait long, and `s` send, with the size and bytes of a MEP; `r` receive; `c` cancel,
+ * with an id as u32; `k` set keys of files that do not exist. */
 static int ask(int n_words, char** words)
 {
     hltnode_requester* requester = hltnode_requester_new(words[2]);
+    enum { LONG_MS = 60000 };
     const int timeout_ms = atoi(words[3]);
     hltnode_status status = HLTNODE_OK;
     if (n_words > 5) status = hltnode_requester_set_keys(requester, words[4], words[5]);
@@ -177,10 +178,11 @@ static int ask(int n_words, char** words)
         hltnode_answer* answer = NULL;
         uint64_t id = 0;
         size_t size = 0;
-        uint8_t* mep = command == 'a' || command == 's' ? read_sized(&size) : NULL;
+        uint8_t* mep = strchr("aws", command) ? read_sized(&size) : NULL;
         uint8_t id_bytes[4];
         if (command == 'a') status = hltnode_requester_ask(requester, mep, size, timeout_ms, &answer);
-        if (command == 's') status = hltnode_requester_send(requester, mep, size, 0, timeout_ms, &id);
+        if (command == 'w') status = hltnode_requester_ask(requester, mep, size, LONG_MS, &answer);
+        if (command == 's') status = hltnode_requester_send(requester, mep, size, 0, LONG_MS, &id);
         if (command == 'k') status = hltnode_requester_set_keys(requester, "own", "server");
         if (command == 'r') status = hltnode_requester_receive(requester, timeout_ms, &answer);
         if (command == 'c' && fread(id_bytes, 1, 4, stdin) == 4)
