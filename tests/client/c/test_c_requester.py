@@ -238,6 +238,8 @@ def test_the_reader_takes_whole_answers_and_no_damaged_one_harms_it(driver: Path
     cut = [small[:size] for size in range(len(small))]
     wrong = [with_fields(one, **{name: None}) for name in msgpack.unpackb(small)]
     wrong += [with_fields(one, **{name: size}) for name in ("n_events", "n_lines") for size in (0, 65, 65535, 65536)]
+    # Numbers that would fit if their upper bits were lost.
+    wrong += [with_fields(one, n_events=65536 + 3), with_fields(one, n_lines=65536 + 33)]
     for name in ("accepted", "lines", "flags", "counts"):
         whole: bytes = getattr(one, name)
         wrong += [with_fields(one, **{name: whole[:-1]}), with_fields(one, **{name: whole + b"\0"})]
