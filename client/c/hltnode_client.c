@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The feeder of hltnode_client.h, after docs/reference/protocol.md. C11, and C++ for programs that compile it in.
+ * The feeder and the requester of hltnode_client.h, after docs/reference/protocol.md and
+ * docs/formats/request-messages.md. C11, and C++ for programs that compile it in.
  *
  * One mutex guards a feeder. Its thread sends hellos, reads the messages of the node and sends frames; the functions of
  * the caller change the kept MEPs and wake it. Only the thread uses the sockets.
+ * A requester has no thread: its functions use its socket themselves.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -51,6 +53,15 @@ typedef struct zmq_pollitem_t {
     short events;
     short revents;
 } zmq_pollitem_t;
+typedef struct zmq_msg_t {
+    void* opaque[64 / sizeof(void*)];
+} zmq_msg_t;
+int zmq_msg_init(zmq_msg_t* message);
+int zmq_msg_recv(zmq_msg_t* message, void* socket, int flags);
+int zmq_msg_close(zmq_msg_t* message);
+int zmq_msg_more(const zmq_msg_t* message);
+void* zmq_msg_data(zmq_msg_t* message);
+size_t zmq_msg_size(const zmq_msg_t* message);
 void* zmq_ctx_new(void);
 int zmq_ctx_term(void* context);
 void* zmq_socket(void* context, int type);
@@ -69,6 +80,7 @@ const char* zmq_strerror(int number);
 }
 #endif
 enum { ZMQ_PAIR = 0, ZMQ_DEALER = 5, ZMQ_PUSH = 8, ZMQ_POLLIN = 1, ZMQ_POLLOUT = 2, ZMQ_DONTWAIT = 1 };
+enum { ZMQ_SNDMORE = 2 };
 enum { ZMQ_LINGER = 17, ZMQ_RECONNECT_IVL = 18, ZMQ_RECONNECT_IVL_MAX = 21, ZMQ_MAXMSGSIZE = 22, ZMQ_SNDHWM = 23 };
 enum { ZMQ_IMMEDIATE = 39, ZMQ_IPV6 = 42, ZMQ_CURVE_PUBLICKEY = 48, ZMQ_CURVE_SECRETKEY, ZMQ_CURVE_SERVERKEY };
 enum { ZMQ_TCP_KEEPALIVE = 34, ZMQ_TCP_KEEPALIVE_CNT, ZMQ_TCP_KEEPALIVE_IDLE, ZMQ_TCP_KEEPALIVE_INTVL };
@@ -80,10 +92,12 @@ enum { ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL = 0x2000, ZMQ_EVENT_HANDSHAKE_FAILED_
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { CONTROL_VERSION = 3, FRAME_VERSION = 2, MEMORY_VERSION = 1 };
+enum { CONTROL_VERSION = 3, FRAME_VERSION = 2, MEMORY_VERSION = 1, REQUEST_VERSION = 1 };
 enum { FRAME_HEADER_BYTES = 48, TOKEN_AT = 40, MFP_HEADER_BYTES = 20, MFP_ALIGN = 3, FRAME_ALIGNMENT = 64 };
 enum { MAX_CONTROL_BYTES = 32 << 10, MAX_MEMORY_BYTES = 16 << 10, MAX_RANGES = 1024, MAX_PLACES = 1000 };
 enum { MAX_SOURCES = 4096, MAX_NAME = 64, MAX_TEXT = 1000, MAX_ENDPOINT = 255, KEY_LETTERS = 40 };
+enum { MAX_COLLECTIONS = 256, MAX_ANSWER_BYTES = 64 << 20, MEP_HEADER_BYTES = 8, MEP_ALIGNMENT = 8 };
+enum { ERROR_BYTES = MAX_TEXT + 300 };
 enum { MAX_KEY_FILE = 65536, MAX_ACKED_AHEAD = 4096, MAX_MISSED_AHEAD = 1024, MAX_REFUSED = 65536 };
 /* A fragment that arrives damaged more often is damaged in this process, not on the way. */
 enum { MAX_DAMAGED = 5 };
@@ -274,8 +288,9 @@ typedef struct Reader {
     bool failed;
 } Reader;
 
-/* A number (uint, bool), the bytes of a text, or a list or map of `number` items or pairs that follow. */
-enum { KIND_OTHER, KIND_UINT, KIND_BOOL, KIND_TEXT, KIND_LIST, KIND_MAP };
+/* A number (uint, bool), the bytes of a text or of binary data, or a list or map of `number` items or pairs that
+ * follow. */
+enum { KIND_OTHER, KIND_UINT, KIND_BOOL, KIND_TEXT, KIND_BYTES, KIND_LIST, KIND_MAP };
 typedef struct Value {
     int kind;
     uint64_t number;
@@ -297,7 +312,7 @@ static uint64_t read_big_endian(Reader* from, int n_bytes)
 static Value sized(Reader* from, int kind, uint64_t number)
 {
     Value value = {kind, number, NULL};
-    if (kind == KIND_TEXT || kind == KIND_OTHER) {
+    if (kind == KIND_TEXT || kind == KIND_BYTES || kind == KIND_OTHER) {
         if (number > (uint64_t)(from->end - from->at)) {
             from->failed = true;
             value.number = 0;
@@ -320,9 +335,9 @@ static Value read_value(Reader* from)
     case 0xC0: return sized(from, KIND_OTHER, 0);
     case 0xC2: return sized(from, KIND_BOOL, 0);
     case 0xC3: return sized(from, KIND_BOOL, 1);
-    case 0xC4: return sized(from, KIND_OTHER, read_big_endian(from, 1));
-    case 0xC5: return sized(from, KIND_OTHER, read_big_endian(from, 2));
-    case 0xC6: return sized(from, KIND_OTHER, read_big_endian(from, 4));
+    case 0xC4: return sized(from, KIND_BYTES, read_big_endian(from, 1));
+    case 0xC5: return sized(from, KIND_BYTES, read_big_endian(from, 2));
+    case 0xC6: return sized(from, KIND_BYTES, read_big_endian(from, 4));
     case 0xCA: return sized(from, KIND_OTHER, 4);
     case 0xCB: return sized(from, KIND_OTHER, 8);
     case 0xCC: return sized(from, KIND_UINT, read_big_endian(from, 1));
@@ -584,11 +599,16 @@ typedef struct RefusedFragment {
 
 enum { MEMORY_APART, MEMORY_ATTACHING, MEMORY_ATTACHED };
 
+/* CURVE keys; `of_server` is empty without them. */
+typedef struct Keys {
+    char own[KEY_LETTERS + 1], secret[KEY_LETTERS + 1], of_server[KEY_LETTERS + 1];
+} Keys;
+
 struct hltnode_feeder {
     /* Settings; they do not change after hltnode_feeder_connect(). */
     char name[MAX_NAME + 1], chain[MAX_NAME + 1], input[MAX_NAME + 1], session[MAX_NAME + 1];
     char data_endpoint[MAX_ENDPOINT + 1], control_endpoint[MAX_ENDPOINT + 1];
-    char public_key[KEY_LETTERS + 1], secret_key[KEY_LETTERS + 1], server_key[KEY_LETTERS + 1];
+    Keys keys;
     bool encrypts_data;
     uint32_t run, max_mfp_bytes;
     uint16_t events_per_mep, n_feeders;
@@ -601,7 +621,7 @@ struct hltnode_feeder {
     const char* invalid; /* what is wrong with the arguments of hltnode_feeder_new() */
     CrcTables crc_tables;
     bool is_connected;
-    char error[MAX_TEXT + 300]; /* of the last call */
+    char error[ERROR_BYTES]; /* of the last call */
 
     /* The mutex guards everything below. */
     pthread_mutex_t mutex;
@@ -610,7 +630,7 @@ struct hltnode_feeder {
     int wake; /* eventfd */
     bool is_leaving;
     hltnode_status fatal;
-    char fatal_text[MAX_TEXT + 300];
+    char fatal_text[ERROR_BYTES];
     bool has_ended, is_confirmed;
 
     Mep** kept; /* by id */
@@ -657,7 +677,7 @@ struct hltnode_feeder {
 __attribute__((format(printf, 2, 3))) static void say(hltnode_feeder* feeder, const char* format, ...)
 {
     if (!feeder->log) return;
-    char text[MAX_TEXT + 300];
+    char text[ERROR_BYTES];
     va_list values;
     va_start(values, format);
     vsnprintf(text, sizeof text, format, values);
@@ -665,7 +685,17 @@ __attribute__((format(printf, 2, 3))) static void say(hltnode_feeder* feeder, co
     feeder->log(feeder->log_context, text);
 }
 
-/* Records the error of a call. */
+/* Records the error of a call in ERROR_BYTES. */
+__attribute__((format(printf, 3, 4))) static hltnode_status fail_in(char* error, hltnode_status status,
+                                                                    const char* format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    vsnprintf(error, ERROR_BYTES, format, values);
+    va_end(values);
+    return status;
+}
+
 __attribute__((format(printf, 3, 4))) static hltnode_status fail(hltnode_feeder* feeder, hltnode_status status,
                                                                  const char* format, ...)
 {
@@ -1098,6 +1128,13 @@ static bool set_option(void* socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof value) == 0;
 }
 
+static bool use_keys(void* socket, const Keys* keys)
+{
+    return !keys->of_server[0] || (zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, keys->own, KEY_LETTERS + 1) == 0 &&
+                                   zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, keys->secret, KEY_LETTERS + 1) == 0 &&
+                                   zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, keys->of_server, KEY_LETTERS + 1) == 0);
+}
+
 static const int MONITORED = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                              ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
@@ -1119,10 +1156,7 @@ static bool open_socket(hltnode_feeder* feeder, void** socket, void** monitor, i
         const int64_t most = MAX_CONTROL_BYTES;
         is_good = is_good && zmq_setsockopt(*socket, ZMQ_MAXMSGSIZE, &most, sizeof most) == 0;
     }
-    if (feeder->server_key[0] && (!is_data || feeder->encrypts_data))
-        is_good = is_good && zmq_setsockopt(*socket, ZMQ_CURVE_PUBLICKEY, feeder->public_key, KEY_LETTERS + 1) == 0 &&
-                  zmq_setsockopt(*socket, ZMQ_CURVE_SECRETKEY, feeder->secret_key, KEY_LETTERS + 1) == 0 &&
-                  zmq_setsockopt(*socket, ZMQ_CURVE_SERVERKEY, feeder->server_key, KEY_LETTERS + 1) == 0;
+    if (!is_data || feeder->encrypts_data) is_good = is_good && use_keys(*socket, &feeder->keys);
     const char* events = is_data ? "inproc://data-events" : "inproc://control-events";
     is_good = is_good && zmq_socket_monitor(*socket, events, MONITORED) == 0;
     *monitor = is_good ? zmq_socket(feeder->context, ZMQ_PAIR) : NULL;
@@ -1618,6 +1652,8 @@ const char* hltnode_status_name(hltnode_status status)
     case HLTNODE_FRAGMENTS_REFUSED: return "HLTNODE_FRAGMENTS_REFUSED";
     case HLTNODE_REFUSED: return "HLTNODE_REFUSED";
     case HLTNODE_RUN_CLOSED: return "HLTNODE_RUN_CLOSED";
+    case HLTNODE_REQUEST_REFUSED: return "HLTNODE_REQUEST_REFUSED";
+    case HLTNODE_UNREADABLE: return "HLTNODE_UNREADABLE";
     default: return "unknown";
     }
 }
@@ -1749,22 +1785,22 @@ static bool find_key(const char* text, const char* name, char* to)
 }
 
 /* The text of a key file in new memory of MAX_KEY_FILE + 2 bytes. Messages name the file, never its content. */
-static char* read_key_file(hltnode_feeder* feeder, const char* path, bool is_secret)
+static char* read_key_file(char* error, const char* path, bool is_secret)
 {
     FILE* file = fopen(path, "rbe");
     struct stat state;
     if (!file || fstat(fileno(file), &state) != 0) {
-        fail(feeder, HLTNODE_SYSTEM, "%s: cannot be read: %s", path, strerror(errno));
+        fail_in(error, HLTNODE_SYSTEM, "%s: cannot be read: %s", path, strerror(errno));
         if (file) fclose(file);
         return NULL;
     }
     char* text = NULL;
     if (is_secret && (state.st_mode & (S_IROTH | S_IWOTH)))
-        fail(feeder, HLTNODE_SYSTEM, "%s: it is readable or writable by all users; expected mode 0600", path);
+        fail_in(error, HLTNODE_SYSTEM, "%s: it is readable or writable by all users; expected mode 0600", path);
     else if (!(text = (char*)calloc(1, MAX_KEY_FILE + 2)))
-        fail(feeder, HLTNODE_NO_MEMORY, "not enough memory");
+        fail_in(error, HLTNODE_NO_MEMORY, "not enough memory");
     else if (fread(text, 1, MAX_KEY_FILE + 1, file) > MAX_KEY_FILE) {
-        fail(feeder, HLTNODE_SYSTEM, "%s: larger than any key file", path);
+        fail_in(error, HLTNODE_SYSTEM, "%s: larger than any key file", path);
         wipe(text, MAX_KEY_FILE + 2);
         free(text);
         text = NULL;
@@ -1773,36 +1809,40 @@ static char* read_key_file(hltnode_feeder* feeder, const char* path, bool is_sec
     return text;
 }
 
-hltnode_status hltnode_feeder_set_keys(hltnode_feeder* feeder, const char* key_file, const char* server_key_file,
-                                       int encrypt_data)
+/* Reads both files into `keys`, which stay as they are after an error. */
+static hltnode_status read_keys(char* error, Keys* keys, const char* key_file, const char* server_key_file)
 {
-    const hltnode_status state = check_setting(feeder);
-    if (state) return state;
-    if (!key_file || !server_key_file) return fail(feeder, HLTNODE_INVALID, "keys: two files expected");
-    char own_public[KEY_LETTERS + 1] = "", secret[KEY_LETTERS + 1] = "", server[KEY_LETTERS + 1] = "";
+    if (!key_file || !server_key_file) return fail_in(error, HLTNODE_INVALID, "keys: two files expected");
+    Keys found = {"", "", ""};
     char derived[KEY_LETTERS + 1] = "";
-    char* own = read_key_file(feeder, key_file, true);
-    char* of_server = own ? read_key_file(feeder, server_key_file, false) : NULL;
+    char* own = read_key_file(error, key_file, true);
+    char* of_server = own ? read_key_file(error, server_key_file, false) : NULL;
     hltnode_status status = HLTNODE_SYSTEM;
     if (own && of_server) {
-        if (!find_key(own, "public-key", own_public) || !find_key(own, "secret-key", secret))
-            fail(feeder, status, "%s: expected a secret key file (.key_secret)", key_file);
-        else if (!find_key(of_server, "public-key", server))
-            fail(feeder, status, "%s: not a key file: no public key", server_key_file);
-        else if (zmq_curve_public(derived, secret) != 0 || strcmp(derived, own_public) != 0)
-            fail(feeder, status, "%s: public and secret key do not match", key_file);
+        if (!find_key(own, "public-key", found.own) || !find_key(own, "secret-key", found.secret))
+            fail_in(error, status, "%s: expected a secret key file (.key_secret)", key_file);
+        else if (!find_key(of_server, "public-key", found.of_server))
+            fail_in(error, status, "%s: not a key file: no public key", server_key_file);
+        else if (zmq_curve_public(derived, found.secret) != 0 || strcmp(derived, found.own) != 0)
+            fail_in(error, status, "%s: public and secret key do not match", key_file);
         else {
-            memcpy(feeder->public_key, own_public, sizeof own_public);
-            memcpy(feeder->secret_key, secret, sizeof secret);
-            memcpy(feeder->server_key, server, sizeof server);
-            feeder->encrypts_data = encrypt_data != 0;
+            *keys = found;
             status = HLTNODE_OK;
         }
     }
     if (own) wipe(own, MAX_KEY_FILE + 2);
-    wipe(secret, sizeof secret);
+    wipe(&found, sizeof found);
     free(own);
     free(of_server);
+    return status;
+}
+
+hltnode_status hltnode_feeder_set_keys(hltnode_feeder* feeder, const char* key_file, const char* server_key_file,
+                                       int encrypt_data)
+{
+    hltnode_status status = check_setting(feeder);
+    if (!status) status = read_keys(feeder->error, &feeder->keys, key_file, server_key_file);
+    if (!status) feeder->encrypts_data = encrypt_data != 0;
     return status;
 }
 
@@ -2078,7 +2118,7 @@ void hltnode_feeder_free(hltnode_feeder* feeder)
     close_all(feeder);
     pthread_cond_destroy(&feeder->changed);
     pthread_mutex_destroy(&feeder->mutex);
-    wipe(feeder->secret_key, sizeof feeder->secret_key);
+    wipe(&feeder->keys, sizeof feeder->keys);
     free(feeder->kept);
     free(feeder->refused);
     free(feeder->sources);
@@ -2161,4 +2201,502 @@ void hltnode_odin_write(uint8_t to[HLTNODE_ODIN_BYTES], uint32_t run, uint64_t e
     put(to + 4, event_type, 2);
     put(to + 8, time_us, 8);
     put(to + 32, event, 8);
+}
+
+size_t hltnode_mep_bytes(size_t n_sources, const size_t* sizes)
+{
+    size_t bytes = padded(MEP_HEADER_BYTES + 2 * n_sources, 4) + 4 * n_sources;
+    for (size_t i = 0; i < n_sources; ++i) {
+        if (sizes[i] > UINT32_MAX) return SIZE_MAX;
+        bytes = padded(bytes, MEP_ALIGNMENT) + sizes[i];
+    }
+    return padded(bytes, 4);
+}
+
+/* An MFP of this size, and of the same events as the first one. Sources ascend; only the first one may be of ODIN. */
+static bool is_good_mfp(const void* const* mfps, const size_t* sizes, size_t i)
+{
+    const uint8_t *mfp = (const uint8_t*)mfps[i], *first = (const uint8_t*)mfps[0];
+    if (!mfp || sizes[i] < MFP_HEADER_BYTES || get(mfp, 2) != 0x40CE || get(mfp + 4, 4) != sizes[i]) return false;
+    if (i == 0) return true;
+    const uint64_t source = get(mfp + 16, 2), before = get((const uint8_t*)mfps[i - 1] + 16, 2);
+    return source > before && source >> 11 != HLTNODE_ODIN_SOURCE >> 11 && get(mfp + 2, 2) == get(first + 2, 2) &&
+           get(mfp + 8, 8) == get(first + 8, 8);
+}
+
+size_t hltnode_mep_write(void* to, size_t room, size_t n_sources, const void* const* mfps, const size_t* sizes)
+{
+    if (!n_sources || n_sources > UINT16_MAX) return 0;
+    const size_t bytes = hltnode_mep_bytes(n_sources, sizes);
+    if (bytes > room || bytes / 4 > UINT32_MAX) return 0;
+    for (size_t i = 0; i < n_sources; ++i)
+        if (!is_good_mfp(mfps, sizes, i)) return 0;
+    uint8_t* mep = (uint8_t*)to;
+    const size_t offsets_at = padded(MEP_HEADER_BYTES + 2 * n_sources, 4);
+    size_t end = offsets_at + 4 * n_sources;
+    memset(mep, 0, end);
+    put(mep, 0xCEFA, 2);
+    put(mep + 2, n_sources, 2);
+    put(mep + 4, bytes / 4, 4);
+    for (size_t i = 0; i < n_sources; ++i) {
+        const size_t begin = padded(end, MEP_ALIGNMENT);
+        memset(mep + end, 0, begin - end);
+        memcpy(mep + begin, mfps[i], sizes[i]);
+        memcpy(mep + MEP_HEADER_BYTES + 2 * i, (const uint8_t*)mfps[i] + 16, 2);
+        put(mep + offsets_at + 4 * i, begin / 4, 4);
+        end = begin + sizes[i];
+    }
+    memset(mep + end, 0, bytes - end);
+    return bytes;
+}
+
+/* ---- Answers to requests. They come from the network: the sizes of all parts are checked before one is used */
+
+typedef struct Part {
+    const uint8_t* bytes;
+    size_t size;
+} Part;
+
+struct hltnode_answer {
+    zmq_msg_t message; /* the parts lie in it */
+    uint64_t id;
+    uint32_t tck;
+    uint16_t n_events, n_lines;
+    char node[MAX_NAME + 1], chain[MAX_NAME + 1];
+    Part accepted, lines, flags, counts, lists;
+    size_t n_collections, line_bytes;
+    char* names[MAX_COLLECTIONS]; /* within one allocation */
+};
+
+/* The fields of both messages of a node. */
+enum {
+    ANSWER_VERSION = 1 << 0,
+    ANSWER_TYPE = 1 << 1,
+    ANSWER_ID = 1 << 2,
+    ANSWER_NODE = 1 << 3,
+    ANSWER_CHAIN = 1 << 4,
+    ANSWER_TCK = 1 << 5,
+    ANSWER_EVENTS = 1 << 6,
+    ANSWER_LINES = 1 << 7,
+    ANSWER_ACCEPTED = 1 << 8,
+    ANSWER_FIRED = 1 << 9,
+    ANSWER_FLAGS = 1 << 10,
+    ANSWER_COLLECTIONS = 1 << 11,
+    ANSWER_COUNTS = 1 << 12,
+    ANSWER_LISTS = 1 << 13,
+    ANSWER_REASON = 1 << 14,
+    ANSWER_TEXT = 1 << 15,
+    FIELDS_OF_REFUSAL = ANSWER_VERSION | ANSWER_TYPE | ANSWER_ID | ANSWER_REASON | ANSWER_TEXT,
+    FIELDS_OF_ANSWER = (1 << 14) - 1
+};
+
+typedef struct Refusal {
+    uint64_t id;
+    char reason[MAX_NAME + 1], text[MAX_TEXT + 1];
+} Refusal;
+
+static bool copy_part(Part* to, const Value* value)
+{
+    to->bytes = value->bytes;
+    to->size = (size_t)value->number;
+    return value->kind == KIND_BYTES;
+}
+
+/* Reads the names twice: first for their bytes, then into one allocation. False with `is_full` without memory. */
+static bool read_names(Reader* from, hltnode_answer* to, uint64_t n, bool* is_full)
+{
+    if (n > MAX_COLLECTIONS) return false;
+    const Reader begin = *from;
+    size_t bytes = 1;
+    for (uint64_t i = 0; i < n; ++i) {
+        const Value name = read_value(from);
+        if (name.kind != KIND_TEXT || from->failed) return false;
+        bytes += (size_t)name.number + 1;
+    }
+    char* at = (char*)malloc(bytes);
+    *is_full = !at;
+    if (!at) return false;
+    free(to->names[0]);
+    to->names[0] = at;
+    *from = begin;
+    to->n_collections = (size_t)n;
+    for (uint64_t i = 0; i < n; ++i) {
+        const Value name = read_value(from);
+        copy_text(at, (size_t)name.number + 1, &name);
+        to->names[i] = at;
+        at += name.number + 1;
+    }
+    return true;
+}
+
+/* Whether the parts have the sizes that the numbers of events, lines and collections demand. */
+static bool has_good_sizes(hltnode_answer* answer)
+{
+    const uint64_t n = answer->n_events;
+    answer->line_bytes = padded(answer->n_lines, 32) / 8;
+    return answer->accepted.size == (n + 7) / 8 && answer->lines.size == n * answer->line_bytes &&
+           answer->flags.size == 4 * n && answer->counts.size == 4 * n * answer->n_collections;
+}
+
+/* Reads an answer, or a refusal (HLTNODE_REQUEST_REFUSED). The parts of `to` point into `bytes`. */
+static hltnode_status read_answer(hltnode_answer* to, Refusal* refusal, const uint8_t* bytes, size_t size, char* error)
+{
+    Reader from = {bytes, bytes + size, false};
+    const Value map = read_value(&from);
+    bool is_good = map.kind == KIND_MAP, is_full = false;
+    unsigned fields = 0;
+    uint64_t version = 0, tck = 0, n_events = 0, n_lines = 0;
+    char type[MAX_NAME + 1] = "";
+    for (uint64_t i = 0; is_good && i < map.number && !from.failed; ++i) {
+        char key[MAX_NAME + 1];
+        const Value name = read_value(&from);
+        const Value value = read_value(&from);
+        unsigned field = 0;
+        is_good = copy_text(key, sizeof key, &name);
+        if (!is_good || from.failed) break;
+        if (!strcmp(key, "v"))
+            field = copy_uint(&version, &value, UINT64_MAX) ? ANSWER_VERSION : 0;
+        else if (!strcmp(key, "type"))
+            field = copy_name(type, &value) ? ANSWER_TYPE : 0;
+        else if (!strcmp(key, "id"))
+            field = copy_uint(&to->id, &value, UINT64_MAX) ? ANSWER_ID : 0;
+        else if (!strcmp(key, "node"))
+            field = copy_text(to->node, sizeof to->node, &value) ? ANSWER_NODE : 0;
+        else if (!strcmp(key, "chain"))
+            field = copy_name(to->chain, &value) ? ANSWER_CHAIN : 0;
+        else if (!strcmp(key, "tck"))
+            field = copy_uint(&tck, &value, UINT32_MAX) ? ANSWER_TCK : 0;
+        else if (!strcmp(key, "n_events"))
+            field = copy_uint(&n_events, &value, UINT16_MAX) ? ANSWER_EVENTS : 0;
+        else if (!strcmp(key, "n_lines"))
+            field = copy_uint(&n_lines, &value, UINT16_MAX) ? ANSWER_LINES : 0;
+        else if (!strcmp(key, "accepted"))
+            field = copy_part(&to->accepted, &value) ? ANSWER_ACCEPTED : 0;
+        else if (!strcmp(key, "lines"))
+            field = copy_part(&to->lines, &value) ? ANSWER_FIRED : 0;
+        else if (!strcmp(key, "flags"))
+            field = copy_part(&to->flags, &value) ? ANSWER_FLAGS : 0;
+        else if (!strcmp(key, "counts"))
+            field = copy_part(&to->counts, &value) ? ANSWER_COUNTS : 0;
+        else if (!strcmp(key, "lists"))
+            field = copy_part(&to->lists, &value) ? ANSWER_LISTS : 0;
+        else if (!strcmp(key, "collections"))
+            field = value.kind == KIND_LIST && read_names(&from, to, value.number, &is_full) ? ANSWER_COLLECTIONS : 0;
+        else if (!strcmp(key, "reason"))
+            field = copy_name(refusal->reason, &value) ? ANSWER_REASON : 0;
+        else if (!strcmp(key, "text"))
+            field = copy_text(refusal->text, sizeof refusal->text, &value) ? ANSWER_TEXT : 0;
+        /* A message of this version has no other field, and each one once. */
+        is_good = field && !(fields & field);
+        fields |= field;
+    }
+    if (is_full) return fail_in(error, HLTNODE_NO_MEMORY, "not enough memory for an answer");
+    if ((fields & ANSWER_VERSION) && version != REQUEST_VERSION)
+        return fail_in(error, HLTNODE_UNREADABLE, "a message of version %" PRIu64 ", this library reads %d", version,
+                       (int)REQUEST_VERSION);
+    to->tck = (uint32_t)tck;
+    to->n_events = (uint16_t)n_events;
+    to->n_lines = (uint16_t)n_lines;
+    refusal->id = to->id;
+    is_good = is_good && !from.failed && from.at == from.end;
+    if (is_good && fields == FIELDS_OF_REFUSAL && !strcmp(type, "refusal"))
+        return fail_in(error, HLTNODE_REQUEST_REFUSED, "request %" PRIu64 " was refused: %s: %s", refusal->id,
+                       refusal->reason, refusal->text);
+    if (is_good && fields == FIELDS_OF_ANSWER && !strcmp(type, "answer")) {
+        if (has_good_sizes(to)) return HLTNODE_OK;
+        return fail_in(error, HLTNODE_UNREADABLE, "an answer whose sizes do not fit to %d events and %d lines",
+                       (int)to->n_events, (int)to->n_lines);
+    }
+    return fail_in(error, HLTNODE_UNREADABLE, "a malformed message of %zu bytes", size);
+}
+
+void hltnode_answer_free(hltnode_answer* answer)
+{
+    if (!answer) return;
+    zmq_msg_close(&answer->message);
+    free(answer->names[0]);
+    free(answer);
+}
+
+uint64_t hltnode_answer_id(const hltnode_answer* answer) { return answer->id; }
+const char* hltnode_answer_node(const hltnode_answer* answer) { return answer->node; }
+const char* hltnode_answer_chain(const hltnode_answer* answer) { return answer->chain; }
+uint32_t hltnode_answer_tck(const hltnode_answer* answer) { return answer->tck; }
+uint16_t hltnode_answer_n_events(const hltnode_answer* answer) { return answer->n_events; }
+uint16_t hltnode_answer_n_lines(const hltnode_answer* answer) { return answer->n_lines; }
+
+int hltnode_answer_accepted(const hltnode_answer* answer, size_t event)
+{
+    return event < answer->n_events && (answer->accepted.bytes[event / 8] >> (event % 8) & 1);
+}
+
+int hltnode_answer_fired(const hltnode_answer* answer, size_t event, size_t line)
+{
+    return event < answer->n_events && line < answer->n_lines &&
+           (answer->lines.bytes[event * answer->line_bytes + line / 8] >> (line % 8) & 1);
+}
+
+uint32_t hltnode_answer_flags(const hltnode_answer* answer, size_t event)
+{
+    return event < answer->n_events ? (uint32_t)get(answer->flags.bytes + 4 * event, 4) : 0;
+}
+
+const char* hltnode_answer_collection(const hltnode_answer* answer, size_t index)
+{
+    return index < answer->n_collections ? answer->names[index] : NULL;
+}
+
+uint32_t hltnode_answer_count(const hltnode_answer* answer, size_t event, size_t collection)
+{
+    if (event >= answer->n_events || collection >= answer->n_collections) return 0;
+    return (uint32_t)get(answer->counts.bytes + 4 * (event * answer->n_collections + collection), 4);
+}
+
+const void* hltnode_answer_lists(const hltnode_answer* answer, size_t* size)
+{
+    if (size) *size = answer->lists.size;
+    return answer->lists.bytes;
+}
+
+/* ---- The requester */
+
+struct hltnode_requester {
+    char endpoint[MAX_ENDPOINT + 1];
+    Keys keys;
+    void *context, *socket, *monitor; /* from the first request on */
+    uint64_t last_id;
+    Refusal refusal;
+    char error[ERROR_BYTES];
+    Writer writer;
+};
+
+hltnode_requester* hltnode_requester_new(const char* endpoint)
+{
+    hltnode_requester* requester = (hltnode_requester*)calloc(1, sizeof *requester);
+    /* One that is too long is refused as one that is empty: by the first request. */
+    if (requester && endpoint && strlen(endpoint) <= MAX_ENDPOINT)
+        memcpy(requester->endpoint, endpoint, strlen(endpoint) + 1);
+    return requester;
+}
+
+hltnode_status hltnode_requester_set_keys(hltnode_requester* requester, const char* key_file,
+                                          const char* server_key_file)
+{
+    if (!requester) return HLTNODE_NO_MEMORY;
+    if (requester->socket) return fail_in(requester->error, HLTNODE_INVALID, "keys are set before the first request");
+    return read_keys(requester->error, &requester->keys, key_file, server_key_file);
+}
+
+static void close_requester(hltnode_requester* requester)
+{
+    close_socket(&requester->socket, &requester->monitor);
+    if (requester->context) zmq_ctx_term(requester->context);
+    requester->context = NULL;
+}
+
+static hltnode_status open_requester(hltnode_requester* requester)
+{
+    static const char events[] = "inproc://request-events";
+    const int64_t most = MAX_ANSWER_BYTES;
+    if (requester->socket) return HLTNODE_OK;
+    if (!requester->endpoint[0])
+        return fail_in(requester->error, HLTNODE_INVALID, "endpoint: 1 to %d bytes expected", (int)MAX_ENDPOINT);
+    requester->context = zmq_ctx_new();
+    requester->socket = requester->context ? zmq_socket(requester->context, ZMQ_DEALER) : NULL;
+    requester->monitor = requester->socket ? zmq_socket(requester->context, ZMQ_PAIR) : NULL;
+    void* socket = requester->socket;
+    /* Without IMMEDIATE requests would wait in a queue to an absent node, and reach it after their time. */
+    if (requester->monitor && set_option(socket, ZMQ_LINGER, 0) && set_option(socket, ZMQ_IMMEDIATE, 1) &&
+        set_option(socket, ZMQ_IPV6, strncmp(requester->endpoint, "tcp://[", 7) == 0) &&
+        set_option(socket, ZMQ_RECONNECT_IVL, 100) && set_option(socket, ZMQ_RECONNECT_IVL_MAX, 1000) &&
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof most) == 0 && use_keys(socket, &requester->keys) &&
+        zmq_socket_monitor(socket, events, MONITORED) == 0 && set_option(requester->monitor, ZMQ_LINGER, 0) &&
+        zmq_connect(requester->monitor, events) == 0 && zmq_connect(socket, requester->endpoint) == 0)
+        return HLTNODE_OK;
+    fail_in(requester->error, HLTNODE_SYSTEM, "%s: %s", requester->endpoint, zmq_strerror(zmq_errno()));
+    close_requester(requester);
+    return HLTNODE_SYSTEM;
+}
+
+/* Reads the events of the connection: HLTNODE_REFUSED if the node does not accept the keys. */
+static hltnode_status check_handshakes(hltnode_requester* requester)
+{
+    uint8_t event[8];
+    char endpoint[MAX_ENDPOINT + 1];
+    hltnode_status status = HLTNODE_OK;
+    while (zmq_recv(requester->monitor, event, sizeof event, ZMQ_DONTWAIT) >= 2) {
+        uint16_t kind;
+        memcpy(&kind, event, sizeof kind); /* in the order of the machine */
+        zmq_recv(requester->monitor, endpoint, sizeof endpoint, 0);
+        if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+            status = fail_in(requester->error, HLTNODE_REFUSED,
+                             "the node does not know this key: consumers and operators may ask");
+        else if (kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
+            status = fail_in(requester->error, HLTNODE_REFUSED,
+                             "the node and this requester do not agree on CURVE, or on the key of the node");
+    }
+    return status;
+}
+
+/* Waits until the socket is ready. A signal that the program handles does not end the wait. */
+static hltnode_status wait_for_socket(hltnode_requester* requester, short what, int64_t deadline_ns)
+{
+    for (;;) {
+        zmq_pollitem_t items[2];
+        memset(items, 0, sizeof items);
+        items[0].socket = requester->socket;
+        items[0].events = what;
+        items[1].socket = requester->monitor;
+        items[1].events = ZMQ_POLLIN;
+        const int64_t left_ns = deadline_ns == FOREVER ? 0 : deadline_ns - now_ns();
+        const int64_t left_ms = left_ns > 0 ? (left_ns + MS - 1) / MS : 0;
+        const int n = zmq_poll(items, 2, deadline_ns == FOREVER ? -1 : (long)left_ms);
+        if (n < 0 && zmq_errno() != EINTR)
+            return fail_in(requester->error, HLTNODE_SYSTEM, "%s: %s", requester->endpoint, zmq_strerror(zmq_errno()));
+        if (n > 0 && (items[0].revents & what)) return HLTNODE_OK;
+        const hltnode_status status = check_handshakes(requester);
+        if (status) return status;
+        if (n == 0 && left_ms == 0 && deadline_ns != FOREVER)
+            return fail_in(requester->error, HLTNODE_TIMEOUT, "%s: %s", requester->endpoint,
+                           what == ZMQ_POLLOUT ? "no connection to a node" : "no answer of the node");
+    }
+}
+
+/* A second part that a signal interrupts is sent again, not the first one. */
+static bool send_part(void* socket, const void* bytes, size_t size, int flags)
+{
+    int result;
+    do result = zmq_send(socket, bytes, size, ZMQ_DONTWAIT | flags);
+    while (result < 0 && zmq_errno() == EINTR);
+    return result >= 0;
+}
+
+static hltnode_status send_request(hltnode_requester* requester, const void* mep, size_t size, uint32_t node_ms,
+                                   int64_t deadline_ns, uint64_t* id)
+{
+    if (!mep || !size) return fail_in(requester->error, HLTNODE_INVALID, "a MEP expected");
+    hltnode_status status = open_requester(requester);
+    if (status) return status;
+    Writer* to = &requester->writer;
+    begin_message(to, REQUEST_VERSION, "request", 2);
+    write_field(to, "id", requester->last_id + 1);
+    write_field(to, "timeout_ms", node_ms);
+    for (;;) {
+        status = wait_for_socket(requester, ZMQ_POLLOUT, deadline_ns);
+        if (status) return status;
+        if (send_part(requester->socket, to->bytes, to->size, ZMQ_SNDMORE) &&
+            send_part(requester->socket, mep, size, 0))
+            break;
+        /* The connection was lost in between: libzmq has dropped the first part. */
+        if (zmq_errno() != EAGAIN)
+            return fail_in(requester->error, HLTNODE_SYSTEM, "%s: %s", requester->endpoint, zmq_strerror(zmq_errno()));
+    }
+    *id = ++requester->last_id;
+    return HLTNODE_OK;
+}
+
+static hltnode_status receive_answer(hltnode_requester* requester, int64_t deadline_ns, hltnode_answer** answer)
+{
+    hltnode_answer* found = (hltnode_answer*)calloc(1, sizeof *found);
+    if (!found) return fail_in(requester->error, HLTNODE_NO_MEMORY, "not enough memory for an answer");
+    zmq_msg_init(&found->message);
+    bool is_alone = true;
+    int size;
+    hltnode_status status;
+    do {
+        status = wait_for_socket(requester, ZMQ_POLLIN, deadline_ns);
+        size = status ? -1 : zmq_msg_recv(&found->message, requester->socket, ZMQ_DONTWAIT);
+    } while (!status && size < 0 && (zmq_errno() == EAGAIN || zmq_errno() == EINTR));
+    /* The parts of a message arrive together. */
+    while (size >= 0 && zmq_msg_more(&found->message)) {
+        is_alone = false;
+        size = zmq_msg_recv(&found->message, requester->socket, ZMQ_DONTWAIT);
+    }
+    if (status) {
+        hltnode_answer_free(found);
+        return status;
+    }
+    if (size < 0)
+        status = fail_in(requester->error, HLTNODE_SYSTEM, "%s: %s", requester->endpoint, zmq_strerror(zmq_errno()));
+    else if (!is_alone)
+        status = fail_in(requester->error, HLTNODE_UNREADABLE, "a message of several parts");
+    else
+        status = read_answer(found, &requester->refusal, (const uint8_t*)zmq_msg_data(&found->message), (size_t)size,
+                             requester->error);
+    if (status)
+        hltnode_answer_free(found);
+    else
+        *answer = found;
+    return status;
+}
+
+hltnode_status hltnode_requester_send(hltnode_requester* requester, const void* mep, size_t size, uint32_t node_ms,
+                                      int timeout_ms, uint64_t* id)
+{
+    if (!requester) return HLTNODE_NO_MEMORY;
+    if (!id) return fail_in(requester->error, HLTNODE_INVALID, "a place for the id expected");
+    return send_request(requester, mep, size, node_ms, deadline_of(timeout_ms), id);
+}
+
+hltnode_status hltnode_requester_receive(hltnode_requester* requester, int timeout_ms, hltnode_answer** answer)
+{
+    if (!requester) return HLTNODE_NO_MEMORY;
+    if (!answer) return fail_in(requester->error, HLTNODE_INVALID, "a place for the answer expected");
+    *answer = NULL;
+    if (!requester->socket) return fail_in(requester->error, HLTNODE_INVALID, "no request was sent");
+    return receive_answer(requester, deadline_of(timeout_ms), answer);
+}
+
+hltnode_status hltnode_requester_cancel(hltnode_requester* requester, uint64_t id)
+{
+    if (!requester) return HLTNODE_NO_MEMORY;
+    if (!requester->socket) return fail_in(requester->error, HLTNODE_INVALID, "no request was sent");
+    Writer* to = &requester->writer;
+    begin_message(to, REQUEST_VERSION, "cancel", 1);
+    write_field(to, "id", id);
+    /* Without a connection the node has dropped the request already. */
+    zmq_send(requester->socket, to->bytes, to->size, ZMQ_DONTWAIT);
+    return HLTNODE_OK;
+}
+
+hltnode_status hltnode_requester_ask(hltnode_requester* requester, const void* mep, size_t size, int timeout_ms,
+                                     hltnode_answer** answer)
+{
+    const int64_t deadline_ns = deadline_of(timeout_ms);
+    uint64_t id;
+    if (!requester) return HLTNODE_NO_MEMORY;
+    if (!answer) return fail_in(requester->error, HLTNODE_INVALID, "a place for the answer expected");
+    *answer = NULL;
+    const uint32_t node_ms = timeout_ms < 0 ? 0 : timeout_ms ? (uint32_t)timeout_ms : 1;
+    hltnode_status status = send_request(requester, mep, size, node_ms, deadline_ns, &id);
+    while (!status) {
+        status = receive_answer(requester, deadline_ns, answer);
+        if (!status && (*answer)->id == id) return HLTNODE_OK;
+        /* What is left of earlier requests. A refusal without an id may be of this one. */
+        if (status == HLTNODE_REQUEST_REFUSED && requester->refusal.id && requester->refusal.id != id)
+            status = HLTNODE_OK;
+        hltnode_answer_free(*answer);
+        *answer = NULL;
+        if (status == HLTNODE_TIMEOUT) hltnode_requester_cancel(requester, id);
+    }
+    return status;
+}
+
+const char* hltnode_requester_refusal(const hltnode_requester* requester, uint64_t* id)
+{
+    if (id) *id = requester ? requester->refusal.id : 0;
+    return requester ? requester->refusal.reason : "";
+}
+
+const char* hltnode_requester_error(const hltnode_requester* requester)
+{
+    return requester ? requester->error : "not enough memory";
+}
+
+void hltnode_requester_free(hltnode_requester* requester)
+{
+    if (!requester) return;
+    close_requester(requester);
+    wipe(&requester->keys, sizeof requester->keys);
+    free(requester);
 }

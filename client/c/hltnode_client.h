@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hltnode_client: a feeder of hltnode in C.
+ * hltnode_client: a feeder and a requester of hltnode in C.
  *
  *     cc feeder.c -lhltnode_client
  *
  * A feeder sends the fragments of some readout sources to a node. It keeps every MEP until the node has acknowledged
  * it, repeats what the node refused or lost, and reconnects when the node was away. Page: how-to/feed-from-your-daq.md.
  *
+ * A requester asks a node what it would decide on some events, which belong to no run. Page: how-to/ask-a-node.md.
+ *
  * Threads. Each connected feeder has a thread of its own, which talks to the node. The functions of one feeder may be
- * called from any thread, but by one thread at a time. Feeders are independent of each other: the library has no
- * global state, never ends the process, writes to no stream, and handles no signal. After fork() the child must not
- * use the feeders of its parent.
+ * called from any thread, but by one thread at a time; a requester has no thread, and the same rule. Feeders and
+ * requesters are independent of each other: the library has no global state, never ends the process, writes to no
+ * stream, and handles no signal. After fork() the child must not use the feeders and requesters of its parent.
  *
  * Time-outs are milliseconds; a negative one waits without limit.
  */
@@ -32,7 +34,7 @@ extern "C" {
 
 #define HLTNODE_CLIENT_VERSION "0.5.0"
 
-/* What a function returns. hltnode_feeder_error() gives the text. */
+/* What a function returns. hltnode_feeder_error() and hltnode_requester_error() give the text. */
 typedef enum hltnode_status {
     HLTNODE_OK = 0,
     HLTNODE_TIMEOUT = 1,           /* nothing was changed, the call may be repeated */
@@ -41,9 +43,12 @@ typedef enum hltnode_status {
     HLTNODE_SYSTEM = 4,            /* libzmq, a file, or the operating system reports an error */
     HLTNODE_TOO_LARGE = 5,         /* the MEP exceeds a limit of the node or of the shared memory; it was not sent */
     HLTNODE_FRAGMENTS_REFUSED = 6, /* the run has ended, but the node refused fragments: no event contains them */
-    /* With these the feeder has ended: every later call returns the same. */
-    HLTNODE_REFUSED = 7,   /* the node refuses this feeder, its key or its memory */
-    HLTNODE_RUN_CLOSED = 8 /* an operator closed the run: unacknowledged MEPs will not be acknowledged */
+    /* With these a feeder has ended: every later call returns the same. A requester may go on. */
+    HLTNODE_REFUSED = 7,    /* the node refuses this feeder, its key or its memory; or the key of a requester */
+    HLTNODE_RUN_CLOSED = 8, /* an operator closed the run: unacknowledged MEPs will not be acknowledged */
+    /* Only of requesters. */
+    HLTNODE_REQUEST_REFUSED = 9, /* the node refused a request; hltnode_requester_refusal() gives the reason */
+    HLTNODE_UNREADABLE = 10      /* a message of the node is malformed or of another version */
 } hltnode_status;
 
 /* The name of a status, for example "HLTNODE_TIMEOUT". */
@@ -139,6 +144,79 @@ HLTNODE_API size_t hltnode_mfp_write(void* to, size_t room, uint16_t source, uin
 /* Writes the ODIN bank of an event, of version 7; `time_us` is GPS time. */
 HLTNODE_API void hltnode_odin_write(uint8_t to[HLTNODE_ODIN_BYTES], uint32_t run, uint64_t event, uint16_t event_type,
                                     uint64_t time_us);
+
+/* ---- A requester: new, keys, ask, free (page formats/request-messages.md) */
+
+typedef struct hltnode_requester hltnode_requester;
+typedef struct hltnode_answer hltnode_answer;
+
+/* A requester of the request socket of a node (`requests.endpoint`): tcp://HOST:PORT or ipc:///PATH. It connects with
+ * the first request. NULL if there is no memory: the functions below then return HLTNODE_NO_MEMORY. */
+HLTNODE_API hltnode_requester* hltnode_requester_new(const char* endpoint);
+/* CURVE keys of a consumer or operator, before the first request; files as of hltnode_feeder_set_keys(). A node that
+ * does not know the key, or wants one, gives HLTNODE_REFUSED; the public key of another node gives HLTNODE_TIMEOUT. */
+HLTNODE_API hltnode_status hltnode_requester_set_keys(hltnode_requester* requester, const char* key_file,
+                                                      const char* server_key_file);
+
+/* Sends a MEP and waits for its answer, which the caller frees. Answers to earlier requests that come before it are
+ * dropped. `*answer` is NULL after every error. After HLTNODE_TIMEOUT the node drops the request if it still waits; an
+ * absent node gets nothing later. */
+HLTNODE_API hltnode_status hltnode_requester_ask(hltnode_requester* requester, const void* mep, size_t size,
+                                                 int timeout_ms, hltnode_answer** answer);
+
+/* Several requests at once: send, then receive answers, which come in any order. */
+
+/* Sends a MEP, and gives the id of the request. Waits for a connection for at most `timeout_ms`, 0 not at all. The node
+ * refuses the request (`expired`) if it waits there for more than `node_ms`; 0: as long as the node allows. */
+HLTNODE_API hltnode_status hltnode_requester_send(hltnode_requester* requester, const void* mep, size_t size,
+                                                  uint32_t node_ms, int timeout_ms, uint64_t* id);
+/* The next answer to any request. After HLTNODE_TIMEOUT the requests still wait. Requests have no answer if the
+ * connection was lost. */
+HLTNODE_API hltnode_status hltnode_requester_receive(hltnode_requester* requester, int timeout_ms,
+                                                     hltnode_answer** answer);
+/* Drops a request that may still wait; a dropped request has no answer. */
+HLTNODE_API hltnode_status hltnode_requester_cancel(hltnode_requester* requester, uint64_t id);
+
+/* After HLTNODE_REQUEST_REFUSED: the reason ("bad_mep", "too_large", "busy", ...), and the id of the request, which is
+ * 0 if the node could not read it. Valid until the next call. */
+HLTNODE_API const char* hltnode_requester_refusal(const hltnode_requester* requester, uint64_t* id);
+/* The text for the last status other than HLTNODE_OK; valid until the next call. Never NULL. */
+HLTNODE_API const char* hltnode_requester_error(const hltnode_requester* requester);
+/* Closes the connection; the node drops the waiting requests. NULL is allowed. */
+HLTNODE_API void hltnode_requester_free(hltnode_requester* requester);
+
+/* An answer. Its texts and bytes are valid until it is freed. An event, line or collection behind the last one gives 0.
+ */
+
+HLTNODE_API uint64_t hltnode_answer_id(const hltnode_answer* answer);
+HLTNODE_API const char* hltnode_answer_node(const hltnode_answer* answer);
+HLTNODE_API const char* hltnode_answer_chain(const hltnode_answer* answer);
+/* Key of the trigger configuration. */
+HLTNODE_API uint32_t hltnode_answer_tck(const hltnode_answer* answer);
+HLTNODE_API uint16_t hltnode_answer_n_events(const hltnode_answer* answer);
+HLTNODE_API uint16_t hltnode_answer_n_lines(const hltnode_answer* answer);
+/* 1 if the event is accepted. */
+HLTNODE_API int hltnode_answer_accepted(const hltnode_answer* answer, size_t event);
+/* 1 if the line selects the event. */
+HLTNODE_API int hltnode_answer_fired(const hltnode_answer* answer, size_t event, size_t line);
+HLTNODE_API uint32_t hltnode_answer_flags(const hltnode_answer* answer, size_t event);
+/* The name of a collection of objects, from `index` 0 on; NULL behind the last one. */
+HLTNODE_API const char* hltnode_answer_collection(const hltnode_answer* answer, size_t index);
+/* The number of objects of a collection in an event. */
+HLTNODE_API uint32_t hltnode_answer_count(const hltnode_answer* answer, size_t event, size_t collection);
+/* The output lists of all events (page formats/decision-message.md, `lists`), and their bytes. */
+HLTNODE_API const void* hltnode_answer_lists(const hltnode_answer* answer, size_t* size);
+HLTNODE_API void hltnode_answer_free(hltnode_answer* answer);
+
+/* ---- Data of a request (page formats/mep.md) */
+
+/* Bytes of the MEP of MFPs of these sizes. */
+HLTNODE_API size_t hltnode_mep_bytes(size_t n_sources, const size_t* sizes);
+
+/* Writes the MEP of MFPs of the same events to `to`, each at a multiple of 8 bytes. Sources ascend; at most one is of
+ * ODIN. Returns its size, 0 if `room` bytes are too few or the MFPs are not so. */
+HLTNODE_API size_t hltnode_mep_write(void* to, size_t room, size_t n_sources, const void* const* mfps,
+                                     const size_t* sizes);
 
 #ifdef __cplusplus
 }

@@ -1,10 +1,14 @@
-/* A feeder for tests of the C library: its behaviour follows from options. It contains the source of the library, so
- * that one compilation with sanitizers checks both, and tests reach the parser.
+/* A feeder and a requester for tests of the C library. The feeder's behaviour follows from options. It contains the
+ * source of the library, so that one compilation with sanitizers checks both, and tests reach the parser.
  *
  *     driver DATA CONTROL [--meps N] [--first N] [--boards N] [--events N] [--rate EVENTS_PER_S] [--keys OWN SERVER]
  *            [--memory BYTES] [--timeout MS] [--bank BYTES] [--linger MS]
  *     driver parse < MESSAGES      each with its size as u32; prints what the parser reads of each
  *     driver crc                   compares the ways to compute a CRC32C
+ *     driver answers < MESSAGES    as parse, for the messages of a request socket
+ *     driver mep ROOM < MFPS       each with its size as u32; prints the MEP of them in ROOM bytes
+ *     driver corners               compares what wrong arguments give
+ *     driver ask ENDPOINT TIMEOUT [OWN SERVER] < COMMANDS      a requester; prints a line for each command
  */
 #include "hltnode_client.c"
 
@@ -52,6 +56,151 @@ static int check_crc(void)
         if (crc32c_by_tables(&tables, 5, bytes, size) != crc32c(&tables, 5, bytes, size)) return 1;
     printf("%08" PRIX32 " %08" PRIX32 "\n", crc32c_by_tables(&tables, 0, (const uint8_t*)"123456789", 9),
            crc32c(&tables, 0, (const uint8_t*)"123456789", 9));
+    return 0;
+}
+
+/* ---- Requests */
+
+/* The next bytes of the standard input after their size, in memory of this size; NULL at its end. */
+static uint8_t* read_sized(size_t* size)
+{
+    uint8_t size_bytes[4];
+    if (fread(size_bytes, 1, 4, stdin) != 4) return NULL;
+    *size = get(size_bytes, 4);
+    uint8_t* bytes = (uint8_t*)malloc(*size ? *size : 1);
+    return fread(bytes, 1, *size, stdin) == *size ? bytes : NULL;
+}
+
+static void print_bytes(const uint8_t* bytes, size_t size)
+{
+    for (size_t i = 0; i < size; ++i) printf("%02x", bytes[i]);
+}
+
+static void print_answer(const hltnode_answer* answer)
+{
+    size_t n_bytes;
+    const uint8_t* lists = (const uint8_t*)hltnode_answer_lists(answer, &n_bytes);
+    const size_t n_events = hltnode_answer_n_events(answer), n_lines = hltnode_answer_n_lines(answer);
+    printf("id=%" PRIu64 " node=%s chain=%s tck=%" PRIu32 " lists=", hltnode_answer_id(answer),
+           hltnode_answer_node(answer), hltnode_answer_chain(answer), hltnode_answer_tck(answer));
+    print_bytes(lists, n_bytes);
+    for (size_t event = 0; event < n_events; ++event) {
+        printf(" [%d ", hltnode_answer_accepted(answer, event));
+        for (size_t line = 0; line < n_lines; ++line) putchar(hltnode_answer_fired(answer, event, line) ? '1' : '0');
+        printf(" %" PRIu32, hltnode_answer_flags(answer, event));
+        for (size_t i = 0; hltnode_answer_collection(answer, i); ++i)
+            printf(" %s:%" PRIu32, hltnode_answer_collection(answer, i), hltnode_answer_count(answer, event, i));
+        printf("]");
+    }
+    /* Nothing is read behind the last one. */
+    if (hltnode_answer_accepted(answer, n_events) || hltnode_answer_fired(answer, n_events, 0) ||
+        hltnode_answer_fired(answer, 0, n_lines) || hltnode_answer_flags(answer, n_events) ||
+        hltnode_answer_count(answer, n_events, 0) || hltnode_answer_count(answer, 0, MAX_COLLECTIONS))
+        printf(" behind the end");
+    printf("\n");
+}
+
+static int parse_answers(void)
+{
+    static char error[ERROR_BYTES];
+    static Refusal refusal;
+    size_t size;
+    for (uint8_t* bytes; (bytes = read_sized(&size)) != NULL; free(bytes)) {
+        hltnode_answer* answer = (hltnode_answer*)calloc(1, sizeof *answer);
+        zmq_msg_init(&answer->message);
+        const hltnode_status status = read_answer(answer, &refusal, bytes, size, error);
+        if (status)
+            printf("%s: %s\n", hltnode_status_name(status), error);
+        else
+            print_answer(answer);
+        hltnode_answer_free(answer);
+    }
+    return 0;
+}
+
+static int write_mep(size_t room)
+{
+    const void* mfps[8];
+    size_t sizes[8], n = 0;
+    while (n < 8 && (mfps[n] = read_sized(&sizes[n])) != NULL) ++n;
+    uint8_t* mep = (uint8_t*)malloc(room ? room : 1);
+    const size_t size = hltnode_mep_write(mep, room, n, mfps, sizes);
+    printf("%zu ", hltnode_mep_bytes(n, sizes));
+    print_bytes(mep, size);
+    printf("\n");
+    while (n) free((void*)(uintptr_t)mfps[--n]);
+    free(mep);
+    return 0;
+}
+
+static int check_corners(void)
+{
+    const size_t large = (size_t)1 << 33, sizes[] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX};
+    const size_t small = 64;
+    const void* const none[] = {NULL};
+    uint8_t mep[256];
+    uint64_t id;
+    hltnode_answer* answer;
+    if (hltnode_mep_bytes(1, &large) != SIZE_MAX || hltnode_mep_write(NULL, SIZE_MAX, 1, NULL, &large)) return 1;
+    if (hltnode_mep_write(NULL, SIZE_MAX, 5, NULL, sizes) || hltnode_mep_write(mep, sizeof mep, 1, none, &small))
+        return 2;
+    if (hltnode_mep_write(NULL, SIZE_MAX, UINT16_MAX + 1, NULL, NULL)) return 3;
+    if (hltnode_requester_ask(NULL, mep, 1, 0, &answer) != HLTNODE_NO_MEMORY ||
+        hltnode_requester_send(NULL, mep, 1, 0, 0, &id) != HLTNODE_NO_MEMORY ||
+        hltnode_requester_receive(NULL, 0, &answer) != HLTNODE_NO_MEMORY ||
+        hltnode_requester_cancel(NULL, 1) != HLTNODE_NO_MEMORY ||
+        hltnode_requester_set_keys(NULL, "", "") != HLTNODE_NO_MEMORY)
+        return 4;
+    if (strcmp(hltnode_requester_error(NULL), "not enough memory") != 0) return 5;
+    hltnode_requester_free(NULL);
+    hltnode_answer_free(NULL);
+    hltnode_requester* requester = hltnode_requester_new(NULL);
+    if (hltnode_requester_ask(requester, mep, 1, 0, NULL) != HLTNODE_INVALID ||
+        hltnode_requester_send(requester, mep, 1, 0, 0, NULL) != HLTNODE_INVALID ||
+        hltnode_requester_receive(requester, 0, NULL) != HLTNODE_INVALID ||
+        hltnode_requester_ask(requester, NULL, 1, 0, &answer) != HLTNODE_INVALID || answer ||
+        hltnode_requester_ask(requester, mep, 1, 0, &answer) != HLTNODE_INVALID)
+        return 6;
+    hltnode_requester_free(requester);
+    return 0;
+}
+
+/* Commands: `a` ask, `w` ask and wait long, and `s` send, with the size and bytes of a MEP; `r` receive; `c` cancel,
+ * with an id as u32; `k` set keys of files that do not exist. */
+static int ask(int n_words, char** words)
+{
+    hltnode_requester* requester = hltnode_requester_new(words[2]);
+    enum { LONG_MS = 60000 };
+    const int timeout_ms = atoi(words[3]);
+    hltnode_status status = HLTNODE_OK;
+    if (n_words > 5) status = hltnode_requester_set_keys(requester, words[4], words[5]);
+    for (int command; !status && (command = getchar()) != EOF; status = HLTNODE_OK) {
+        hltnode_answer* answer = NULL;
+        uint64_t id = 0;
+        size_t size = 0;
+        uint8_t* mep = strchr("aws", command) ? read_sized(&size) : NULL;
+        uint8_t id_bytes[4];
+        if (command == 'a') status = hltnode_requester_ask(requester, mep, size, timeout_ms, &answer);
+        if (command == 'w') status = hltnode_requester_ask(requester, mep, size, LONG_MS, &answer);
+        if (command == 's') status = hltnode_requester_send(requester, mep, size, 0, LONG_MS, &id);
+        if (command == 'k') status = hltnode_requester_set_keys(requester, "own", "server");
+        if (command == 'r') status = hltnode_requester_receive(requester, timeout_ms, &answer);
+        if (command == 'c' && fread(id_bytes, 1, 4, stdin) == 4)
+            status = hltnode_requester_cancel(requester, id = get(id_bytes, 4));
+        const char* reason = status == HLTNODE_REQUEST_REFUSED ? hltnode_requester_refusal(requester, &id) : "";
+        if (status)
+            printf("%s %s %" PRIu64 ": %s\n", hltnode_status_name(status), reason, id,
+                   hltnode_requester_error(requester));
+        else if (answer)
+            print_answer(answer);
+        else
+            printf("%c %" PRIu64 "\n", command, id);
+        fflush(stdout);
+        hltnode_answer_free(answer);
+        free(mep);
+    }
+    if (status) printf("%s: %s\n", hltnode_status_name(status), hltnode_requester_error(requester));
+    hltnode_requester_free(requester);
     return 0;
 }
 
@@ -133,6 +282,10 @@ int main(int n, char** words)
 {
     if (n > 1 && !strcmp(words[1], "parse")) return parse();
     if (n > 1 && !strcmp(words[1], "crc")) return check_crc();
+    if (n > 1 && !strcmp(words[1], "answers")) return parse_answers();
+    if (n > 2 && !strcmp(words[1], "mep")) return write_mep(strtoul(words[2], NULL, 10));
+    if (n > 1 && !strcmp(words[1], "corners")) return check_corners();
+    if (n > 3 && !strcmp(words[1], "ask")) return ask(n, words);
     const Options options = read_options(n, words);
     uint16_t sources[MAX_BOARDS + 1];
     for (unsigned i = 0; i <= options.boards; ++i) sources[i] = source_of(i);

@@ -19,7 +19,7 @@ from hltnode.protocol.transport.feeder_messages import Hello
 from hltnode.protocol.transport.frame_header import VERSION
 from hltnode.protocol.transport.refusals import HelloRefusal
 from tests.client.c.conftest import LIBRARY, WARNINGS, Start, compiler, loaded_libzmq, run
-from tests.daemon.fakes import make_config, running_node
+from tests.daemon.fakes import TRACKS_PER_EVENT, make_config, running_node
 from tests.daemon.processes.test_processes import Site
 from tests.daemon.security.test_curve import Keyring
 
@@ -33,7 +33,7 @@ SOURCE = (LIBRARY / "hltnode_client.c").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def installed_feeder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The example, linked with the installed library by the flags of its pkg-config file."""
+    """The examples, linked with the installed library by the flags of its pkg-config file: the feeder, and `ask`."""
     build, prefix = tmp_path_factory.mktemp("c-build"), tmp_path_factory.mktemp("c-prefix")
     run(
         "cmake", "-S", LIBRARY, "-B", build, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DCMAKE_INSTALL_LIBDIR=lib",
@@ -42,12 +42,13 @@ def installed_feeder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("cmake", "--build", build)
     run("cmake", "--install", build)
     flags = flags_of(prefix / "lib" / "pkgconfig" / "hltnode_client.pc")
-    program = build / "feeder"
-    run(
-        *compiler("CC", "cc", "gcc", "clang"), "-std=c11", *WARNINGS, prefix / "share/doc/hltnode_client/feeder.c",
-        *flags, f"-Wl,-rpath,{prefix / 'lib'}", "-o", program,
-    )  # fmt: skip
-    return program
+    for example in ("feeder", "ask"):
+        run(
+            *compiler("CC", "cc", "gcc", "clang"), "-std=c11", *WARNINGS,
+            prefix / f"share/doc/hltnode_client/{example}.c", *flags, f"-Wl,-rpath,{prefix / 'lib'}",
+            "-o", build / example,
+        )  # fmt: skip
+    return build / "feeder"
 
 
 def flags_of(file: Path) -> list[str]:
@@ -65,12 +66,12 @@ def flags_of(file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("standard", ["c11", "c++17"])
-def test_library_and_example_compile_without_warnings(standard: str) -> None:
+def test_library_and_examples_compile_without_warnings(standard: str) -> None:
     language = "c" if standard.startswith("c1") else "c++"
     command = compiler("CC", "cc", "gcc", "clang") if language == "c" else compiler("CXX", "c++", "g++", "clang++")
     run(
         *command, f"-std={standard}", "-x", language, *WARNINGS, "-fsyntax-only", "-I", LIBRARY,
-        LIBRARY / "hltnode_client.c", LIBRARY / "feeder.c",
+        LIBRARY / "hltnode_client.c", LIBRARY / "feeder.c", LIBRARY / "ask.c",
     )  # fmt: skip
 
 
@@ -128,6 +129,19 @@ async def test_the_example_feeds_a_node(installed_feeder: Path, tmp_path: Path) 
         assert (printed, errors, feeder.returncode) == (f"{MEPS} MEPs acknowledged\n", "", 0)
         check_accounts(node)
     assert kept_events(tmp_path / "out") == WANTED
+
+
+@pytest.mark.loopback
+async def test_the_example_asks_a_node(installed_feeder: Path, tmp_path: Path) -> None:
+    async with running_node(make_config(tmp_path, requests={"endpoint": "tcp://127.0.0.1:*"})) as (node, _):
+        assert node._sockets.requests is not None
+        command = [str(installed_feeder.with_name("ask")), node._sockets.requests.endpoint]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            printed, errors = await output_of(program)
+        assert (errors, program.returncode) == ("", 0)
+        assert printed.splitlines() == [
+            f"event {event}: {'accepted' if event % 2 else 'rejected'}, {TRACKS_PER_EVENT} tracks" for event in range(8)
+        ]
 
 
 @pytest.mark.loopback
