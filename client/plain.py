@@ -1,6 +1,7 @@
 """Clients of a node for programs without an event loop."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Coroutine, Iterator
@@ -178,7 +179,7 @@ class EventReceiver(Consumer[zmq.Socket[bytes]]):
 class Requester:
     """Asks a node what it would decide on some events, which belong to no run. Use as context manager.
 
-        with Requester("tcp://node:5560") as requester:
+        with Requester("tcp://node:5562") as requester:
             answer = requester.ask(encode_mep(mfps))
             answer.accepted_events()
 
@@ -217,8 +218,13 @@ class Requester:
                 return answer
 
     def send(self, mep: Buffer, timeout: float | None = None) -> int:
-        """Send a request; returns its id. timeout: seconds that it may wait in the node."""
+        """Send a request; returns its id. timeout: seconds that it may wait here for a connection, and in the node.
+
+        Raises TimeoutError.
+        """
         number, parts = self._messages.request(mep, timeout)
+        if not self._socket.poll(None if timeout is None else round(timeout * 1e3), zmq.POLLOUT):
+            raise TimeoutError(f"no connection to a node in {timeout} s")
         self._socket.send_multipart(parts)
         return number
 
@@ -229,7 +235,9 @@ class Requester:
 
     def cancel(self, number: int) -> None:
         """Drop a request that may still wait; a dropped request has no answer."""
-        self._socket.send(self._messages.cancel(number))
+        # Without a connection there is no request to drop.
+        with contextlib.suppress(zmq.Again):
+            self._socket.send(self._messages.cancel(number), zmq.NOBLOCK)
 
     def close(self) -> None:
         """Close the connection."""

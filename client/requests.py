@@ -58,4 +58,6 @@ def answer_in(message: Buffer) -> Answer:
 def connect_requests(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
     """Connect a DEALER socket to the request socket of a node."""
     socket.setsockopt(zmq.MAXMSGSIZE, MAX_ANSWER_SIZE)
+    # Requests to an absent node wait in the program, which may give up, not in a queue.
+    socket.setsockopt(zmq.IMMEDIATE, 1)
     return connect(socket, endpoint, keys)

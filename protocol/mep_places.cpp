@@ -87,7 +87,10 @@ nb::tuple mep_places(const nb::handle& mep)
     const View view(mep.ptr());
     auto* places = new std::vector<int64_t>();
     const nb::capsule owner(places, [](void* held) noexcept { delete static_cast<std::vector<int64_t>*>(held); });
-    FoundMep found(view.bytes(), view.size());
+    FoundMep found = [&view] {
+        const nb::gil_scoped_release released;
+        return FoundMep(view.bytes(), view.size());
+    }();
     const bool refused = *found.refusal != 0;
     if (!refused) *places = std::move(found.places);
     const std::size_t n = places->size() / 3;

@@ -131,11 +131,14 @@ class RequestsSection(Section):
     max_bytes: int = Field(default=16 * MIB, ge=4 * KIB, le=1024 * MIB)
     """Most bytes of a request, and of a batch of requests; a longer message closes its connection."""
     queue: int = Field(default=1024, ge=1, le=65_536)
-    """Most requests that wait; others are refused (busy)."""
+    """Most requests that wait. In a full queue the client that holds most loses its newest request (busy)."""
     queue_bytes: int = Field(default=64 * MIB, ge=4 * KIB, le=65_536 * MIB)
     """Most bytes of waiting requests, at least `requests.max_bytes`."""
     queue_per_client: int = Field(default=64, ge=1, le=65_536)
-    """Most waiting requests of one client, and most of its answers that it has not read yet."""
+    """Most waiting requests of one client. As many answers, at least 64, wait for a client that does not read; further
+    ones are dropped and counted."""
+    max_list_bytes: int = Field(default=MIB, ge=0, le=16 * MIB)
+    """Most bytes of the output lists of an answer; a list that does not fit is left out and marked."""
     timeout_ms: int = Field(default=10_000, ge=1, le=3_600_000)
     """Longest time in milliseconds that a request waits for its batch; a client may name a shorter one."""
 

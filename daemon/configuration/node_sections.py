@@ -119,7 +119,8 @@ class SecuritySection(Section):
     operators: SecretPath | None = None
     """Directory with the public keys of operators: they may give commands on control, and receive all outputs."""
     consumers: SecretPath | None = None
-    """Directory with the public keys of consumers: they may receive decisions and events, and nothing else."""
+    """Directory with the public keys of consumers: they may receive decisions and events, and ask at
+    the request socket (`requests.endpoint`), and nothing else."""
     encrypt_data: bool = False
     """CURVE on the data socket as well; one stream is then limited to about 8 Gbit/s."""
     http_token_file: SecretPath | None = None

@@ -3,7 +3,7 @@
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, SetTimes
-from hltnode.daemon.requests.request_queue import RequestLimits
+from hltnode.daemon.requests.request_queue import ROOM_STEP, RequestLimits
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.protocol.transport.decisions import max_events_of_decision
 
@@ -27,7 +27,7 @@ def request_batch_limits(config: NodeConfig) -> BatchLimits:
     return BatchLimits(
         events=requests.max_events,
         meps=min(requests.max_events, defaults.meps),
-        input_bytes=requests.max_bytes,
+        input_bytes=-(-requests.max_bytes // ROOM_STEP) * ROOM_STEP,
         rows=defaults.rows,
         events_per_mep=min(requests.max_events, defaults.events_per_mep),
     )

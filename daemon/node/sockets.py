@@ -180,6 +180,7 @@ class NodeSockets:
             node=config.node.name,
             chain=core.info.chain,
             timeout_ns=config.requests.timeout_ms * 1_000_000,
+            max_list_bytes=config.requests.max_list_bytes,
             prepare=self.access.guard(Endpoint.REQUESTS),
             received=self.access.received(Endpoint.REQUESTS),
             crashed=self._crashed,

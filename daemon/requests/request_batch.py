@@ -10,7 +10,6 @@ from hltnode.daemon.requests.request_queue import WaitingRequest
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.protocol.transport.messages import as_remark
 from hltnode.protocol.transport.requests import (
-    MAX_ANSWER_SIZE,
     Answer,
     Refusal,
     RequestRefusal,
@@ -32,13 +31,13 @@ def fill(workspace: Workspace, requests: Sequence[WaitingRequest]) -> None:
 
 
 class AnswerEncoder:
-    """Encodes answers. node: the name of the node; chain: that of its chain."""
+    """Encodes answers. node: the name of the node; chain: that of its chain. max_list_bytes: of the lists of one."""
 
-    def __init__(self, engine: Engine, *, node: str, chain: str) -> None:
+    def __init__(self, engine: Engine, *, node: str, chain: str, max_list_bytes: int) -> None:
         self._engine = engine
         self._node = node
         self._chain = chain
-        self._lists = DecisionLists([each.description for each in engine.lists.values()], MAX_ANSWER_SIZE)
+        self._lists = DecisionLists([each.description for each in engine.lists.values()], max_list_bytes)
 
     def encode(self, request: WaitingRequest, output: Output, rows: slice) -> bytes:
         """The message to the client of a request, by the rows of its events."""

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from hltnode.protocol.transport.requests import RequestRefusal
 
+ROOM_STEP = 64
+"""A MEP in a batch begins at a cache line."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingRequest:
@@ -25,8 +28,8 @@ class WaitingRequest:
 
     @property
     def room(self) -> int:
-        """Bytes in a batch: the MEP, up to the next multiple of a cache line."""
-        return -(-len(self.mep) // 64) * 64
+        """Bytes in a batch: the MEP, up to the next multiple of ROOM_STEP."""
+        return -(-len(self.mep) // ROOM_STEP) * ROOM_STEP
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,26 +63,37 @@ class RequestQueue:
         """Bytes of the waiting MEPs."""
         return self._nbytes
 
-    def put(self, request: WaitingRequest) -> RequestRefusal | None:
-        """Append a request; the reason if it is refused."""
+    def put(self, request: WaitingRequest) -> tuple[RequestRefusal | None, list[WaitingRequest]]:
+        """Append a request; the reason if it is refused, and the requests of others that leave the full queue for it.
+
+        When the queue is full, the client that holds most of it loses its newest request, unless that is this client.
+        """
         limits = self._limits
         if (
             request.n_events > limits.batch_events
             or request.room > limits.batch_bytes
             or len(request.places) > limits.batch_mfps
         ):
-            return RequestRefusal.TOO_LARGE
-        of_client = self._clients.get(request.client, ())
-        if (
-            self._n >= limits.queue_requests
-            or self._nbytes + len(request.mep) > limits.queue_bytes
-            or len(of_client) >= limits.client_requests
-        ):
-            return RequestRefusal.BUSY
+            return RequestRefusal.TOO_LARGE, []
+        if len(self._clients.get(request.client, ())) >= limits.client_requests:
+            return RequestRefusal.BUSY, []
+        left: list[WaitingRequest] = []
+        while self._n >= limits.queue_requests or self._nbytes + len(request.mep) > limits.queue_bytes:
+            by_bytes = self._n < limits.queue_requests
+            most = max(self._clients, key=lambda client: self._held(client, by_bytes=by_bytes))
+            own = len(request.mep) if by_bytes else 1
+            if self._held(most, by_bytes=by_bytes) <= self._held(request.client, by_bytes=by_bytes) + own:
+                return RequestRefusal.BUSY, left
+            left += self._drop(most, [self._clients[most][-1]])
         self._clients.setdefault(request.client, deque()).append(request)
         self._n += 1
         self._nbytes += len(request.mep)
-        return None
+        return None, left
+
+    def _held(self, client: bytes, *, by_bytes: bool) -> int:
+        """What a client holds of the queue, in bytes or requests."""
+        requests = self._clients.get(client, ())
+        return sum(len(each.mep) for each in requests) if by_bytes else len(requests)
 
     def cancel(self, client: bytes, number: int) -> int:
         """Drop the waiting requests of a client with this id; returns how many there were."""
@@ -130,7 +144,8 @@ class RequestQueue:
 
     def _drop(self, client: bytes, requests: list[WaitingRequest]) -> list[WaitingRequest]:
         if requests:
-            left = deque(each for each in self._clients[client] if each not in requests)
+            dropped = set(map(id, requests))
+            left = deque(each for each in self._clients[client] if id(each) not in dropped)
             if left:
                 self._clients[client] = left
             else:

@@ -7,6 +7,7 @@ batch is computed, the next one is collected: the more clients ask, the larger t
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -38,21 +39,24 @@ from hltnode.protocol.transport.requests import (
 BUDGET_PARTS = 256
 # A message has an identity, a request and a MEP. No defect of a client makes more parts than this; its connection ends.
 MAX_PARTS = 64
-# Messages queued for one client: the answers to as many requests as it may have, and this number of refusals.
-REFUSALS = 256
+# Unread messages queued for one client: as many as it may have requests, at least this number.
+LEAST_ANSWERS = 64
 # Longest sleep: the connection limiter wakes the thread earlier, and so does every message.
 IDLE_MS = 500
 LOG_INTERVAL_NS = 10_000_000_000
+
+Constants = Mapping[str, NDArray[np.uint8]]
 
 log = get_logger("request_socket")
 
 
 class RequestSocket:
-    """Create it, `start` it after the back end is warm, `stop` it before the back end, then `close` it.
+    """Create it, `start` it, `stop` it before the back end, then `close` it.
 
     Args:
         engine: creates the workspace; its limits are those of a batch of requests.
         timeout_ns: time of a request that names none, and the longest one.
+        max_list_bytes: bound on the output lists of an answer.
         prepare: applies keys and limits before the socket is bound.
         received: counts each message for its connection.
         crashed: called in the thread with an unexpected exception; the thread then ends.
@@ -73,6 +77,7 @@ class RequestSocket:
         node: str,
         chain: str,
         timeout_ns: int,
+        max_list_bytes: int,
         prepare: Callable[[zmq.Socket[bytes]], None],
         received: ReceivedInput,
         crashed: Callable[[BaseException], None],
@@ -87,17 +92,18 @@ class RequestSocket:
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue = RequestQueue(limits)
-        self._encoder = AnswerEncoder(engine, node=node, chain=chain)
+        self._encoder = AnswerEncoder(engine, node=node, chain=chain, max_list_bytes=max_list_bytes)
         self._parts: list[zmq.Frame] = []
         self._n_parts = 0
         self._n_bytes = 0
         self._batch: list[WaitingRequest] = []
         """The requests that the back end computes."""
-        self._constants: tuple[Mapping[str, NDArray[np.uint8]], Sequence[MeasuredQuantity], int] | None = None
+        self._constants: deque[tuple[Constants, Sequence[MeasuredQuantity], int]] = deque(maxlen=1)
+        """The constants that the next batch needs. Other threads append."""
         self._is_warm = False
         self._stopping = False
         options = {
-            zmq.SNDHWM: limits.client_requests + REFUSALS,
+            zmq.SNDHWM: max(limits.client_requests, LEAST_ANSWERS),
             zmq.MAXMSGSIZE: max(limits.batch_bytes, MAX_REQUEST_HEADER),
             # Without it an answer to a client that has gone would be dropped without an error.
             zmq.ROUTER_MANDATORY: 1,
@@ -117,11 +123,9 @@ class RequestSocket:
         self._received.ask = self._wake_up
         self._thread.start()
 
-    def replace_constants(
-        self, constants: Mapping[str, NDArray[np.uint8]], measured: Sequence[MeasuredQuantity], tck: int
-    ) -> None:
+    def replace_constants(self, constants: Constants, measured: Sequence[MeasuredQuantity], tck: int) -> None:
         """Use other constants from the next batch on; any thread. They are those of `Engine.replace_constants`."""
-        self._constants = constants, measured, tck
+        self._constants.append((constants, measured, tck))
         self._wake_up()
 
     def stop(self, timeout_s: float) -> bool:
@@ -177,10 +181,15 @@ class RequestSocket:
 
     def _finish(self, poller: zmq.Poller) -> None:
         """Refuse what waits, and answer the batch in progress."""
+        self._read()
+        # It is not read any more: what comes now must not wake this thread again and again.
+        poller.unregister(self._socket)
         for request in self._queue.take_all():
             self._refuse(request.client, request.id, RequestRefusal.STOPPING, "the node ends")
         self._counters.waiting = 0
         while self._batch:
+            # Raises ContextTerminated when the node does not wait longer for the back end.
+            self._socket.getsockopt(zmq.EVENTS)
             self._wait(poller)
             self._collect_batch()
 
@@ -245,7 +254,11 @@ class RequestSocket:
         asked_ns = request.timeout_ms * 1_000_000
         timeout_ns = min(asked_ns, self._timeout_ns) if asked_ns else self._timeout_ns
         waiting = WaitingRequest(client, request.id, n_events, places, mep, now_ns, now_ns + timeout_ns)
-        refused = self._queue.put(waiting)
+        refused, left = self._queue.put(waiting)
+        for each in left:
+            self._refuse(
+                each.client, each.id, RequestRefusal.BUSY, "the queue is full, and this client holds most of it"
+            )
         if refused is not None:
             self._refuse(client, request.id, refused, self._text_of(refused))
 
@@ -269,9 +282,8 @@ class RequestSocket:
         self._is_warm = self._is_warm or self._workspace.poll()
         if not self._is_warm:
             return
-        if self._constants is not None:
-            constants, self._constants = self._constants, None
-            self._engine.replace_constants(*constants)
+        if self._constants:
+            self._engine.replace_constants(*self._constants.popleft())
         batch = self._queue.take()
         if not batch:
             return

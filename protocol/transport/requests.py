@@ -31,8 +31,8 @@ MAX_REQUEST_HEADER = 8 << 10
 MAX_EVENTS = 4096
 """Most events of a request."""
 MAX_ANSWER_SIZE = 64 << 20
-"""More than any answer: 16 MiB of lists, and 4,096 events with 16,378 lines and 256 collections."""
-MAX_COLLECTIONS = 256
+"""More than any answer: 16 MiB of lists, and 4,096 events with 16,378 lines and 2,000 collections."""
+MAX_COLLECTIONS = 4096
 
 _Names: TypeAlias = Annotated[tuple[str, ...], msgspec.Meta(max_length=MAX_COLLECTIONS)]
 

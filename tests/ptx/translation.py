@@ -7,8 +7,10 @@ offsets in shared and local memory and in the parameters, addresses of the host 
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,9 +148,9 @@ class _Translator:
             for space in ("shared", "local")
         }
         self.layouts["param"] = lay_out(kernel.parameters, gap=0)
-        self._addresses = dict(addresses)
-        for layout in self.layouts.values():
-            self._addresses |= {name: begin for name, (begin, _) in layout.ranges.items()}
+        places = {name: begin for layout in self.layouts.values() for name, (begin, _) in layout.ranges.items()}
+        # The names of the kernel hide those of the module.
+        self._addresses: Mapping[str, int] = ChainMap(places, cast("dict[str, int]", addresses))
 
     def fill(self, record: np.void, position: int, statement: Statement) -> None:
         if statement.guard is not None:

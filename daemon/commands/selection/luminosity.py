@@ -96,8 +96,9 @@ def luminosity(
         for table in read_all_tables(files, damaged=damage):
             sums.add(table)
         known = set().union(*(run.sums.keys() for run in sums.runs.values())) if sums.runs else set()
-        named = [name for name in counters if not any(name == of for _, of in known)]
-        if sums.runs and named and (counter or cross_section):
+        asked = {*(counter or ()), *calibration.cross_sections}
+        named = [name for name in counters if name in asked and not any(name == of for _, of in known)]
+        if sums.runs and named:
             have = sorted(set().union(*(run.known for run in sums.runs.values())))
             raise ValueError(f"counter {', '.join(named)}: expected some of {', '.join(have)}")
         result = {

@@ -72,7 +72,7 @@ HLT_KERNEL(ecal_pair_electrons)
         uint32_t pair = n + hlt::block_exclusive_sum(mine, scratch, total);
         n += total;
         const uint32_t end = hlt::min_of(pair + mine, hlt::max_dielectrons);
-        for (uint32_t other = number + 1u; pair < end; ++other) {
+        for (uint32_t other = number + 1u; pair < end && other < n_tracks; ++other) {
             if (is_electron[other] == 0) continue;
             const hlt::vertex_track b = hlt::vertex_track_of(p.long_tracks, first + other);
             if (!hlt::electrons_meet(p, a, b, vertex)) continue;
@@ -100,6 +100,8 @@ HLT_KERNEL(ecal_pair_electrons)
                 hlt::mass_of_tracks(vertex, a, hlt::momentum_along_z(a.qop, vertex.txa, a.ty), b,
                                     hlt::momentum_along_z(b.qop, vertex.txb, b.ty), hlt::pion_mass);
         }
+        // The event is flagged, and the places are full: further pairs would only cost time.
+        if (n > hlt::max_dielectrons) break;
     }
     if (threadIdx.x != 0) return;
     p.dielectrons.count[event] = hlt::min_of(n, hlt::max_dielectrons);

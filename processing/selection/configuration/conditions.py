@@ -15,7 +15,7 @@ from hltnode.processing.framework.collections import Column
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
 from hltnode.processing.framework.near_names import nearest
 from hltnode.processing.selection.configuration.numbers import finite_number
-from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.errors import TriggerConfigError, shown
 
 Value = float | tuple[int, ...]
 """A number, or a list of numbers of channels, ascending."""
@@ -125,7 +125,7 @@ def _parse_value(key: str, value: object) -> Value:
         raise TriggerConfigError(f"{key}: {len(value)} numbers, expected at most {MAX_CHANNELS}")
     for number in value:
         if type(number) is not int:
-            raise TriggerConfigError(f"{key}: {number!r} is not an integer")
+            raise TriggerConfigError(f"{key}: {shown(number)} is not an integer")
     return tuple(value)
 
 
@@ -136,7 +136,7 @@ def check_values(values: Values, known: Sequence[AnyCondition]) -> None:
         condition = by_name.get(name)
         if condition is None:
             hint = nearest(name, by_name) if by_name else "this chain has none"
-            raise TriggerConfigError(f"conditions.{name}: unknown condition; {hint}")
+            raise TriggerConfigError(f"conditions.{shown(name)}: unknown condition; {hint}")
         try:
             condition.check(value)
         except ValueError as error:

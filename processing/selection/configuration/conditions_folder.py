@@ -3,7 +3,7 @@
 docs/formats/conditions.md describes the files. The index `conditions.toml` names the files of each interval of runs:
 
     format = 1
-    chain = "lhcb"
+    chain = "my_chain"
     version = "2026-11"
 
     [[runs]]
@@ -15,7 +15,9 @@ A run belongs to one interval at most. A run without one has no conditions, and 
 """
 
 import hashlib
+import os
 import re
+import stat
 import tomllib
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -39,6 +41,8 @@ MAX_RUN = 0xFFFFFFFF
 """Run numbers have 32 bits."""
 MAX_INTERVALS = 100_000
 MAX_FILE_BYTES = 16 << 20
+MAX_BYTES = 32 << 20
+"""Of all files together: a node reads them again at each reload."""
 
 _INDEX_KEYS = {"format", "chain", "version", "runs"}
 _INTERVAL_KEYS = {"first", "last", "files"}
@@ -83,17 +87,27 @@ class ConditionsFolder:
 
         Raises ConditionsError, which names the file and the key.
         """
+        try:
+            return cls._load(path, chain, known)
+        except ConditionsError:
+            raise
+        except (OSError, ValueError) as error:
+            # Such as a number of more digits than Python writes.
+            raise ConditionsError(f"{path}: {type(error).__name__}: {shown(str(error))}") from error
+
+    @classmethod
+    def _load(cls, path: Path, chain: str, known: Sequence[AnyCondition]) -> Self:
         reader = _Reader(path, known)
         index = reader.toml(INDEX_FILE)
         where = path / INDEX_FILE
         _check_keys(where, index, _INDEX_KEYS, _INDEX_KEYS)
         if index["format"] != FORMAT or isinstance(index["format"], bool):
-            raise ConditionsError(f"{where}: format: {index['format']!r}, expected {FORMAT}")
+            raise ConditionsError(f"{where}: format: {shown(index['format'])}, expected {FORMAT}")
         if index["chain"] != chain:
-            raise ConditionsError(f"{where}: chain: conditions of {index['chain']!r}, expected those of {chain!r}")
+            raise ConditionsError(f"{where}: chain: conditions of {shown(index['chain'])}, expected those of {chain!r}")
         version = index["version"]
         if not isinstance(version, str) or not 0 < len(version) <= 100 or not version.isprintable():
-            raise ConditionsError(f"{where}: version: {version!r}, expected a text of 1 to 100 characters")
+            raise ConditionsError(f"{where}: version: {shown(version)}, expected a text of 1 to 100 characters")
         if not isinstance(index["runs"], list) or len(index["runs"]) > MAX_INTERVALS:
             raise ConditionsError(f"{where}: runs: expected [[runs]], at most {MAX_INTERVALS}")
         intervals = sorted(
@@ -137,6 +151,7 @@ class _Reader:
         self._known = known
         self._values: dict[str, Values] = {}
         self._hash = hashlib.sha256()
+        self._nbytes = 0
         if not path.is_dir():
             raise ConditionsError(f"{path}: no such folder of conditions")
 
@@ -144,12 +159,18 @@ class _Reader:
         """The content of a file."""
         path = self._path / name
         try:
-            with path.open("rb") as file:
+            # A pipe without a writer must not be awaited.
+            with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise ConditionsError(f"{path}: not a file")
                 content = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
             raise ConditionsError(f"{path}: cannot be read: {error.strerror}") from error
         if len(content) > MAX_FILE_BYTES:
             raise ConditionsError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
+        self._nbytes += len(content)
+        if self._nbytes > MAX_BYTES:
+            raise ConditionsError(f"{self._path}: its files have more than {MAX_BYTES} bytes")
         self._hash.update(f"{name}\0{len(content)}\0".encode() + content)
         try:
             return tomllib.loads(content.decode())
@@ -171,7 +192,7 @@ class _Reader:
         origin: dict[str, str] = {}
         for name in files:
             if not isinstance(name, str) or _FILE_NAME.fullmatch(name) is None or name == INDEX_FILE:
-                raise ConditionsError(f"{where}: files: {name!r}, expected the name of a TOML file of the folder")
+                raise ConditionsError(f"{where}: files: {shown(name)}, expected the name of a TOML file of the folder")
             for key, value in self._values_of(name):
                 if key in values:
                     raise ConditionsError(f"{where}: {origin[key]} and {name} both set {key}")
@@ -212,5 +233,5 @@ def _check_keys(where: object, table: Mapping[str, object], known: set[str], req
 
 def _run(where: str, key: str, value: object) -> int:
     if type(value) is not int or not 0 <= value <= MAX_RUN:
-        raise ConditionsError(f"{where}: {key}: {value!r}, expected a run number, 0 to {MAX_RUN}")
+        raise ConditionsError(f"{where}: {key}: {shown(value)}, expected a run number, 0 to {MAX_RUN}")
     return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.processing.selection.errors import TriggerConfigError, shown
 
 _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
@@ -15,4 +15,4 @@ def finite_number(key: str, value: Any) -> int | float:
     """The value, unchanged. Raises TriggerConfigError, which names the key, for anything that float32 cannot hold."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST_FLOAT32:
         return value
-    raise TriggerConfigError(f"{key}: a finite number is expected, not {value!r}")
+    raise TriggerConfigError(f"{key}: a finite number is expected, not {shown(value)}")

@@ -19,7 +19,8 @@ from hltnode.daemon.commands.result_files import CHECKS, ResultParser, require_n
 ROOT = Path(common.__file__).parents[2]
 READS = {
     "--geometry", "--trigger", "--config", "--tck", "--compare", "--against", "--check", "--reference",
-    "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file",
+    "--field", "--input-hepmc", "--server-key", "--key-file", "--token-file", "--conditions",
+    "--schema",
 }  # fmt: skip
 """Options with paths that commands only read."""
 FOLDERS = {

@@ -30,21 +30,50 @@ def waiting(client: bytes, number: int, *, events: int = 1, nbytes: int = 10, mf
 @pytest.mark.parametrize("too_large", [{"events": 11}, {"nbytes": 641}, {"mfps": 7}])
 def test_a_request_above_a_limit_of_a_batch_is_too_large(too_large: dict[str, int]) -> None:
     queue = RequestQueue(LIMITS)
-    assert queue.put(waiting(b"a", 1, **too_large)) is RequestRefusal.TOO_LARGE
+    assert queue.put(waiting(b"a", 1, **too_large)) == (RequestRefusal.TOO_LARGE, [])
     at_the_limit = {name: value - 1 for name, value in too_large.items()}
-    assert queue.put(waiting(b"a", 2, **at_the_limit)) is None
+    assert queue.put(waiting(b"a", 2, **at_the_limit)) == (None, [])
     assert [each.id for each in queue.take()] == [2]
+
+
+def refusals(queue: RequestQueue, *requests: WaitingRequest) -> list[RequestRefusal | None]:
+    return [queue.put(request)[0] for request in requests]
 
 
 def test_a_client_a_full_queue_and_its_bytes_are_bounded() -> None:
     queue = RequestQueue(LIMITS)
-    assert [queue.put(waiting(b"a", i)) for i in range(4)] == [None, None, None, RequestRefusal.BUSY]
-    assert [queue.put(waiting(bytes([i]), 1)) for i in range(6)] == [None] * 5 + [RequestRefusal.BUSY]
+    assert refusals(queue, *(waiting(b"a", i) for i in range(4))) == [None, None, None, RequestRefusal.BUSY]
+    assert refusals(queue, *(waiting(bytes([i]), 1) for i in range(5))) == [None] * 5
     assert (len(queue), queue.nbytes) == (8, 80)
     queue = RequestQueue(LIMITS)
-    assert queue.put(waiting(b"a", 1, nbytes=600)) is None
-    assert queue.put(waiting(b"b", 2, nbytes=401)) is RequestRefusal.BUSY
-    assert queue.put(waiting(b"b", 3, nbytes=400)) is None
+    assert refusals(queue, waiting(b"a", 1, nbytes=600)) == [None]
+    # It would hold more than the other client.
+    assert refusals(queue, waiting(b"b", 2, nbytes=601)) == [RequestRefusal.BUSY]
+    assert refusals(queue, waiting(b"b", 3, nbytes=400)) == [None]
+
+
+def test_in_a_full_queue_the_client_that_holds_most_makes_room() -> None:
+    queue = RequestQueue(LIMITS)
+    for number in (1, 2, 3):
+        queue.put(waiting(b"a", number))
+        queue.put(waiting(b"b", number))
+    queue.put(waiting(b"c", 1))
+    queue.put(waiting(b"c", 2))
+    refused, left = queue.put(waiting(b"new", 1))
+    assert (refused, [(each.client, each.id) for each in left]) == (None, [(b"a", 3)])
+    refused, left = queue.put(waiting(b"new", 2))
+    assert (refused, [(each.client, each.id) for each in left]) == (None, [(b"b", 3)])
+    # All hold as much now.
+    assert queue.put(waiting(b"new", 3)) == (RequestRefusal.BUSY, [])
+    assert (len(queue), queue.nbytes) == (8, 80)
+    queue = RequestQueue(LIMITS)
+    queue.put(waiting(b"a", 1, nbytes=500))
+    queue.put(waiting(b"a", 2, nbytes=450))
+    queue.put(waiting(b"b", 1, nbytes=50))
+    refused, left = queue.put(waiting(b"c", 1, nbytes=400))
+    assert (refused, [(each.client, each.id) for each in left]) == (None, [(b"a", 2)])
+    assert (len(queue), queue.nbytes) == (3, 950)
+    assert queue.put(waiting(b"c", 2, nbytes=400)) == (RequestRefusal.BUSY, [])
 
 
 def test_clients_are_served_in_turn() -> None:
@@ -96,14 +125,28 @@ class QueueMachine(RuleBasedStateMachine):
         self.held: list[WaitingRequest] = []
         self.number = 0
 
-    @rule(client=st.sampled_from([b"a", b"b", b"c"]), events=st.integers(1, 10), expires=st.integers(1, 100))
+    @rule(client=st.sampled_from([b"a", b"b", b"c", b"d"]), events=st.integers(1, 10), expires=st.integers(1, 100))
     def put(self, client: bytes, events: int, expires: int) -> None:
         self.number += 1
-        request = waiting(client, self.number, events=events, nbytes=8 * events, expires=expires)
-        of_client = sum(each.client == client for each in self.held)
-        full = len(self.held) == LIMITS.queue_requests or of_client == LIMITS.client_requests
-        assert self.queue.put(request) is (RequestRefusal.BUSY if full else None)
-        self.held += [] if full else [request]
+        request = waiting(client, self.number, events=events, nbytes=30 * events, expires=expires)
+        before = list(self.held)
+        refused, left = self.queue.put(request)
+        self.held = [each for each in self.held if each not in left]
+        nbytes = sum(len(each.mep) for each in before)
+        fits = len(before) < LIMITS.queue_requests and nbytes + len(request.mep) <= LIMITS.queue_bytes
+        too_many = sum(each.client == client for each in before) >= LIMITS.client_requests
+        assert refused in (None, RequestRefusal.BUSY)
+        if too_many or fits:
+            assert left == []
+            assert (refused is None) == (not too_many)
+        for each in left:
+            assert each.client != client
+            mine = [other for other in before if other.client == each.client]
+            assert mine.index(each) >= len(mine) - len(left)
+        if refused is None:
+            self.held.append(request)
+        assert len(self.held) <= LIMITS.queue_requests
+        assert sum(len(each.mep) for each in self.held) <= LIMITS.queue_bytes
 
     @rule()
     def take(self) -> None:

@@ -90,7 +90,11 @@ def main() -> None:
     launch = sanitized(replace(of.chain.kernels, library=library))
     for sequence in of.chain.sequences or (None,):
         chain = of.chain.with_sequence(sequence)
-        constants = chain.load_geometry(None)
+        dtypes = {column.name: column.dtype for algorithm in chain.sequence for column in algorithm.columns}
+        constants = {
+            name: content.view(dtypes[name]) if name in dtypes and dtypes[name].names is None else content
+            for name, content in chain.load_geometry(None).items()
+        }
         n = 0
         for mep in damaged_meps(of, chain, seed, batches):
             limits = BatchLimits(

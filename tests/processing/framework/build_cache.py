@@ -40,6 +40,9 @@ def built(name: str, parts: Sequence[str | bytes], make: Callable[[Path], None],
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(entry.with_suffix(".lock")):
         path = entry / name
+        # Fresh first: another worker that removes old entries must not meet it.
+        with suppress(FileNotFoundError):
+            os.utime(entry)
         if not path.is_file():
             _remove_unused(folder)
             with tempfile.TemporaryDirectory(dir=folder) as temporary:

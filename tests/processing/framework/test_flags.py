@@ -59,8 +59,9 @@ def test_flags_of_lhcb_keep_their_bits_and_labels() -> None:
         "global_event_cut": 32,
         "too_many_clusters": 128,
         "missing_detector": 256,
+        "lumi_saturated": 65536,
     }
     table = CHAIN.flag_table
-    assert list(table.masks.values()) == [1 << bit for bit in range(12)]
+    assert list(table.masks.values()) == [1 << bit for bit in (*range(12), 16)]
     assert table.cuts == 32
-    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048)
+    assert table.errors == 0xFFFF_FFFF & ~(4 | 32 | 512 | 1024 | 2048 | 65536)

@@ -162,7 +162,9 @@ def test_a_trigger_configuration_sets_its_constants_and_lines(tiny: ModuleType) 
 def test_lines_of_another_chain_are_unknown(tiny: ModuleType) -> None:
     lhcb = installed_chain("lhcb")
     text = '[[lines]]\ntype = "ManyHits"\nname = "A"'
-    with pytest.raises(TriggerConfigError, match="'ManyHits' is not one of BeamGas, BeamGasImaging, D2KK"):
+    with pytest.raises(
+        TriggerConfigError, match="'ManyHits' is not one of BeamGas, BeamGasImaging, CaloDigitsMinADC, D2KK"
+    ):
         TriggerConfig.from_toml(text, lhcb.menu)
     with pytest.raises(TriggerConfigError, match="'Passthrough' is not one of ManyHits"):
         TriggerConfig.from_toml(text.replace("ManyHits", "Passthrough"), tiny.TINY.menu)
@@ -208,7 +210,7 @@ def test_a_file_without_any_source_of_the_chain_is_refused_and_named(tiny: Modul
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--chain", "nowhere"], "no chain named 'nowhere': installed are ccl, lhcb, raw, tiny"),
+        (["--chain", "nowhere"], "no chain named 'nowhere': installed are ccl, lhcb, na62_rich, raw, tiny"),
         (["--chain", "tiny", "--encoding", "morse"], "unknown encoding 'morse': expected auto"),
         (["--chain", "tiny", "--geometry", "/somewhere"], "/somewhere: chain tiny has no geometry"),
     ],

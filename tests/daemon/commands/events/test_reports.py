@@ -352,7 +352,9 @@ def test_documents_are_made_only_until_that_of_the_events_is_found() -> None:
 
     def documents() -> Iterator[TckDocument]:
         for number in range(4):
-            made.append(TckDocument("lhcb", "velo", ("tracks",) * number, {"lines": {}, "number": number}))
+            made.append(
+                TckDocument("lhcb", "velo", ("tracks", "pvs", "muons")[:number], {"lines": {}, "number": number})
+            )
             yield made[-1]
 
     def read(summary: ReportSummary, tck: int) -> None:

@@ -34,6 +34,7 @@ from hltnode.processing.lhcb.geometry.ecal import BOARDS_VERSION, CARDS_VERSION,
 from hltnode.processing.lhcb.geometry.ideal_ecal import N_CELLS
 from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT, Z_END_SCIFI
 from hltnode.protocol import iter_records
+from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.lhcb.bank_versions import EcalVersion
 from hltnode.protocol.lhcb.banks.ecal import EcalBoards, EcalCards, encode_ecal_boards, encode_ecal_cards
 from hltnode.protocol.raw_data.raw_bank import RawBank
@@ -96,9 +97,10 @@ def card_banks(adc: NDArray[np.int64]) -> list[RawBank]:
 
 
 def with_ecal(events: Sequence[Sequence[RawBank]], seed: int) -> list[list[RawBank]]:
-    """Simulated events, which have no calorimeter yet, with random energies: enough for electrons."""
+    """Simulated events, with random energies in place of those of their calorimeter: enough for electrons."""
     rng = np.random.default_rng(seed)
-    return [[*banks, *card_banks(random_adc(rng, 0.3, 400.0))] for banks in events]
+    others = [[bank for bank in banks if bank.type != LhcbBankType.ECAL_PACKED] for banks in events]
+    return [[*banks, *card_banks(random_adc(rng, 0.3, 400.0))] for banks in others]
 
 
 def board_banks(adc: NDArray[np.int64], version: int = 5) -> list[RawBank]:

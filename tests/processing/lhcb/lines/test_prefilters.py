@@ -356,7 +356,8 @@ def test_an_event_that_fails_is_not_reconstructed_behind_the_point() -> None:
         assert np.count_nonzero(whole.counts[name]) > 8, name
     for name in behind:
         assert found.counts[name].tolist() == np.where(crossing == 3, whole.counts[name], 0).tolist(), name
-        assert np.count_nonzero(whole.counts[name]) > 8, name
+        # Few events have two photons.
+        assert np.count_nonzero(whole.counts[name]) > (3 if name == "photon_pairs" else 8), name
     assert found.counts["prefilter_both_beams"].tolist() == (crossing == 3).tolist()
     assert found.counts["prefilter_never"].tolist() == [0] * 16
     # An event that the global event cut removed is not reached by the second point.

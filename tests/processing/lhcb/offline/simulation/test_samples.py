@@ -109,7 +109,7 @@ def test_three_body_decays_fill_phase_space() -> None:
 
 
 def test_unknown_samples_and_impossible_nu_are_refused() -> None:
-    with pytest.raises(ValueError, match="sample 'b2kmumu' is not known, only minbias, bjpsik"):
+    with pytest.raises(ValueError, match="sample 'b2kmumu' is not known, only minbias, beam_gas, bjpsik"):
         sample_source("b2kmumu", 7.6, Z_AXIS)
     for nu in (-1.0, float("nan"), 1e4):
         with pytest.raises(ValueError, match="nu ="):
