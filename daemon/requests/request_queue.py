@@ -72,6 +72,7 @@ class RequestQueue:
         if (
             request.n_events > limits.batch_events
             or request.room > limits.batch_bytes
+            or len(request.mep) > limits.queue_bytes
             or len(request.places) > limits.batch_mfps
         ):
             return RequestRefusal.TOO_LARGE, []

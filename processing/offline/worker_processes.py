@@ -7,7 +7,7 @@ while it writes leaves half a message and a held lock, and all others wait for e
 import signal
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -59,6 +59,24 @@ class Worker:
 
 def _lost() -> ChildProcessError:
     return ChildProcessError("a worker process was killed before it returned its result")
+
+
+def encoded_blocks(
+    encode: Callable[[int, int], bytes], n: int, per_block: int, jobs: int
+) -> Generator[tuple[int, bytes]]:
+    """Blocks of n events in order: the number of their events, and their bytes. `jobs` processes make them.
+
+    encode: makes the bytes of a block from the number of its first event and the number of its events; with several
+    processes it must be one that pickle can send.
+    """
+    starts = range(0, n, per_block)
+    sizes = [min(per_block, n - start) for start in starts]
+    tasks = list(zip(starts, sizes, strict=True))
+    if jobs == 1:
+        yield from ((size, encode(start, size)) for start, size in tasks)
+        return
+    with closing(results_in_order(encode, tasks, jobs)) as made:
+        yield from zip(sizes, made, strict=True)
 
 
 def results_in_order(work: Callable[..., bytes], tasks: Sequence[Sequence[Any]], processes: int) -> Generator[bytes]:

@@ -1,7 +1,6 @@
 """Made-up events of any number of boards: sizes from a distribution, random bytes."""
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
-from hltnode.processing.offline.worker_processes import results_in_order
+from hltnode.processing.offline.worker_processes import encoded_blocks
 from hltnode.processing.raw.readout import RawBankType
 from hltnode.protocol.raw_data.bank_types import USER_TYPES
 from hltnode.protocol.raw_data.mdf import encode_record
@@ -108,14 +107,7 @@ class RawSample:
             raise ValueError("MEP files begin with ODIN, which this chain does not have: write MDF files")
         if self.request.geometry is not None:
             raise ValueError(f"{self.request.geometry}: chain raw has no geometry")
-        starts = range(0, n, EVENTS_PER_BLOCK)
-        sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
-        tasks = list(zip(starts, sizes, strict=True))
-        if jobs == 1:
-            yield from ((size, encode_block(self, start, size)) for start, size in tasks)
-            return
-        with closing(results_in_order(partial(encode_block, self), tasks, jobs)) as made:
-            yield from zip(sizes, made, strict=True)
+        yield from encoded_blocks(partial(encode_block, self), n, EVENTS_PER_BLOCK, jobs)
 
     def events(self, n: int) -> Iterator[list[RawBank]]:
         """Raw banks of the first n events."""

@@ -1,5 +1,6 @@
 """Requests that wait: limits, turns of clients, expiry and cancellation."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,12 @@ def test_a_request_above_a_limit_of_a_batch_is_too_large(too_large: dict[str, in
     at_the_limit = {name: value - 1 for name, value in too_large.items()}
     assert queue.put(waiting(b"a", 2, **at_the_limit)) == (None, [])
     assert [each.id for each in queue.take()] == [2]
+
+
+def test_a_request_above_all_bytes_of_the_queue_is_too_large_and_needs_no_other_client() -> None:
+    queue = RequestQueue(replace(LIMITS, queue_bytes=600))
+    assert queue.put(waiting(b"a", 1, nbytes=601)) == (RequestRefusal.TOO_LARGE, [])
+    assert queue.put(waiting(b"a", 2, nbytes=600)) == (None, [])
 
 
 def refusals(queue: RequestQueue, *requests: WaitingRequest) -> list[RequestRefusal | None]:

@@ -1,7 +1,6 @@
 """Events of images, and ODIN, as `hltnode simulate --chain ccl` writes them."""
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
@@ -28,7 +27,7 @@ from hltnode.processing.imaging.readout import IMAGE_READOUT
 from hltnode.processing.imaging.strips import MAX_SIDE, encode_image
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
-from hltnode.processing.offline.worker_processes import results_in_order
+from hltnode.processing.offline.worker_processes import encoded_blocks
 from hltnode.protocol.errors import BankError
 from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.mfp_packing import mfps_of_events
@@ -155,14 +154,7 @@ class ImageSample:
     def blocks(self, n: int, jobs: int) -> Generator[tuple[int, bytes]]:
         """Blocks of MDF records, or MEPs. Raises ValueError for options that exclude each other, and for files."""
         self._check()
-        starts = range(0, n, EVENTS_PER_BLOCK)
-        sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
-        tasks = list(zip(starts, sizes, strict=True))
-        if jobs == 1:
-            yield from ((size, encode_block(self, start, size)) for start, size in tasks)
-            return
-        with closing(results_in_order(partial(encode_block, self), tasks, jobs)) as made:
-            yield from zip(sizes, made, strict=True)
+        yield from encoded_blocks(partial(encode_block, self), n, EVENTS_PER_BLOCK, jobs)
 
     def events(self, n: int) -> Iterator[list[RawBank]]:
         """Raw banks of the first n events. Raises as `blocks` does."""

@@ -1,7 +1,6 @@
 """Samples of simulated events, for `hltnode simulate`, `demo` and `replay --simulate`."""
 
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
@@ -19,7 +18,7 @@ from hltnode.processing.na62.readout import RICH_READOUT
 from hltnode.processing.na62.rich import pmt_positions
 from hltnode.processing.offline.chain_tools import SampleRequest
 from hltnode.processing.offline.sample_cache import NamedSample, digest_of_files
-from hltnode.processing.offline.worker_processes import results_in_order
+from hltnode.processing.offline.worker_processes import encoded_blocks
 from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.mfp_packing import mfps_of_events
 from hltnode.protocol.na62.rich_banks import hits_bank, truth_bank
@@ -122,14 +121,7 @@ class RichSample:
         """Blocks of MDF records, or MEPs. Raises ValueError for a geometry."""
         if self.request.geometry is not None:
             raise ValueError(f"{self.request.geometry}: the simulation of chain na62_rich has the built-in tubes only")
-        starts = range(0, n, EVENTS_PER_BLOCK)
-        sizes = [min(EVENTS_PER_BLOCK, n - start) for start in starts]
-        tasks = list(zip(starts, sizes, strict=True))
-        if jobs == 1:
-            yield from ((size, encode_block(self, start, size)) for start, size in tasks)
-            return
-        with closing(results_in_order(partial(encode_block, self), tasks, jobs)) as made:
-            yield from zip(sizes, made, strict=True)
+        yield from encoded_blocks(partial(encode_block, self), n, EVENTS_PER_BLOCK, jobs)
 
     def events(self, n: int) -> Iterator[list[RawBank]]:
         """Raw banks of the first n events."""
