@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import zmq
 
@@ -14,6 +14,7 @@ from hltnode.daemon.common.zmq_sockets import ACKNOWLEDGED_WITHIN_MS, MAX_CONTRO
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.message_budget import MessageBudget
+from hltnode.daemon.security.message_parts import MessageParts
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.errors import MessageVersionError, ProtocolError
 from hltnode.protocol.transport.control_messages import ControlMessage, decode_message, encode_error, encode_message
@@ -27,8 +28,8 @@ CONTROL_HWM = 1000
 # Parts of messages read before the event loop gets its turn. A message of a stranger may cost 0.1 ms, and the fragments
 # of the feeders must not wait for many of them.
 BUDGET_PARTS = 64
-# A valid message has two parts, identity and content. No defect of a feeder makes more than this; the connection ends.
-MAX_PARTS = 64
+# A valid message has two parts, identity and content.
+PARTS = 2
 # Error for a peer without the role of a feeder.
 NOT_A_FEEDER = "not_a_feeder"
 LOG_INTERVAL_NS = 10_000_000_000
@@ -70,9 +71,7 @@ class ControlSocket:
         self._socket, self.endpoint = bind_socket(context, zmq.ROUTER, endpoint, options, prepare)
         self._drain: SocketDrain | None = None
         self._budget = MessageBudget()
-        self._parts: list[zmq.Frame] = []
-        self._n_parts = 0
-        self._n_bytes = 0
+        self._messages = MessageParts(received, PARTS)
 
     def start(
         self,
@@ -152,22 +151,9 @@ class ControlSocket:
         return False
 
     def _part_arrived(self, part: zmq.Frame) -> None:
-        """Collect a message by parts: a message of a million parts must neither block the loop nor fill the memory."""
-        if self._n_parts < 2:
-            self._parts.append(part)
-        if self._n_parts > 0:
-            self._n_bytes += len(part)
-        self._n_parts += 1
-        if part.more:
-            return
-        parts, n_parts, n_bytes = self._parts, self._n_parts, self._n_bytes
-        self._parts, self._n_parts, self._n_bytes = [], 0, 0
-        if not self._received.take(part, n_bytes, n_parts - 1):
-            return
-        if n_parts > MAX_PARTS:
-            self._received.report(part)
-        if self._admits(parts[0].bytes, part, n_bytes):
-            self._message_arrived(parts, n_parts)
+        message = self._messages.add(part)
+        if message is not None and self._admits(message.parts[0].bytes, part, message.n_bytes):
+            self._message_arrived(message.parts, message.n_parts)
 
     def _admits(self, identity: bytes, last: zmq.Frame, n_bytes: int) -> bool:
         """Whether the sender of a message has not sent too many. A refused message is dropped without an answer."""
@@ -194,9 +180,9 @@ class ControlSocket:
         if (left_out := self._limit.due("flood")) is not None:
             log.warning("control_flood", address=_property(last, "Peer-Address"), left_out=left_out)
 
-    def _message_arrived(self, parts: list[zmq.Frame], n_parts: int) -> None:
+    def _message_arrived(self, parts: Sequence[zmq.Frame], n_parts: int) -> None:
         identity = parts[0].bytes
-        if n_parts != 2:
+        if n_parts != PARTS:
             self._refuse(identity, "malformed", f"expected one part, got {n_parts - 1}")
             return
         try:

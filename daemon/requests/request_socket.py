@@ -21,6 +21,7 @@ from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.monitoring.counters import RequestCounters
 from hltnode.daemon.requests.request_batch import AnswerEncoder, fill, refusal
 from hltnode.daemon.requests.request_queue import RequestLimits, RequestQueue, WaitingRequest
+from hltnode.daemon.security.message_parts import MessageParts
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.processing.framework.backends.interface import BackendError, DeviceLostError
 from hltnode.processing.framework.measured_quantities import MeasuredQuantity
@@ -37,8 +38,8 @@ from hltnode.protocol.transport.requests import (
 
 # Parts of messages that are read in one turn, before the batch is checked.
 BUDGET_PARTS = 256
-# A message has an identity, a request and a MEP. No defect of a client makes more parts than this; its connection ends.
-MAX_PARTS = 64
+# A message has an identity, a request and a MEP.
+PARTS = 3
 # Unread messages queued for one client: as many as it may have requests, at least this number.
 LEAST_ANSWERS = 64
 # Longest sleep: the connection limiter wakes the thread earlier, and so does every message.
@@ -93,9 +94,7 @@ class RequestSocket:
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._queue = RequestQueue(limits)
         self._encoder = AnswerEncoder(engine, node=node, chain=chain, max_list_bytes=max_list_bytes)
-        self._parts: list[zmq.Frame] = []
-        self._n_parts = 0
-        self._n_bytes = 0
+        self._messages = MessageParts(received, PARTS)
         self._batch: list[WaitingRequest] = []
         """The requests that the back end computes."""
         self._constants: deque[tuple[Constants, Sequence[MeasuredQuantity], int]] = deque(maxlen=1)
@@ -203,29 +202,14 @@ class RequestSocket:
             except zmq.Again:
                 self._received.tally.empty()
                 return
-            self._part_arrived(part)
+            message = self._messages.add(part)
+            if message is not None:
+                self._message_arrived(message.parts, message.n_parts)
         self._wake_up()
 
-    def _part_arrived(self, part: zmq.Frame) -> None:
-        """Collect a message by parts: a message of a million parts must not fill the memory."""
-        if self._n_parts < 3:
-            self._parts.append(part)
-        if self._n_parts > 0:
-            self._n_bytes += len(part)
-        self._n_parts += 1
-        if part.more:
-            return
-        parts, n_parts, n_bytes = self._parts, self._n_parts, self._n_bytes
-        self._parts, self._n_parts, self._n_bytes = [], 0, 0
-        if not self._received.take(part, n_bytes, n_parts - 1):
-            return
-        if n_parts > MAX_PARTS:
-            self._received.report(part)
-        self._message_arrived(parts, n_parts)
-
-    def _message_arrived(self, parts: list[zmq.Frame], n_parts: int) -> None:
+    def _message_arrived(self, parts: Sequence[zmq.Frame], n_parts: int) -> None:
         client = parts[0].bytes
-        if n_parts > 3 or n_parts == 1:
+        if n_parts > PARTS or n_parts == 1:
             self._refuse(client, 0, RequestRefusal.MALFORMED, f"expected one or two parts, got {n_parts - 1}")
             return
         try:
@@ -235,7 +219,7 @@ class RequestSocket:
             return
         if isinstance(message, Cancel):
             self._counters.cancelled += self._queue.cancel(client, message.id)
-        elif n_parts == 3:
+        elif n_parts == PARTS:
             self._request_arrived(client, message, memoryview(parts[2].buffer))
         else:
             self._refuse(client, message.id, RequestRefusal.MALFORMED, "expected a second part with the MEP")

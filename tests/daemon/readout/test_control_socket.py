@@ -12,9 +12,10 @@ import zmq
 
 from hltnode.daemon.common.vocabulary import ConnectionRefusal
 from hltnode.daemon.monitoring.counters import Counters
-from hltnode.daemon.readout.control_socket import BUDGET_PARTS, MAX_PARTS, ControlSocket
+from hltnode.daemon.readout.control_socket import BUDGET_PARTS, ControlSocket
 from hltnode.daemon.readout.reading_clock import ReadingClock
 from hltnode.daemon.security.message_budget import ADDRESS_AT_ONCE, FEEDER_AT_ONCE, FLOOD_MESSAGES
+from hltnode.daemon.security.message_parts import MAX_PARTS
 from hltnode.daemon.security.received_input import ReceivedInput
 from hltnode.protocol.transport.control_messages import CONTROL_VERSION
 from hltnode.protocol.transport.refusals import MessageRefusal
