@@ -79,7 +79,7 @@ event = Input(
         "too_many_hits": _flagged(TOO_MANY_RICH_HITS.mask, "true with more than 64 hits"),
         "bad_pmt": _flagged(BAD_PMT.mask, "true if a hit has the number of no photomultiplier"),
         "no_circle": _flagged(NO_CIRCLE.mask, "true if the single-ring fit has no result"),
-        "too_many_rings": _flagged(TOO_MANY_RINGS.mask, "true if a ring had no place in the list"),
+        "too_many_rings": _flagged(TOO_MANY_RINGS.mask, "true if the event may have more rings than those of the list"),
     },
 )
 

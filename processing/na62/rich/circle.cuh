@@ -14,6 +14,12 @@ namespace hlt {
 
 /// Newton steps from x = 0: the root is small for points near a circle, and each step doubles the correct digits.
 constexpr uint32_t circle_newton_steps = 5;
+/// The fit has converged if the last step is below this part of the spread plus what rounding leaves. The steps of a
+/// blob of points are slower: it has no circle.
+constexpr float circle_last_step = 1e-3f, circle_rounding = 1e-5f;
+/// Centres are at most the inverse of this from the mean, in units of the spread of the points: beyond, float32 has no
+/// correct digit of them.
+constexpr float circle_min_determinant = 1e-6f;
 
 /// A circle. `valid` is 0 in lanes whose points do not define one.
 template <typename Lanes>
@@ -63,7 +69,8 @@ struct circle_sums {
     }
 };
 
-/// The circle of finished sums. Not valid: fewer than three points, equal points, and points on a line.
+/// The circle of finished sums. Not valid: fewer than three points, equal points, points on a line, and points for
+/// which the fit does not converge.
 template <typename Lanes>
 __device__ __forceinline__ circle<Lanes> solve_circle(const circle_sums<Lanes>& sums, uint32_t method, float min_spread)
 {
@@ -84,18 +91,22 @@ __device__ __forceinline__ circle<Lanes> solve_circle(const circle_sums<Lanes>& 
     const float is_pratt = method == fit_pratt ? 1.f : 0.f;
     const float a3 = method == fit_taubin ? 4.f : 0.f, a4 = 4.f * is_pratt;
     const Lanes a2 = 4.f * is_pratt * spread - 3.f - zz;
-    Lanes root = zero;
+    Lanes root = zero, last_step = zero;
     if (method != fit_least_squares) {
         for (uint32_t step = 0; step < circle_newton_steps; ++step) {
             const Lanes value = a0 + root * (a1 + root * (a2 + root * (a3 + root * a4)));
             const Lanes slope = a1 + root * (2.f * a2 + root * (3.f * a3 + root * (4.f * a4)));
             const Lanes next = root - value / (slope == zero ? one : slope);
             // Rounding may leave a root below 0 for points on a circle.
-            root = next < zero ? zero : next;
+            const Lanes at_least_zero = next < zero ? zero : next;
+            last_step = absolute(at_least_zero - root);
+            root = at_least_zero;
         }
     }
     const Lanes determinant = root * root - root + spread;
-    const auto curved = (sums.n >= zero + 3.f) & apart & (spread >= zero + min_spread) & (determinant > zero);
+    const auto converged = last_step <= circle_last_step * spread + circle_rounding;
+    const auto curved = (sums.n >= zero + 3.f) & apart & (spread >= zero + min_spread) & converged &
+                        (determinant >= zero + circle_min_determinant);
     const Lanes twice = curved ? 2.f * determinant : one;
     const Lanes x = (xz * (yy - root) - yz * xy) / twice, y = (yz * (xx - root) - xz * xy) / twice;
     const Lanes square = x * x + y * y + 1.f + 2.f * is_pratt * root;

@@ -14,13 +14,13 @@ BAD_PMT = ChainFlag(name="bad_pmt", bit=19, text="A hit has the number of no pho
 NO_CIRCLE = ChainFlag(
     name="no_circle",
     bit=20,
-    text="The single-ring fit has no result: fewer than three hits, equal hits, or hits on a line.",
+    text="The single-ring fit has no result: fewer than three hits, equal hits, hits on a line or near no circle.",
     kind=FlagKind.NOTE,
 )
 TOO_MANY_RINGS = ChainFlag(
     name="too_many_rings",
     bit=21,
-    text="The event may have more rings than the list holds.",
+    text="The event may have more rings than those of the list.",
     kind=FlagKind.NOTE,
 )
 

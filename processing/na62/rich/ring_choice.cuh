@@ -16,7 +16,7 @@ struct ring_search {
     uint32_t n_free;
     uint32_t n_rings;
     uint32_t skipped;   // hits at the end of each axis that no triplet takes
-    uint32_t left_out;  // 1: a ring without a place in the list
+    uint32_t left_out;  // 1: a ring without a place in the list, or passes that ended with free hits
     fitted_ring<float> of_triplets[8];
     circle<float> rings[rich_max_rings];
 };
@@ -56,6 +56,13 @@ __device__ bool skips_more(const Parameters& p, ring_search& search)
     return ++search.skipped <= p.max_skipped;
 }
 
+template <typename Parameters>
+__device__ bool is_near(const Parameters& p, const circle<float>& ring, float x, float y, float radius)
+{
+    const float dx = ring.x - x, dy = ring.y - y, dr = ring.radius - radius;
+    return dx * dx + dy * dy + dr * dr < p.merge_distance * p.merge_distance;
+}
+
 /// Take the best ring of the triplets: that with most hits, then with the least sum of squares, then the first one. Its
 /// hits are no longer free. A ring near an earlier one is merged with it: it only takes its hits away. Without a good
 /// ring, the next triplets skip one more hit. Returns false if the search has ended.
@@ -73,11 +80,8 @@ __device__ bool take_best_ring(const Parameters& p, ring_search& search)
     if (best == p.triplets) return skips_more(p, search);
     const circle<float> line = search.of_triplets[best].line;
     bool is_new = true;
-    for (uint32_t r = 0; r < search.n_rings; ++r) {
-        const float dx = line.x - search.rings[r].x, dy = line.y - search.rings[r].y,
-                    dr = line.radius - search.rings[r].radius;
-        if (dx * dx + dy * dy + dr * dr < p.merge_distance * p.merge_distance) is_new = false;
-    }
+    for (uint32_t r = 0; r < search.n_rings; ++r)
+        if (is_near(p, line, search.rings[r].x, search.rings[r].y, search.rings[r].radius)) is_new = false;
     if (is_new && search.n_rings == rich_max_rings) {
         search.left_out = 1;
         return false;
@@ -95,7 +99,7 @@ __device__ bool take_best_ring(const Parameters& p, ring_search& search)
     return n >= p.min_hits;
 }
 
-/// Write the rings of an event after the last fit.
+/// Write the rings of an event after the last fit. Two rings that this fit has made one are written once.
 template <typename Parameters>
 __device__ void write_rings(const Parameters& p, uint32_t event, const ring_search& search,
                             const fitted_ring<float>* rings)
@@ -105,6 +109,12 @@ __device__ void write_rings(const Parameters& p, uint32_t event, const ring_sear
     for (uint32_t r = 0; r < search.n_rings; ++r) {
         const fitted_ring<float>& ring = rings[r];
         if (!is_good_ring(p, ring)) continue;
+        bool is_new = true;
+        for (uint32_t other = 0; other < n; ++other) {
+            const auto& written = p.rings.ring[p.rings.first(event) + other];
+            if (is_near(p, ring.line, written.x, written.y, written.radius)) is_new = false;
+        }
+        if (!is_new) continue;
         p.rings.ring[p.rings.first(event) + n++] = {ring.line.x, ring.line.y, ring.line.radius,
                                                     ring.squares * per_square, static_cast<uint32_t>(ring.hits)};
     }

@@ -41,6 +41,7 @@ HLT_KERNEL(rich_search_rings)
         __syncthreads();
         if (goes_on == 0) break;
     }
+    if (threadIdx.x == 0 && goes_on != 0) search.left_out = 1;
     for (uint32_t r = threadIdx.x; r < search.n_rings; r += blockDim.x)
         last[r] = hlt::refit_ring<float>(hit_x, hit_y, n, search.rings[r], p.window, p.method, p.min_spread);
     __syncthreads();

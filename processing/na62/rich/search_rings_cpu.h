@@ -37,12 +37,14 @@ HLT_CPU_FORM(rich_search_rings)
     std::memcpy(search.y, hit_y, n * sizeof(float));
     search.n_free = n;
     search.n_rings = search.skipped = search.left_out = 0;
-    for (uint32_t pass = 0; pass < hlt::rich_max_passes; ++pass) {
+    bool goes_on = true;
+    for (uint32_t pass = 0; goes_on && pass < hlt::rich_max_passes; ++pass) {
         const hlt::fitted_ring<hlt::float8> rings =
             hlt::ring_of_triplet(search.x, search.y, search.n_free, axis_x, axis_y, cuts, search.skipped);
         for (uint32_t t = 0; t < p.triplets; ++t) search.of_triplets[t] = hlt::lane_of(rings, t);
-        if (!hlt::take_best_ring(p, search)) break;
+        goes_on = hlt::take_best_ring(p, search);
     }
+    if (goes_on) search.left_out = 1;
     hlt::circle<hlt::float8> lines{};
     for (uint32_t r = 0; r < search.n_rings; ++r) {
         lines.x[r] = search.rings[r].x;

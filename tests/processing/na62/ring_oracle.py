@@ -45,8 +45,11 @@ def algebraic_fit(x: Floats, y: Floats, method: int) -> tuple[float, float, floa
     return mx + unit * x0, my + unit * y0, unit * radius
 
 
-def taubin_by_newton(x: Floats, y: Floats) -> tuple[float, float, float]:
-    """Taubin's fit of any points: the root that Newton's method finds from 0, as in the kernels."""
+def taubin_by_newton(x: Floats, y: Floats) -> tuple[tuple[float, float, float], float, float]:
+    """Taubin's fit of any points: the root that Newton's method finds in five steps from 0, as in the kernels.
+
+    Returns the circle, how far the last step is below the greatest one that counts as converged, and the determinant.
+    """
     u, v = x - x.mean(), y - y.mean()
     square = (u * u + v * v).mean()
     unit = np.sqrt(square)
@@ -56,12 +59,16 @@ def taubin_by_newton(x: Floats, y: Floats) -> tuple[float, float, float]:
     spread, variance = xx * yy - xy * xy, zz - 1.0
     a0 = xz * (xz * yy - yz * xy) + yz * (yz * xx - xz * xy) - variance * spread
     polynomial = np.polynomial.Polynomial([a0, variance + 4.0 * spread - xz * xz - yz * yz, -3.0 - zz, 4.0])
-    root = 0.0
-    for _ in range(10):
+    root = last_step = 0.0
+    for _ in range(5):
+        before = root
         root = max(root - float(polynomial(root)) / float(polynomial.deriv()(root)), 0.0)
-    twice = 2.0 * (root * root - root + spread)
+        last_step = abs(root - before)
+    determinant = root * root - root + spread
+    twice = 2.0 * determinant if determinant > 0 else 1.0
     a, b = (xz * (yy - root) - yz * xy) / twice, (yz * (xx - root) - xz * xy) / twice
-    return x.mean() + unit * a, y.mean() + unit * b, unit * np.sqrt(a * a + b * b + 1.0)
+    circle = (x.mean() + unit * a, y.mean() + unit * b, unit * float(np.sqrt(a * a + b * b + 1.0)))
+    return circle, 1e-3 * spread + 1e-5 - last_step, determinant
 
 
 @dataclass(slots=True)
@@ -94,7 +101,11 @@ class Search:
         self.close_to(spread, CUTS["min_spread"], 1.0)
         if mean_square < 1e-3 or spread < CUTS["min_spread"]:
             return None
-        ring = taubin_by_newton(x, y)
+        ring, below_greatest_step, determinant = taubin_by_newton(x, y)
+        self.close_to(below_greatest_step, 0.0, 1.0)
+        self.close_to(determinant, 1e-6, 1.0)
+        if below_greatest_step < 0 or determinant < 1e-6:
+            return None
         return (*ring, float(len(x)), float(((np.hypot(x - ring[0], y - ring[1]) - ring[2]) ** 2).sum()))
 
     def of_triplet(self, x: Floats, y: Floats, axis: tuple[int, int], skipped: int) -> tuple[float, ...] | None:
@@ -139,6 +150,11 @@ class Search:
             and squares <= CUTS["max_mean_square"] * n
         )
 
+    def is_new(self, ring: tuple[float, ...], others: list[tuple[float, ...]]) -> bool:
+        apart = [float(np.linalg.norm(np.subtract(ring[:3], other[:3]))) for other in others]
+        self.close_to(np.array(apart), CUTS["merge_distance"], 10.0)
+        return all(distance >= CUTS["merge_distance"] for distance in apart)
+
     def run(self) -> list[tuple[float, ...]]:
         """Rings as (x, y, radius, hits, sum of squares)."""
         x, y, skipped = self.x, self.y, 0
@@ -157,16 +173,14 @@ class Search:
                 if max(abs(np.subtract(other, of_most[0]))) > 1e-6:
                     self.close_to(other[4], of_most[0][4], 1.0)
             best = of_most[0]
-            apart = [float(np.linalg.norm(np.subtract(best[:3], ring[:3]))) for ring in self.rings]
-            self.close_to(np.array(apart), CUTS["merge_distance"], 10.0)
-            if all(distance >= CUTS["merge_distance"] for distance in apart):
+            if self.is_new(best, self.rings):
                 self.rings.append(best)
             free = ~self.near(best, CUTS["window"], x, y)
             x, y = x[free], y[free]
-        last = []
+        last: list[tuple[float, ...]] = []
         for ring in self.rings:
             taken = self.near(ring, CUTS["window"], self.x, self.y)
             refitted = self.fitted(self.x[taken], self.y[taken])
-            if refitted is not None and self.is_good(refitted):
+            if refitted is not None and self.is_good(refitted) and self.is_new(refitted, last):
                 last.append(refitted)
         return last

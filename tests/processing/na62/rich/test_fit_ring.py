@@ -11,7 +11,7 @@ from hltnode.processing.na62.rich.fit_ring import RESOLUTION
 from hltnode.processing.na62.rich.pmt_positions import N_PMTS
 from hltnode.protocol.na62.rich_banks import HIT, encode_hits
 from tests.processing.na62.rich_events import RichResult, mep_of_payloads, run_chain, simulated
-from tests.processing.na62.ring_oracle import algebraic_fit
+from tests.processing.na62.ring_oracle import algebraic_fit, taubin_by_newton
 
 # circle-fit has no linear least squares: its standardLSQ minimises distances.
 PEERS = {
@@ -107,3 +107,20 @@ def test_an_event_without_ring_changes_no_other_event_of_its_vector() -> None:
     for i in range(len(events)):
         np.testing.assert_array_equal(alone.rings[i], beside.rings[3 * i])
     assert all("NO_CIRCLE" in beside.flags[i] for i in range(len(mixed)) if i % 3)
+
+
+def test_a_blob_of_hits_has_no_ring_unless_the_fit_converges() -> None:
+    rng = np.random.default_rng(4)
+    blobs = [rng.normal(scale=60.0, size=(20, 2)).astype(np.float32) for _ in range(80)]
+    found = fit_places(blobs, Fit.FIT_TAUBIN)
+    refused = 0
+    for points, rings, flags in zip(blobs, found.rings, found.flags, strict=True):
+        circle, below_greatest_step, determinant = taubin_by_newton(*points.astype(np.float64).T)
+        if abs(below_greatest_step) < 1e-6:
+            continue
+        if below_greatest_step < 0 or determinant < 1e-6:
+            refused += 1
+            assert (len(rings), flags) == (0, ["NO_CIRCLE"])
+        else:
+            np.testing.assert_allclose([float(rings[0][name]) for name in ("x", "y", "radius")], circle, rtol=1e-2)
+    assert 5 < refused < 40

@@ -124,3 +124,28 @@ def test_an_event_with_more_rings_than_the_list_holds_has_a_flag() -> None:
     )
     assert len(found.rings[0]) == 6
     assert found.flags == [["TOO_MANY_RINGS"]]
+
+
+def test_two_rings_that_the_last_fit_makes_one_are_written_once() -> None:
+    # The last fit moves two rings of this event from more than 20 to 16 mm from each other.
+    hits = simulated(7, 128, Decay.TRACKS)[127]
+    mep = mep_of_payloads([encode_hits(hits)])
+    counts = []
+    for merge_distance in (15.0, 20.0):
+        (rings,) = run_chain(mep, f"[sequence.rich_search_rings]\nmerge_distance = {merge_distance}\n").rings
+        places = np.column_stack([rings[name].astype(float) for name in ("x", "y", "radius")])
+        apart = np.linalg.norm(places[:, None] - places[None], axis=2)[np.triu_indices(len(places), 1)]
+        assert np.all(apart >= merge_distance)
+        counts.append(len(rings))
+    assert counts[1] == counts[0] - 1
+
+
+def test_a_search_that_ends_by_the_number_of_its_passes_has_a_flag() -> None:
+    hits = np.column_stack([np.linspace(-250, 250, 40), np.linspace(-100, 100, 40)])
+    table = np.zeros((N_PMTS, 2), np.float32)
+    table[: len(hits)] = hits
+    mep = mep_of_payloads([encode_hits(np.array([(i, 0) for i in range(len(hits))], HIT))])
+    constants = {"rich.pmt_position": table.reshape(-1).view(np.uint8)}
+    for max_skipped, flags in ((62, []), (63, []), (64, ["TOO_MANY_RINGS"])):
+        settings = f"[sequence.rich_search_rings]\nmax_skipped = {max_skipped}\n"
+        assert run_chain(mep, settings, constants).flags == [flags]
