@@ -7,7 +7,27 @@
 
 namespace hlt {
 
-/// Hits of n_wide events, [hit][event]. Places behind the last hit of an event have any finite values.
+/// Turn eight vectors into those of their lanes.
+inline __attribute__((always_inline)) void transpose(float8 (&rows)[8])
+{
+    float8 pairs[8], fours[8];
+    for (uint32_t i = 0; i < 8u; i += 2u) {
+        pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1u], 0, 8, 1, 9, 4, 12, 5, 13);
+        pairs[i + 1u] = __builtin_shufflevector(rows[i], rows[i + 1u], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (uint32_t i = 0; i < 8u; i += 4u)
+        for (uint32_t half = 0; half < 2u; ++half) {
+            const float8 &low = pairs[i + half], &high = pairs[i + half + 2u];
+            fours[i + 2u * half] = __builtin_shufflevector(low, high, 0, 1, 8, 9, 4, 5, 12, 13);
+            fours[i + 2u * half + 1u] = __builtin_shufflevector(low, high, 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (uint32_t i = 0; i < 4u; ++i) {
+        rows[i] = __builtin_shufflevector(fours[i], fours[i + 4u], 0, 1, 2, 3, 8, 9, 10, 11);
+        rows[i + 4u] = __builtin_shufflevector(fours[i], fours[i + 4u], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+
+/// Hits of n_wide events, [hit][event]. Places behind the last hit of an event have any values.
 struct hits_of_events {
     float x[rich_max_hits][n_wide];
     float y[rich_max_hits][n_wide];
@@ -21,14 +41,13 @@ struct hits_of_events {
         count = int_wide{};
         for (uint32_t l = 0; l < n_events; ++l) {
             const uint32_t n = p.rich_hits.count[first_event + l];
-            const float* const from_x = p.rich_hits.x + p.rich_hits.first(first_event + l);
-            const float* const from_y = p.rich_hits.y + p.rich_hits.first(first_event + l);
-            for (uint32_t k = 0; k < n; ++k) {
-                x[k][l] = from_x[k];
-                y[k][l] = from_y[k];
-            }
             count[l] = static_cast<int32_t>(n);
             rows = max_of(rows, n);
+        }
+        for (uint32_t l = 0; l < n_events; l += 8u) {
+            const uint32_t last = min_of(n_events - l, 8u) - 1u;
+            put_side_by_side(x, p, p.rich_hits.x, first_event + l, last, l);
+            put_side_by_side(y, p, p.rich_hits.y, first_event + l, last, l);
         }
     }
     float_wide x_of(uint32_t k) const { return at(x[k]); }
@@ -36,6 +55,20 @@ struct hits_of_events {
     int_wide has(uint32_t k) const { return count > static_cast<int32_t>(k); }
 
   private:
+    /// Eight events from `event` on: those after the last one are copies of it.
+    template <typename Parameters>
+    void put_side_by_side(float (&to)[rich_max_hits][n_wide], const Parameters& p, const float* of, uint32_t event,
+                          uint32_t last, uint32_t lane)
+    {
+        static_assert(rich_max_hits % 8u == 0u);
+        for (uint32_t k = 0; k < rows; k += 8u) {
+            float8 block[8];
+            for (uint32_t l = 0; l < 8u; ++l)
+                std::memcpy(&block[l], of + p.rich_hits.first(event + min_of(l, last)) + k, sizeof block[l]);
+            transpose(block);
+            for (uint32_t i = 0; i < 8u; ++i) std::memcpy(&to[k + i][lane], &block[i], sizeof block[i]);
+        }
+    }
     static float_wide at(const float (&row)[n_wide])
     {
         float_wide lanes;
