@@ -133,34 +133,59 @@ struct fitted_ring {
     Lanes hits, squares;
 };
 
-/// Fit the circle of those of n hits that lie within `window` of an earlier circle.
+/// Fit the circle of those of n hits for which `taken` is 1.
+template <typename Lanes>
+__device__ __forceinline__ circle<Lanes> fit_taken(const float* hit_x, const float* hit_y, uint32_t n,
+                                                   const Lanes* taken, uint32_t method, float min_spread, Lanes& hits)
+{
+    const Lanes zero{};
+    circle_sums<Lanes> sums;
+    sums.clear();
+    for (uint32_t k = 0; k < n; ++k) sums.add_point(zero + hit_x[k], zero + hit_y[k], taken[k] > zero);
+    sums.finish_mean();
+    for (uint32_t k = 0; k < n; ++k) sums.add_products(zero + hit_x[k], zero + hit_y[k], taken[k] > zero);
+    hits = sums.n;
+    return solve_circle(sums, method, min_spread);
+}
+
+/// Fit the circle of those of n hits that lie within `window` of an earlier circle, and say in `taken` which these are.
+template <typename Lanes>
+__device__ __forceinline__ circle<Lanes> refit_circle(const float* hit_x, const float* hit_y, uint32_t n,
+                                                      const circle<Lanes>& before, float window, uint32_t method,
+                                                      float min_spread, Lanes* taken, Lanes& hits)
+{
+    const Lanes zero{}, one = zero + 1.f, reach = zero + window;
+    for (uint32_t k = 0; k < n; ++k)
+        taken[k] = absolute(residual(before, zero + hit_x[k], zero + hit_y[k])) <= reach ? one : zero;
+    circle<Lanes> found = fit_taken(hit_x, hit_y, n, taken, method, min_spread, hits);
+    found.valid = before.valid > zero ? found.valid : zero;
+    return found;
+}
+
+/// Sum of the squared residuals of the hits for which `taken` is 1.
+template <typename Lanes>
+__device__ __forceinline__ Lanes squares_of_taken(const float* hit_x, const float* hit_y, uint32_t n,
+                                                  const circle<Lanes>& line, const Lanes* taken)
+{
+    const Lanes zero{};
+    Lanes squares = zero;
+    for (uint32_t k = 0; k < n; ++k) {
+        const Lanes distance = residual(line, zero + hit_x[k], zero + hit_y[k]);
+        squares += taken[k] > zero ? distance * distance : zero;
+    }
+    return squares;
+}
+
+/// The circle of refit_circle and how well its hits agree with it.
 template <typename Lanes>
 __device__ __forceinline__ fitted_ring<Lanes> refit_ring(const float* hit_x, const float* hit_y, uint32_t n,
                                                          const circle<Lanes>& before, float window, uint32_t method,
                                                          float min_spread)
 {
-    const Lanes zero{}, reach = zero + window;
-    circle_sums<Lanes> sums;
-    sums.clear();
-    for (uint32_t k = 0; k < n; ++k) {
-        const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        sums.add_point(x, y, absolute(residual(before, x, y)) <= reach);
-    }
-    sums.finish_mean();
-    for (uint32_t k = 0; k < n; ++k) {
-        const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        sums.add_products(x, y, absolute(residual(before, x, y)) <= reach);
-    }
+    Lanes taken[rich_max_hits];
     fitted_ring<Lanes> found;
-    found.line = solve_circle(sums, method, min_spread);
-    found.line.valid = before.valid > zero ? found.line.valid : zero;
-    found.hits = sums.n;
-    found.squares = zero;
-    for (uint32_t k = 0; k < n; ++k) {
-        const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        const Lanes distance = residual(found.line, x, y);
-        found.squares += absolute(residual(before, x, y)) <= reach ? distance * distance : zero;
-    }
+    found.line = refit_circle(hit_x, hit_y, n, before, window, method, min_spread, taken, found.hits);
+    found.squares = squares_of_taken(hit_x, hit_y, n, found.line, taken);
     return found;
 }
 

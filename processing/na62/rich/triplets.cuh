@@ -85,32 +85,22 @@ __device__ __forceinline__ fitted_ring<Lanes> ring_of_triplet(const float* hit_x
     const auto complete = of.c.projection > zero + no_projection;
     const Lanes ab = distance_of(of.a.x, of.a.y, of.b), ac = distance_of(of.a.x, of.a.y, of.c),
                 bc = distance_of(of.b.x, of.b.y, of.c);
-    circle_sums<Lanes> sums;
-    sums.clear();
-    Lanes passes[rich_max_hits];
+    Lanes taken[rich_max_hits];
     for (uint32_t k = 0; k < n; ++k) {
         const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
         const Lanes p1 = ab * distance_of(x, y, of.c), p2 = ac * distance_of(x, y, of.b),
                     p3 = bc * distance_of(x, y, of.a);
         const Lanes larger = p1 < p2 ? p2 : p1, largest = larger < p3 ? p3 : larger;
-        const auto concyclic = p1 + p2 + p3 - 2.f * largest <= cuts.tolerance * largest;
-        passes[k] = concyclic ? one : zero;
-        sums.add_point(x, y, concyclic);
-    }
-    sums.finish_mean();
-    for (uint32_t k = 0; k < n; ++k) {
-        const Lanes x = zero + hit_x[k], y = zero + hit_y[k];
-        sums.add_products(x, y, passes[k] > zero);
+        taken[k] = p1 + p2 + p3 - 2.f * largest <= cuts.tolerance * largest ? one : zero;
     }
     fitted_ring<Lanes> ring;
-    ring.line = solve_circle(sums, cuts.method, cuts.min_spread);
+    ring.line = fit_taken(hit_x, hit_y, n, taken, cuts.method, cuts.min_spread, ring.hits);
     ring.line.valid = complete ? ring.line.valid : zero;
-    ring.hits = sums.n;
-    ring.squares = zero;
     for (uint32_t pass = 0; pass < cuts.refits; ++pass) {
         const float window = pass == 0 ? cuts.first_window : cuts.window;
-        ring = refit_ring(hit_x, hit_y, n, ring.line, window, cuts.method, cuts.min_spread);
+        ring.line = refit_circle(hit_x, hit_y, n, ring.line, window, cuts.method, cuts.min_spread, taken, ring.hits);
     }
+    ring.squares = squares_of_taken(hit_x, hit_y, n, ring.line, taken);
     return ring;
 }
 
