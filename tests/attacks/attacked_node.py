@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from hltnode.daemon.commands.demo import free_ports
-from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, UNFINISHED_MARGIN
+from hltnode.daemon.security.access_control import CONTROL_TOTAL_BYTES, REQUEST_MARGIN, UNFINISHED_MARGIN
 from hltnode.daemon.security.curve_keys import create_key_pair
 from hltnode.daemon.security.memory_growth import GROWTH
 from tests.daemon.pages import metric, status_page
@@ -23,7 +23,8 @@ SAMPLE_SECONDS = 0.02
 START_SECONDS = 120.0
 """Longest start of a node, on a machine with other work."""
 SLOTS, SLOT_BYTES = 2, 32 * MIB
-PROMISED = SLOTS * SLOT_BYTES + UNFINISHED_MARGIN + CONTROL_TOTAL_BYTES + GROWTH
+REQUEST_EVENTS, REQUEST_QUEUE_BYTES = 64, 8 * MIB
+PROMISED = SLOTS * SLOT_BYTES + UNFINISHED_MARGIN + CONTROL_TOTAL_BYTES + REQUEST_QUEUE_BYTES + REQUEST_MARGIN + GROWTH
 """Memory in bytes that input of peers may take, as SECURITY.md says."""
 
 FAKE = ("tests.daemon.node_process",)
@@ -61,7 +62,7 @@ class AttackedNode:
         self.keys = directory / "keys" if with_keys else None
         self.encrypt_data = encrypt_data
         directory.mkdir(parents=True, exist_ok=True)
-        self.data, self.control, self.decisions, self.events, self.pub, self.http = free_ports(6)
+        self.data, self.control, self.decisions, self.events, self.pub, self.http, self.requests = free_ports(7)
         self.log = directory / "log"
         self.output = directory / "out"
         config = directory / "node.toml"
@@ -82,6 +83,11 @@ slot_bytes = {SLOT_BYTES}
 max_events = 256
 [output]
 directory = "{self.output}"
+[requests]
+endpoint = "tcp://127.0.0.1:{self.requests}"
+max_events = {REQUEST_EVENTS}
+max_bytes = {MIB}
+queue_bytes = {REQUEST_QUEUE_BYTES}
 [events]
 endpoint = "tcp://127.0.0.1:{self.events}"
 policy = "drop_new"

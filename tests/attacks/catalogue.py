@@ -73,15 +73,19 @@ def flood(connected: list[RawPeer], chunk: bytes, total: int, seconds: float) ->
 
 
 def reset_with_a_full_queue(port: int, socket_type: bytes, size: float) -> None:
-    """More messages than any queue holds, heartbeats included, and a reset before the node has read them."""
+    """More messages than any queue holds, heartbeats included, and a reset before the node has read them.
+
+    Each turn has an address of its own: the node refuses one that has done this.
+    """
     blob = (frame(b"x") * 50 + ping()) * 200
     for _ in range(max(1, int(10 * size))):
-        connected = [RawPeer(port).shake_hands(socket_type) for _ in range(3)]
-        for peer in connected:
-            peer.send_what_fits(blob)
-        time.sleep(0.05)
-        for peer in connected:
-            peer.reset()
+        move_to_another_address()
+        with peers(port, socket_type, 3) as connected:
+            for peer in connected:
+                peer.send_what_fits(blob)
+            time.sleep(0.05)
+            for peer in connected:
+                peer.reset()
         time.sleep(0.1)
 
 

@@ -25,6 +25,7 @@ import zmq.error
 
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
+from hltnode.protocol.raw_data.mep import encode_mep
 from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.control_messages import ControlMessage, encode_message
 from hltnode.protocol.transport.feeder_messages import (
@@ -38,6 +39,7 @@ from hltnode.protocol.transport.feeder_messages import (
     RunClosed,
 )
 from hltnode.protocol.transport.frame_header import encode_frame
+from hltnode.protocol.transport.requests import Cancel, Request, encode_request
 from hltnode.protocol.transport.run_control_messages import Command, CommandName
 from hltnode.protocol.transport.shared_memory import Attach, encode_memory_message, encode_ranges
 from tests.attacks.programs import PeerProgram, Port, Program, Step
@@ -62,7 +64,7 @@ CONNECT_SECONDS = 1.0
 MESSAGES = (1, 20, 2000)
 _TYPES = {
     Port.DATA: b"PUSH", Port.CONTROL: b"DEALER", Port.DECISIONS: b"SUB", Port.MONITOR: b"SUB", Port.TAP: b"SUB",
-    Port.EVENTS: b"PULL",
+    Port.EVENTS: b"PULL", Port.REQUESTS: b"DEALER",
 }  # fmt: skip
 _STEP_BYTES = 8
 FOREIGN_RUN = 1000
@@ -78,6 +80,7 @@ class Target:
     `ports`: TCP ports by name; `memory_socket`: path of its Unix socket, empty if it has none. The run is fed by
     `feeders` from `sources`, and the MEPs below `finished_below` are acknowledged: their fragments change nothing.
     `tokens`: stolen from the feeders, the one that permits each source; a feeder that comes again has a new one.
+    `request_events`: the most events that the node takes in a request.
     """
 
     ports: dict[str, int]
@@ -88,6 +91,7 @@ class Target:
     events_per_mep: int
     finished_below: int
     tokens: tuple[int, ...] = ()
+    request_events: int = 64
 
 
 def make_frame(target: Target, run: int, mep: int, source: int, token: int = 0) -> bytes:
@@ -320,6 +324,43 @@ class Hostile:
         }
         body = draw.randbytes(draw.randrange(300)) if what == "garbage" else encode_message(messages[what])
         self._put(frame(body) * draw.choice([1, 1, 200]))
+
+    # Requests
+
+    def _ask(self, what: str) -> None:
+        """Requests whose answers this peer does not read, and what is none."""
+        draw = self._random
+        number = 7 if what == "the same id" else draw.getrandbits(40)
+        timeout_ms = 1 if what == "of no time" else draw.choice([0, 5, 2**32 - 1])
+        head = encode_request(Request(number, timeout_ms))
+        n = {"of most events": self._target.request_events, "of too many events": self._target.request_events + 1}.get(
+            what, 1
+        )
+        mep = self._mep_of_request(n)
+        if what == "damaged":
+            damaged = bytearray(mep)
+            damaged[draw.randrange(len(damaged))] ^= 1 << draw.randrange(8)
+            mep = bytes(damaged)
+        elif what == "not aligned":
+            mep = mep[: draw.randrange(len(mep))]
+        whole = frame(head, MORE) + frame(mep)
+        match what:
+            case "cancelled":
+                whole += frame(encode_request(Cancel(number))) + frame(encode_request(Cancel(draw.getrandbits(60))))
+            case "without a MEP":
+                whole = frame(head) + frame(head, MORE) + frame(b"")
+            case "garbage":
+                whole = frame(draw.randbytes(draw.randrange(300)), MORE) + frame(mep)
+        self._put(whole * draw.choice([1, 20, 300]))
+
+    def _mep_of_request(self, n: int) -> bytes:
+        numbers = [event.to_bytes(8, "little") for event in range(n)]
+        types = [LhcbBankType.TEST_DET] * n
+        mfps = [
+            encode_mfp(source_id=source, event_id=0, version=1, types=types, fragments=numbers)
+            for source in self._target.sources[:2]
+        ]
+        return encode_mep(mfps)
 
     # Outputs
 

@@ -21,7 +21,7 @@ from hltnode.daemon.commands.demo import free_ports
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.protocol.lhcb.bank_types import LhcbBankType
 from hltnode.protocol.raw_data.mdf import iter_records
-from tests.attacks.attacked_node import FAKE, MIB, PROMISED, ROOT, AttackedNode, PeakSampler, Resources
+from tests.attacks.attacked_node import FAKE, MIB, PROMISED, REQUEST_EVENTS, ROOT, AttackedNode, PeakSampler, Resources
 from tests.attacks.honest_feeder import EVENTS_PER_MEP, RATE, HonestFeeder, Share
 from tests.attacks.hostile_peers import Target, write
 from tests.attacks.programs import Keys, Port, Program
@@ -278,6 +278,7 @@ socket = "{self._socket}"
         ports = {
             Port.DATA: node.data, Port.CONTROL: node.control, Port.DECISIONS: node.decisions,
             Port.EVENTS: node.events, Port.MONITOR: node.pub, Port.TAP: self._tap, Port.HTTP: node.http,
+            Port.REQUESTS: node.requests,
         }  # fmt: skip
         return Target(
             ports={port.value: number for port, number in ports.items()},
@@ -287,6 +288,7 @@ socket = "{self._socket}"
             sources=SOURCES,
             events_per_mep=EVENTS_PER_MEP,
             finished_below=self._floor(),
+            request_events=REQUEST_EVENTS,
             tokens=tuple(honest.token for honest in self._honest for _ in honest.share.sources),
         )
 

@@ -23,6 +23,7 @@ class Port(StrEnum):
     TAP = "tap"
     HTTP = "http"
     MEMORY = "memory"
+    REQUESTS = "requests"
 
 
 @unique
@@ -119,6 +120,10 @@ STRANGER_HELLOS = (
     "foreign input", "supervisor", "impossible sizes",
 )  # fmt: skip
 _LIES = ("end of run", "revoked", "returned", "goodbye", "of a node", "garbage", "command")
+_QUESTIONS = (
+    "of one event", "of most events", "of too many events", "damaged", "not aligned", "of no time", "the same id",
+    "cancelled", "without a MEP", "garbage",
+)  # fmt: skip
 _SUBSCRIPTIONS = ("all", "storm", "cancelled", "long topics")
 _SPEAKING: Mapping[Port, tuple[_Choice, ...]] = {
     Port.DATA: ((8, "fragments", _FRAGMENTS, State.SPEAKING), *_RAW),
@@ -143,6 +148,12 @@ _SPEAKING: Mapping[Port, tuple[_Choice, ...]] = {
         (5, "request", ("unfinished", "unread", "no token", "foreign host", "not HTTP", "long"), State.SPEAKING),
         (1, "read", ("",), State.SPEAKING),
     ),
+    Port.REQUESTS: (
+        (8, "ask", _QUESTIONS, State.SPEAKING),
+        (2, "flood", ("empty",), State.SPEAKING),
+        (1, "read", ("",), State.SPEAKING),
+        *_RAW,
+    ),
     Port.MEMORY: (
         (4, "attach", ("stranger", "no memory", "no descriptor", "name in use"), State.SPEAKING),
         (2, "ranges", ("outside", "garbage"), State.SPEAKING),
@@ -153,7 +164,7 @@ _SPEAK_AT_ONCE = (Port.HTTP, Port.MEMORY)
 # The busiest ports have more peers than the others.
 _WEIGHTS: Mapping[Port, int] = {
     Port.DATA: 4, Port.CONTROL: 5, Port.DECISIONS: 3, Port.EVENTS: 2, Port.MONITOR: 2, Port.TAP: 2, Port.HTTP: 3,
-    Port.MEMORY: 2,
+    Port.MEMORY: 2, Port.REQUESTS: 3,
 }  # fmt: skip
 _HANDSHAKES = ("half", "wrong", "other socket", "routing id")
 

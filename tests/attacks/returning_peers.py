@@ -30,7 +30,7 @@ def _topics() -> bytes:
 
 
 PORTS = {
-    b"DEALER": ("control",),
+    b"DEALER": ("control", "requests"),
     b"PUSH": ("data",),
     b"SUB": ("decisions", "pub"),
     b"PULL": ("events",),

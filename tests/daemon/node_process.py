@@ -13,7 +13,7 @@ from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
-from hltnode.daemon.node.sizing import batch_limits
+from hltnode.daemon.node.sizing import batch_limits, request_batch_limits
 from hltnode.daemon.readout import run_feeders
 from tests.daemon.fakes import FakeEngine
 
@@ -32,7 +32,10 @@ async def main(config_file: Path) -> int:
         engine.behaviour.deadly = bytes.fromhex(os.environ.get("TEST_DEADLY_BYTES", ""))
         if os.environ.get("TEST_HANG"):
             engine.behaviour.hang.set()
-        return Node(config, engine, backend="fake", version="0", config_file=config_file)
+        request_engine = None
+        if config.requests.endpoint is not None:
+            request_engine = FakeEngine(request_batch_limits(config))
+        return Node(config, engine, backend="fake", version="0", config_file=config_file, request_engine=request_engine)
 
     _, exit_code = await follow_signals(create_node)
     return exit_code
