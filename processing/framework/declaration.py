@@ -125,14 +125,19 @@ Access = Column | View
 class GeneratedKernel:
     """A kernel that is generated when an engine is made; the back end compiles it.
 
-    includes, body: the source, which follows the parameter struct. evaluate: the equivalent in NumPy, for a back end
-    without compiler. It gets the content of every column and the number of events, and yields during the computation to
-    show its progress.
+    includes, body: the source, which follows the parameter struct. `write` makes the body at each use; an engine needs
+    it, but a check of a configuration does not. evaluate: the equivalent in NumPy, for a back end without compiler. It
+    gets the content of every column and the number of events, and yields during the computation to show its progress.
     """
 
     includes: tuple[str, ...]
-    body: str
+    write: Callable[[], str]
     evaluate: Callable[[Mapping[Column, NDArray[Any]], int], Iterator[None]]
+
+    @property
+    def body(self) -> str:
+        """The source after the parameter struct."""
+        return self.write()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

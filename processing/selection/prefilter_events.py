@@ -7,6 +7,7 @@ prefilter reads before its point; without prefilters it is unchanged.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def _algorithm(
     members = member_names(algorithm)
     writer = PrefilterWriter(members, firsts_of(members))
     passed = [(each.condition, members[each.passed]) for each in prefilters]
-    body = writer.write(algorithm.name, passed, skips, members[event_flags], removed)
+    write = cache(partial(writer.write, algorithm.name, passed, skips, members[event_flags], removed))
 
     def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
         flags = columns[event_flags]
@@ -170,4 +171,4 @@ def _algorithm(
                 yield
             flags[these[skipped]] |= np.uint32(EventFlag.PREFILTERED)
 
-    return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
+    return replace(algorithm, generated=GeneratedKernel(INCLUDES, write, evaluate))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def select_lines(
         writes=(decided_lines, accepted, unknown_selections, *rows, *([histogram_counts] if histograms else ())),
         scratch=reported.scratch,
     )
-    body = _kernel(algorithm, lines, words, reported, histograms, selected)
+    write = cache(partial(_kernel, algorithm, lines, words, reported, histograms, selected))
 
     def evaluate(columns: Mapping[Column, NDArray[Any]], n_events: int) -> Iterator[None]:
         for decisions in decide(lines, words, columns, n_events):
@@ -87,7 +88,7 @@ def select_lines(
         if selected is not None:
             write_candidates(decisions, reported, Evaluator(columns, n_events), columns, selected)
 
-    return replace(algorithm, generated=GeneratedKernel(INCLUDES, body, evaluate))
+    return replace(algorithm, generated=GeneratedKernel(INCLUDES, write, evaluate))
 
 
 def _kernel(

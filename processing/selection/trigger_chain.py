@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,7 @@ from hltnode.processing.selection.reports.selected import HEADER_WORDS, SELECTED
 from hltnode.processing.selection.select_lines import select_lines
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
+T = TypeVar("T")
 MAX_REPORT_WORDS = 1 << 16
 """Numbers of objects and candidates have 16 bits."""
 ENTRY_POINTS = "hltnode.chains"
@@ -210,7 +212,7 @@ class TriggerChain(Chain):
         Raises TriggerConfigError.
         """
         if path is None:
-            trigger = TriggerConfig.default(self.menu, sequence)
+            trigger = _default_trigger(_Same(self.menu), sequence)
         elif path.suffix == TCK_SUFFIX:
             trigger = self.trigger_of(TckDocument.load(path))
             trigger = trigger if sequence is None else replace(trigger, sequence=sequence)
@@ -255,9 +257,8 @@ class TriggerChain(Chain):
             for line in lines
             if line.name not in runs
         }
-        reasons = {
-            name: _missing(line.prefiltered_line(known).columns, chain.sequence) for name, line in left_out.items()
-        }
+        have = _columns_of(chain.sequence)
+        reasons = {name: _missing(line.prefiltered_line(known).columns, have) for name, line in left_out.items()}
         return {
             **{
                 name: f"reads {text}" if text else "has no place in its menu"
@@ -283,15 +284,21 @@ class TriggerChain(Chain):
         Raises TriggerConfigError for constants that the sequence does not have, for lines that read columns that it
         does not make, and for conditions that the chain does not have or that are out of range.
         """
+        wanted = with_lists if isinstance(with_lists, bool) else frozenset(with_lists)
+        made: Self = _with_lines(_Same(self), _Same(trigger), wanted)
+        return made
+
+    def _with_lines(self, trigger: TriggerConfig, with_lists: bool | frozenset[str]) -> Self:
         chain = self.with_sequence(trigger.sequence)
         check_conditions(trigger.conditions, self.conditions, chain.sequence.columns)
         name = f"sequence {trigger.sequence}" if trigger.sequence else "the default sequence"
+        have = _columns_of(chain.sequence)
         for line in trigger.lines:
-            if missing := _missing(line.columns, chain.sequence):
+            if missing := _missing(line.columns, have):
                 raise LineError(f"line {line.name}: it reads {missing}, which {name} does not make")
         filled = self.filled_histograms(trigger)
         for histogram in filled:
-            if missing := _missing(histogram.columns, chain.sequence):
+            if missing := _missing(histogram.columns, have):
                 raise HistogramError(
                     f"histogram {histogram.shape.name}: it reads {missing}, which {name} does not make"
                 )
@@ -334,10 +341,10 @@ class TriggerChain(Chain):
     def filled_histograms(self, trigger: TriggerConfig) -> tuple[RecordedHistogram, ...]:
         """The histograms of a configuration: those of the chain if the sequence makes their quantities, then those of
         the configuration and of its lines."""
-        sequence = self.with_sequence(trigger.sequence).sequence
+        have = _columns_of(self.with_sequence(trigger.sequence).sequence)
         declared = (histogram.recorded() for histogram in self.histograms)
         return (
-            *(histogram for histogram in declared if not _missing(histogram.columns, sequence)),
+            *(histogram for histogram in declared if not _missing(histogram.columns, have)),
             *trigger.histograms,
             *(histogram for line in trigger.lines for histogram in line.recorded_histograms),
         )
@@ -384,6 +391,30 @@ class TriggerChain(Chain):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same(Generic[T]):
+    """A key that is equal for the same object only, which it keeps alive."""
+
+    value: T
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+# One command asks several times for the chain of its configuration, and composes it in a quarter of a second.
+@lru_cache(maxsize=8)
+def _with_lines(chain: _Same[Any], trigger: _Same[TriggerConfig], with_lists: bool | frozenset[str]) -> Any:
+    return chain.value._with_lines(trigger.value, with_lists)
+
+
+@lru_cache(maxsize=8)
+def _default_trigger(menu: _Same[Menu], sequence: str | None) -> TriggerConfig:
+    return TriggerConfig.default(menu.value, sequence)
+
+
 def constants_of(sequence: AlgorithmSequence) -> dict[str, int]:
     """The integer constants of a sequence by the names of algorithm and constant, with a dot between them."""
     return {
@@ -394,14 +425,20 @@ def constants_of(sequence: AlgorithmSequence) -> dict[str, int]:
     }
 
 
-def _missing(columns: Iterable[Column], sequence: AlgorithmSequence) -> str:
-    """The collections, or columns of collections, that a line reads and a sequence does not make, as text.
+def _columns_of(sequence: AlgorithmSequence) -> frozenset[Column]:
+    """The columns that lines of a sequence may read."""
+    return frozenset((*sequence.columns, *BATCH_INPUTS))
 
-    Empty if it makes all.
+
+def _missing(columns: Iterable[Column], have: frozenset[Column]) -> str:
+    """The collections, or columns of collections, that are not among the columns of a sequence, as text.
+
+    Empty if it has all.
     """
-    have = set(sequence.columns) | set(BATCH_INPUTS)
-    made = {_collection(column) for column in have}
     missing = [column for column in columns if column not in have]
+    if not missing:
+        return ""
+    made = {_collection(column) for column in have}
     names = [column.name if _collection(column) in made else _collection(column) for column in missing]
     return ", ".join(dict.fromkeys(names))
 

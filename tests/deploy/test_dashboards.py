@@ -169,6 +169,7 @@ port = {http}
         replay = [
             *hltnode,
             "replay",
+            "--wait",
             events,
             "--to",
             f"tcp://127.0.0.1:{data}",

@@ -99,7 +99,7 @@ ALGORITHM = Algorithm(
     reads=(GIVEN,),
     updates=(CELLS,),
     writes=(RESULTS, SAME, TAKEN),
-    generated=GeneratedKernel(("framework/device/between_blocks.cuh",), BODY, lambda *_: iter(())),
+    generated=GeneratedKernel(("framework/device/between_blocks.cuh",), lambda: BODY, lambda *_: iter(())),
 )
 SOURCE = generated_source(ALGORITHM)
 LIMITS = BatchLimits(events=1, input_bytes=64)

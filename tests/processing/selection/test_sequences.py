@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import hltnode.processing.selection.select_lines as select_lines_module
 from hltnode.processing.algorithms.deliver_lists import DELIVERING
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.declaration import AlgorithmSequence
@@ -105,3 +106,26 @@ def test_the_engine_runs_the_chosen_sequence_and_the_key_says_which() -> None:
     assert engines[2].collections == ("velo_tracks", "unknown_selections")
     for engine in engines:
         engine.close()
+
+
+def test_a_configuration_is_composed_once_and_its_kernel_written_at_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+
+    def write(*arguments: object) -> str:
+        written.append(arguments)
+        return "kernel"
+
+    monkeypatch.setattr(select_lines_module, "_kernel", write)
+    chain = two_sequences()
+    trigger = chain.load_trigger(None, "velo")
+    chain.document(trigger)
+    composed = chain.with_lines(trigger)
+    assert chain.with_lines(trigger) is composed
+    assert written == []
+    (of_lines,) = (each.generated for each in composed.sequence if each.name == select_lines_module.NAME)
+    assert of_lines is not None
+    assert (of_lines.body, of_lines.body, len(written)) == ("kernel", "kernel", 1)
+    # Another object may have other lines; so may another chain and another choice of lists.
+    assert chain.with_lines(replace(trigger)) is not composed
+    assert two_sequences().with_lines(trigger) is not composed
+    assert chain.with_lines(trigger, with_lists=False) is not composed
