@@ -4,8 +4,12 @@ The node is a separate process, `hltnode serve` on all CPU cores, with the VELO 
 events; a batch is one MEP of 64 events. `hltnode replay` feeds it over tcp or shared memory: first at the maximum rate,
 then at half of it. The times are the metrics of the node (`hltnode_mep_latency_seconds`, `hltnode_mep_stage_seconds`)
 for this period; quantiles are interpolated within a bucket.
+
+In the same run, simulated events over tcp also go through a node in latency mode (decisions first, serial, the
+collector quiet), and through a bare loop (`benchmarks.bare_loop`), both at the same rate.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -13,7 +17,7 @@ import tempfile
 import time
 import urllib.request
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +39,16 @@ MEASURED_SECONDS = 20.0
 TARGET_P50_MS = 1.0
 TARGET_P99_MS = 3.0
 WHOLE = "whole"
+LATENCY_MODE = """
+[latency]
+decisions_first = true
+serial = true
+quiet_collector = true
+"""
+OF_LATENCY_MODE, OF_BARE_LOOP = "latency mode", "bare loop"
+TARGET_P50_RATIO, TARGET_P99_RATIO = 2.0, 4.0
+AFTER_COMPUTE = "between compute and decision"
+TARGET_AFTER_COMPUTE_MS = 0.3
 MS = 1e3
 
 
@@ -112,8 +126,10 @@ class ServedNode:
         return int(status["events"]["processed"])
 
 
-def write_config(directory: Path, geometry: Path, data: int, control: int, decisions: int, http: int) -> Path:
-    """The configuration of the node."""
+def write_config(
+    directory: Path, geometry: Path, data: int, control: int, decisions: int, http: int, *, first: bool = False
+) -> Path:
+    """The configuration of the node; `first`: in latency mode."""
     trigger, config = directory / "trigger.toml", directory / "node.toml"
     trigger.write_text(TRIGGER)
     config.write_text(f"""
@@ -136,9 +152,10 @@ directory = "{geometry}"
 file = "{trigger}"
 [output]
 directory = "{directory / "output"}"
+{'streams = ["error"]' if first else ""}
 [http]
 port = {http}
-""")
+{LATENCY_MODE if first else ""}""")
     return config
 
 
@@ -159,16 +176,23 @@ def fed(node: ServedNode, events: Path, run_number: int, rate: str, seconds: flo
     return per_second, {stage: after[stage].since(before[stage]) for stage in after}
 
 
-def measured(directory: Path, geometry: Path, events: Path, way: str) -> tuple[float, float, dict[str, Counted]]:
-    """Maximum rate of a node, the rate of the measurement, and the times at that rate."""
+def measured(
+    directory: Path, geometry: Path, events: Path, way: str, wanted: float | None = None
+) -> tuple[float, float, dict[str, Counted]]:
+    """Maximum rate of a node, the rate of the measurement, and the times at that rate.
+
+    wanted: rate of the measurement, for a node in latency mode; None: half the maximum rate, for a node in usual order.
+    """
     data, control, decisions, http = free_ports(4)
-    config = write_config(directory, geometry, data, control, decisions, http)
+    config = write_config(directory, geometry, data, control, decisions, http, first=wanted is not None)
     with process("serve", "--config", config) as running:
         to = f"shm://{directory / 'memory'}" if way == "shm" else f"tcp://127.0.0.1:{data}"
         node = ServedNode(to, control, http)
         node.wait_for_start(running)
-        greatest, _ = fed(node, events, 1, "greatest", GREATEST_SECONDS)
-        rate, times = fed(node, events, 2, f"{greatest / 2:.0f}", MEASURED_SECONDS)
+        greatest = 0.0
+        if wanted is None:
+            greatest, _ = fed(node, events, 1, "greatest", GREATEST_SECONDS)
+        rate, times = fed(node, events, 2, f"{wanted or greatest / 2:.0f}", MEASURED_SECONDS)
     return greatest, rate, times
 
 
@@ -192,11 +216,38 @@ def run(shared: Path) -> Iterator[Result]:
                 name = f"{sample}, {way}"
                 directory = Path(temporary) / name.replace(", ", "_")
                 directory.mkdir()
-                yield from _results(name, *measured(directory, geometry, events, way))
+                greatest, rate, times = measured(directory, geometry, events, way)
+                yield from _results(name, f"{rate:,.0f} of {greatest:,.0f} events/s", times)
+                yield _after_compute(name, (MepStage.GATHER, MepStage.WRITE, MepStage.PUBLISH), times)
+                if name == "simulated, tcp":
+                    yield from _against_bare_loop(Path(temporary), geometry, events, rate)
 
 
-def _results(name: str, greatest: float, rate: float, times: dict[str, Counted]) -> Iterator[Result]:
-    load = f"{rate:,.0f} of {greatest:,.0f} events/s, {len(os.sched_getaffinity(0))} cores"
+def _against_bare_loop(temporary: Path, geometry: Path, events: Path, rate: float) -> Iterator[Result]:
+    directory = temporary / "latency_mode"
+    directory.mkdir()
+    _, found, times = measured(directory, geometry, events, "tcp", rate)
+    yield from _results(OF_LATENCY_MODE, f"{found:,.0f} events/s", times)
+    yield _after_compute(OF_LATENCY_MODE, (MepStage.GATHER, MepStage.PUBLISH), times)
+    command = [sys.executable, "-m", "benchmarks.bare_loop", events, geometry, directory / "trigger.toml"]
+    arguments = [*map(str, command), f"{rate:.0f}", f"{MEASURED_SECONDS:.0f}"]
+    bare = json.loads(subprocess.run(arguments, check=True, stdout=subprocess.PIPE).stdout)
+    for percent, target in ((50, TARGET_P50_RATIO), (99, TARGET_P99_RATIO)):
+        loop = float(np.percentile(bare, percent))
+        yield Result(f"{OF_BARE_LOOP}: p{percent}", loop, "ms", f"{rate:,.0f} events/s", None)
+        ratio = times[WHOLE].quantile(percent / 100) * MS / loop
+        yield Result(f"{OF_LATENCY_MODE}: p{percent}, ratio", ratio, "", OF_BARE_LOOP, target / ratio, 1.0)
+
+
+def _after_compute(name: str, stages: Sequence[MepStage], times: dict[str, Counted]) -> Result:
+    """The stages between the results of a MEP and its decision."""
+    found = sum(times[stage].mean for stage in stages) * MS
+    target = f"target {TARGET_AFTER_COMPUTE_MS} ms"
+    return Result(f"{name}: {AFTER_COMPUTE}, mean", found, "ms", target, TARGET_AFTER_COMPUTE_MS / found, 1.0)
+
+
+def _results(name: str, rate: str, times: dict[str, Counted]) -> Iterator[Result]:
+    load = f"{rate}, {len(os.sched_getaffinity(0))} cores"
     for fraction, target in ((0.5, TARGET_P50_MS), (0.99, TARGET_P99_MS)):
         found = times[WHOLE].quantile(fraction) * MS
         yield Result(f"{name}: p{100 * fraction:.0f}", found, "ms", load, target / found, 1.0)
@@ -210,13 +261,18 @@ def _results(name: str, greatest: float, rate: float, times: dict[str, Counted])
 
 
 def summary(results: list[Result]) -> dict[str, object]:
-    """Quantiles of the slower sample over tcp; quantiles and means of the stages of each sample; in ms."""
+    """Quantiles of the slower sample over tcp; quantiles and means of the stages of each sample; in ms.
+
+    `p50_ratio`, `p99_ratio`: a node in latency mode against a bare loop, at the same rate.
+    """
     values = {result.name: result.value for result in results}
     samples = sorted({name.partition(":")[0] for name in values})
     figures: dict[str, object] = {
         f"{quantile}_ms": max(values[f"{sample}: {quantile}"] for sample in samples if sample.endswith(WAYS[0]))
         for quantile in ("p50", "p99")
     }
+    for quantile in ("p50", "p99"):
+        figures[f"{quantile}_ratio"] = values[f"{OF_LATENCY_MODE}: {quantile}, ratio"]
     for sample in samples:
         figures[sample] = {
             name.partition(": ")[2].removesuffix(", mean"): value

@@ -64,6 +64,19 @@ class Stage(StrEnum):
 
 
 @unique
+class ComputePart(StrEnum):
+    """A part of the stage `compute` of a MEP."""
+
+    H2D = "h2d"
+    """Copy of the input to the device."""
+    KERNELS = "kernels"
+    D2H = "d2h"
+    """Copy of the results to the host."""
+    HOST = "host"
+    """The rest: tables of the batch, hand-overs between threads, and the wait for other batches of the back end."""
+
+
+@unique
 class MepStage(StrEnum):
     """A stage of a MEP between its first fragment and the publication of its decision."""
 
@@ -78,7 +91,8 @@ class MepStage(StrEnum):
     GATHER = "gather"
     """Until the kept events are copied out of the slot."""
     WRITE = "write"
-    """Until these events are written and noted in the journal."""
+    """Until these events are written and noted in the journal. With decisions first: after `publish`, so it is no part
+    of the latency."""
     PUBLISH = "publish"
     """Until the sockets have taken decisions and events."""
 
@@ -194,6 +208,30 @@ class BackendChoice(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+
+
+@unique
+class DecisionThread(StrEnum):
+    """A thread on the way of a decision, of which CPUs and priority can be set."""
+
+    EVENT_LOOP = "event_loop"
+    COMPUTE = "compute"
+
+
+@unique
+class ThreadSetting(StrEnum):
+    """A setting of a thread: its CPUs, or a real-time priority."""
+
+    CPUS = "cpus"
+    REALTIME = "realtime"
+
+
+@unique
+class CollectionMoment(StrEnum):
+    """When the node ran Python's garbage collector: without a MEP, or because the last time is long ago."""
+
+    IDLE = "idle"
+    DUE = "due"
 
 
 @unique

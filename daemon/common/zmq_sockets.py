@@ -8,6 +8,7 @@ import ctypes
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 import zmq
 
@@ -102,9 +103,15 @@ class SocketWatch:
 
     Any call on the socket may consume such a change before the event loop sees it. So `changed` has to read and send
     all that it can, and every sender has to do the same after a send.
+
+    Args:
+        lock: held for each use of the socket, if other threads use it too.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], changed: Callable[[], None]) -> None:
+    def __init__(
+        self, socket: zmq.Socket[bytes], changed: Callable[[], None], lock: AbstractContextManager[object] | None = None
+    ) -> None:
+        self._lock = lock or nullcontext()
         self._socket = socket
         self._changed = changed
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -133,7 +140,8 @@ class SocketWatch:
         # The descriptor stays readable until the socket processes its commands, which a send does only now and then.
         # This call processes all pending subscriptions. Unlike `getsockopt`, `poll` releases the GIL meanwhile, so that
         # the connection limiter can end a flood of subscriptions.
-        self._socket.poll(0)
+        with self._lock:
+            self._socket.poll(0)
         self._changed()
 
 

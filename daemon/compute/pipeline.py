@@ -82,6 +82,9 @@ class Pipeline:
         begin_run: called in the compute thread before the first batch of a run that is not the run of the batch before,
             while the back end has no batch. Returns the key of the trigger configuration of the run.
         lists: the output lists of the results. n_counters: number of counters of luminosity summaries.
+        serial: compute one part at a time; the next one starts after `done` has returned. Otherwise those of several
+            slots overlap.
+        begin: called in the compute thread at its start.
     """
 
     def __init__(
@@ -99,8 +102,12 @@ class Pipeline:
         begin_run: Callable[[int], int] = lambda _run: 0,
         lists: Mapping[str, OutputList] | None = None,
         n_counters: int = 0,
+        serial: bool = False,
+        begin: Callable[[], object] = lambda: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._serial = serial
+        self._begin = begin
         self._lists = lists
         self._n_counters = n_counters
         self._begin_run = begin_run
@@ -157,6 +164,7 @@ class Pipeline:
 
     def _run(self) -> None:
         try:
+            self._begin()
             while self._turn():
                 pass
         except DeviceLostError as error:
@@ -210,6 +218,8 @@ class Pipeline:
         part of a run waits for those of the run before."""
         if not self._in_flight:
             return True
+        if self._serial:
+            return False
         return part.batch.run == self._run_of_engine and not (part.alone or self._in_flight[-1].alone)
 
     def _start(self, part: Part) -> None:

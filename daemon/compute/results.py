@@ -76,6 +76,8 @@ class BatchResults:
         self._lists: dict[int, dict[str, ListContent]] = {}
         self._rows = dict(_rows(meps))
         self._selected: dict[int, ListContent] = {}
+        self._whole: Results | None = None
+        """The results, if all MEPs were computed together."""
         n = sum(mep.n_events for mep in meps)
         self._all = Results(
             accepted=np.zeros(n, dtype=np.uint8),
@@ -91,6 +93,10 @@ class BatchResults:
 
     def add(self, meps: Sequence[MepRecord], output: Output) -> None:
         """Add the rows of `output`, of MEPs that were computed together."""
+        if [mep.mep for mep in meps] == list(self._rows):
+            # Nearly every batch: copies of whole arrays take 50 us less than copies and joins for each MEP.
+            self._whole = self._copied(output)
+            return
         for mep, rows in _rows(meps):
             own = self._rows[mep]
             self._all.accepted[own] = output.accepted[rows]
@@ -105,6 +111,17 @@ class BatchResults:
             if self._all.summary.size:
                 self._all.summary[own] = output.summary[rows]
 
+    def _copied(self, output: Output) -> Results:
+        """The results of all MEPs of the batch, computed together."""
+        everything = self._all
+        everything.accepted[:], everything.lines[:], everything.flags[:] = output.accepted, output.lines, output.flags
+        for i, counts in enumerate(output.counts.values()):
+            everything.counts[:, i] = counts
+        if everything.summary.size:
+            everything.summary[:] = output.summary
+        lists = {name: output.lists[name].copy() for name in self._output_lists}
+        return replace(everything, selected=output.selected.copy(), lists=lists)
+
     def fail(self, meps: Sequence[MepRecord]) -> None:
         """Mark MEPs on which the back end failed: all their events are kept, so a broken back end loses none."""
         for mep in meps:
@@ -114,6 +131,8 @@ class BatchResults:
 
     def gathered(self) -> Results:
         """The rows of all MEPs."""
+        if self._whole is not None:
+            return self._whole
         parts = [self._selected.get(mep) or no_words(rows.stop - rows.start) for mep, rows in self._rows.items()]
         lists = {name: self._joined(name, each) for name, each in self._output_lists.items()}
         return replace(self._all, selected=joined_lists([*parts, no_words(0)]), lists=lists)

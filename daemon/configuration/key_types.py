@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from hltnode.daemon.common.endpoints import check_endpoint, check_http_address
-from hltnode.daemon.common.vocabulary import SlowConsumerPolicy
+from hltnode.daemon.common.vocabulary import EventStream, SlowConsumerPolicy
 from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH
 
@@ -62,6 +62,18 @@ def _check_list_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _check_cpus(cpus: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(cpus)) != len(cpus):
+        raise ValueError("expected each CPU once")
+    return cpus
+
+
+def _check_streams(streams: tuple[EventStream, ...]) -> tuple[EventStream, ...]:
+    if len(set(streams)) != len(streams):
+        raise ValueError("expected each stream once")
+    return streams
+
+
 # A list has a bank type of its own (protocol/raw_data/bank_types.py).
 ListNames = Annotated[tuple[str, ...], Field(max_length=len(LIST_TYPES)), AfterValidator(_check_list_names)]
 HttpAddress = Annotated[str, AfterValidator(check_http_address)]
@@ -71,6 +83,9 @@ HttpAddresses = Annotated[
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 FilePath = Annotated[Path, BeforeValidator(_check_path)]
 FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
+EventStreams = Annotated[tuple[EventStream, ...], AfterValidator(_check_streams)]
+# 4096 is the largest number of CPUs of common kernels.
+Cpus = Annotated[tuple[Annotated[int, Field(ge=0, le=4095)], ...], Field(min_length=1), AfterValidator(_check_cpus)]
 UnixPath = Annotated[Path, AfterValidator(_check_unix_path)]
 SourceId = Annotated[int, Field(ge=0, le=0xFFFF)]
 SourceIds = Annotated[tuple[SourceId, ...], Field(min_length=1), AfterValidator(_check_sources)]

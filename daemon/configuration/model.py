@@ -10,6 +10,7 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.configuration.input_sections import (
     BuilderSection,
     LimitsSection,
@@ -22,6 +23,7 @@ from hltnode.daemon.configuration.node_sections import (
     ConditionsSection,
     GeometrySection,
     HttpSection,
+    LatencySection,
     LogSection,
     NodeSection,
     PipelineSection,
@@ -63,6 +65,7 @@ class NodeConfig(BaseSettings):
     limits: LimitsSection = Field(default_factory=LimitsSection)
     builder: BuilderSection = Field(default_factory=BuilderSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)
+    latency: LatencySection = Field(default_factory=LatencySection)
     geometry: GeometrySection = Field(default_factory=GeometrySection)
     conditions: ConditionsSection = Field(default_factory=ConditionsSection)
     trigger: TriggerSection = Field(default_factory=TriggerSection)
@@ -107,7 +110,7 @@ class NodeConfig(BaseSettings):
     @model_validator(mode="after")
     def _sections_fit(self) -> Self:
         """Raises ValueError with one line per problem."""
-        problems = [*self._sizes(), *self._conditions(), *self._feeders(), *self._keys()]
+        problems = [*self._sizes(), *self._conditions(), *self._feeders(), *self._latency(), *self._keys()]
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -136,6 +139,13 @@ class NodeConfig(BaseSettings):
         unfinished = self.limits.unfinished_bytes
         if unfinished is not None and unfinished < self.network.max_frame_bytes:
             yield "limits.unfinished_bytes: expected at least network.max_frame_bytes"
+
+    def _latency(self) -> Iterator[str]:
+        if self.latency.decisions_first and EventStream.ACCEPTED in self.output.streams:
+            yield (
+                'latency.decisions_first: expected output.streams without "accepted": a decision that is sent before '
+                "its event is in a file would promise an event that a kill can lose"
+            )
 
     def _keys(self) -> Iterator[str]:
         security = self.security

@@ -10,7 +10,16 @@ from typing import Annotated
 from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import BackendChoice, LogFormat
-from hltnode.daemon.configuration.key_types import KIB, MIB, FilePath, HttpAddress, HttpAddresses, SecretPath, Section
+from hltnode.daemon.configuration.key_types import (
+    KIB,
+    MIB,
+    Cpus,
+    FilePath,
+    HttpAddress,
+    HttpAddresses,
+    SecretPath,
+    Section,
+)
 
 MAX_NAME = 63
 
@@ -59,6 +68,30 @@ class PipelineSection(Section):
     GPUs need a node each."""
     threads: int = Field(default=0, ge=0, le=1024)
     """Threads of the CPU back end; 0 uses one per core of the process."""
+
+
+class LatencySection(Section):
+    """Decisions under a deadline, for a detector that waits for the answer. By default everything is off."""
+
+    decisions_first: bool = False
+    """Send the decisions of a batch before its events are copied and the journal has its MEPs. A MEP that was decided
+    before a kill may be decided again. It needs `output.streams` without "accepted". Batches with an incomplete MEP or
+    an error keep the usual order, because a second decision on them may differ."""
+    deadline_us: int = Field(default=0, ge=0, le=60_000_000)
+    """Time in microseconds from the first fragment of a MEP to its decision. A later decision is sent all the same; its
+    message has the field `late`, and `hltnode_late_decisions_total` counts it. 0: no deadline."""
+    serial: bool = False
+    """Compute one batch at a time: the next one starts after the decisions of the one before are sent. Without, the
+    transfers and kernels of several batches overlap, which gives a higher rate."""
+    cpus: Cpus | None = None
+    """CPUs for the event loop and the compute thread: [2, 3]. The threads of the CPU back end keep all CPUs of the
+    process. If not set, no thread is pinned."""
+    realtime_priority: int = Field(default=0, ge=0, le=99)
+    """Priority of these two threads in the real-time class SCHED_FIFO; 0: the normal class. If the system refuses it,
+    the node logs a warning and runs without."""
+    quiet_collector: bool = False
+    """Switch off the automatic runs of Python's garbage collector. The node then collects while it has no MEP, and at
+    the latest after 60 s."""
 
 
 class GeometrySection(Section):

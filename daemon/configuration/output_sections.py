@@ -7,8 +7,23 @@ from pathlib import Path
 
 from pydantic import Field
 
-from hltnode.daemon.common.vocabulary import EventSocketKind, FsyncPolicy, MonitorContent, SlowConsumerPolicy
-from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, FilePath, FilePolicy, ListNames, Section
+from hltnode.daemon.common.vocabulary import (
+    EventSocketKind,
+    EventStream,
+    FsyncPolicy,
+    MonitorContent,
+    SlowConsumerPolicy,
+)
+from hltnode.daemon.configuration.key_types import (
+    KIB,
+    MIB,
+    Endpoint,
+    EventStreams,
+    FilePath,
+    FilePolicy,
+    ListNames,
+    Section,
+)
 
 
 class OutputSection(Section):
@@ -16,6 +31,9 @@ class OutputSection(Section):
 
     directory: FilePath = Path("output")
     """Directory of the MDF files. It is created if its parent exists."""
+    streams: EventStreams = tuple(EventStream)
+    """The series of files that are written: accepted, error. The kept events of a series that is left out are counted
+    (`hltnode_events_not_stored_total`), but no file has them."""
     max_file_bytes: int = Field(default=2048 * MIB, ge=64 * KIB)
     """Largest size of a file in bytes. A closed file becomes *.mdf when it can no longer change."""
     max_file_events: int = Field(default=1_000_000, ge=1)

@@ -128,13 +128,17 @@ class MepRecord:
 
 @dataclass(slots=True)
 class BatchTimes:
-    """Times at which a batch left each stage, in monotonic ns. Each stage sets its own time."""
+    """Times at which a batch left each stage, in monotonic ns. Each stage sets its own time.
+
+    ``published_ns``: 0 until its decisions are sent, also if only some of them were sent before files and journal.
+    """
 
     sealed_ns: int = 0
     begun_ns: int = 0
     computed_ns: int = 0
     gathered_ns: int = 0
     written_ns: int = 0
+    published_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,10 @@ from numpy.typing import NDArray
 from hltnode.daemon._native import SourceTable
 from hltnode.daemon.common.vocabulary import (
     CloseReason,
+    CollectionMoment,
+    ComputePart,
     DeadTimeReason,
+    DecisionThread,
     DropReason,
     ErrorPlace,
     EventStream,
@@ -28,6 +31,7 @@ from hltnode.daemon.common.vocabulary import (
     OutputName,
     QuarantineReason,
     Stage,
+    ThreadSetting,
     WriteErrorKind,
 )
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
@@ -219,6 +223,9 @@ class Counters:
     mep_stages: dict[MepStage, Histogram] = field(
         default_factory=lambda: {stage: Histogram(MEP_BOUNDS) for stage in MepStage}
     )
+    mep_compute: dict[ComputePart, Histogram] = field(
+        default_factory=lambda: {part: Histogram(MEP_BOUNDS) for part in ComputePart}
+    )
     mep_latency: Histogram = field(default_factory=lambda: Histogram(MEP_BOUNDS))
     """From the first fragment of a MEP until its decision is sent."""
     end_to_end: Histogram = field(default_factory=lambda: Histogram(END_TO_END_BOUNDS))
@@ -242,6 +249,10 @@ class Counters:
     """Selected candidates that did not fit in the reports of their events."""
     lists_left_out: int = 0
     """Output lists that did not fit in the decision messages of their MEPs."""
+    late_decisions: int = 0
+    """Decisions that were sent after their deadline."""
+    decisions_first: int = 0
+    """Decisions that were sent before files and journal."""
     objects: dict[str, int] = field(default_factory=dict)
     """Objects found in events, by collection; the chain declares the collections, see `set_collections`."""
 
@@ -250,9 +261,15 @@ class Counters:
         default_factory=lambda: {name: OutputCounters() for name in OutputName}
     )
     writer: WriterCounters = field(default_factory=WriterCounters)
+    events_not_stored: dict[EventStream, int] = field(default_factory=lambda: dict.fromkeys(EventStream, 0))
+    """Kept events of the series that no files are written of."""
 
     # The process
     operation: OperationCounters = field(default_factory=OperationCounters)
+    thread_settings: dict[tuple[DecisionThread, ThreadSetting], bool] = field(default_factory=dict)
+    """Whether the system took the configured CPUs and priority of each thread on the way of a decision."""
+    collections: dict[CollectionMoment, int] = field(default_factory=lambda: dict.fromkeys(CollectionMoment, 0))
+    """Runs of Python's garbage collector with `latency.quiet_collector`."""
     loop_lag: float = 0.0
     """Delay of the last timer of the event loop."""
     loop_lag_max: float = 0.0

@@ -82,6 +82,19 @@ TABLE = (
         "Timers of the event loop that were more than 0.25 s late.",
         lambda r: r.counters.loop_stalls,
     ),
+    Row(
+        Kind.GAUGE,
+        "thread_setting",
+        "1 if the system took the setting of a thread (latency.cpus, latency.realtime_priority), 0 if it refused.",
+        ("thread", "setting"),
+        lambda r: r.counters.thread_settings.items(),
+    ),
+    counters(
+        "garbage_collections",
+        "Collections with latency.quiet_collector: without a MEP (idle), or 60 s after the last one (due).",
+        "moment",
+        lambda r: r.counters.collections.items(),
+    ),
     counters(
         "exceptions",
         "Contained errors by part of the node.",
@@ -265,9 +278,15 @@ TABLE = (
         "stage",
         lambda r: r.counters.mep_stages.items(),
     ),
+    histograms(
+        "mep_compute_seconds",
+        "Time of a MEP in a part of the stage compute.",
+        "part",
+        lambda r: r.counters.mep_compute.items(),
+    ),
     histogram(
         "mep_latency_seconds",
-        "From the first fragment of a MEP until its decision is sent: the sum of its stages.",
+        "From the first fragment of a MEP until its decision is sent: the sum of its stages until then.",
         lambda r: r.counters.mep_latency,
     ),
     histogram(
@@ -306,6 +325,16 @@ TABLE = (
         "decision_lists_left_out",
         "Output lists that did not fit in the decision messages of their MEPs (decisions.max_list_bytes).",
         lambda r: r.counters.lists_left_out,
+    ),
+    counter(
+        "late_decisions",
+        "Decisions that were sent after their deadline (latency.deadline_us).",
+        lambda r: r.counters.late_decisions,
+    ),
+    counter(
+        "decisions_sent_first",
+        "Decisions that were sent before files and journal (latency.decisions_first).",
+        lambda r: r.counters.decisions_first,
     ),
     counters(
         "objects",
@@ -384,6 +413,12 @@ TABLE = (
     counters("event_bytes_written", "Bytes handed to the disk.", "stream", _of_streams(lambda stream: stream.bytes)),
     counters(
         "event_files_finished", "Files renamed to their final name.", "stream", _of_streams(lambda stream: stream.files)
+    ),
+    counters(
+        "events_not_stored",
+        "Kept events of a series without files (output.streams).",
+        "stream",
+        lambda r: r.counters.events_not_stored.items(),
     ),
     counters(
         "events_dropped",

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
+from operator import itemgetter
 
-from hltnode.daemon.common.vocabulary import MepStage, Stage
-from hltnode.daemon.event_building.stimuli_and_effects import Batch
+from hltnode.daemon.common.vocabulary import ComputePart, MepStage, Stage
+from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.node.event_pictures import EventPictures
 from hltnode.daemon.output.gathering import GatheredBatch
@@ -64,26 +65,50 @@ class BatchDelivery:
         while True:
             await self._deliver(await self._written.get())
 
-    def _observe_stages(self, batch: Batch, published_ns: int) -> None:
+    def _observe_stages(self, computed: ComputedBatch) -> None:
+        batch = computed.batch
         counters, times, n_meps = self._counters, batch.times, len(batch.meps)
+        published_ns = times.published_ns
         for mep in batch.meps:
             counters.mep_stages[MepStage.SEAL].observe((times.sealed_ns - mep.closed_ns) * 1e-9)
             counters.end_to_end.observe((published_ns - mep.closed_ns) * 1e-9)
             counters.mep_latency.observe((published_ns - mep.first_ns) * 1e-9)
-        begin_ns = times.sealed_ns
-        for stage, end_ns in (
+        ends = [
             (MepStage.QUEUE, times.begun_ns),
             (MepStage.COMPUTE, times.computed_ns),
             (MepStage.GATHER, times.gathered_ns),
-            (MepStage.WRITE, times.written_ns),
-            (MepStage.PUBLISH, published_ns),
-        ):
+            *sorted([(MepStage.WRITE, times.written_ns), (MepStage.PUBLISH, published_ns)], key=itemgetter(1)),
+        ]
+        begin_ns = times.sealed_ns
+        for stage, end_ns in ends:
             counters.mep_stages[stage].observe((end_ns - begin_ns) * 1e-9, n_meps)
             begin_ns = end_ns
+        self._observe_compute(computed)
+
+    def _observe_compute(self, computed: ComputedBatch) -> None:
+        """Divide the compute stage; without timings, as after an error, all of it is time of the host."""
+        times, counters, n_meps = computed.batch.times, self._counters, len(computed.batch.meps)
+        parts = {
+            ComputePart.H2D: sum(each.h2d for each in computed.timings),
+            ComputePart.KERNELS: sum(each.kernels for each in computed.timings),
+            ComputePart.D2H: sum(each.d2h for each in computed.timings),
+        }
+        # The clocks of a device and of the host may differ by a microsecond.
+        rest = max(0.0, (times.computed_ns - times.begun_ns) * 1e-9 - sum(parts.values()))
+        for part, seconds in (*parts.items(), (ComputePart.HOST, rest)):
+            counters.mep_compute[part].observe(seconds, n_meps)
 
     async def _deliver(self, written: GatheredBatch) -> None:
         computed, results, counters = written.computed, written.computed.results, self._counters
         await self._outputs.publish(written)
+        if written.unsent is not None:
+            n_sent = len(written.decisions) - len(written.unsent)
+            counters.decisions.sent += n_sent
+            counters.decisions_first += n_sent
+            # Sending in the compute thread may have taken the news of the socket.
+            self._outputs.decisions_sent()
+        for stream, n in written.not_stored.items():
+            counters.events_not_stored[stream] += n
         counters.count_batch(results.accepted, results.lines, results.flags)
         counters.count_objects(results.objects)
         counters.candidates_left_out += written.candidates_left_out
@@ -93,7 +118,9 @@ class BatchDelivery:
             counters.stages[Stage.H2D].observe(timings.h2d)
             counters.stages[Stage.KERNELS].observe(timings.kernels)
             counters.stages[Stage.D2H].observe(timings.d2h)
-        self._observe_stages(computed.batch, self._clock_ns())
+        if written.to_send or not computed.batch.times.published_ns:
+            computed.batch.times.published_ns = self._clock_ns()
+        self._observe_stages(computed)
         self._control.batch_done(computed.batch)
         self._room.take(written.nbytes)
         if self._pictures is not None and self._pictures.wanted:

@@ -4,16 +4,19 @@ Every stage has its own thread. Callbacks to parts of the event loop are called 
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop
-from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.daemon.common.vocabulary import DecisionThread, EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch, Pipeline
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
 from hltnode.daemon.node.core import NodeCore
+from hltnode.daemon.node.sizing import gathered_streams
+from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.decision_lists import DecisionLists
+from hltnode.daemon.output.early_decisions import EarlyDecisions
 from hltnode.daemon.output.event_encoder import EventEncoder
 from hltnode.daemon.output.gather_stage import GatherStage
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
@@ -27,6 +30,7 @@ from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.daemon.storage.room_at_start import open_when_there_is_room
 from hltnode.processing.selection.configuration.tck import TckDocument, tck_file_name
 from hltnode.processing.selection.errors import TriggerConfigError
+from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
 
 # One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
@@ -57,6 +61,7 @@ class BatchPath:
         self._crashed = crashed
         self._lock: DirectoryLock | None = None
         self._failed_batches = 0
+        self._early: EarlyDecisions | None = None
         self.histogram_files: HistogramFiles | None = None
 
     def open(
@@ -65,12 +70,15 @@ class BatchPath:
         control: BuilderControl,
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
         deliver: Callable[[GatheredBatch], None],
+        send_at_once: Callable[[Sequence[MepDecision]], int],
     ) -> None:
         """Lock the output directory, recover its files, and create the stages that write there.
 
         Args:
             events_revoked: called in the loop when the files hold nothing of revoked MEPs any more.
             deliver: called in the loop with each written batch.
+            send_at_once: called in the compute thread with decisions that leave before the files; returns how many of
+                them are sent.
 
         Raises:
             OSError: the output directory cannot be written.
@@ -119,6 +127,8 @@ class BatchPath:
             begin_run=self._begin_run,
             lists=engine.lists,
             n_counters=len(engine.summary),
+            serial=config.latency.serial,
+            begin=lambda: core.scheduling.apply(DecisionThread.COMPUTE),
             clock_ns=core.clock_ns,
         )
         self.output = OutputStage(
@@ -126,6 +136,7 @@ class BatchPath:
             lambda written: self._in_loop(deliver, written),
             lambda receipt: self._in_loop(events_revoked, receipt),
             self._crashed,
+            streams=output.streams,
             clock_ns=core.clock_ns,
         )
         gatherer = EventGatherer(
@@ -146,7 +157,12 @@ class BatchPath:
             lists=DecisionLists(
                 [engine.lists[name].description for name in config.decisions.lists], config.decisions.max_list_bytes
             ),
+            gathered=gathered_streams(config),
+            stored=output.streams,
         )
+        if config.latency.decisions_first:
+            deadline = DecisionDeadline(config.latency.deadline_us * 1_000)
+            self._early = EarlyDecisions(gatherer, send_at_once, deadline, clock_ns=core.clock_ns)
         self.gather = GatherStage(
             gatherer,
             core.room,
@@ -237,7 +253,7 @@ class BatchPath:
         call_in_loop(self._loop, callback, *arguments)
 
     def _computed(self, computed: ComputedBatch) -> None:
-        self.gather.submit(computed)
+        self.gather.submit(computed if self._early is None else self._early.leave(computed))
         if computed.error is not None or self._failed_batches:
             self._in_loop(self._note_outcome, computed.error)
 

@@ -13,7 +13,9 @@ from hltnode.daemon.event_building.event_builder import EventBuilder
 from hltnode.daemon.event_building.slots import SlotPool
 from hltnode.daemon.machine.free_space import FreeSpace
 from hltnode.daemon.machine.gpu_reader import GpuReader
+from hltnode.daemon.machine.quiet_collector import QuietCollector
 from hltnode.daemon.machine.systemd import Notifier
+from hltnode.daemon.machine.thread_scheduling import ThreadScheduling
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.monitoring.detector_conditions import ConditionReading, DetectorConditions
 from hltnode.daemon.monitoring.health import Health
@@ -95,6 +97,10 @@ class NodeCore:
         self.rates = RateWindow(self.counters)
         self.room = OutputQueue(config.output.queue_bytes)
         self.free_space = FreeSpace(config.output.directory)
+        self.scheduling = ThreadScheduling(
+            config.latency.cpus, config.latency.realtime_priority, self.counters.thread_settings
+        )
+        self.collector = QuietCollector(now_ns, self.counters.collections) if config.latency.quiet_collector else None
         self.gpu = GpuReader(config.pipeline.device if backend == "cuda" else None)
 
     @property

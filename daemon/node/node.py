@@ -18,7 +18,7 @@ from typing import Any
 
 from hltnode.daemon.common.log import get_logger
 from hltnode.daemon.common.threads import call_in_loop, in_daemon_thread
-from hltnode.daemon.common.vocabulary import Endpoint, ErrorPlace
+from hltnode.daemon.common.vocabulary import DecisionThread, Endpoint, ErrorPlace, EventStream
 from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.compute.engine_interface import Engine
 from hltnode.daemon.configuration.model import NodeConfig
@@ -32,6 +32,7 @@ from hltnode.daemon.node.event_pictures import Draw, EventPictures
 from hltnode.daemon.node.hot_reload import HotReload
 from hltnode.daemon.node.pages import NodePages
 from hltnode.daemon.node.periodic_tasks import PeriodicTasks
+from hltnode.daemon.node.sizing import gathered_streams
 from hltnode.daemon.node.sockets import NodeSockets
 from hltnode.daemon.node.status import NodeStatus, memory_status
 from hltnode.daemon.run_control.controller import RunController
@@ -103,7 +104,8 @@ class Node:
         self.counters, self.health, self.clock = core.counters, core.health, core.clock
         self.session, self.builder = core.session, core.builder
         self._pictures: EventPictures | None = None
-        if draw is not None and config.http.event_picture_s > 0:
+        has_events = EventStream.ACCEPTED in gathered_streams(config)
+        if draw is not None and config.http.event_picture_s > 0 and has_events:
             period_ns = int(config.http.event_picture_s * 1e9)
             self._pictures = EventPictures(draw, engine.lines, period_ns, clock_ns, lambda: engine.tck)
         self._path = BatchPath(core, trigger, self._fail, self._crashed)
@@ -129,7 +131,8 @@ class Node:
             with self._http_errors():
                 self.http_port = await http.bind(config.http.host, config.http.port)
             revoked, deliver = self.feeder_protocol.events_revoked, self._batch_delivery.put
-            await in_daemon_thread(partial(self._path.open, self._loop, self.builder_control, revoked, deliver))
+            send = self.publisher.send_at_once
+            await in_daemon_thread(partial(self._path.open, self._loop, self.builder_control, revoked, deliver, send))
             self._make_periodic_tasks()
             core.free_space.start()
             core.gpu.start()
@@ -165,6 +168,10 @@ class Node:
             core.conditions_of_runs,
         )
         self._periodic_tasks.start(self._loop)
+        # Threads that this one starts inherit its CPUs, so the long-lived ones are started before.
+        core.scheduling.apply(DecisionThread.EVENT_LOOP)
+        if core.collector is not None:
+            core.collector.start()
         if config.node.autostart:
             self.controller.execute(CommandName.START)
         core.notifier.ready(f"data on {self.receiver.endpoint}")
@@ -234,8 +241,13 @@ class Node:
             self._fail,
             self.clock,
             core.rates,
-            self.controller.tick,
+            self._ticked,
         )
+
+    def _ticked(self) -> None:
+        self.controller.tick()
+        if self._core.collector is not None:
+            self._core.collector.tick(self._core.clock.true_ns, is_idle=self.builder.is_idle)
 
     @contextmanager
     def _http_errors(self) -> Iterator[None]:
@@ -349,6 +361,8 @@ class Node:
         if path.histogram_files is not None and not await self._end(path.histogram_files.stop, HISTOGRAM_SECONDS):
             log.error("histograms_not_written", error="not written in time: entries after the last .part file are lost")
         self._periodic_tasks.stop()
+        if self._core.collector is not None:
+            self._core.collector.stop()
         await self._batch_delivery.stop()
         if not self.builder_control.check_accounts():
             self._exit_code = 1

@@ -1,5 +1,6 @@
 """Limits of batches, slots and the event builder, computed from the configuration so that they are consistent."""
 
+from hltnode.daemon.common.vocabulary import EventStream, MonitorContent
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.event_building.slots import SlotLimits
 from hltnode.daemon.event_building.stimuli_and_effects import BuilderLimits, SetTimes
@@ -50,6 +51,17 @@ def request_limits(config: NodeConfig) -> RequestLimits:
 def names_of_lists(config: NodeConfig) -> frozenset[str]:
     """The output lists that a node delivers, for files and decisions."""
     return frozenset((*config.output.lists, *config.decisions.lists))
+
+
+def gathered_streams(config: NodeConfig) -> frozenset[EventStream]:
+    """The series whose kept events are copied out of their slots: for files or for a socket."""
+    streams = set(config.output.streams)
+    for stream, section in ((EventStream.ACCEPTED, config.events), (EventStream.ERROR, config.errors)):
+        if section.endpoint is not None:
+            streams.add(stream)
+    if config.monitor.endpoint is not None and config.monitor.content is MonitorContent.EVENTS:
+        streams |= set(EventStream)
+    return frozenset(streams)
 
 
 def slot_limits(config: NodeConfig) -> SlotLimits:

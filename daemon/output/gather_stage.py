@@ -12,7 +12,7 @@ from collections.abc import Callable
 from hltnode.daemon.common.threads import end_thread
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.event_building.stimuli_and_effects import Batch
-from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
+from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer, GatheredBatch
 from hltnode.daemon.output.output_queue import OutputQueue
 from hltnode.daemon.output.requests import Request
 
@@ -42,14 +42,14 @@ class GatherStage:
         self._hand_on = hand_on
         self._crashed = crashed
         self._clock_ns = clock_ns
-        self._queue: queue.SimpleQueue[ComputedBatch | Request | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[ComputedBatch | DecidedBatch | Request | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="hltnode-gather", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, item: ComputedBatch | Request) -> None:
+    def submit(self, item: ComputedBatch | DecidedBatch | Request) -> None:
         """Queue a batch or a request; any thread."""
         self._queue.put(item)
 
@@ -62,15 +62,17 @@ class GatherStage:
     def _run(self) -> None:
         try:
             while (item := self._queue.get()) is not None:
-                self._hand_on(self._gather(item) if isinstance(item, ComputedBatch) else item)
+                self._hand_on(self._gather(item) if isinstance(item, ComputedBatch | DecidedBatch) else item)
         except BaseException as error:
             self._crashed(error)
             raise
 
-    def _gather(self, computed: ComputedBatch) -> GatheredBatch:
+    def _gather(self, item: ComputedBatch | DecidedBatch) -> GatheredBatch:
         self._room.wait_for_room()
-        gathered = self._gatherer.gather(computed)
-        computed.batch.times.gathered_ns = self._clock_ns()
+        gathered = self._gatherer.gather(item)
+        batch = gathered.computed.batch
+        if not batch.times.published_ns:
+            batch.times.gathered_ns = self._clock_ns()
         self._room.put(gathered.nbytes)
-        self._freed(computed.batch)
+        self._freed(batch)
         return gathered

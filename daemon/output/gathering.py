@@ -4,7 +4,7 @@ The result does not refer to the slot of the batch, so the slot can be filled ag
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
 
@@ -29,6 +29,21 @@ log = get_logger("gathering")
 
 
 @dataclass(frozen=True, slots=True)
+class DecidedBatch:
+    """A batch with its decisions: the first `n_sent` are sent, `n_late` of these after their deadline.
+
+    to_error: u32[n], the flags for which an event goes to the error stream; 0: it does not.
+    """
+
+    computed: ComputedBatch
+    decisions: Sequence[MepDecision]
+    to_error: NDArray[np.uint32]
+    lists_left_out: int
+    n_sent: int = 0
+    n_late: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GatheredBatch:
     """A batch on its way to files and sockets; `nbytes` is the size of its records and decisions."""
 
@@ -40,12 +55,24 @@ class GatheredBatch:
     nbytes: int
     lists_left_out: int = 0
     """Number of output lists that did not fit into the decision messages of their MEPs."""
+    not_stored: Mapping[EventStream, int] = field(default_factory=dict)
+    """Number of kept events of the series that no files are written of."""
+    unsent: Sequence[MepDecision] | None = None
+    """The decisions that are not sent yet; None: all of them."""
+    n_late: int = 0
+    """Number of late decisions among those that are sent."""
+
+    @property
+    def to_send(self) -> Sequence[MepDecision]:
+        """The decisions that are not sent yet."""
+        return self.decisions if self.unsent is None else self.unsent
 
     def without(self, meps: Collection[int]) -> "GatheredBatch":
         """The same batch without some MEPs."""
         return replace(
             self,
             decisions=[decision for decision in self.decisions if decision.mep not in meps],
+            unsent=None if self.unsent is None else [each for each in self.unsent if each.mep not in meps],
             events={
                 stream: list(chain.from_iterable(block.without(meps) for block in blocks))
                 for stream, blocks in self.events.items()
@@ -61,6 +88,7 @@ class EventGatherer:
         encoder_of: makes the encoder of a trigger configuration from its key.
         flags: flags of the chain. They decide which events go to the error stream.
         lists: the output lists of decision messages.
+        gathered: the series whose kept events are copied. stored: the series that go to files.
     """
 
     def __init__(
@@ -73,7 +101,11 @@ class EventGatherer:
         chain: str,
         n_lines: int,
         lists: DecisionLists | None = None,
+        gathered: Collection[EventStream] = tuple(EventStream),
+        stored: Collection[EventStream] = tuple(EventStream),
     ) -> None:
+        self._gathered = frozenset(gathered)
+        self._stored = frozenset(stored)
         self._lists = lists or DecisionLists()
         self._buffers = buffers
         self._encoder_of = lru_cache(MAX_ENCODERS)(encoder_of)
@@ -82,11 +114,8 @@ class EventGatherer:
         self._chain = chain
         self._n_lines = n_lines
 
-    def gather(self, computed: ComputedBatch) -> GatheredBatch:
-        """Gather the accepted events and the events for the error stream.
-
-        Missing sources or an event cut alone do not keep an event, unless its whole MEP goes to the error stream.
-        """
+    def decide(self, computed: ComputedBatch) -> DecidedBatch:
+        """Make the decisions. No event of a MEP that goes to the error stream is accepted."""
         batch, results = computed.batch, computed.results
         to_error = results.flags & self._errors
         decisions = []
@@ -103,19 +132,42 @@ class EventGatherer:
             lists, n_left_out = self._lists.encode(of_events.lists, mep.n_events, self._n_lines)
             lists_left_out += n_left_out
             decisions.append(self._decision(computed, mep, of_events, lists))
-        is_error = to_error != 0
+        return DecidedBatch(computed, decisions, to_error, lists_left_out)
+
+    def gather(self, of: ComputedBatch | DecidedBatch) -> GatheredBatch:
+        """Gather the accepted events and the events for the error stream.
+
+        Missing sources or an event cut alone do not keep an event, unless its whole MEP goes to the error stream.
+        """
+        decided = of if isinstance(of, DecidedBatch) else self.decide(of)
+        computed, decisions = decided.computed, decided.decisions
+        results = computed.results
+        is_error = decided.to_error != 0
         kept = {EventStream.ACCEPTED: (results.accepted != 0) & ~is_error, EventStream.ERROR: is_error}
         events: dict[EventStream, Sequence[RecordBlock]] = {}
+        not_stored: dict[EventStream, int] = {}
         left_out = 0
         for stream, wanted in kept.items():
             numbers = np.flatnonzero(wanted)
-            if len(numbers):
+            if stream not in self._stored:
+                not_stored[stream] = len(numbers)
+            if len(numbers) and stream in self._gathered:
                 block, n_left_out = self._records(computed, numbers)
                 events[stream] = [block]
                 left_out += n_left_out
         nbytes = sum(block.nbytes for blocks in events.values() for block in blocks)
         nbytes += sum(len(decision.lines) + len(decision.flags) + len(decision.lists) for decision in decisions)
-        return GatheredBatch(computed, decisions, events, left_out, nbytes, lists_left_out)
+        return GatheredBatch(
+            computed,
+            decisions,
+            events,
+            left_out,
+            nbytes,
+            decided.lists_left_out,
+            not_stored,
+            decisions[decided.n_sent :] if isinstance(of, DecidedBatch) else None,
+            decided.n_late,
+        )
 
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
         """Events of a batch as records, and the number of candidates that did not fit into their reports."""

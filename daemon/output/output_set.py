@@ -23,6 +23,7 @@ from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.output_sections import EventSocketSection
 from hltnode.daemon.monitoring.counters import Counters
+from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
@@ -57,6 +58,7 @@ class Outputs:
         self._prepare = prepare
         self._clock_ns = clock_ns
         self._counters = counters
+        self._deadline = DecisionDeadline(config.latency.deadline_us * 1_000)
         self.events: dict[EventStream, EventOutput] = {}
         self._monitor: EventOutput | None = None
         self._content = config.monitor.content
@@ -99,20 +101,27 @@ class Outputs:
         return None if self._monitor is None else self._monitor.endpoint
 
     async def publish(self, written: GatheredBatch) -> None:
-        """Send the events and decisions of a batch; afterwards its MEPs may be acknowledged."""
+        """Send the events of a batch and its decisions, unless these are sent; its MEPs may then be acknowledged."""
         run = written.computed.batch.run
         for stream, output in self.events.items():
             await output.sender.put_all(_records(written, stream), partial(event_message, stream, run))
-        await self._publisher.publish(written.decisions)
+        decisions, n_late = self._deadline.mark(written.to_send, written.computed.batch.meps, self._clock_ns())
+        self._counters.late_decisions += n_late + written.n_late
+        await self._publisher.publish(decisions)
         if self._monitor is not None:
             now_ns = self._clock_ns()
             if self._content is MonitorContent.DECISIONS:
-                decisions = (each for each in written.decisions if self._sampler.takes(now_ns))
-                await self._monitor.sender.put_all(decisions, _as_decision)
+                sent = decisions if written.unsent is None else written.decisions
+                sampled = (each for each in sent if self._sampler.takes(now_ns))
+                await self._monitor.sender.put_all(sampled, _as_decision)
             else:
                 for stream in written.events:
                     events = (each for each in _records(written, stream) if self._sampler.takes(now_ns))
                     await self._monitor.sender.put_all(events, partial(event_message, stream, run))
+
+    def decisions_sent(self) -> None:
+        """Read the subscriptions after another thread has sent decisions."""
+        self._publisher.changed()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to watch the sockets for subscriptions and for consumers with room."""

@@ -6,8 +6,9 @@ the policy of the output decides. The default retries for a bounded time, then d
 """
 
 import asyncio
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import zmq
 from msgspec.structs import replace
@@ -29,7 +30,9 @@ SUBSCRIPTION_BUDGET = 256
 
 
 class DecisionPublisher:
-    """The decision socket. All calls come from the thread of the event loop.
+    """The decision socket. All calls come from the thread of the event loop, except `send_at_once`.
+
+    A lock guards the socket: another thread may use it too, but not at the same time.
 
     Args:
         drop_after_ns: with `drop_new`, how long the decisions of a batch wait for a slow subscriber.
@@ -52,6 +55,9 @@ class DecisionPublisher:
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
+        self._lock = threading.RLock()
+        self._publishing = False
+        self._closed = False
         self.sender = PolicySender(
             OutputName.DECISIONS,
             policy,
@@ -69,7 +75,7 @@ class DecisionPublisher:
             zmq.MAXMSGSIZE: MAX_CONSUMER_BYTES,
         }
         self._socket, self.endpoint = bind_socket(context, zmq.XPUB, endpoint, options, prepare)
-        self._watch = SocketWatch(self._socket, self.changed)
+        self._watch = SocketWatch(self._socket, self.changed, self._lock)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to watch the socket for subscriptions and for room for queued messages."""
@@ -79,8 +85,24 @@ class DecisionPublisher:
     async def publish(self, decisions: Iterable[MepDecision]) -> None:
         """Send decisions in order, each with the next sequence number, according to the policy."""
         self._track_subscriptions()
-        await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
+        with self._lock:
+            self._publishing = True
+        try:
+            await self.sender.put_all(decisions, _message)
+        finally:
+            self._publishing = False
         self.changed()
+
+    def send_at_once(self, decisions: Sequence[MepDecision]) -> int:
+        """Send decisions in order as far as all subscribers have room; returns how many. Any thread.
+
+        None is sent while `publish` waits for a slow subscriber: sequence numbers must leave in order. The caller adds
+        them to the counters and calls `changed`, both in the thread of the event loop.
+        """
+        with self._lock:
+            if self._publishing or self._closed:
+                return 0
+            return self.sender.send_at_once(decisions, _message)
 
     def changed(self) -> None:
         """Count subscriptions and send queued messages; called when the socket may be readable or writable."""
@@ -90,7 +112,8 @@ class DecisionPublisher:
     def _track_subscriptions(self) -> None:
         for _ in range(SUBSCRIPTION_BUDGET):
             try:
-                message = self._socket.recv(zmq.NOBLOCK)
+                with self._lock:
+                    message = self._socket.recv(zmq.NOBLOCK)
             except zmq.Again:
                 return
             if message[:1] == b"\x01":
@@ -104,14 +127,21 @@ class DecisionPublisher:
         self._watch.stop()
         self.sender.pump()
         self.sender.close()
-        self._socket.close(linger=linger_ms)
+        with self._lock:
+            self._closed = True
+            self._socket.close(linger=linger_ms)
 
     def _try_send(self, message: Message) -> bool:
         try:
-            self._socket.send(message[0], zmq.NOBLOCK)
+            with self._lock:
+                self._socket.send(message[0], zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True
+
+
+def _message(decision: MepDecision, sequence: int) -> Message:
+    return (encode_decision(replace(decision, seq=sequence)),)
 
 
 class OutputSocket:

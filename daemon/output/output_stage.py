@@ -7,10 +7,11 @@ event is lost.
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.requests import (
     Confirmed,
@@ -39,6 +40,7 @@ class OutputStage:
         done: called in the output thread with each written batch; its decisions may be sent and its MEPs acknowledged.
         events_revoked: called in the output thread with the receipt of an executed request.
         crashed: called in the output thread with an unexpected exception.
+        streams: the series of events that go to files.
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class OutputStage:
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
         crashed: Callable[[BaseException], None],
         *,
+        streams: Collection[EventStream] = tuple(EventStream),
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
+        self._streams = frozenset(streams)
         self._store = store
         self._done = done
         self._events_revoked = events_revoked
@@ -118,7 +122,7 @@ class OutputStage:
             meps = [mep for mep in meps if mep not in gone]
             gathered = gathered.without(gone)
         for stream, blocks in gathered.events.items():
-            for block in blocks:
+            for block in blocks if stream in self._streams else ():
                 self._store.append(stream, block)
         self._store.journal.content.acknowledged_below(batch.run, batch.floor)
         if self._retry(partial(self._store.commit, batch.run, as_ranges(meps))):

@@ -26,7 +26,7 @@ log = get_logger("slow_consumer_policy")
 
 
 class PolicySender:
-    """Sender of one output. All calls come from the thread of the event loop.
+    """Sender of one output. All calls come from the thread of the event loop, except `send_at_once`.
 
     Args:
         try_send: sends a message, or returns False at once if no consumer can take it.
@@ -72,6 +72,21 @@ class PolicySender:
                 await self._send_or_drop(message, deadline_ns)
             else:
                 self._queue_or_drop_oldest(message)
+
+    def send_at_once(self, items: Iterable[Item], encode: Callable[[Item, int], Message]) -> int:
+        """Send items in order as far as consumers take them without waiting; returns how many. They are not counted.
+
+        The only call that may come from another thread; the caller excludes all others meanwhile.
+        """
+        n = 0
+        if not self._queue:
+            for item in items:
+                if not self._send(encode(item, self._sequence)):
+                    return n
+                self._sequence += 1
+                n += 1
+            self._dropping = False
+        return n
 
     def pump(self) -> None:
         """Try to send waiting messages; called when a consumer may have room."""

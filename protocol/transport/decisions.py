@@ -35,6 +35,7 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     one event after the other: the decision of line i is bit i % 32 of word i // 32, and bits from n_lines on are
     0. `flags` holds a u32 per event, little-endian. `chain` is the name of the deciding chain; it is empty, and omitted
     on the wire, if the node does not give it. `lists` has the output lists of all events; it is omitted without any.
+    `late`: the decision missed the deadline of its node; it is omitted if not.
     """
 
     node: str
@@ -52,6 +53,7 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
     flags: bytes
     chain: Name = ""
     lists: bytes = b""
+    late: bool = False
 
     def __repr__(self) -> str:
         accepted = int(self.accepted_events().sum())

@@ -15,6 +15,8 @@ from hltnode.daemon.configuration.loading import load_config
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.node.sizing import batch_limits, request_batch_limits
 from hltnode.daemon.readout import run_feeders
+from hltnode.daemon.storage.event_store import EventStore
+from hltnode.daemon.storage.journal_content import Ranges
 from tests.daemon.fakes import FakeEngine
 
 
@@ -23,6 +25,15 @@ async def main(config_file: Path) -> int:
     if seconds := os.environ.get("TEST_SILENT_SECONDS"):
         # For feeders that are started again: on a busy machine that takes longer than a node waits for them.
         run_feeders.SILENT_NS = int(float(seconds) * 1e9)
+    if seconds := os.environ.get("TEST_COMMIT_SECONDS"):
+        # For tests that kill a node between its decisions and its journal.
+        commit, pause = EventStore.commit, float(seconds)
+
+        def delayed(self: EventStore, run: int, meps: Ranges) -> None:
+            time.sleep(pause)
+            commit(self, run, meps)
+
+        EventStore.commit = delayed  # type: ignore[method-assign]
 
     def create_node() -> Node:
         # For tests of a start that lasts, of long batches, and of a back end that never answers, or that ends the node.

@@ -1,6 +1,7 @@
 """The compute thread with fake workspaces."""
 
 import queue
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -42,13 +43,14 @@ def ids(ranges: Sequence[tuple[int, int]]) -> list[int]:
 class Bench:
     """A pipeline with three fake workspaces, started. MEPs have four events."""
 
-    def __init__(self, interrupted: Mapping[int, int] | None = None) -> None:
+    def __init__(self, interrupted: Mapping[int, int] | None = None, *, serial: bool = False) -> None:
         self.engine = FakeEngine(LIMITS)
         self.notes = Notes(interrupted or {})
         self.progress: list[SlotAdvanced] = []
         self.done: queue.Queue[ComputedBatch] = queue.Queue()
         self.losses: queue.Queue[str] = queue.Queue()
         self.crashes: list[BaseException] = []
+        self.threads: list[str] = []
         self.runs: list[tuple[int, int]] = []
         """Runs that the back end has begun, with the number of batches that were done before."""
         self.pipeline = Pipeline(
@@ -62,6 +64,8 @@ class Bench:
             self.losses.put,
             self.crashes.append,
             begin_run=self._begin_run,
+            serial=serial,
+            begin=lambda: self.threads.append(threading.current_thread().name),
         )
         self.pipeline.warm_up()
         self.pipeline.start()
@@ -108,6 +112,22 @@ def test_batches_of_several_slots_are_in_flight_together(bench: Bench) -> None:
         bench.submit(slot)
     assert sorted(bench.take().batch.slot for _ in range(3)) == [0, 1, 2]
     assert time.monotonic() - begin < 2.9  # one after the other they take 3 s
+
+
+@pytest.mark.parametrize("serial", [True, False])
+def test_a_serial_pipeline_starts_a_batch_after_the_one_before_was_handed_on(serial: bool) -> None:
+    bench = Bench(serial=serial)
+    bench.engine.behaviour.hanging_slots.add(0)
+    begun = bench.engine.workspaces[1].batches
+    before = len(begun)  # the empty batch of the warm-up
+    bench.submit(0)
+    bench.submit(1)
+    bench.wait_for_polls(0)
+    assert (len(begun) > before) is not serial
+    bench.engine.behaviour.hanging_slots.clear()
+    assert [bench.take().batch.slot for _ in range(2)] == ([0, 1] if serial else [1, 0])
+    assert bench.threads == ["hltnode-pipeline"]
+    assert bench.pipeline.stop(5.0)
 
 
 @pytest.fixture

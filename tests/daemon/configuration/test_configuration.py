@@ -302,3 +302,22 @@ def test_the_nodes_of_a_farm_are_http_addresses(tmp_path: Path) -> None:
 def test_other_addresses_of_a_farm_are_refused(tmp_path: Path, addresses: list[str]) -> None:
     listed = ", ".join(f'"{address}"' for address in addresses)
     assert "http.farm_nodes" in refusal(write(tmp_path, f"[http]\nfarm_nodes = [{listed}]\n"))
+
+
+def test_decisions_go_first_only_if_no_accepted_event_is_promised(tmp_path: Path) -> None:
+    first = "[latency]\ndecisions_first = true\n"
+    for streams in ("", '[output]\nstreams = ["accepted"]\n', '[output]\nstreams = ["error", "accepted"]\n'):
+        text = refusal(write(tmp_path, first + streams))
+        assert 'latency.decisions_first: expected output.streams without "accepted"' in text
+    for streams in ("[]", '["error"]'):
+        config = load_config(write(tmp_path, f"{first}[output]\nstreams = {streams}\n"))
+        assert config.latency.decisions_first
+    # The other keys promise nothing, so they need nothing.
+    assert load_config(write(tmp_path, "[latency]\nserial = true\ndeadline_us = 1000\ncpus = [0, 1]\n")).latency.serial
+
+
+def test_streams_and_cpus_are_listed_once(tmp_path: Path) -> None:
+    assert "expected each stream once" in refusal(write(tmp_path, '[output]\nstreams = ["error", "error"]\n'))
+    assert "expected each CPU once" in refusal(write(tmp_path, "[latency]\ncpus = [1, 1]\n"))
+    assert "latency.cpus" in refusal(write(tmp_path, "[latency]\ncpus = []\n"))
+    assert "output.streams" in refusal(write(tmp_path, '[output]\nstreams = ["rejected"]\n'))

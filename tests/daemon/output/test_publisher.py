@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import zmq
 
-from hltnode.daemon.common.vocabulary import DropReason
+from hltnode.daemon.common.vocabulary import DropReason, SlowConsumerPolicy
 from hltnode.daemon.common.zmq_sockets import BindError
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.output_sockets import DecisionPublisher
@@ -182,4 +182,75 @@ def test_an_endpoint_in_use_is_an_error_at_the_start(context: Context, counters:
     publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
     with pytest.raises(BindError, match="Address already in use"):
         DecisionPublisher(context, publisher.endpoint, counters)
+    publisher.close(linger_ms=0)
+
+
+async def test_decisions_of_another_thread_leave_in_one_sequence_with_those_of_the_loop(
+    context: Context, counters: OutputCounters
+) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters)
+    publisher.start(asyncio.get_running_loop())
+    socket = subscriber(context, publisher.endpoint, high_water_mark=0)
+    await subscribed(publisher, counters, 1)
+    n = 300
+
+    def send() -> int:
+        return sum(publisher.send_at_once([decision(n + i), decision(2 * n + i)]) for i in range(n))
+
+    other = asyncio.create_task(asyncio.to_thread(send))
+    for mep in range(n):
+        await publisher.publish([decision(mep)])
+        await asyncio.sleep(0)
+    n_sent = await other
+    # A send that meets one of the loop is declined, and its caller publishes it later.
+    assert 0 < n_sent <= 2 * n
+    found = [decode_decision(socket.recv()) for _ in range(n + n_sent)]
+    assert [each.seq for each in found] == list(range(n + n_sent))
+    assert [each.mep for each in found if each.mep < n] == list(range(n))
+    assert len({each.mep for each in found}) == n + n_sent
+    assert counters.sent == n
+    publisher.close(linger_ms=0)
+    assert publisher.send_at_once([decision(0)]) == 0
+
+
+async def test_what_a_full_subscriber_does_not_take_at_once_is_left_to_the_caller(
+    context: Context, counters: OutputCounters
+) -> None:
+    publisher = DecisionPublisher(context, "tcp://127.0.0.1:*", counters, high_water_mark=2)
+    socket = subscriber(context, publisher.endpoint, high_water_mark=1)
+    await subscribed(publisher, counters, 1)
+    decisions = [decision(mep, n_events=60_000) for mep in range(100)]
+    n = publisher.send_at_once(decisions)
+    assert 0 < n < len(decisions)
+    socket.setsockopt(zmq.RCVTIMEO, 300)
+    found = [decode_decision(socket.recv()) for _ in range(n)]
+    with pytest.raises(zmq.Again):
+        socket.recv()
+    assert [(each.mep, each.seq) for each in found] == [(mep, mep) for mep in range(n)]
+    # A message that did not leave has used no number.
+    assert publisher.send_at_once(decisions[n : n + 1]) == 1
+    assert decode_decision(socket.recv()).seq == n
+    publisher.close(linger_ms=0)
+
+
+async def test_no_decision_of_another_thread_overtakes_one_that_waits_in_the_loop(
+    context: Context, counters: OutputCounters
+) -> None:
+    publisher = DecisionPublisher(
+        context, "tcp://127.0.0.1:*", counters, policy=SlowConsumerPolicy.WAIT, high_water_mark=2
+    )
+    publisher.start(asyncio.get_running_loop())
+    socket = subscriber(context, publisher.endpoint, high_water_mark=1)
+    await subscribed(publisher, counters, 1)
+    waiting = asyncio.create_task(publisher.publish([decision(mep, n_events=60_000) for mep in range(100)]))
+    while publisher.sender.waiting_since_ns is None:
+        await asyncio.sleep(0.001)
+    # Room for one: the loop has not seen it yet.
+    decode_decision(await asyncio.to_thread(socket.recv))
+    assert publisher.send_at_once([decision(1000)]) == 0
+    for _ in range(99):
+        await asyncio.to_thread(socket.recv)
+    await waiting
+    assert publisher.send_at_once([decision(1000)]) == 1
+    assert decode_decision(socket.recv()).seq == 100
     publisher.close(linger_ms=0)

@@ -1,0 +1,162 @@
+"""Decisions that leave before files and journal: which batches, what is sent, and the mark of late ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace as changed
+from typing import cast
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream
+from hltnode.daemon.compute.pipeline import ComputedBatch
+from hltnode.daemon.compute.results import Results
+from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+from hltnode.daemon.output.decision_deadline import DecisionDeadline
+from hltnode.daemon.output.early_decisions import EarlyDecisions, would_repeat
+from hltnode.daemon.output.event_encoder import EncodedEvents, EventEncoder
+from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer
+from hltnode.processing.framework.backends.interface import Timings
+from hltnode.processing.framework.flags import EventFlag, FlagTable
+from hltnode.processing.framework.output_lists import no_words
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
+
+EVENTS = 4
+ERROR = int(EventFlag.BANK_ERROR)
+
+
+class Encoder:
+    """Makes a record of a byte of each event."""
+
+    def encode_batch(self, _buffer: object, _meps: object, numbers: Sequence[int], *_others: object) -> EncodedEvents:
+        return EncodedEvents(b"x" * len(numbers), np.arange(1, len(numbers) + 1, dtype=np.uint64), 0, 0)
+
+
+def gatherer(
+    gathered: Sequence[EventStream] = tuple(EventStream), stored: Sequence[EventStream] = tuple(EventStream)
+) -> EventGatherer:
+    return EventGatherer(
+        [memoryview(b"")],
+        lambda _tck: cast(EventEncoder, Encoder()),
+        FlagTable(),
+        node="n",
+        chain="c",
+        n_lines=1,
+        gathered=gathered,
+        stored=stored,
+    )
+
+
+def record(mep: int, first_ns: int = 0) -> MepRecord:
+    found = MepRecord(mep=mep, slot=0, first_event=EVENTS * mep, n_events=EVENTS, opened_ns=0, n_sources=1)
+    found.close_reason = CloseReason.COMPLETE
+    found.first_ns = first_ns
+    return found
+
+
+def computed(*meps: MepRecord) -> ComputedBatch:
+    """Event 1 of each MEP is accepted, event 2 goes to the error stream."""
+    n = EVENTS * len(meps)
+    accepted = np.tile(np.array([0, 1, 0, 0], np.uint8), len(meps))
+    flags = np.tile(np.array([0, 0, ERROR, 0], np.uint32), len(meps))
+    results = Results(
+        accepted, accepted[:, None].astype(np.uint32), flags, no_words(n), np.zeros((n, 0), np.uint32), ()
+    )
+    return ComputedBatch(Batch(0, 7, meps), results, (Timings(0.0, 0.0, 0.0),), None, (), 5)
+
+
+class Subscriber:
+    """Takes a number of decisions."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.taken: list[MepDecision] = []
+
+    def send(self, decisions: Sequence[MepDecision]) -> int:
+        taken = decisions[: self.room - len(self.taken)]
+        self.taken += taken
+        return len(taken)
+
+
+def with_missing_source(of: ComputedBatch) -> ComputedBatch:
+    of.batch.meps[1].missing = (9,)
+    return of
+
+
+def with_mep_for_the_error_stream(of: ComputedBatch) -> ComputedBatch:
+    of.batch.meps[1].error_stream = True
+    return of
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda of: of, True),
+        (with_missing_source, False),
+        (with_mep_for_the_error_stream, False),
+        (lambda of: changed(of, error="the device fell off"), False),
+        (lambda of: changed(of, not_processed=(of.batch.meps[0],)), False),
+        # A MEP that an earlier session ended on is computed in a part of its own.
+        (lambda of: changed(of, timings=of.timings * 2), False),
+        (lambda of: changed(of, timings=()), False),
+    ],
+)
+def test_only_decisions_that_another_session_would_repeat_leave_first(
+    change: Callable[[ComputedBatch], ComputedBatch], expected: bool
+) -> None:
+    of = change(computed(record(3), record(4)))
+    subscriber = Subscriber(room=9)
+    left = EarlyDecisions(gatherer(), subscriber.send, DecisionDeadline()).leave(of)
+    assert would_repeat(of) is isinstance(left, DecidedBatch) is bool(subscriber.taken) is expected
+    assert expected or left is of
+
+
+def test_early_decisions_are_those_of_the_usual_order_and_the_rest_leaves_later() -> None:
+    usual = gatherer().gather(computed(*map(record, range(3))))
+    assert (usual.unsent, usual.to_send) == (None, usual.decisions)
+    for room in (3, 2, 0):
+        subscriber, times = Subscriber(room), iter((10, 20))
+        left = EarlyDecisions(
+            gatherer(), subscriber.send, DecisionDeadline(), clock_ns=lambda times=times: next(times)
+        ).leave(computed(*map(record, range(3))))
+        found = gatherer().gather(left)
+        assert subscriber.taken == usual.decisions[:room]
+        assert (found.decisions, found.to_send) == (usual.decisions, usual.decisions[room:])
+        assert [len(block) for blocks in found.events.values() for block in blocks] == [3, 3]
+        assert found.nbytes == usual.nbytes
+        times = found.computed.batch.times
+        assert (times.gathered_ns, times.published_ns) == (10, 20)
+        without = found.without({2})
+        assert [each.mep for each in without.to_send] == [mep for mep in range(room, 3) if mep != 2]
+
+
+def test_only_decisions_above_the_deadline_are_marked_and_only_sent_ones_are_counted() -> None:
+    meps = [record(0, first_ns=0), record(1, first_ns=1), record(2, first_ns=0)]
+    for room, n_late in ((3, 2), (2, 1), (0, 0)):
+        subscriber = Subscriber(room)
+        early = EarlyDecisions(gatherer(), subscriber.send, DecisionDeadline(99), clock_ns=lambda: 100)
+        found = gatherer().gather(early.leave(computed(*meps)))
+        assert [each.late for each in found.decisions] == [True, False, True]
+        assert found.n_late == n_late
+        # The usual order marks those that are left, once.
+        rest, more = DecisionDeadline(99).mark(found.to_send, meps, 100)
+        assert (n_late + more, [each.late for each in rest]) == (2, [each.late for each in found.decisions][room:])
+    decisions = found.decisions
+    plain = [replace(each, late=False) for each in decisions]
+    assert DecisionDeadline(0).mark(plain, meps, 10**18) == (plain, 0)
+
+
+def test_the_mark_is_on_the_wire_only_if_it_is_set() -> None:
+    [plain] = gatherer().gather(computed(record(0))).decisions
+    assert b"late" not in encode_decision(plain)
+    late = replace(plain, late=True)
+    assert b"late" in encode_decision(late)
+    assert decode_decision(encode_decision(late)) == late != decode_decision(encode_decision(plain))
+
+
+def test_series_without_files_are_counted_and_copied_only_for_sockets() -> None:
+    accepted, error = EventStream.ACCEPTED, EventStream.ERROR
+    for gathered, stored in (((error,), (error,)), ((accepted,), ()), ((), ()), ((accepted, error), (accepted,))):
+        found = gatherer(gathered, stored).gather(computed(record(0), record(1)))
+        assert set(found.events) == set(gathered)
+        assert found.not_stored == dict.fromkeys({accepted, error} - set(stored), 2)
