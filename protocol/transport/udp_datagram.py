@@ -22,6 +22,9 @@ class DatagramFlags(IntFlag):
     END_OF_RUN = 4
 
 
+NO_FLAGS = DatagramFlags(0)
+
+
 class DatagramHeader(NamedTuple):
     """The fields of the header. `sequence` counts the packets of a source in a burst, from 0."""
 
@@ -33,7 +36,7 @@ class DatagramHeader(NamedTuple):
 
 
 def encode_datagram(
-    mfp: Buffer, *, run: int, burst: int, sequence: int, source: int, flags: DatagramFlags = DatagramFlags(0)
+    mfp: Buffer, *, run: int, burst: int, sequence: int, source: int, flags: DatagramFlags = NO_FLAGS
 ) -> bytes:
     """A datagram with an MFP. Raises FrameError: a value does not fit its field."""
     try:

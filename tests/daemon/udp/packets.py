@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from hltnode.protocol.raw_data.mfp import encode_mfp
-from hltnode.protocol.transport.udp_datagram import DatagramFlags, encode_datagram
+from hltnode.protocol.transport.udp_datagram import NO_FLAGS, DatagramFlags, encode_datagram
 
 RUN = 7
 EVENTS = 4
@@ -24,7 +24,7 @@ def packet(
     run: int = RUN,
     n_events: int = EVENTS,
     first_event: int | None = None,
-    flags: DatagramFlags = DatagramFlags(0),
+    flags: DatagramFlags = NO_FLAGS,
     version: int = 1,
 ) -> bytes:
     """The datagram of a packet; `first_event` is 1000 × burst + 4 × sequence by default."""
@@ -46,9 +46,9 @@ def burst_of(
     packets = []
     for sequence in range(n):
         is_last = sequence == n - 1
-        flags = DatagramFlags.START_OF_BURST if sequence == 0 else DatagramFlags(0)
+        flags = DatagramFlags.START_OF_BURST if sequence == 0 else NO_FLAGS
         if is_last:
-            flags |= DatagramFlags.END_OF_BURST | (DatagramFlags.END_OF_RUN if ends_run else DatagramFlags(0))
+            flags |= DatagramFlags.END_OF_BURST | (DatagramFlags.END_OF_RUN if ends_run else NO_FLAGS)
         for source in sources:
             n_events = last_events if is_last else EVENTS
             packets.append((source, sequence, packet(sequence, source, burst=burst, n_events=n_events, flags=flags)))
