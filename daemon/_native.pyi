@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,13 +123,15 @@ class ConnectionTally:
     def admit(self, descriptor: int) -> None: ...
 
 class Outcome(Enum):
-    """Why a loop over frames ends: no more input, time limit, complete MEP, frame left to Python, or error."""
+    """Why a loop over frames ends: no more input, time limit, complete MEP, frame left to Python, error, or the last
+    frame of a MEP that is not complete."""
 
     EMPTY = 0
     PAUSED = 1
     COMPLETE = 2
     LEFT = 3
     FAILED = 4
+    ENDED = 5
 
 class FragmentIntake:
     """Copies fragments of open MEPs into the slots, which are writable buffers.
@@ -171,3 +174,57 @@ class SocketIntake:
     @property
     def error(self) -> int:
         """After FAILED: the error number of libzmq."""
+
+class UdpIntake:
+    """Receives UDP datagrams in threads of its own and joins them into MEPs.
+
+    `senders` are IP addresses, each with the sources that it may send. Raises OSError if the address cannot be bound,
+    ValueError for settings that do not fit.
+    """
+
+    def __init__(
+        self,
+        intake: FragmentIntake,
+        host: str,
+        port: int,
+        *,
+        n_sockets: int,
+        receive_bytes: int,
+        packets_per_mep: int,
+        events_per_packet: int,
+        open_meps: int,
+        datagram_bytes: int,
+        flush_ns: int,
+        sources: Sequence[int],
+        senders: Sequence[tuple[str, Sequence[int]]],
+    ) -> None: ...
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def fileno(self) -> int:
+        """Readable when a MEP is ready."""
+
+    def welcome(self, first_mep: int, token: int) -> None:
+        """Give the MEPs of the accepted run ids from `first_mep` on, and their frames this token."""
+
+    def receive(self, now_ns: int, true_ns: int, end_ns: int, n_meps: int) -> Outcome:
+        """Hand over a ready MEP; none new with `n_meps` = 0."""
+
+    def left_frame(self) -> memoryview:
+        """After LEFT: the bytes of the frame, valid until the next call of `receive`."""
+
+    def counts(self) -> dict[str, Any]:
+        """Counters since the start, and the bursts that have ended since the last call."""
+
+    def leave_run(self) -> None:
+        """Discard all MEPs and accept the run of the next datagram."""
+
+    @property
+    def run(self) -> int | None: ...
+    @property
+    def is_run_over(self) -> bool: ...
+    @property
+    def next_mep(self) -> int: ...
+    @property
+    def last_mep(self) -> int: ...
+    @property
+    def port(self) -> int: ...

@@ -7,6 +7,7 @@
 #include "readout/socket_intake.h"
 #include "security/connection_guard.h"
 #include "security/connection_tally.h"
+#include "udp/udp_intake.h"
 
 NB_MODULE(_native, module)
 {
@@ -19,4 +20,5 @@ NB_MODULE(_native, module)
     add_connection_tally(module);
     add_fragment_intake(module);
     add_socket_intake(module);
+    add_udp_intake(module);
 }

@@ -2,6 +2,7 @@
 
 import re
 import socket
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH, fits_unix_address
@@ -31,6 +32,20 @@ def check_endpoint(endpoint: str) -> str:
         raise ValueError("expected a port of at most 65535")
     if not fits_unix_address(endpoint):
         raise ValueError(f"expected a path of at most {MAX_UNIX_PATH} bytes: it is the address of a Unix socket")
+    return endpoint
+
+
+def check_udp_endpoint(endpoint: str) -> str:
+    """An endpoint udp://ADDRESS:PORT with an IP address, if it is valid. Raises ValueError with the expected syntax."""
+    host, _, port = endpoint.removeprefix("udp://").rpartition(":")
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+        is_valid = endpoint.startswith("udp://") and port.isdecimal() and int(port) <= 65535
+        is_valid = is_valid and host.startswith("[") == (address.version == 6)
+    except ValueError:
+        is_valid = False
+    if not is_valid:
+        raise ValueError("expected an IP address and a port such as udp://10.0.0.1:5560 or udp://[::1]:5560")
     return endpoint
 
 

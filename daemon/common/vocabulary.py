@@ -355,3 +355,31 @@ class HistogramFileOutcome(StrEnum):
 
     WRITTEN = "written"
     FAILED = "failed"
+
+
+@unique
+class UdpRefusal(StrEnum):
+    """Reasons to refuse a datagram, in the order of `Refused` in daemon/udp/packet_joiner.h.
+
+    unknown_sender: its address is in no entry of udp.senders; bad_size: it is longer than allowed, or has another
+    length than announced; bad_mfp: its MFP is damaged or cannot be written; foreign_source: not a source of its sender;
+    foreign_run: not the run that the node takes; other_burst: its burst begins while another one is being received;
+    late: its MEP is closed; ahead: it is more MEPs ahead than are joined at a time; mismatch: it disagrees with its MEP
+    in events, bank version or padding; no_room: all memory of the intake waits for the event builder.
+    """
+
+    UNKNOWN_SENDER = "unknown_sender"
+    TRUNCATED = "truncated"
+    BAD_MAGIC = "bad_magic"
+    BAD_VERSION = "bad_version"
+    BAD_SIZE = "bad_size"
+    MALFORMED = "malformed"
+    BAD_MFP = "bad_mfp"
+    FOREIGN_SOURCE = "foreign_source"
+    FOREIGN_RUN = "foreign_run"
+    OTHER_BURST = "other_burst"
+    LATE = "late"
+    DUPLICATE = "duplicate"
+    AHEAD = "ahead"
+    MISMATCH = "mismatch"
+    NO_ROOM = "no_room"

@@ -6,7 +6,16 @@
 from pydantic import Field
 
 from hltnode.daemon.common.vocabulary import CloseReason, IncompletePolicy
-from hltnode.daemon.configuration.key_types import KIB, MIB, Endpoint, Section, SourceIds, UnixPath
+from hltnode.daemon.configuration.key_types import (
+    KIB,
+    MIB,
+    Endpoint,
+    IpAddress,
+    Section,
+    SourceIds,
+    UdpEndpoint,
+    UnixPath,
+)
 from hltnode.protocol.transport.requests import MAX_EVENTS
 
 
@@ -45,6 +54,55 @@ class SharedMemorySection(Section):
     def n_descriptors(self) -> int:
         """Most descriptors of feeders with shared memory: one for the connection, one for the memory."""
         return 0 if self.socket is None else 2 * self.max_segments
+
+
+class UdpSender(Section):
+    """A sender of datagrams."""
+
+    address: IpAddress
+    """Its IP address."""
+    sources: SourceIds
+    """The sources that it may send."""
+
+
+class UdpSection(Section):
+    """Datagrams of listed senders (docs/formats/udp-datagram.md), joined into MEPs. UDP has no keys: SECURITY.md."""
+
+    endpoint: UdpEndpoint | None = None
+    """Address of the sockets, such as udp://10.0.0.1:5560; off if not set."""
+    senders: tuple[UdpSender, ...] = ()
+    """The accepted senders, each with its address and sources; datagrams of others are refused."""
+    sockets: int = Field(default=1, ge=1, le=16)
+    """Sockets of the address, each with a thread; the kernel spreads the senders over them."""
+    receive_bytes: int = Field(default=8 * MIB, ge=64 * KIB, le=1024 * MIB)
+    """Receive buffer of each socket in bytes. Without a right (CAP_NET_ADMIN), at most net.core.rmem_max counts."""
+    max_datagram_bytes: int = Field(default=2048, ge=128, le=65_507)
+    """Largest datagram in bytes, with its header."""
+    events_per_packet: int = Field(default=16, ge=1, le=4096)
+    """Events of each packet; the last one of a burst may have fewer."""
+    packets_per_mep: int = Field(default=16, ge=1, le=4096)
+    """Packets of each source that become one fragment of a MEP."""
+    open_meps: int = Field(default=32, ge=2, le=1024)
+    """MEPs that are joined at a time; as many again may wait for the event builder."""
+    flush_us: int = Field(default=10_000, ge=50, le=10_000_000)
+    """Time in microseconds from the first packet of a MEP until it is closed without the missing ones. It must be
+    longer than the time by which the sources send apart."""
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """The sources of all senders, ascending."""
+        return tuple(sorted({source for sender in self.senders for source in sender.sources}))
+
+    @property
+    def events_per_mep(self) -> int:
+        """Events of a full MEP."""
+        return self.packets_per_mep * self.events_per_packet
+
+
+def udp_address(endpoint: str) -> tuple[str, int]:
+    """IP address and port of an endpoint udp://ADDRESS:PORT; an IPv6 address is in brackets."""
+    host, _, port = endpoint.removeprefix("udp://").rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 class LimitsSection(Section):

@@ -1,12 +1,13 @@
 """Types of configuration keys, with checks beyond those of plain types."""
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from hltnode.daemon.common.endpoints import check_endpoint, check_http_address
+from hltnode.daemon.common.endpoints import check_endpoint, check_http_address, check_udp_endpoint
 from hltnode.daemon.common.vocabulary import EventStream, SlowConsumerPolicy
 from hltnode.protocol.raw_data.bank_types import LIST_TYPES
 from hltnode.protocol.transport.endpoints import MAX_UNIX_PATH
@@ -74,6 +75,13 @@ def _check_streams(streams: tuple[EventStream, ...]) -> tuple[EventStream, ...]:
     return streams
 
 
+def _check_ip_address(text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise ValueError("expected an IP address such as 10.0.0.1") from None
+
+
 # A list has a bank type of its own (protocol/raw_data/bank_types.py).
 ListNames = Annotated[tuple[str, ...], Field(max_length=len(LIST_TYPES)), AfterValidator(_check_list_names)]
 HttpAddress = Annotated[str, AfterValidator(check_http_address)]
@@ -81,6 +89,8 @@ HttpAddresses = Annotated[
     tuple[HttpAddress, ...], Field(min_length=1, max_length=MAX_FARM_NODES), AfterValidator(_check_addresses)
 ]
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
+UdpEndpoint = Annotated[str, AfterValidator(check_udp_endpoint)]
+IpAddress = Annotated[str, AfterValidator(_check_ip_address)]
 FilePath = Annotated[Path, BeforeValidator(_check_path)]
 FilePolicy = Annotated[SlowConsumerPolicy, AfterValidator(_check_file_policy)]
 EventStreams = Annotated[tuple[EventStream, ...], AfterValidator(_check_streams)]

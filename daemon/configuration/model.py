@@ -18,6 +18,7 @@ from hltnode.daemon.configuration.input_sections import (
     RequestsSection,
     SharedMemorySection,
     TapSection,
+    UdpSection,
 )
 from hltnode.daemon.configuration.node_sections import (
     ConditionsSection,
@@ -62,6 +63,7 @@ class NodeConfig(BaseSettings):
     node: NodeSection = Field(default_factory=NodeSection)
     network: NetworkSection = Field(default_factory=NetworkSection)
     shared_memory: SharedMemorySection = Field(default_factory=SharedMemorySection)
+    udp: UdpSection = Field(default_factory=UdpSection)
     limits: LimitsSection = Field(default_factory=LimitsSection)
     builder: BuilderSection = Field(default_factory=BuilderSection)
     pipeline: PipelineSection = Field(default_factory=PipelineSection)
@@ -110,7 +112,14 @@ class NodeConfig(BaseSettings):
     @model_validator(mode="after")
     def _sections_fit(self) -> Self:
         """Raises ValueError with one line per problem."""
-        problems = [*self._sizes(), *self._conditions(), *self._feeders(), *self._latency(), *self._keys()]
+        problems = [
+            *self._sizes(),
+            *self._conditions(),
+            *self._feeders(),
+            *self._latency(),
+            *self._udp(),
+            *self._keys(),
+        ]
         if problems:
             raise ValueError("\n".join(problems))
         return self
@@ -146,6 +155,22 @@ class NodeConfig(BaseSettings):
                 'latency.decisions_first: expected output.streams without "accepted": a decision that is sent before '
                 "its event is in a file would promise an event that a kill can lose"
             )
+
+    def _udp(self) -> Iterator[str]:
+        udp = self.udp
+        if udp.endpoint is None:
+            return
+        if not udp.senders:
+            yield "udp.senders: expected with udp.endpoint: without it every datagram is refused"
+        if len({sender.address for sender in udp.senders}) < len(udp.senders):
+            yield "udp.senders: expected each address once"
+        if udp.events_per_mep > self.pipeline.max_events:
+            yield "udp.packets_per_mep: expected at most pipeline.max_events events per MEP, with udp.events_per_packet"
+        joined = udp.packets_per_mep * udp.max_datagram_bytes
+        if joined > self.network.max_frame_bytes:
+            yield "udp.packets_per_mep: expected packets of at most network.max_frame_bytes together"
+        if joined * len(udp.sources) > self.builder.max_mep_bytes:
+            yield "udp.packets_per_mep: expected the packets of all sources to have at most builder.max_mep_bytes"
 
     def _keys(self) -> Iterator[str]:
         security = self.security

@@ -165,6 +165,18 @@ class EventBuilder(BuilderState):
             self.history.note(now_ns, None, effects[1:])
         return effects
 
+    def close_incomplete(self, now_ns: int, mep_id: int) -> list[Effect]:
+        """Close an open MEP whose missing fragments will not come; none if it is not open."""
+        mep = self.open.get(mep_id)
+        if mep is None:
+            return []
+        effects: list[Effect] = []
+        self._close(mep, CloseReason.TIMEOUT, effects)
+        self._seal_if_due(now_ns, self._slots[mep.slot], effects)
+        self._look_soon(now_ns)
+        self.history.note(now_ns, None, effects)
+        return effects
+
     def reject(self, now_ns: int, reason: RejectReason, run: int, source: int, mep: int) -> list[Effect]:
         """Refuse a valid fragment for the reason that `place_for` returned."""
         self.counters.fragments_rejected[reason] += 1

@@ -32,6 +32,7 @@ from hltnode.daemon.common.vocabulary import (
     QuarantineReason,
     Stage,
     ThreadSetting,
+    UdpRefusal,
     WriteErrorKind,
 )
 from hltnode.daemon.monitoring.operation_counters import OperationCounters
@@ -114,6 +115,29 @@ class SharedMemoryCounters:
     left: int = 0
     """Segments of feeders that ended without detaching them."""
     refused: dict[MemoryRefusal, int] = field(default_factory=lambda: dict.fromkeys(MemoryRefusal, 0))
+
+
+@dataclass(slots=True)
+class UdpCounters:
+    """The UDP intake, as compiled code has counted it at the last reading."""
+
+    datagrams: int = 0
+    """Datagrams that were joined into MEPs."""
+    bytes: int = 0
+    """Bytes of these datagrams."""
+    meps: int = 0
+    """MEPs that were closed by the intake, complete or not."""
+    meps_lost: int = 0
+    """MEPs of which no datagram came, while earlier and later ones did."""
+    discarded: int = 0
+    """Joined datagrams of a run that the node did not accept."""
+    dropped: int = 0
+    """Datagrams that the kernel dropped, because the receive buffer of a socket was full."""
+    bursts: int = 0
+    """Bursts that have ended."""
+    refused: dict[UdpRefusal, int] = field(default_factory=lambda: dict.fromkeys(UdpRefusal, 0))
+    missing: dict[int, int] = field(default_factory=dict)
+    """Datagrams of each source that had not come when their MEP was closed."""
 
 
 @dataclass(slots=True)
@@ -208,6 +232,7 @@ class Counters:
     nacks_sent: int = 0
     tap: TapCounters = field(default_factory=TapCounters)
     shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
+    udp: UdpCounters = field(default_factory=UdpCounters)
     requests: RequestCounters = field(default_factory=RequestCounters)
 
     # Event builder

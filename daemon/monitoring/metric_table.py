@@ -229,6 +229,38 @@ TABLE = (
         "reason",
         lambda r: r.counters.shared_memory.refused.items(),
     ),
+    # UDP
+    counter("udp_datagrams", "Datagrams joined into MEPs.", lambda r: r.counters.udp.datagrams),
+    counter("udp_datagram_bytes", "Bytes of these datagrams.", lambda r: r.counters.udp.bytes),
+    counter("udp_meps", "MEPs closed by the UDP intake, complete or not.", lambda r: r.counters.udp.meps),
+    counter(
+        "udp_meps_lost",
+        "MEPs of which no datagram came, while earlier and later ones did.",
+        lambda r: r.counters.udp.meps_lost,
+    ),
+    counters(
+        "udp_datagrams_missing",
+        "Datagrams that had not come when their MEP was closed, by source.",
+        "source",
+        lambda r: r.counters.udp.missing.items(),
+    ),
+    counters(
+        "udp_datagrams_refused",
+        "Refused datagrams, by reason.",
+        "reason",
+        lambda r: r.counters.udp.refused.items(),
+    ),
+    counter(
+        "udp_datagrams_discarded",
+        "Joined datagrams of a run that the node did not accept.",
+        lambda r: r.counters.udp.discarded,
+    ),
+    counter(
+        "udp_datagrams_dropped",
+        "Datagrams that the kernel dropped, because a receive buffer was full.",
+        lambda r: r.counters.udp.dropped,
+    ),
+    counter("udp_bursts", "Bursts that have ended.", lambda r: r.counters.udp.bursts),
     # Requests
     counter("requests_answered", "Requests of clients that were answered.", lambda r: r.counters.requests.answered),
     counters(

@@ -146,6 +146,8 @@ class Node:
         self.receiver.start(self._loop)
         if self.memory_receiver is not None:
             self.memory_receiver.start(self._loop)
+        if self._sockets.udp_receiver is not None:
+            self._sockets.udp_receiver.start(self._loop)
         commands = SocketControl(self.controller, self.access.may_command, self.counters.operation)
         self.control.start(
             self._loop,
@@ -348,6 +350,8 @@ class Node:
         self.receiver.close()
         if self.memory_receiver is not None:
             self.memory_receiver.close()
+        if self._sockets.udp_receiver is not None:
+            self._sockets.udp_receiver.close()
         requests = self._sockets.requests
         answered = requests is None or await self._end(requests.stop)
         stopped = await self._end(path.pipeline.stop) and answered and not self._warming_up

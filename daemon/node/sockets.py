@@ -13,7 +13,7 @@ from hltnode.daemon.output.output_set import Outputs
 from hltnode.daemon.output.output_sockets import DecisionPublisher
 from hltnode.daemon.readout.builder_control import BuilderControl
 from hltnode.daemon.readout.control_socket import ControlSocket
-from hltnode.daemon.readout.effect_executor import EffectExecutor
+from hltnode.daemon.readout.effect_executor import EffectExecutor, FeederConnections
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.input_tap import InputTap
@@ -21,6 +21,8 @@ from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.requests.request_socket import RequestSocket
 from hltnode.daemon.security.access_control import AccessControl
 from hltnode.daemon.shared_memory.receiver import MemoryReceiver
+from hltnode.daemon.udp.local_feeder import ConnectionsWithUdp, LocalFeeder
+from hltnode.daemon.udp.receiver import UdpReceiver
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
 from hltnode.protocol.transport.run_control_messages import RunState
 
@@ -46,6 +48,7 @@ class NodeSockets:
         self._closers: list[Callable[[int], None]] = []
         self.tap: InputTap | None = None
         self.memory_receiver: MemoryReceiver | None = None
+        self.udp_receiver: UdpReceiver | None = None
         self.requests: RequestSocket | None = None
 
     def bind(self) -> None:
@@ -77,10 +80,13 @@ class NodeSockets:
                 clock_ns=core.clock_ns,
             )
             self._closers.append(self.tap.close)
+        connections: FeederConnections = self.control
+        if config.udp.endpoint is not None:
+            connections = ConnectionsWithUdp(self.control, lambda message: self._udp_feeder.message(message))
         executor = EffectExecutor(
             core.registry,
             core.acknowledgements,
-            self.control,
+            connections,
             counters,
             self._path.submit,
             core.clock_ns,
@@ -91,7 +97,7 @@ class NodeSockets:
             core.builder,
             core.registry,
             core.acknowledgements,
-            self.control,
+            connections,
             counters,
             executor.carry_out,
             self._path.finish_files,
@@ -102,7 +108,7 @@ class NodeSockets:
         )
         self.feeder_protocol = FeederProtocol(
             self.builder_control,
-            self.control,
+            connections,
             counters,
             self._state,
             self._path.revoke_events,
@@ -144,6 +150,8 @@ class NodeSockets:
                 core.clock_ns,
             )
             self._closers.append(lambda _linger_ms: memory_receiver.close())
+        if config.udp.endpoint is not None:
+            self._bind_udp(handler)
         self.publisher = DecisionPublisher(
             self._context,
             config.network.decisions,
@@ -164,6 +172,22 @@ class NodeSockets:
         )
         self._closers.append(self.outputs.close)
         self._bind_requests()
+
+    def _bind_udp(self, handler: FrameHandler) -> None:
+        core, udp = self._core, self._core.config.udp
+        self._udp_feeder = LocalFeeder(
+            self.feeder_protocol.message_arrived,
+            session=core.session,
+            chain=core.info.chain,
+            sources=udp.sources,
+            events_per_mep=udp.events_per_mep,
+            max_fragment_bytes=core.config.network.max_frame_bytes - HEADER_SIZE,
+            credits_grew=lambda: udp_receiver.schedule(),
+        )
+        udp_receiver = self.udp_receiver = UdpReceiver(
+            udp, handler, self.builder_control, self._udp_feeder, core.counters.udp
+        )
+        self._closers.append(lambda _linger_ms: udp_receiver.close())
 
     def _bind_requests(self) -> None:
         core, config, engine = self._core, self._core.config, self._core.request_engine
@@ -190,9 +214,9 @@ class NodeSockets:
         core.conditions_of_runs.followers.append(self.requests.replace_constants)
 
     @property
-    def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver]:
+    def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver | UdpReceiver]:
         """The sockets that must be read before deadlines of feeders are checked."""
-        parts = (self.control, self.receiver, self.memory_receiver)
+        parts = (self.control, self.receiver, self.memory_receiver, self.udp_receiver)
         return [part for part in parts if part is not None]
 
     def start_outputs(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -109,6 +109,10 @@ class BuilderControl:
         """Have the builder handle a stimulus, and carry out the effects."""
         self._carry_out(self.builder.handle(self._clock_ns(), stimulus))
 
+    def close_incomplete(self, mep: int) -> None:
+        """Close a MEP whose missing fragments will not come, if it is open."""
+        self._carry_out(self.builder.close_incomplete(self._clock_ns(), mep))
+
     def feeder_spoke(self, now_ns: int) -> None:
         """Note a message of a feeder: it may change the awaited feeders or the state of the run."""
         self._silent_from_ns = 0

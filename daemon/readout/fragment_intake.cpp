@@ -192,7 +192,8 @@ void add_fragment_intake(nb::module_& module)
         .value("PAUSED", Outcome::paused)
         .value("COMPLETE", Outcome::complete)
         .value("LEFT", Outcome::left)
-        .value("FAILED", Outcome::failed);
+        .value("FAILED", Outcome::failed)
+        .value("ENDED", Outcome::ended);
     nb::class_<FragmentIntake>(module, "FragmentIntake", "Handles fragments of open MEPs")
         .def(nb::new_(&make_intake), nb::arg("meps"), nb::arg("sources"), nb::arg("slots"), nb::arg("max_mfp_bytes"),
              nb::arg("n_threads") = 1, nb::arg("piece_bytes") = piece_bytes)

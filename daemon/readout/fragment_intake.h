@@ -23,6 +23,7 @@ enum class Outcome {
     complete,  // a MEP is complete and must be closed
     left,      // Python must handle a frame
     failed,    // the socket cannot be read
+    ended,     // the sender has no more fragments of a MEP, which is not complete
 };
 
 // Times of the reading loop in monotonic ns: for deadlines, for counters, and its end.

@@ -66,7 +66,7 @@ class FrameHandler:
         self._carry_out = carry_out
         self._refusal = refusal
         self._max_mfp_bytes = max_frame_bytes - HEADER_SIZE
-        self._clock = clock
+        self.clock = self._clock = clock
         self._tap = tap
         self._limit = RateLimit(LOG_INTERVAL_NS, lambda: clock.now_ns)
         self._n_changes = -1

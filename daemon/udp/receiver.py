@@ -1,0 +1,177 @@
+"""The UDP intake in the event loop: it hands joined MEPs to the event builder.
+
+Compiled threads receive and join the datagrams (`UdpIntake`). The loop is woken for each MEP that is ready, and takes
+as many as the event builder has credits for. Others wait in the memory of the intake; when it is full, datagrams are
+refused and counted (`no_room`).
+"""
+
+import asyncio
+import errno
+import time
+
+from hltnode.daemon._native import Outcome, UdpIntake
+from hltnode.daemon.common.log import get_logger
+from hltnode.daemon.common.rate_limit import RateLimit
+from hltnode.daemon.common.vocabulary import UdpRefusal
+from hltnode.daemon.common.zmq_sockets import BUDGET_NS, BindError
+from hltnode.daemon.configuration.input_sections import UdpSection, udp_address
+from hltnode.daemon.monitoring.counters import UdpCounters
+from hltnode.daemon.readout.builder_control import BuilderControl
+from hltnode.daemon.readout.frame_handler import FrameHandler
+from hltnode.daemon.udp.local_feeder import LocalFeeder
+
+LOG_INTERVAL_NS = 10_000_000_000
+
+log = get_logger("udp")
+
+
+class UdpReceiver:
+    """The UDP sockets. All calls come from the thread of the event loop.
+
+    Raises:
+        BindError: the sockets cannot be bound.
+    """
+
+    def __init__(
+        self,
+        settings: UdpSection,
+        handler: FrameHandler,
+        control: BuilderControl,
+        feeder: LocalFeeder,
+        counters: UdpCounters,
+    ) -> None:
+        assert settings.endpoint is not None
+        self._handler = handler
+        self._control = control
+        self._builder = control.builder
+        self._feeder = feeder
+        self._counters = counters
+        self._sources = settings.sources
+        self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_scheduled = False
+        host, port = udp_address(settings.endpoint)
+        try:
+            self._intake = UdpIntake(
+                handler.intake,
+                host,
+                port,
+                n_sockets=settings.sockets,
+                receive_bytes=settings.receive_bytes,
+                packets_per_mep=settings.packets_per_mep,
+                events_per_packet=settings.events_per_packet,
+                open_meps=settings.open_meps,
+                datagram_bytes=settings.max_datagram_bytes,
+                flush_ns=settings.flush_us * 1000,
+                sources=settings.sources,
+                senders=[(sender.address, list(sender.sources)) for sender in settings.senders],
+            )
+        except OSError as error:
+            raise BindError(settings.endpoint, error.errno) from error
+        self.endpoint = f"udp://{settings.endpoint.removeprefix('udp://').rpartition(':')[0]}:{self._intake.port}"
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start to receive."""
+        self._loop = loop
+        loop.add_reader(self._intake.fileno(), self.read)
+        self._intake.start()
+
+    def schedule(self) -> None:
+        """Read in the next turn of the loop."""
+        if self._loop is not None and not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._scheduled_read)
+
+    def close(self) -> None:
+        """Stop receiving."""
+        if self._loop is not None:
+            self._loop.remove_reader(self._intake.fileno())
+            self._loop = None
+        self._intake.stop()
+        self._count()
+
+    def read(self) -> bool:
+        """Hand over MEPs that are ready; False if some are left for the next turn of the loop."""
+        if self._loop is None:
+            return True
+        clock = self._handler.begin_turn()
+        end_ns = time.monotonic_ns() + BUDGET_NS
+        is_done = True
+        if self._joins_run(clock.now_ns):
+            is_done = self._hand_over(end_ns)
+            self._follow_run(clock.now_ns)
+        self._count()
+        if not is_done:
+            self.schedule()
+        return is_done
+
+    def _scheduled_read(self) -> None:
+        self._is_scheduled = False
+        self.read()
+
+    def _joins_run(self, now_ns: int) -> bool:
+        """Whether the node accepts the run of the datagrams. Otherwise they are discarded, and counted."""
+        run = self._intake.run
+        if run is None or self._control.runs.closing is not None:
+            return False
+        if self._feeder.run == run:
+            return True
+        done = self._control.acknowledgements.done(run).ranges()
+        first_mep = done[-1][1] + 1 if done else 0
+        if self._feeder.join(now_ns, run, first_mep):
+            self._intake.welcome(first_mep, self._feeder.token)
+            log.info("udp_run_joined", run=run, first_mep=first_mep, sources=len(self._sources))
+            return True
+        self._intake.leave_run()
+        if (left_out := self._limit.due("refused")) is not None:
+            log.warning("udp_run_refused", run=run, text=self._feeder.refusal, left_out=left_out)
+        return False
+
+    def _hand_over(self, end_ns: int) -> bool:
+        clock, intake, handler, builder = self._handler.clock, self._intake, self._handler, self._builder
+        while time.monotonic_ns() < end_ns:
+            may_open = not builder.draining and builder.run == intake.run and builder.window.outstanding > 0
+            outcome = intake.receive(clock.now_ns, clock.true_ns, end_ns, int(may_open))
+            handler.taken(outcome)
+            if outcome is Outcome.LEFT:
+                handler.frame_arrived(intake.left_frame())
+            elif outcome is Outcome.ENDED:
+                self._control.close_incomplete(intake.last_mep)
+            elif outcome is Outcome.FAILED:
+                raise OSError(errno.EIO, "a UDP socket cannot be read")
+            elif outcome is not Outcome.COMPLETE:
+                return True
+        return False
+
+    def _follow_run(self, now_ns: int) -> None:
+        intake, builder = self._intake, self._builder
+        # MEPs that were refused as a whole are in none of the sets, and need no acknowledgement.
+        pending = builder.unacknowledged_meps() | builder.open.keys() if self._feeder.is_hello_due(now_ns) else None
+        if intake.is_run_over and builder.is_idle:
+            self._feeder.end(now_ns, intake.next_mep)
+            intake.leave_run()
+        elif pending is not None:
+            self._feeder.confirm(now_ns, min(pending, default=intake.next_mep))
+
+    def _count(self) -> None:
+        counts, counters = self._intake.counts(), self._counters
+        counters.datagrams = counts["packets"]
+        counters.bytes = counts["bytes"]
+        counters.meps = counts["meps"]
+        counters.meps_lost = counts["meps_lost"]
+        counters.discarded = counts["discarded"]
+        counters.dropped = counts["dropped"]
+        counters.refused.update(zip(UdpRefusal, counts["refused"], strict=True))
+        counters.missing.update(zip(self._sources, counts["missing"], strict=True))
+        for burst, packets, missing, refused, meps in counts["bursts"]:
+            counters.bursts += 1
+            if (left_out := self._limit.due("burst")) is not None:
+                log.info(
+                    "burst_ended",
+                    burst=burst,
+                    datagrams=packets,
+                    missing=missing,
+                    refused=refused,
+                    meps=meps,
+                    left_out=left_out,
+                )

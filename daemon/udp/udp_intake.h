@@ -1,0 +1,85 @@
+// Receives UDP datagrams in threads of its own, without the Python interpreter, and hands joined MEPs to the event
+// loop, which builds them as the fragments of any other feeder.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "../readout/fragment_intake.h"
+#include "packet_joiner.h"
+
+class UdpIntake {
+  public:
+    // Binds `n_sockets` sockets to one address (SO_REUSEPORT). Throws std::system_error, std::invalid_argument.
+    UdpIntake(std::shared_ptr<FragmentIntake> intake, const std::string& host, uint16_t port, std::size_t n_sockets,
+              int receive_bytes, const JoinLimits& limits, std::vector<uint16_t> sources,
+              const std::vector<std::pair<std::string, std::vector<uint16_t>>>& senders);
+    UdpIntake(const UdpIntake&) = delete;
+    UdpIntake& operator=(const UdpIntake&) = delete;
+    ~UdpIntake();
+
+    void start();
+
+    // Ends the threads and closes the sockets.
+    void stop();
+
+    // Becomes readable when a MEP is ready. `receive` clears it.
+    int descriptor() const { return wake_; }
+    uint16_t port() const { return port_; }
+
+    // Gives the MEPs of the accepted run this token, and ids from `first_mep` on.
+    void welcome(uint64_t first_mep, uint64_t token);
+
+    // Hands over at most `n_meps` ready MEPs, as SocketIntake::receive. `ended`: all that arrived of the MEP `last_mep`
+    // is handed over, and it is not complete.
+    Outcome receive(const ReadingTimes& times, std::size_t n_meps);
+
+    // The frame that Python must handle.
+    nanobind::object left_frame();
+
+    uint64_t next_mep() const { return next_mep_; }
+    uint64_t last_mep() const { return next_mep_ - 1; }
+
+    // A dictionary of counters, and the bursts that have ended since the last call.
+    nanobind::dict counts();
+    nanobind::object run();
+    bool is_run_over();
+    void leave_run();
+
+  private:
+    struct Socket {
+        int descriptor = -1;
+        uint32_t dropped = 0;  // as the kernel has reported it last
+    };
+
+    void receive_datagrams(Socket& socket);
+    void close_sockets();
+    bool take_next();
+    void give_back();
+
+    std::shared_ptr<FragmentIntake> intake_;
+    std::mutex mutex_;  // guards the joiner
+    PacketJoiner joiner_;
+    std::vector<Socket> sockets_;
+    std::vector<std::thread> threads_;
+    std::atomic<uint64_t> n_dropped_{0};
+    std::atomic<bool> has_failed_{false};
+    std::size_t datagram_bytes_;
+    uint16_t port_ = 0;
+    int wake_ = -1, stop_ = -1;
+    // The MEP that is handed over, in the thread of the event loop.
+    JoinedMep* mep_ = nullptr;
+    std::size_t column_ = 0;
+    bool is_complete_ = false;
+    uint64_t next_mep_ = 0, token_ = 0;
+};
+
+void add_udp_intake(nanobind::module_& module);

@@ -1,0 +1,101 @@
+"""A node that reads datagrams: decisions, incomplete MEPs, refused senders, the end of a burst and of a run."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+import zmq.asyncio
+
+from hltnode.daemon.common.vocabulary import UdpRefusal
+from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.event_building.accounting import accounting, closes
+from hltnode.daemon.node.node import Node
+from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from tests.daemon.fakes import eventually, make_config, running_node
+from tests.daemon.udp.packets import EVENTS, RUN, SOURCES, burst_of
+
+pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
+
+PACKETS = 8
+"""Packets of a MEP."""
+
+
+def udp_config(tmp_path: Path, **changes: object) -> NodeConfig:
+    udp: dict[str, Any] = {
+        "endpoint": "udp://127.0.0.1:0",
+        "senders": [{"address": "127.0.0.1", "sources": SOURCES[:1]}, {"address": "127.0.0.2", "sources": SOURCES[1:]}],
+        "events_per_packet": EVENTS,
+        "packets_per_mep": PACKETS,
+        "flush_us": 300_000,
+        "max_datagram_bytes": 512,
+        **changes,
+    }
+    return make_config(tmp_path, udp=udp)
+
+
+@pytest.fixture
+def senders() -> Iterator[dict[int, socket.socket]]:
+    """A socket of each source, by its address."""
+    sockets = {source: socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for source in (*SOURCES, 0)}
+    for address, opened in zip(("127.0.0.1", "127.0.0.2", "127.0.0.3"), sockets.values(), strict=True):
+        opened.bind((address, 0))
+    yield sockets
+    for opened in sockets.values():
+        opened.close()
+
+
+def port_of(node: Node) -> tuple[str, int]:
+    receiver = node._sockets.udp_receiver
+    assert receiver is not None
+    return "127.0.0.1", int(receiver.endpoint.rpartition(":")[2])
+
+
+def events_of(decisions: list[MepDecision]) -> list[int]:
+    return sorted(event for d in decisions for event in range(d.first_event, d.first_event + d.n_events))
+
+
+async def test_each_event_of_a_burst_is_decided_once_and_a_lost_packet_is_counted(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    """Datagrams arrive out of order and twice, one does not arrive, and the last MEP of the burst is short."""
+    n = 3 * PACKETS + 3
+    lost, lost_mep = (SOURCES[1], 5), range(2 * PACKETS, 3 * PACKETS)
+    packets = burst_of(n, last_events=1, ends_run=True)
+    packets[2], packets[7] = packets[7], packets[2]
+    packets.insert(12, packets[9])
+    kept = [
+        each for each in packets
+        if each[:2] != lost and not (each[0] == SOURCES[1] and each[1] in lost_mep)
+    ]  # fmt: skip
+    with zmq.asyncio.Context() as context, closing(context.socket(zmq.SUB)) as subscriber:
+        async with running_node(udp_config(tmp_path)) as (node, _):
+            subscriber.subscribe(b"")
+            subscriber.connect(node.publisher.endpoint)
+            await eventually(lambda: node.counters.decisions.subscribers > 0)
+            senders[0].sendto(packets[0][2], port_of(node))
+            for source, _, datagram in kept:
+                senders[source].sendto(datagram, port_of(node))
+            decisions = [decode_decision(await subscriber.recv()) for _ in range(4)]
+            await eventually(lambda: node.builder_control.registry.current is None)
+            counters, accounts = node.counters, accounting(node.counters, node.builder)
+    n_events = EVENTS * (n - 1) + 1
+    assert events_of(decisions) == list(range(1000, 1000 + n_events))
+    assert {d.run for d in decisions} == {RUN}
+    by_first = {d.first_event: d for d in decisions}
+    # The lost packet is absent from a joined fragment; the lost source makes its MEP incomplete.
+    missing = {first: d.missing_sources for first, d in by_first.items()}
+    third = 1000 + 2 * PACKETS * EVENTS
+    assert missing == dict.fromkeys(by_first, ()) | {third: (SOURCES[1],)}
+    assert counters.udp.missing == {SOURCES[0]: 0, SOURCES[1]: 1 + PACKETS}
+    refused = {reason: n for reason, n in counters.udp.refused.items() if n}
+    assert refused == {UdpRefusal.UNKNOWN_SENDER: 1, UdpRefusal.DUPLICATE: 1}
+    assert counters.udp.datagrams == len(kept) - 1
+    assert (counters.udp.bursts, counters.udp.meps, counters.udp.dropped) == (1, 4, 0)
+    assert counters.meps_closed["complete"] == 3
+    assert closes(accounts)
