@@ -27,6 +27,7 @@ from hltnode.daemon.common.vocabulary import (
     MepStage,
     OutputName,
     QuarantineReason,
+    ShadowLoss,
     Stage,
     WriteErrorKind,
 )
@@ -96,6 +97,15 @@ class TapCounters:
     dropped: int = 0
     """MEPs with a dropped fragment, because the recorder was slow."""
     subscribers: int = 0
+
+
+@dataclass(slots=True)
+class ShadowCounters:
+    """The input of a shadow node."""
+
+    meps: int = 0
+    """MEPs taken from the tap of the productive node."""
+    lost: dict[ShadowLoss, int] = field(default_factory=lambda: dict.fromkeys(ShadowLoss, 0))
 
 
 @dataclass(slots=True)
@@ -203,6 +213,8 @@ class Counters:
     meps_acknowledged: int = 0
     nacks_sent: int = 0
     tap: TapCounters = field(default_factory=TapCounters)
+    mep_tap: TapCounters = field(default_factory=TapCounters)
+    shadow: ShadowCounters = field(default_factory=ShadowCounters)
     shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
     requests: RequestCounters = field(default_factory=RequestCounters)
 

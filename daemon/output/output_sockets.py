@@ -16,7 +16,7 @@ from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, Outpu
 from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
-from hltnode.protocol.transport.decisions import MepDecision, encode_decision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
@@ -33,6 +33,7 @@ class DecisionPublisher:
 
     Args:
         drop_after_ns: with `drop_new`, how long the decisions of a batch wait for a slow subscriber.
+        topic: first part of each message; None: messages of one part.
         prepare: applies the security settings before the socket is bound.
 
     Raises:
@@ -48,10 +49,12 @@ class DecisionPublisher:
         policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW,
         drop_after_ns: int = 0,
         high_water_mark: int = HIGH_WATER_MARK,
+        topic: bytes | None = None,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._counters = counters
+        self._topic = topic
         self.sender = PolicySender(
             OutputName.DECISIONS,
             policy,
@@ -76,11 +79,16 @@ class DecisionPublisher:
         self._watch.start(loop)
         self.changed()
 
-    async def publish(self, decisions: Iterable[MepDecision]) -> None:
+    async def publish(self, decisions: Iterable[MepDecision | DecisionGroup]) -> None:
         """Send decisions in order, each with the next sequence number, according to the policy."""
         self._track_subscriptions()
-        await self.sender.put_all(decisions, lambda decision, seq: (encode_decision(replace(decision, seq=seq)),))
+        await self.sender.put_all(decisions, lambda decision, seq: self.message(replace(decision, seq=seq)))
         self.changed()
+
+    def message(self, decision: MepDecision | DecisionGroup) -> Message:
+        """The parts of the message of a decision."""
+        encoded = encode_decision(decision)
+        return (encoded,) if self._topic is None else (self._topic, encoded)
 
     def changed(self) -> None:
         """Count subscriptions and send queued messages; called when the socket may be readable or writable."""
@@ -108,7 +116,10 @@ class DecisionPublisher:
 
     def _try_send(self, message: Message) -> bool:
         try:
-            self._socket.send(message[0], zmq.NOBLOCK)
+            if len(message) == 1:
+                self._socket.send(message[0], zmq.NOBLOCK)
+            else:
+                self._socket.send_multipart(message, zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True
