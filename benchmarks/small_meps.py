@@ -45,7 +45,7 @@ FIGURES = "small_meps"
 WAYS = (1, 256)
 EVENTS_PER_MEP = 16
 FRAGMENT_BYTES = 68
-MEPS = 4_000
+MEPS = 600
 RUNS = 3
 
 

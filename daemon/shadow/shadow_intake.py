@@ -191,7 +191,7 @@ class ShadowIntake:
             chain=self._chain,
         )
         feeder = Feeder(FeederSockets(self._context, DATA_ENDPOINT, CONTROL_ENDPOINT), identity, report=_report)
-        feeder.window.next_mep = max(0, tapped.header.mep - MAX_LATE_MEPS)
+        feeder.window.next_mep = tapped.header.mep
         feeder.floor = lambda: max(0, feeder.window.first_unacknowledged - MAX_LATE_MEPS)
         self._only(feeder.session)
         self._run, self._sources = run, frozenset(sources)
