@@ -7,13 +7,21 @@ async with Feeder.connect("tcp://node:5555", identity=identity) as feeder:
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import AsyncIterator, Iterable
 from typing import Self
 
 import zmq
 import zmq.asyncio
 
-from hltnode.client.consumers import Consumer, ReceivedEvent, event_of, receive_events, subscribe_decisions
+from hltnode.client.consumers import (
+    Consumer,
+    ReceivedEvent,
+    decisions_of,
+    event_of,
+    receive_events,
+    subscribe_decisions,
+)
 from hltnode.client.feeder import Feeder, FeederIdentity, FeederRefusedError
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
@@ -21,7 +29,7 @@ from hltnode.client.requests import RequestMessages, RequestRefusedError, connec
 from hltnode.client.shared_memory import SharedMemory, SharedMemoryError
 from hltnode.protocol.buffers import Buffer
 from hltnode.protocol.errors import ProtocolError
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.requests import Answer, Refusal, decode_answer
 
 __all__ = [
@@ -42,19 +50,24 @@ __all__ = [
 
 
 class DecisionSubscriber(Consumer[zmq.asyncio.Socket]):
-    """The decisions of a node, one message per MEP, starting when the node receives the subscription.
+    """The decisions of a node, MEP by MEP, starting when the node receives the subscription.
 
-    Use as context manager and iterate over it.
+    Use as context manager and iterate over it. With `shadow`, the node is a shadow (`shadow.of`).
     """
 
-    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
-        super().__init__(subscribe_decisions(zmq.asyncio.Context.instance().socket(zmq.SUB), endpoint, keys))
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None, shadow: bool = False) -> None:
+        super().__init__(
+            subscribe_decisions(zmq.asyncio.Context.instance().socket(zmq.SUB), endpoint, keys, shadow=shadow)
+        )
+        self._shadow = shadow
+        self._of_group: deque[MepDecision] = deque()
 
     async def receive(self) -> MepDecision:
         """The next decision. Raises MessageError for a message of another version."""
-        decision = decode_decision(await self._socket.recv())
-        self._gaps.came(decision.seq)
-        return decision
+        while not self._of_group:
+            self._of_group.extend(decisions_of(await self._socket.recv_multipart(), shadow=self._shadow))
+            self._gaps.came(self._of_group[0].seq)
+        return self._of_group.popleft()
 
     async def __aiter__(self) -> AsyncIterator[MepDecision]:
         while True:

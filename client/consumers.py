@@ -11,7 +11,7 @@ from hltnode.protocol.raw_data.bank_types import BankType
 from hltnode.protocol.raw_data.mdf import iter_records
 from hltnode.protocol.raw_data.raw_bank import RawBank
 from hltnode.protocol.raw_data.reports import decode_dec_reports
-from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE
+from hltnode.protocol.transport.decisions import MAX_DECISION_SIZE, SHADOW_TOPIC, MepDecision, decode_decisions
 from hltnode.protocol.transport.endpoints import is_ipv6
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, decode_event_header
 
@@ -90,10 +90,21 @@ def event_of(parts: list[bytes]) -> ReceivedEvent:
     return ReceivedEvent(header.stream, header.run, header.sequence, parts[1])
 
 
-def subscribe_decisions(socket: AnySocket, endpoint: str, keys: ClientKeys | None) -> AnySocket:
-    """Connect a SUB socket to the decisions of a node."""
+def decisions_of(parts: list[bytes], *, shadow: bool) -> list[MepDecision]:
+    """The decisions of a message, of a shadow node or of a productive one. Raises MessageError."""
+    if len(parts) != 1 + shadow:
+        found = "a shadow node" if len(parts) == 2 else "no shadow node"
+        text = f"decision message: {1 + shadow} parts expected, {len(parts)} received: the sender is {found}"
+        raise MessageError(RejectReason.MALFORMED, text)
+    return decode_decisions(parts[-1])
+
+
+def subscribe_decisions(
+    socket: AnySocket, endpoint: str, keys: ClientKeys | None, *, shadow: bool = False
+) -> AnySocket:
+    """Connect a SUB socket to the decisions of a node, which is a shadow or not."""
     socket.setsockopt(zmq.MAXMSGSIZE, MAX_DECISION_SIZE)
-    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    socket.setsockopt(zmq.SUBSCRIBE, SHADOW_TOPIC if shadow else b"")
     return connect(socket, endpoint, keys)
 
 

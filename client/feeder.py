@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import zmq
 import zmq.asyncio
@@ -127,6 +127,20 @@ class Feeder(FeederConversation):
         """
         await self._until(lambda: mep.mep in self.window.acked or (self.window.room > 0 and self._is_in_memory(mep)))
         self.keep(mep)
+
+    async def offer_frames(self, mep: int, frames: Mapping[int, Buffer]) -> None:
+        """Keep and send the sealed frames of a MEP by source, of any of this feeder's sources; waits for credit.
+
+        For a feeder that repeats the MEPs of a node, where sources may be missing. Raises FeederRefusedError.
+        """
+        await self._until(lambda: mep in self.window.acked or self.window.room > 0)
+        self.window.add(mep, frames)
+        self._wake.set()
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """Size of the largest frame that the node accepts."""
+        return self._max_frame_bytes
 
     def _is_in_memory(self, mep: FeedMep) -> bool:
         memory = self._connection.memory

@@ -30,6 +30,7 @@ _HOPELESS: dict[str, str] = {
     "for this one",
     HelloRefusal.SOURCES_FIXED: "start all feeders of a run together, and let the node wait for them: "
     "builder.min_feeders or builder.expected_sources of the node",
+    HelloRefusal.SHADOW: "feed the productive node",
     RejectReason.BAD_VERSION: "install the same version of hltnode on both sides",
     RejectReason.MALFORMED: "install the same version of hltnode on both sides",
     RejectReason.OVERSIZED: "announce fewer sources per connection (--sources)",

@@ -4,13 +4,21 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Coroutine, Iterator
 from typing import Any, Self, TypeVar
 
 import zmq
 
 from hltnode.client import feeder as aio_feeder
-from hltnode.client.consumers import Consumer, ReceivedEvent, event_of, receive_events, subscribe_decisions
+from hltnode.client.consumers import (
+    Consumer,
+    ReceivedEvent,
+    decisions_of,
+    event_of,
+    receive_events,
+    subscribe_decisions,
+)
 from hltnode.client.feeder import FeederIdentity, Report, report_nothing
 from hltnode.client.keys import ClientKeys
 from hltnode.client.mep import FeedMep
@@ -19,7 +27,7 @@ from hltnode.client.requests import RequestMessages, RequestRefusedError, answer
 from hltnode.client.shared_memory import SharedMemory
 from hltnode.client.sockets import PLAIN, FeederKeys
 from hltnode.protocol.buffers import Buffer
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.decisions import MepDecision
 from hltnode.protocol.transport.requests import Answer
 
 Result = TypeVar("Result")
@@ -134,20 +142,23 @@ class Feeder:
 
 
 class DecisionSubscriber(Consumer[zmq.Socket[bytes]]):
-    """The decisions of a node, one message per MEP, starting when the node receives the subscription.
+    """The decisions of a node, MEP by MEP, starting when the node receives the subscription.
 
-    Use as context manager and iterate over it.
+    Use as context manager and iterate over it. With `shadow`, the node is a shadow (`shadow.of`).
     """
 
-    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None) -> None:
-        super().__init__(subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys))
+    def __init__(self, endpoint: str, *, keys: ClientKeys | None = None, shadow: bool = False) -> None:
+        super().__init__(subscribe_decisions(zmq.Context.instance().socket(zmq.SUB), endpoint, keys, shadow=shadow))
+        self._shadow = shadow
+        self._of_group: deque[MepDecision] = deque()
 
     def receive(self, timeout: float | None = None) -> MepDecision:
         """The next decision. Raises MessageError for another version, TimeoutError after `timeout` seconds."""
-        _wait(self._socket, timeout)
-        decision = decode_decision(self._socket.recv())
-        self._gaps.came(decision.seq)
-        return decision
+        if not self._of_group:
+            _wait(self._socket, timeout)
+            self._of_group.extend(decisions_of(self._socket.recv_multipart(), shadow=self._shadow))
+            self._gaps.came(self._of_group[0].seq)
+        return self._of_group.popleft()
 
     def __iter__(self) -> Iterator[MepDecision]:
         while True:

@@ -29,6 +29,7 @@ GROUPS = {
         "config": "node.config",
         "doctor": "node.doctor",
         "top": "node.top",
+        "shadow": "node.shadow",
         "ctl": "node.ctl",
         "keys": "node.keys",
     },

@@ -7,7 +7,7 @@ docs/formats/decision-message.md describes the bytes of a decision message.
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ import zmq
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.chain import CHAIN
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.decisions import MepDecision, decode_decisions
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -33,11 +33,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         socket.subscribe(b"")
         socket.connect(options.endpoint)
         print(f"waiting for decisions of {options.endpoint}", flush=True)
-        for _ in range(options.meps):
-            decision = decode_decision(socket.recv())
+        for decision in received(socket, options.meps):
             if decision.tck != tck:
                 raise SystemExit(f"{decision.node} runs TCK 0x{decision.tck:08X}, {options.trigger} is 0x{tck:08X}")
-            if next_message is not None and decision.seq != next_message:
+            if next_message is not None and decision.seq > next_message:
                 print(f"{decision.seq - next_message} messages missed")
             next_message = decision.seq + 1
             fired = decisions_of_lines(decision)
@@ -45,6 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for name, of_line in zip(trigger.line_names, fired.T, strict=True):
                 events = decision.first_event + np.flatnonzero(of_line)
                 print(f"  {name}: {' '.join(map(str, events)) or 'none'}")
+
+
+def received(socket: zmq.Socket[bytes], n: int) -> Iterator[MepDecision]:
+    """The next n decisions; a message has one or, with decisions.meps_per_message of the node, several."""
+    while n > 0:
+        for decision in decode_decisions(socket.recv())[:n]:
+            yield decision
+            n -= 1
 
 
 def decisions_of_lines(decision: MepDecision) -> NDArray[np.uint8]:

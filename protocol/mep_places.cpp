@@ -2,8 +2,11 @@
 
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -17,6 +20,7 @@ namespace {
 
 constexpr uint16_t mep_magic = 0xCEFA;
 constexpr std::size_t mep_header_size = 8, word = 4;
+constexpr std::size_t mfp_alignment = 8;
 constexpr uint16_t odin = 0;  // sub-detector of ODIN, the top five bits of its source id
 
 // What one MEP holds, or why it is refused: a RejectReason value, and the number of the MFP at fault, -1 if it is none.
@@ -99,6 +103,52 @@ nb::tuple mep_places(const nb::handle& mep)
                           array);
 }
 
+struct Row {
+    int64_t source, offset, size;
+};
+
+// The MEP of MFPs in a slot: rows are i64[n, 3], source id, offset and bytes of each, in any order. The MFPs were
+// checked when they were placed; only their places are checked here.
+nb::bytes join_mfps(const nb::handle& slot, const nb::ndarray<const int64_t, nb::shape<-1, 3>, nb::c_contig>& rows)
+{
+    const View view(slot.ptr());
+    const std::size_t n = rows.shape(0);
+    if (n == 0 || n > 0xFFFF) throw std::invalid_argument("a MEP has 1 to 65535 MFPs");
+    std::vector<Row> mfps(n);
+    std::memcpy(mfps.data(), rows.data(), n * sizeof(Row));
+    std::sort(mfps.begin(), mfps.end(), [](const Row& a, const Row& b) { return a.source < b.source; });
+    const auto aligned = [](std::size_t at) { return (at + mfp_alignment - 1) & ~(mfp_alignment - 1); };
+    const std::size_t offsets_at = mep_header_size + padded_to_4(2 * n), data_at = offsets_at + word * n;
+    std::size_t end = data_at;
+    for (const auto& [source, offset, size] : mfps) {
+        if (source < 0 || source > 0xFFFF || offset < 0 || size < 0 || static_cast<std::size_t>(offset) > view.size() ||
+            static_cast<std::size_t>(size) > view.size() - static_cast<std::size_t>(offset))
+            throw std::invalid_argument("an MFP lies outside of its slot");
+        end = aligned(end) + static_cast<std::size_t>(size);
+    }
+    const std::size_t total = padded_to_4(end);
+    if (total / word > UINT32_MAX) throw std::invalid_argument("a MEP has at most 16 GiB");
+    nb::bytes mep = nb::steal<nb::bytes>(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(total)));
+    if (!mep.is_valid()) throw nb::python_error();
+    auto* const to = reinterpret_cast<uint8_t*>(PyBytes_AS_STRING(mep.ptr()));
+    put_u16(to, mep_magic);
+    put_u16(to + 2, static_cast<uint16_t>(n));
+    put_u32(to + 4, static_cast<uint32_t>(total / word));
+    std::memset(to + mep_header_size, 0, offsets_at - mep_header_size);
+    end = data_at;
+    for (std::size_t i = 0; i < n; ++i) {
+        const auto& [source, offset, size] = mfps[i];
+        const std::size_t begin = aligned(end);
+        std::memset(to + end, 0, begin - end);
+        put_u16(to + mep_header_size + 2 * i, static_cast<uint16_t>(source));
+        put_u32(to + offsets_at + word * i, static_cast<uint32_t>(begin / word));
+        std::memcpy(to + begin, view.bytes() + offset, static_cast<std::size_t>(size));
+        end = begin + static_cast<std::size_t>(size);
+    }
+    std::memset(to + end, 0, total - end);
+    return mep;
+}
+
 }  // namespace
 
 void add_mep_places(nb::module_& module)
@@ -106,4 +156,6 @@ void add_mep_places(nb::module_& module)
     module.def("mep_places", &mep_places, nb::arg("mep"),
                "The reason to refuse a MEP or an empty text, the number of the MFP at fault or -1, the id of its first "
                "event, the number of its events, and i64[n, 3]: source id, offset and bytes of each MFP");
+    module.def("join_mfps", &join_mfps, nb::arg("slot"), nb::arg("rows"),
+               "The Run-3 MEP of MFPs in a slot; rows are i64[n, 3]: source id, offset and bytes of each");
 }

@@ -35,7 +35,7 @@ from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.daemon.event_building.accounting import closes
 from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation
-from hltnode.protocol.transport.decisions import decode_decision
+from hltnode.protocol.transport.decisions import decode_decisions
 
 START_SECONDS = 60.0
 STALL_SECONDS = 60.0
@@ -280,10 +280,11 @@ def follow(
         if time.monotonic() - last_decision > STALL_SECONDS:
             raise DemoError(f"no decision for {STALL_SECONDS:.0f} s after {events} of {expected} events")
         if subscriber.poll(100):
-            events += decode_decision(subscriber.recv()).n_events
-            decisions += 1
+            found = decode_decisions(subscriber.recv())
+            events += sum(decision.n_events for decision in found)
+            decisions += len(found)
             last_decision = time.monotonic()
-            if decisions == 1:
+            if decisions == len(found):
                 first = last_decision
             progress.update(bar, completed=events)
     return Decided(events=events, decisions=decisions, seconds=last_decision - first)

@@ -263,6 +263,24 @@ class Endpoint(StrEnum):
 
 
 @unique
+class ShadowLoss(StrEnum):
+    """Why a shadow node has not decided on a MEP of the productive node."""
+
+    SLOW = "slow"
+    """The shadow or its connection was too slow: the tap dropped the MEP."""
+    LATE = "late"
+    """The productive node closed the MEP much later than the others."""
+    REPEATED = "repeated"
+    """The productive node was started again, and built a MEP that the shadow has had."""
+    DAMAGED = "damaged"
+    """A message that is no MEP, or a MEP that this node cannot hold."""
+    FOREIGN = "foreign"
+    """The MEP is for another chain, or has a source that the run of the shadow does not have."""
+    REFUSED = "refused"
+    """This node takes no MEPs of the run: see its log."""
+
+
+@unique
 class ConnectionEvent(StrEnum):
     """Events about peers from a ZeroMQ socket monitor."""
 

@@ -10,7 +10,9 @@ from hltnode.daemon.configuration.key_types import (
     KIB,
     MIB,
     Endpoint,
+    FilePath,
     IpAddress,
+    SecretPath,
     Section,
     SourceIds,
     UdpEndpoint,
@@ -207,4 +209,22 @@ class TapSection(Section):
     endpoint: Endpoint | None = None
     """Socket of the tap (XPUB); off if not set."""
     buffer_bytes: int = Field(default=64 * MIB, ge=MIB, le=65_536 * MIB)
-    """Most bytes of fragments that wait for a slow recorder. Above it MEPs are missing in the recording."""
+    """Most bytes of fragments that wait for a slow recorder. Above it MEPs are missing in the recording. The same for
+    MEPs that wait for a slow shadow node."""
+    meps_endpoint: Endpoint | None = None
+    """Socket that publishes whole MEPs (XPUB) for shadow nodes (`shadow.of`); off if not set. Each MEP is copied once
+    while a shadow is connected."""
+    meps_prescale: int = Field(default=1, ge=1, le=1_000_000)
+    """Shadow nodes get one MEP of this number: those whose id is a multiple of it."""
+
+
+class ShadowSection(Section):
+    """Shadow mode: the node decides on the MEPs of another node, and counts for nothing. It takes no feeders, writes no
+    event files, and publishes its decisions under the topic shadow/NAME."""
+
+    of: Endpoint | None = None
+    """Tap of whole MEPs of the productive node (its `tap.meps_endpoint`). If not set, this node is a productive one."""
+    server_key: FilePath | None = None
+    """Public key of the productive node (NAME.key), if that uses CURVE."""
+    key_file: SecretPath | None = None
+    """Own secret key (NAME.key_secret), which the productive node has among its consumers."""

@@ -16,6 +16,7 @@ from hltnode.daemon.configuration.input_sections import (
     LimitsSection,
     NetworkSection,
     RequestsSection,
+    ShadowSection,
     SharedMemorySection,
     TapSection,
     UdpSection,
@@ -78,6 +79,7 @@ class NodeConfig(BaseSettings):
     monitor: MonitorSection = Field(default_factory=MonitorSection)
     requests: RequestsSection = Field(default_factory=RequestsSection)
     tap: TapSection = Field(default_factory=TapSection)
+    shadow: ShadowSection = Field(default_factory=ShadowSection)
     histograms: HistogramsSection = Field(default_factory=HistogramsSection)
     http: HttpSection = Field(default_factory=HttpSection)
     security: SecuritySection = Field(default_factory=SecuritySection)
@@ -107,6 +109,8 @@ class NodeConfig(BaseSettings):
             endpoint = getattr(self, section).endpoint
             if endpoint is not None:
                 found[f"{section}.endpoint"] = endpoint
+        if self.tap.meps_endpoint is not None:
+            found["tap.meps_endpoint"] = self.tap.meps_endpoint
         return found
 
     @model_validator(mode="after")
@@ -129,6 +133,10 @@ class NodeConfig(BaseSettings):
             yield "network.max_frame_bytes: expected at most builder.max_mep_bytes: an MFP is part of a MEP"
         if self.builder.max_mep_bytes > self.pipeline.slot_bytes:
             yield "builder.max_mep_bytes: expected at most pipeline.slot_bytes: a slot holds whole MEPs"
+        if self.shadow.of is not None and self.shadow.of in self.endpoints().values():
+            yield "shadow.of: expected the tap of another node, not an endpoint of this one"
+        if self.decisions.meps_per_message > 1 and self.decisions.lists:
+            yield "decisions.meps_per_message: expected 1 with decisions.lists: a message of several MEPs has no lists"
         if self.requests.max_bytes > self.requests.queue_bytes:
             yield "requests.queue_bytes: expected at least requests.max_bytes"
         keys: dict[str, str] = {}
@@ -174,7 +182,9 @@ class NodeConfig(BaseSettings):
 
     def _keys(self) -> Iterator[str]:
         security = self.security
-        if security.server_key is not None and security.feeders is None:
+        if (self.shadow.server_key is None) != (self.shadow.key_file is None):
+            yield "shadow.server_key: expected together with shadow.key_file"
+        if security.server_key is not None and security.feeders is None and self.shadow.of is None:
             yield "security.feeders: expected with security.server_key: without it no feeder can connect"
         need_one = [key for key in ("feeders", "operators", "consumers", "encrypt_data") if getattr(security, key)]
         if security.server_key is None and need_one:

@@ -24,6 +24,7 @@ from hltnode.daemon.configuration.key_types import (
     ListNames,
     Section,
 )
+from hltnode.protocol.transport.decisions import MAX_MEPS_OF_GROUP
 
 
 class OutputSection(Section):
@@ -75,6 +76,10 @@ class DecisionsSection(Section):
     """Output lists of the chain that decision messages carry, for all events of their MEPs."""
     max_list_bytes: int = Field(default=MIB, ge=KIB, le=8 * MIB)
     """Most bytes of the lists of a message. A list that does not fit is left out as a whole, marked and counted."""
+    meps_per_message: int = Field(default=1, ge=1, le=MAX_MEPS_OF_GROUP)
+    """Most MEPs whose decisions leave in one message. Above 1, complete MEPs of a batch share messages; none waits
+    longer for that, because a batch is decided as a whole (`pipeline.flush_deadline_us`). For small MEPs, of some ten
+    events; without `decisions.lists`."""
 
 
 class EventSocketSection(Section):

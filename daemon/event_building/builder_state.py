@@ -49,6 +49,11 @@ class BuilderState:
         self._is_pressure_known = False
 
     @property
+    def events_per_mep(self) -> int:
+        """Most events of a MEP of the run."""
+        return self._events_per_mep
+
+    @property
     def span(self) -> int:
         """Number of MEP ids, counted from the floor, that are accepted."""
         return self._closed_meps.span

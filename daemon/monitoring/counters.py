@@ -30,6 +30,7 @@ from hltnode.daemon.common.vocabulary import (
     MepStage,
     OutputName,
     QuarantineReason,
+    ShadowLoss,
     Stage,
     ThreadSetting,
     UdpRefusal,
@@ -101,6 +102,15 @@ class TapCounters:
     dropped: int = 0
     """MEPs with a dropped fragment, because the recorder was slow."""
     subscribers: int = 0
+
+
+@dataclass(slots=True)
+class ShadowCounters:
+    """The input of a shadow node."""
+
+    meps: int = 0
+    """MEPs taken from the tap of the productive node."""
+    lost: dict[ShadowLoss, int] = field(default_factory=lambda: dict.fromkeys(ShadowLoss, 0))
 
 
 @dataclass(slots=True)
@@ -231,6 +241,8 @@ class Counters:
     meps_acknowledged: int = 0
     nacks_sent: int = 0
     tap: TapCounters = field(default_factory=TapCounters)
+    mep_tap: TapCounters = field(default_factory=TapCounters)
+    shadow: ShadowCounters = field(default_factory=ShadowCounters)
     shared_memory: SharedMemoryCounters = field(default_factory=SharedMemoryCounters)
     udp: UdpCounters = field(default_factory=UdpCounters)
     requests: RequestCounters = field(default_factory=RequestCounters)

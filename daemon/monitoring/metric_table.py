@@ -206,6 +206,22 @@ TABLE = (
         "MEPs that the tap dropped because a recorder was slow.",
         lambda r: r.counters.tap.dropped,
     ),
+    counter("tap_whole_meps", "Whole MEPs that the tap published for shadow nodes.", lambda r: r.counters.mep_tap.meps),
+    counter(
+        "tap_whole_meps_dropped",
+        "Whole MEPs that the tap dropped because a shadow node was slow.",
+        lambda r: r.counters.mep_tap.dropped,
+    ),
+    gauge("shadow", "1 if this node is a shadow: its decisions count for nothing.", lambda r: r.state.is_shadow),
+    counter(
+        "shadow_meps", "MEPs that a shadow took from the tap of the productive node.", lambda r: r.counters.shadow.meps
+    ),
+    counters(
+        "shadow_meps_lost",
+        "MEPs of the productive node that a shadow did not take, by reason.",
+        "reason",
+        lambda r: r.counters.shadow.lost.items(),
+    ),
     # Shared memory
     gauge(
         "shared_memory_segments",

@@ -16,6 +16,8 @@ class NodeState:
 
     run_state: RunState = RunState.IDLE
     run: int = 0
+    is_shadow: bool = False
+    """The node decides on the MEPs of another one, and counts for nothing."""
     run_active: bool = False
     """All feeders of the run have connected, and the run has not ended."""
     sources: Sequence[int] = ()

@@ -101,8 +101,8 @@ class BatchPath:
         if engine.histograms:
             self.histogram_files = HistogramFiles(
                 output.directory,
-                config.node.name,
-                f"{config.node.name}_{core.session}",
+                core.file_name,
+                f"{core.file_name}_{core.session}",
                 core.tally,
                 core.counters.writer,
                 config.histograms.file_period_s,
@@ -110,6 +110,10 @@ class BatchPath:
                 core.clock_ns,
             )
         journal = self.store.journal.content
+        if core.is_shadow:
+            # The next session may decide again, with another configuration; nothing depends on these decisions.
+            for run in journal.done():
+                self.store.end_run(run)
         keys = journal.keys() if core.conditions_of_runs.may_change else {}
         going_on = core.conditions_of_runs.remember(self._kept_documents(keys))
         others = {run: tck for run, tck in journal.of_other_tck(engine.tck).items() if run not in going_on}
@@ -159,6 +163,8 @@ class BatchPath:
             ),
             gathered=gathered_streams(config),
             stored=output.streams,
+            keeps_events=not core.is_shadow,
+            meps_per_message=config.decisions.meps_per_message,
         )
         if config.latency.decisions_first:
             deadline = DecisionDeadline(config.latency.deadline_us * 1_000)
@@ -184,7 +190,7 @@ class BatchPath:
         """The store of this session, after the recovery of earlier files. Raises OutputError."""
         core, config = self._core, self._core.config
         store = take_over(
-            config.output.directory, config.node.name, core.session, core.counters.writer, settings, boot=boot_id()
+            config.output.directory, core.file_name, core.session, core.counters.writer, settings, boot=boot_id()
         )
         try:
             if self._trigger is not None:

@@ -55,12 +55,15 @@ class NodeCore:
         self.counters.set_flags(engine.flags)
         self.counters.set_error_types(engine.error_types)
         self.session = secrets.token_hex(8)
+        # A shadow has one feeder, in this process.
+        self.is_shadow = config.shadow.of is not None
+        least = 1 if self.is_shadow else config.builder.min_feeders
         self.clock = ReadingClock(clock_ns)
         now_ns = self.clock.now_ns
         self.health = Health(
             loop_tick_ns=now_ns,
             pipeline_tick_ns=now_ns,
-            feeders_expected=config.builder.min_feeders,
+            feeders_expected=least,
             unhealthy_after_ns=config.node.unhealthy_after_ms * 1_000_000,
             configured=True,
         )
@@ -86,7 +89,7 @@ class NodeCore:
             node=config.node.name,
             chain=self._info.chain,
             run=config.node.run,
-            min_feeders=config.builder.min_feeders,
+            min_feeders=least,
             max_feeders=config.builder.max_feeders,
             sources=config.builder.expected_sources,
             max_events_per_mep=max_events_per_mep(config, len(engine.lines)),
@@ -107,6 +110,11 @@ class NodeCore:
     def info(self) -> BuildInfo:
         """Version, node, back end, chain, and the TCK in use."""
         return replace(self._info, tck=f"0x{self.engine.tck:08X}")
+
+    @property
+    def file_name(self) -> str:
+        """First part of the names of this node's files. That of a shadow differs from the productive node's."""
+        return f"{self.config.node.name}-shadow" if self.is_shadow else self.config.node.name
 
     def condition_readings(self) -> Sequence[ConditionReading]:
         """The measured numbers of the detector, with the values of all batches that are done."""

@@ -141,6 +141,8 @@ class Node:
             if config.node.autostart:
                 await self.controller.configure_now()
         except BaseException:
+            if self._sockets.shadow is not None:
+                await self._sockets.shadow.close()
             await self._close_sockets(linger_ms=0)
             raise
         self.receiver.start(self._loop)
@@ -153,12 +155,15 @@ class Node:
             self._loop,
             self.feeder_protocol.message_arrived,
             commands.answer,
-            self.access.may_feed,
+            # A shadow knows its only feeder by its session, and refuses the hellos of all others.
+            (lambda _peer: True) if core.is_shadow else self.access.may_feed,
             self.builder_control.registry.is_welcome,
         )
         self._sockets.start_outputs(self._loop)
         if self._sockets.requests is not None:
             self._sockets.requests.start()
+        if self._sockets.shadow is not None:
+            self._sockets.shadow.start(self._loop, self._fail)
         self._batch_delivery.start(self._loop)
         self._hot_reload = HotReload(
             config,
@@ -221,6 +226,7 @@ class Node:
             self.clock,
             core.gpu,
             core.condition_readings,
+            shadow_of=self.config.shadow.of,
         )
         self._batch_delivery = BatchDelivery(
             self.outputs, core.room, self.counters, self.builder_control, self._fail, core.clock_ns, self._pictures
@@ -308,6 +314,8 @@ class Node:
             self.health.draining = True
             self._core.notifier.stopping("draining")
             log.info("draining", state=self.state)
+            if self._sockets.shadow is not None:
+                await self._sockets.shadow.stop_reading()
             await self.controller.shut_down()
         await self._close()
         log.info("stopped", exit_code=self._exit_code)
@@ -347,6 +355,8 @@ class Node:
 
     async def _close(self) -> None:
         path = self._path
+        if self._sockets.shadow is not None:
+            await self._sockets.shadow.close()
         self.receiver.close()
         if self.memory_receiver is not None:
             self.memory_receiver.close()

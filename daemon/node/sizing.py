@@ -13,11 +13,14 @@ def batch_limits(config: NodeConfig) -> BatchLimits:
     """Limits of one batch, for the engine and the slots."""
     defaults = BatchLimits()
     events = config.pipeline.max_events
+    meps = min(events, defaults.meps)
+    sources = config.builder.expected_sources
     return BatchLimits(
         events=events,
-        meps=min(events, defaults.meps),
+        meps=meps,
         input_bytes=config.pipeline.slot_bytes,
-        rows=defaults.rows,
+        # A slot has memory for the fragments of all its MFPs: with few sources it needs few.
+        rows=defaults.rows if sources is None else min(defaults.rows, meps * max(1, len(sources))),
         events_per_mep=min(events, config.pipeline.max_events_per_mep or defaults.events_per_mep),
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import zmq
 
+from hltnode.client.keys import load_client_keys
 from hltnode.daemon.common.vocabulary import Endpoint
 from hltnode.daemon.node.batch_path import BatchPath
 from hltnode.daemon.node.core import NodeCore
@@ -17,9 +18,11 @@ from hltnode.daemon.readout.effect_executor import EffectExecutor, FeederConnect
 from hltnode.daemon.readout.feeder_protocol import FeederProtocol
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.readout.input_tap import InputTap
+from hltnode.daemon.readout.mep_tap import MepTap
 from hltnode.daemon.readout.receiver import Receiver
 from hltnode.daemon.requests.request_socket import RequestSocket
 from hltnode.daemon.security.access_control import AccessControl
+from hltnode.daemon.shadow.shadow_intake import CONTROL_ENDPOINT, DATA_ENDPOINT, ShadowIntake
 from hltnode.daemon.shared_memory.receiver import MemoryReceiver
 from hltnode.daemon.udp.local_feeder import ConnectionsWithUdp, LocalFeeder
 from hltnode.daemon.udp.receiver import UdpReceiver
@@ -47,6 +50,8 @@ class NodeSockets:
         self._context: Context = zmq.Context(core.config.network.io_threads)
         self._closers: list[Callable[[int], None]] = []
         self.tap: InputTap | None = None
+        self.mep_tap: MepTap | None = None
+        self.shadow: ShadowIntake | None = None
         self.memory_receiver: MemoryReceiver | None = None
         self.udp_receiver: UdpReceiver | None = None
         self.requests: RequestSocket | None = None
@@ -80,6 +85,20 @@ class NodeSockets:
                 clock_ns=core.clock_ns,
             )
             self._closers.append(self.tap.close)
+        if config.tap.meps_endpoint is not None:
+            self.mep_tap = MepTap(
+                self._context,
+                config.tap.meps_endpoint,
+                counters.mep_tap,
+                core.buffers,
+                lambda: core.builder.events_per_mep,
+                core.info.chain,
+                prescale=config.tap.meps_prescale,
+                buffer_bytes=config.tap.buffer_bytes,
+                prepare=self.access.guard(Endpoint.EVENTS),
+                clock_ns=core.clock_ns,
+            )
+            self._closers.append(self.mep_tap.close)
         connections: FeederConnections = self.control
         if config.udp.endpoint is not None:
             connections = ConnectionsWithUdp(self.control, lambda message: self._udp_feeder.message(message))
@@ -90,7 +109,7 @@ class NodeSockets:
             counters,
             self._path.submit,
             core.clock_ns,
-            self.tap,
+            self.taps,
             core.clock.true_time_of,
         )
         self.builder_control = BuilderControl(
@@ -159,6 +178,7 @@ class NodeSockets:
             policy=config.decisions.policy,
             drop_after_ns=config.decisions.drop_after_ms * 1_000_000,
             high_water_mark=config.decisions.queue,
+            topic=f"shadow/{config.node.name}".encode() if core.is_shadow else None,
             prepare=self.access.guard(Endpoint.DECISIONS),
         )
         self._closers.append(self.publisher.close)
@@ -172,6 +192,30 @@ class NodeSockets:
         )
         self._closers.append(self.outputs.close)
         self._bind_requests()
+        if config.shadow.of is not None:
+            self._make_shadow(config.shadow.of)
+
+    def _make_shadow(self, tap: str) -> None:
+        core, config = self._core, self._core.config
+        keys = load_client_keys(config.shadow.server_key, config.shadow.key_file)
+        self.receiver.bind_also(DATA_ENDPOINT)
+        self.control.bind_also(CONTROL_ENDPOINT)
+
+        def only(session: str) -> None:
+            self.feeder_protocol.only_session = session
+
+        self.shadow = ShadowIntake(
+            self._context,
+            tap,
+            keys,
+            core.counters.shadow,
+            node=config.node.name,
+            chain=core.info.chain,
+            max_mep_bytes=config.builder.max_mep_bytes,
+            max_frame_bytes=config.network.max_frame_bytes,
+            only=only,
+            clock_ns=core.clock_ns,
+        )
 
     def _bind_udp(self, handler: FrameHandler) -> None:
         core, udp = self._core, self._core.config.udp
@@ -214,6 +258,11 @@ class NodeSockets:
         core.conditions_of_runs.followers.append(self.requests.replace_constants)
 
     @property
+    def taps(self) -> list[InputTap | MepTap]:
+        """The taps of the input."""
+        return [tap for tap in (self.tap, self.mep_tap) if tap is not None]
+
+    @property
     def of_feeders(self) -> list[ControlSocket | Receiver | MemoryReceiver | UdpReceiver]:
         """The sockets that must be read before deadlines of feeders are checked."""
         parts = (self.control, self.receiver, self.memory_receiver, self.udp_receiver)
@@ -222,8 +271,8 @@ class NodeSockets:
     def start_outputs(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start to watch for consumers and for room for queued messages."""
         self.outputs.start(loop)
-        if self.tap is not None:
-            self.tap.start(loop)
+        for tap in self.taps:
+            tap.start(loop)
 
     def close(self, linger_ms: int) -> None:
         """Close all bound sockets; queued messages may be sent for `linger_ms`."""

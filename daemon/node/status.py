@@ -26,7 +26,7 @@ from hltnode.processing.framework.memory_plan import SlotMemory
 from hltnode.protocol.transport.run_control_messages import RunState
 
 # /status without lists that grow with the site: a reply on the control socket must be small.
-_SUMMARY = ("node", "session", "state", "run", "closing", "kept", "version", "chain", "tck", "accounting")
+_SUMMARY = ("node", "session", "shadow_of", "state", "run", "closing", "kept", "version", "chain", "tck", "accounting")
 # Largest number of run numbers in the shorter answer.
 SUMMARY_RUNS = 16
 # Largest number of source ids shown for a MEP.
@@ -58,6 +58,7 @@ class NodeStatus:
         gpu: GpuReader,
         conditions: Callable[[], Sequence[ConditionReading]],
         wall_s: Callable[[], float] = time.time,
+        shadow_of: str | None = None,
     ) -> None:
         self._info = info
         self._session = session
@@ -72,6 +73,7 @@ class NodeStatus:
         self._gpu = gpu
         self._conditions = conditions
         self._wall_s = wall_s
+        self._shadow_of = shadow_of
 
     def state(self) -> NodeState:
         """The current state of the node, for metrics."""
@@ -84,6 +86,7 @@ class NodeStatus:
         return NodeState(
             run_state=self._run_state(),
             run=builder.run or 0,
+            is_shadow=self._shadow_of is not None,
             run_active=active,
             sources=builder.sources,
             run_waits_seconds=control.waiting_seconds(now_ns),
@@ -115,6 +118,8 @@ class NodeStatus:
         return {
             "node": info.node,
             "session": self._session,
+            "shadow_of": self._shadow_of,
+            "shadow_meps": None if self._shadow_of is None else self._shadow_meps(),
             "state": self._run_state(),
             "run": builder.run,
             "closing": self._control.closing,
@@ -151,6 +156,10 @@ class NodeStatus:
             "log_lines_lost": lines_lost(),
             "accounting": accounting(counters, builder),
         }
+
+    def _shadow_meps(self) -> dict[str, Any]:
+        shadow = self._counters.shadow
+        return {"taken": shadow.meps, "lost": {str(reason): n for reason, n in shadow.lost.items()}}
 
     def _missing_feeders(self) -> list[MissingFeeder]:
         """Feeders that left with more to send, of the current run and of deserted kept runs."""

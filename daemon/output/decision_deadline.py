@@ -1,11 +1,13 @@
 """The deadline of decisions: marks the decision messages that miss it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
-from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
+
+Decision = MepDecision | DecisionGroup
 
 
 class DecisionDeadline:
@@ -19,14 +21,21 @@ class DecisionDeadline:
         self._ns = ns
 
     def mark(
-        self, decisions: Sequence[MepDecision], meps: Sequence[MepRecord], now_ns: int
-    ) -> tuple[Sequence[MepDecision], int]:
+        self, decisions: Sequence[Decision], meps: Sequence[MepRecord], now_ns: int
+    ) -> tuple[Sequence[Decision], int]:
         """The decisions as they are sent now, and the number of late ones.
 
-        meps: the MEPs of a batch that has at least these decisions.
+        meps: the MEPs of a batch that has at least these decisions. A group with a late one is sent MEP by MEP.
         """
         late = {mep.mep for mep in meps if now_ns - mep.first_ns > self._ns} if self._ns else ()
         if not late:
             return decisions, 0
-        marked = [replace(decision, late=True) if decision.mep in late else decision for decision in decisions]
+        marked = [part for decision in decisions for part in _marked(decision, late)]
         return marked, sum(decision.late for decision in marked)
+
+
+def _marked(decision: Decision, late: Collection[int]) -> list[Decision]:
+    parts = decision.split() if isinstance(decision, DecisionGroup) else [decision]
+    if not any(part.mep in late for part in parts):
+        return [decision]
+    return [replace(part, late=True) if part.mep in late else part for part in parts]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer
-from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 
 
 def would_repeat(computed: ComputedBatch) -> bool:
@@ -39,7 +39,7 @@ class EarlyDecisions:
     def __init__(
         self,
         gatherer: EventGatherer,
-        send: Callable[[Sequence[MepDecision]], int],
+        send: Callable[[Sequence[MepDecision | DecisionGroup]], int],
         deadline: DecisionDeadline,
         *,
         clock_ns: Callable[[], int] = time.monotonic_ns,

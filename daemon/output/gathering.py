@@ -3,7 +3,7 @@
 The result does not refer to the slot of the batch, so the slot can be filled again.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.daemon.common.log import get_logger
-from hltnode.daemon.common.vocabulary import EventStream
+from hltnode.daemon.common.vocabulary import CloseReason, EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import MepRecord
@@ -20,7 +20,7 @@ from hltnode.daemon.output.decision_lists import DecisionLists
 from hltnode.daemon.output.event_encoder import Decided, EventEncoder
 from hltnode.daemon.storage.record_block import RecordBlock
 from hltnode.processing.framework.flags import FlagTable
-from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, max_events_of_group
 
 # Batches of two runs may be in the queue; a run has one trigger configuration.
 MAX_ENCODERS = 2
@@ -48,7 +48,7 @@ class GatheredBatch:
     """A batch on its way to files and sockets; `nbytes` is the size of its records and decisions."""
 
     computed: ComputedBatch
-    decisions: Sequence[MepDecision]
+    decisions: Sequence[MepDecision | DecisionGroup]
     events: Mapping[EventStream, Sequence[RecordBlock]]
     candidates_left_out: int
     """Number of selected candidates that did not fit into the reports of their events."""
@@ -57,13 +57,13 @@ class GatheredBatch:
     """Number of output lists that did not fit into the decision messages of their MEPs."""
     not_stored: Mapping[EventStream, int] = field(default_factory=dict)
     """Number of kept events of the series that no files are written of."""
-    unsent: Sequence[MepDecision] | None = None
+    unsent: Sequence[MepDecision | DecisionGroup] | None = None
     """The decisions that are not sent yet; None: all of them."""
     n_late: int = 0
     """Number of late decisions among those that are sent."""
 
     @property
-    def to_send(self) -> Sequence[MepDecision]:
+    def to_send(self) -> Sequence[MepDecision | DecisionGroup]:
         """The decisions that are not sent yet."""
         return self.decisions if self.unsent is None else self.unsent
 
@@ -71,13 +71,19 @@ class GatheredBatch:
         """The same batch without some MEPs."""
         return replace(
             self,
-            decisions=[decision for decision in self.decisions if decision.mep not in meps],
-            unsent=None if self.unsent is None else [each for each in self.unsent if each.mep not in meps],
+            decisions=_without(self.decisions, meps),
+            unsent=None if self.unsent is None else _without(self.unsent, meps),
             events={
                 stream: list(chain.from_iterable(block.without(meps) for block in blocks))
                 for stream, blocks in self.events.items()
             },
         )
+
+
+def _without(
+    decisions: Sequence[MepDecision | DecisionGroup], meps: Collection[int]
+) -> list[MepDecision | DecisionGroup]:
+    return [part for decision in decisions for part in decision.without(meps)]
 
 
 class EventGatherer:
@@ -89,6 +95,8 @@ class EventGatherer:
         flags: flags of the chain. They decide which events go to the error stream.
         lists: the output lists of decision messages.
         gathered: the series whose kept events are copied. stored: the series that go to files.
+        keeps_events: False for a shadow node, which has decisions only.
+        meps_per_message: most MEPs whose decisions share a message.
     """
 
     def __init__(
@@ -103,9 +111,14 @@ class EventGatherer:
         lists: DecisionLists | None = None,
         gathered: Collection[EventStream] = tuple(EventStream),
         stored: Collection[EventStream] = tuple(EventStream),
+        keeps_events: bool = True,
+        meps_per_message: int = 1,
     ) -> None:
         self._gathered = frozenset(gathered)
         self._stored = frozenset(stored)
+        self._meps_per_message = meps_per_message
+        self._group_events = max_events_of_group(n_lines)
+        self._keeps_events = keeps_events
         self._lists = lists or DecisionLists()
         self._buffers = buffers
         self._encoder_of = lru_cache(MAX_ENCODERS)(encoder_of)
@@ -118,10 +131,15 @@ class EventGatherer:
         """Make the decisions. No event of a MEP that goes to the error stream is accepted."""
         batch, results = computed.batch, computed.results
         to_error = results.flags & self._errors
-        decisions = []
+        decisions: list[MepDecision | DecisionGroup] = []
         lists_left_out = 0
         first = 0
-        for mep in batch.meps:
+        for group in self._groups(batch.meps):
+            mep = group[0]
+            if len(group) > 1:
+                begin, first = first, first + sum(each.n_events for each in group)
+                decisions.append(self._group_decision(computed, group, results.of_events(slice(begin, first))))
+                continue
             of_mep = slice(first, first + mep.n_events)
             first += mep.n_events
             if mep.error_stream:
@@ -147,7 +165,7 @@ class EventGatherer:
         events: dict[EventStream, Sequence[RecordBlock]] = {}
         not_stored: dict[EventStream, int] = {}
         left_out = 0
-        for stream, wanted in kept.items():
+        for stream, wanted in kept.items() if self._keeps_events else ():
             numbers = np.flatnonzero(wanted)
             if stream not in self._stored:
                 not_stored[stream] = len(numbers)
@@ -156,7 +174,7 @@ class EventGatherer:
                 events[stream] = [block]
                 left_out += n_left_out
         nbytes = sum(block.nbytes for blocks in events.values() for block in blocks)
-        nbytes += sum(len(decision.lines) + len(decision.flags) + len(decision.lists) for decision in decisions)
+        nbytes += sum(decision.nbytes for decision in decisions)
         return GatheredBatch(
             computed,
             decisions,
@@ -168,6 +186,28 @@ class EventGatherer:
             decisions[decided.n_sent :] if isinstance(of, DecidedBatch) else None,
             decided.n_late,
         )
+
+    def _groups(self, meps: Sequence[MepRecord]) -> Iterator[Sequence[MepRecord]]:
+        """Consecutive MEPs whose decisions share a message: complete ones, up to the bounds of a message."""
+        most = self._meps_per_message
+        if most == 1:
+            yield from ((mep,) for mep in meps)
+            return
+        group: list[MepRecord] = []
+        n_events = 0
+        for mep in meps:
+            is_complete = mep.close_reason is CloseReason.COMPLETE and not mep.error_stream
+            n_events += mep.n_events
+            if group and (not is_complete or len(group) == most or n_events > self._group_events):
+                yield group
+                group, n_events = [], mep.n_events
+            if is_complete:
+                group.append(mep)
+            else:
+                yield (mep,)
+                n_events = 0
+        if group:
+            yield group
 
     def _records(self, computed: ComputedBatch, numbers: NDArray[np.int64]) -> tuple[RecordBlock, int]:
         """Events of a batch as records, and the number of candidates that did not fit into their reports."""
@@ -185,6 +225,22 @@ class EventGatherer:
         ids = np.fromiter((mep.mep for mep in batch.meps), np.uint64, len(batch.meps))
         meps = ids[np.searchsorted(ends, numbers, side="right")]
         return RecordBlock(batch.run, memoryview(encoded.data), encoded.ends, meps), encoded.candidates_left_out
+
+    def _group_decision(self, computed: ComputedBatch, group: Sequence[MepRecord], results: Results) -> DecisionGroup:
+        return DecisionGroup(
+            node=self._node,
+            run=computed.batch.run,
+            seq=0,
+            n_lines=self._n_lines,
+            tck=computed.tck,
+            meps=np.array([mep.mep for mep in group], "<u8").tobytes(),
+            first_events=np.array([mep.first_event for mep in group], "<u8").tobytes(),
+            n_events=np.array([mep.n_events for mep in group], "<u2").tobytes(),
+            accepted=np.packbits(results.accepted != 0, bitorder="little").tobytes(),
+            lines=results.lines.astype("<u4").tobytes(),
+            flags=results.flags.astype("<u4").tobytes(),
+            chain=self._chain,
+        )
 
     def _decision(self, computed: ComputedBatch, mep: MepRecord, results: Results, lists: bytes) -> MepDecision:
         return MepDecision(

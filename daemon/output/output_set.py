@@ -27,7 +27,7 @@ from hltnode.daemon.output.decision_deadline import DecisionDeadline
 from hltnode.daemon.output.gathering import GatheredBatch
 from hltnode.daemon.output.output_sockets import DecisionPublisher, EventOutput, OutputSocket, event_message
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
-from hltnode.protocol.transport.decisions import MepDecision, encode_decision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 
 # Shorter waits are normal for a busy consumer; they are not reported.
 REPORTED_WAIT_NS = 1_000_000_000
@@ -113,7 +113,7 @@ class Outputs:
             if self._content is MonitorContent.DECISIONS:
                 sent = decisions if written.unsent is None else written.decisions
                 sampled = (each for each in sent if self._sampler.takes(now_ns))
-                await self._monitor.sender.put_all(sampled, _as_decision)
+                await self._monitor.sender.put_all(sampled, self._as_decision)
             else:
                 for stream in written.events:
                     events = (each for each in _records(written, stream) if self._sampler.takes(now_ns))
@@ -148,6 +148,10 @@ class Outputs:
         for output in self._event_outputs():
             output.close(linger_ms)
 
+    def _as_decision(self, decision: MepDecision | DecisionGroup, _sequence: int) -> Message:
+        # The sequence number is that of the decision stream, so a monitor can compare both; gaps are intended.
+        return self._publisher.message(decision)
+
     def _event_outputs(self) -> list[EventOutput]:
         return [*self.events.values(), *([] if self._monitor is None else [self._monitor])]
 
@@ -158,8 +162,3 @@ class Outputs:
 def _records(written: GatheredBatch, stream: EventStream) -> Iterator[memoryview]:
     for block in written.events.get(stream, ()):
         yield from block.records()
-
-
-def _as_decision(decision: MepDecision, _sequence: int) -> Message:
-    # The sequence number is that of the decision stream, so a monitor can compare both; gaps are intended.
-    return (encode_decision(decision),)

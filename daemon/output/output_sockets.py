@@ -17,7 +17,7 @@ from hltnode.daemon.common.vocabulary import EventSocketKind, EventStream, Outpu
 from hltnode.daemon.common.zmq_sockets import SocketWatch, bind_socket
 from hltnode.daemon.monitoring.counters import OutputCounters
 from hltnode.daemon.output.slow_consumer_policy import Message, PolicySender
-from hltnode.protocol.transport.decisions import MepDecision, encode_decision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, encode_decision
 from hltnode.protocol.transport.event_message import ACCEPTED, ERROR, EventHeader, encode_event_header
 
 TOPICS = {EventStream.ACCEPTED: ACCEPTED, EventStream.ERROR: ERROR}
@@ -36,6 +36,7 @@ class DecisionPublisher:
 
     Args:
         drop_after_ns: with `drop_new`, how long the decisions of a batch wait for a slow subscriber.
+        topic: first part of each message; None: messages of one part.
         prepare: applies the security settings before the socket is bound.
 
     Raises:
@@ -51,6 +52,7 @@ class DecisionPublisher:
         policy: SlowConsumerPolicy = SlowConsumerPolicy.DROP_NEW,
         drop_after_ns: int = 0,
         high_water_mark: int = HIGH_WATER_MARK,
+        topic: bytes | None = None,
         prepare: Callable[[zmq.Socket[bytes]], None] = lambda _socket: None,
         clock_ns: Callable[[], int] = time.monotonic_ns,
     ) -> None:
@@ -58,6 +60,7 @@ class DecisionPublisher:
         self._lock = threading.RLock()
         self._publishing = False
         self._closed = False
+        self._topic = topic
         self.sender = PolicySender(
             OutputName.DECISIONS,
             policy,
@@ -82,18 +85,18 @@ class DecisionPublisher:
         self._watch.start(loop)
         self.changed()
 
-    async def publish(self, decisions: Iterable[MepDecision]) -> None:
+    async def publish(self, decisions: Iterable[MepDecision | DecisionGroup]) -> None:
         """Send decisions in order, each with the next sequence number, according to the policy."""
         self._track_subscriptions()
         with self._lock:
             self._publishing = True
         try:
-            await self.sender.put_all(decisions, _message)
+            await self.sender.put_all(decisions, self._numbered)
         finally:
             self._publishing = False
         self.changed()
 
-    def send_at_once(self, decisions: Sequence[MepDecision]) -> int:
+    def send_at_once(self, decisions: Sequence[MepDecision | DecisionGroup]) -> int:
         """Send decisions in order as far as all subscribers have room; returns how many. Any thread.
 
         None is sent while `publish` waits for a slow subscriber: sequence numbers must leave in order. The caller adds
@@ -102,7 +105,15 @@ class DecisionPublisher:
         with self._lock:
             if self._publishing or self._closed:
                 return 0
-            return self.sender.send_at_once(decisions, _message)
+            return self.sender.send_at_once(decisions, self._numbered)
+
+    def _numbered(self, decision: MepDecision | DecisionGroup, seq: int) -> Message:
+        return self.message(replace(decision, seq=seq))
+
+    def message(self, decision: MepDecision | DecisionGroup) -> Message:
+        """The parts of the message of a decision."""
+        encoded = encode_decision(decision)
+        return (encoded,) if self._topic is None else (self._topic, encoded)
 
     def changed(self) -> None:
         """Count subscriptions and send queued messages; called when the socket may be readable or writable."""
@@ -134,7 +145,10 @@ class DecisionPublisher:
     def _try_send(self, message: Message) -> bool:
         try:
             with self._lock:
-                self._socket.send(message[0], zmq.NOBLOCK)
+                if len(message) == 1:
+                    self._socket.send(message[0], zmq.NOBLOCK)
+                else:
+                    self._socket.send_multipart(message, zmq.NOBLOCK)
         except zmq.Again:
             return False
         return True

@@ -97,6 +97,10 @@ class ControlSocket:
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
 
+    def bind_also(self, endpoint: str) -> None:
+        """Bind a further endpoint, for a feeder in this process (inproc)."""
+        self._socket.bind(endpoint)
+
     def read(self) -> bool:
         """Read the socket; False if more messages wait than fit one turn of the event loop."""
         return self._drain is None or self._drain.read()

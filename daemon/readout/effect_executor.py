@@ -18,7 +18,7 @@ from hltnode.daemon.event_building.stimuli_and_effects import (
 from hltnode.daemon.monitoring.counters import Counters
 from hltnode.daemon.readout.acknowledgements import Acknowledgements
 from hltnode.daemon.readout.feeder_registry import FeederRegistry
-from hltnode.daemon.readout.input_tap import InputTap
+from hltnode.daemon.readout.tap_socket import TapOfMeps
 from hltnode.protocol.errors import RejectReason
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Ack, Credit, Missed, Nack
@@ -48,7 +48,7 @@ class EffectExecutor:
         submit: submits a batch to the pipeline.
         clock_ns: monotonic time, for the times of closed MEPs and sealed slots.
         true_time_of: converts a time of the builder to one of `clock_ns`.
-        tap: is told of each closed MEP.
+        taps: are told of each closed MEP.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class EffectExecutor:
         counters: Counters,
         submit: Callable[[Batch], None],
         clock_ns: Callable[[], int],
-        tap: InputTap | None = None,
+        taps: Sequence[TapOfMeps] = (),
         true_time_of: Callable[[int], int] = lambda ns: ns,
     ) -> None:
         self._registry = registry
@@ -68,7 +68,7 @@ class EffectExecutor:
         self._counters = counters
         self._submit = submit
         self._clock_ns = clock_ns
-        self._tap = tap
+        self._taps = taps
         self._true_time_of = true_time_of
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
 
@@ -82,8 +82,9 @@ class EffectExecutor:
                 record.closed_ns = self._clock_ns()
                 record.first_ns = self._true_time_of(record.opened_ns)
                 self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
-                if self._tap is not None and self._registry.current is not None:
-                    self._tap.mep_closed(self._registry.current.run, effect.record)
+                if self._taps and self._registry.current is not None:
+                    for tap in self._taps:
+                        tap.mep_closed(self._registry.current.run, record)
                 if effect.record.missing:
                     self._incomplete(effect.record)
             elif isinstance(effect, SealSlot):

@@ -96,6 +96,8 @@ class FeederProtocol:
         self._clock_ns = clock_ns
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
         self._revoking = 0
+        self.only_session: str | None = None
+        """The session of the only feeder that is taken, in a shadow node; None: any feeder."""
 
     def message_arrived(self, identity: bytes, message: ControlMessage) -> None:
         """Handle one message of a feeder."""
@@ -135,6 +137,9 @@ class FeederProtocol:
             self._connections.send((identity,), RunClosed(hello.run))
             return
         try:
+            if self.only_session is not None and hello.session != self.only_session:
+                text = f"node {self._node} is a shadow of another node and takes no feeders"
+                raise HelloRefusedError(HelloRefusal.SHADOW, text)
             self._registry.check(hello)
             run = None
             if state in (RunState.RUNNING, RunState.PAUSED):

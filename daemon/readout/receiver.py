@@ -47,6 +47,10 @@ class Receiver:
         self._drain.start()
         self._received.ask = self._drain.kick_from_thread
 
+    def bind_also(self, endpoint: str) -> None:
+        """Bind a further endpoint, for a feeder in this process (inproc)."""
+        self._socket.bind(endpoint)
+
     def read(self) -> bool:
         """Read the socket; False if more frames wait than fit one turn of the event loop."""
         return self._drain is None or self._drain.read()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hltnode.protocol.buffers import Buffer, byte_view
-from hltnode.protocol.errors import ProtocolError
+from hltnode.protocol.errors import MessageError, ProtocolError, RejectReason
 from hltnode.protocol.raw_data.mep import Mep, encode_mep
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
-from hltnode.protocol.transport.tap_message import BEGIN, FRAGMENT, decode_tap_header
+from hltnode.protocol.transport.tap_message import BEGIN, FRAGMENT, MEP, decode_tap_header
 
 # Limit on fragments of MEPs that are not closed. Above it, the oldest MEP is given up: it was revoked, or the message
 # of its end was dropped.
@@ -56,6 +56,8 @@ class MepAssembly:
         if header.kind == BEGIN:
             # It carries the number of the next message, and is sent to each recorder.
             return None
+        if header.kind == MEP:
+            raise MessageError(RejectReason.MALFORMED, "this tap publishes whole MEPs (tap.meps_endpoint)")
         counts = self.counts
         if self._next is not None and header.sequence > self._next:
             counts.missed_messages += header.sequence - self._next

@@ -1,11 +1,13 @@
 """The decision message, which the node publishes for each MEP, in msgpack (docs/formats/decision-message.md).
 
 One message holds the decisions of a whole MEP, with any number of lines: `max_events_of_decision` is the largest number
-of events; a node refuses MEPs with more events.
+of events; a node refuses MEPs with more events. A `DecisionGroup` has those of several small MEPs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from struct import unpack
 from typing import TYPE_CHECKING
 
 from hltnode.protocol.buffers import Buffer
@@ -24,6 +26,13 @@ MAX_DECISION_SIZE = 16 << 20
 # sources at 3 bytes each, and the names of the fields take 21 kB.
 _ENVELOPE_SIZE = 32 << 10
 _MAX_EVENTS = 0xFFFF
+# First part of the decision messages of a shadow node: this, and its name.
+SHADOW_TOPIC = b"shadow/"
+# Most MEPs of a group. Each takes 18 bytes beside its events.
+MAX_MEPS_OF_GROUP = 4096
+_BYTES_OF_MEP = 18
+# The close reason of all MEPs of a group, daemon.common.vocabulary.CloseReason.
+COMPLETE = "complete"
 
 
 class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
@@ -78,8 +87,100 @@ class MepDecision(Message, frozen=True, tag="decision", omit_defaults=True):
         """
         return decode_blocks(memoryview(self.lists), self.n_events)
 
+    @property
+    def nbytes(self) -> int:
+        """Size of the decisions in bytes, about that of the message."""
+        return len(self.lines) + len(self.flags) + len(self.lists)
+
+    def without(self, meps: Collection[int]) -> list[MepDecision]:
+        """The decision itself, or nothing if it is on one of these MEPs."""
+        return [] if self.mep in meps else [self]
+
     def check(self) -> None:
         check_sizes(self.n_events, self.n_lines, self.accepted, self.lines, self.flags)
+
+
+class DecisionGroup(Message, frozen=True, tag="decisions", omit_defaults=True):
+    """The decisions on the events of several complete MEPs of one batch, in one message.
+
+    `meps` and `first_events` are u64, `n_events` u16, one number for each MEP, little-endian. The events of all MEPs
+    follow one another in `accepted`, `lines` and `flags`, which are those of `MepDecision`, as are the other fields.
+    """
+
+    node: str
+    run: U32
+    seq: U64
+    n_lines: U16
+    tck: U32
+    meps: bytes
+    first_events: bytes
+    n_events: bytes
+    accepted: bytes
+    lines: bytes
+    flags: bytes
+    chain: Name = ""
+
+    @property
+    def late(self) -> bool:
+        """No decision of a group is late: late ones have a message each."""
+        return False
+
+    def split(self) -> list[MepDecision]:
+        """The decision of each MEP, all with the `seq` of the group."""
+        import numpy as np  # a feeder needs no NumPy
+
+        sizes = np.frombuffer(self.n_events, "<u2")
+        ends = np.cumsum(sizes, dtype=np.int64).tolist()
+        accepted = accepted_of(self.accepted, ends[-1])
+        words = _line_bytes(self.n_lines)
+        found = []
+        begin = 0
+        meps, first_events = (np.frombuffer(field, "<u8").tolist() for field in (self.meps, self.first_events))
+        for mep, first_event, end in zip(meps, first_events, ends, strict=True):
+            decision = MepDecision(
+                node=self.node,
+                run=self.run,
+                mep=mep,
+                seq=self.seq,
+                first_event=first_event,
+                n_events=end - begin,
+                n_lines=self.n_lines,
+                tck=self.tck,
+                close_reason=COMPLETE,
+                missing_sources=(),
+                accepted=np.packbits(accepted[begin:end], bitorder="little").tobytes(),
+                lines=self.lines[words * begin : words * end],
+                flags=self.flags[4 * begin : 4 * end],
+                chain=self.chain,
+            )
+            found.append(decision)
+            begin = end
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the decisions in bytes, about that of the message."""
+        return len(self.lines) + len(self.flags) + _BYTES_OF_MEP * (len(self.meps) // 8)
+
+    def without(self, meps: Collection[int]) -> list[DecisionGroup | MepDecision]:
+        """The group, or, if it has some of these MEPs, the decisions on the others."""
+        found = self.split()
+        left = [decision for decision in found if decision.mep not in meps]
+        return [self] if len(left) == len(found) else [*left]
+
+    def check(self) -> None:
+        n = len(self.meps) // 8
+        if not 1 <= n <= MAX_MEPS_OF_GROUP:
+            raise ValueError(f"1 to {MAX_MEPS_OF_GROUP} MEPs expected, {n} found - at `$.meps`")
+        for name, found, size in (
+            ("meps", self.meps, 8),
+            ("first_events", self.first_events, 8),
+            ("n_events", self.n_events, 2),
+        ):
+            if len(found) != size * n:
+                raise ValueError(f"{size * n} bytes expected for {n} MEPs, {len(found)} found - at `$.{name}`")
+        n_events = sum(unpack(f"<{n}H", self.n_events))
+        check_sizes(n_events, self.n_lines, self.accepted, self.lines, self.flags)
 
 
 def check_sizes(n_events: int, n_lines: int, accepted: bytes, lines: bytes, flags: bytes) -> None:
@@ -122,6 +223,13 @@ def max_events_of_decision(n_lines: int) -> int:
     return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
 
 
+def max_events_of_group(n_lines: int) -> int:
+    """Largest number of events of a group whose decisions on `n_lines` lines always fit in one message."""
+    bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
+    room = MAX_DECISION_SIZE - _ENVELOPE_SIZE - _BYTES_OF_MEP * MAX_MEPS_OF_GROUP
+    return min(_MAX_EVENTS, 8 * (room // bytes_of_eight))
+
+
 def room_for_lists(n_events: int, n_lines: int) -> int:
     """Bytes of a message on some events that its output lists may fill."""
     of_events = (n_events + 7) // 8 + n_events * (_line_bytes(n_lines) + 4)
@@ -133,20 +241,41 @@ def _line_bytes(n_lines: int) -> int:
     return 4 * -(-n_lines // 32)
 
 
+_CHANGE = "since version 2 a message has the field n_lines and ceil(n_lines / 32) words of 32 bits per event in lines"
 _CODEC: MessageCodec[MepDecision] = MessageCodec(
     MepDecision,
     what="decision message",
     version=DECISION_VERSION,
-    change="since version 2 a message has the field n_lines and ceil(n_lines / 32) words of 32 bits per event in lines",
+    change=_CHANGE,
     max_size=MAX_DECISION_SIZE,
     # Containers: the message and the list of missing sources.
     max_containers=2,
 )
 
 
-def encode_decision(decision: MepDecision) -> bytes:
-    """The message as msgpack.  Raises MessageError for one that decode_decision would refuse."""
-    return _CODEC.encode(decision)
+_EITHER: MessageCodec[MepDecision | DecisionGroup] = MessageCodec(
+    MepDecision,
+    DecisionGroup,
+    what="decision message",
+    version=DECISION_VERSION,
+    change=_CHANGE,
+    max_size=MAX_DECISION_SIZE,
+    max_containers=2,
+)
+
+
+def encode_decision(decision: MepDecision | DecisionGroup) -> bytes:
+    """The message as msgpack.  Raises MessageError for one that decode_decisions would refuse."""
+    return _EITHER.encode(decision)
+
+
+def decode_decisions(raw: Buffer) -> list[MepDecision]:
+    """The decisions in `raw`: of one MEP, or of each MEP of a group.
+
+    Raises MessageError for anything except a decision message of this version.
+    """
+    message = _EITHER.decode(raw)
+    return [message] if isinstance(message, MepDecision) else message.split()
 
 
 def decode_decision(raw: Buffer) -> MepDecision:

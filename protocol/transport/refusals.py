@@ -12,7 +12,8 @@ class HelloRefusal(StrEnum):
     source_taken: a feeder of another name sends one of its sources; sources_fixed: the run started without one of its
     sources; foreign_run: the node was configured or started for another run; run_active: the feeders of another run
     still feed; connection_taken: the connection belongs to another feeder or run; too_many_runs: an operator must close
-    kept runs; no_conditions: the node's folder of conditions has none for the run.
+    kept runs; no_conditions: the node's folder of conditions has none for the run; shadow: the node is a shadow of
+    another node, which takes no feeders.
     """
 
     FOREIGN_CHAIN = "foreign_chain"
@@ -29,6 +30,7 @@ class HelloRefusal(StrEnum):
     TOO_MANY_RUNS = "too_many_runs"
     RUN_CANNOT_START = "run_cannot_start"
     NO_CONDITIONS = "no_conditions"
+    SHADOW = "shadow"
 
 
 @unique

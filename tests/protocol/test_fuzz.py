@@ -59,8 +59,22 @@ from hltnode.protocol.raw_data.selection_reports import ClassId, HltSelReports, 
 from hltnode.protocol.transport import feeder_messages as f
 from hltnode.protocol.transport.assignments import Assignments, decode_assignment_message, encode_assignment_message
 from hltnode.protocol.transport.control_messages import decode_message, encode_message
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
+from hltnode.protocol.transport.decisions import (
+    DecisionGroup,
+    MepDecision,
+    decode_decision,
+    decode_decisions,
+    encode_decision,
+)
 from hltnode.protocol.transport.frame_header import HEADER_SIZE
+from hltnode.protocol.transport.tap_message import (
+    MEP,
+    TapHeader,
+    decode_tap_header,
+    decode_tapped,
+    encode_tap_header,
+    encode_tapped_about,
+)
 from tests.protocol import fuzz
 from tests.protocol.packed_events import mfps_of_events
 from tests.protocol.raw_data.report_encoders import (
@@ -87,6 +101,10 @@ def _read_mfp(data: Buffer) -> None:
 def _read_mep(data: bytes) -> None:
     for mep in iter_meps(data):
         mep.events()
+
+
+def _read_tapped(data: bytes) -> None:
+    decode_tapped([encode_tap_header(TapHeader(MEP, 1, 2, 3, 4)), b"", data])
 
 
 def _read_frame(data: bytes) -> None:
@@ -226,6 +244,16 @@ CASES: dict[str, tuple[Parser, bytes]] = {
             MepDecision("node", 1, 2, 3, 4, 2, 500, 6, "complete", (), b"\x03", bytes(range(128)), bytes(8)),
         ),
     ),
+    "decisions of two MEPs": (
+        decode_decisions,
+        encode_decision(
+            DecisionGroup(
+                "node", 1, 2, 33, 4, bytes(16), bytes(16), b"\x02\x00\x01\x00", b"\x05", bytes(24), bytes(12), "raw"
+            )
+        ),
+    ),
+    "tap header": (decode_tap_header, encode_tap_header(TapHeader(MEP, 1, 2, 3, 4))),
+    "tapped MEP": (_read_tapped, encode_tapped_about(16, (4, 5), "r")),
     "decision": (
         decode_decision,
         encode_decision(
@@ -286,7 +314,7 @@ def test_noise_raises_only_protocol_errors(name: str, data: bytes) -> None:
     assert error is None or _is_refusal(error)
 
 
-@pytest.mark.parametrize("parse", [decode_message, decode_decision, decode_assignment_message])
+@pytest.mark.parametrize("parse", [decode_message, decode_decision, decode_decisions, decode_assignment_message])
 @pytest.mark.parametrize("data", fuzz.HOSTILE_MSGPACK)
 def test_hostile_msgpack_is_refused(parse: Parser, data: bytes) -> None:
     assert _refuses_or_reads(parse, data)

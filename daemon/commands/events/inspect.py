@@ -170,7 +170,7 @@ def inspect(
         if plan:
             if files:
                 raise ValueError("expected no FILES with --plan, which describes the sequence")
-            _show_plan(config, slot_bytes, max_events, json)
+            _show_plan(config, chain, slot_bytes, max_events, json)
             return
         if not files:
             raise ValueError("expected FILES, or --plan")
@@ -180,7 +180,9 @@ def inspect(
         _inspect_files(list(_event_files(files)), chain, readout, _given_documents(tck or ()), json)
 
 
-def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | None, json: Path | None) -> None:
+def _show_plan(
+    config: Path | None, chain: str, slot_bytes: int | None, max_events: int | None, json: Path | None
+) -> None:
     from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
     from hltnode.daemon.commands.text_console import results_console
     from hltnode.daemon.configuration.loading import load_config
@@ -188,7 +190,9 @@ def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | No
     from hltnode.processing.selection.trigger_chain import constants_of, installed_chain
 
     node = load_config(config)
-    of_node = installed_chain(node.trigger.chain)
+    if config is not None and chain not in (DEFAULT_CHAIN, node.trigger.chain):
+        raise ValueError(f"--chain: expected {node.trigger.chain}, the chain of {config}, not {chain}")
+    of_node = installed_chain(node.trigger.chain if chain == DEFAULT_CHAIN else chain)
     trigger = of_node.load_trigger(node.trigger.file)
     sequence = of_node.with_lines(trigger, with_lists=names_of_lists(node)).sequence
     limits = _planned_limits(node, slot_bytes, max_events, len(trigger.lines), constants_of(sequence))

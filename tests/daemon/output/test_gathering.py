@@ -1,18 +1,22 @@
 """What becomes of each event of a computed batch: its decision, and the stream that keeps it."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
+import pytest
 
 from hltnode.daemon.common.vocabulary import CloseReason, EventStream
 from hltnode.daemon.compute.pipeline import ComputedBatch
 from hltnode.daemon.compute.results import Results
 from hltnode.daemon.event_building.stimuli_and_effects import Batch, MepRecord
+from hltnode.daemon.output import gathering
 from hltnode.daemon.output.event_encoder import Decided, EncodedEvents, EventEncoder
 from hltnode.daemon.output.gathering import EventGatherer, GatheredBatch
 from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.framework.output_lists import no_words
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 
 EVENTS = 4
 RUN = 7
@@ -46,7 +50,12 @@ def mep_record(number: int, *, error_stream: bool = False, missing: tuple[int, .
 
 
 def gathered(
-    meps: Sequence[MepRecord], accepted: Sequence[int], flags: Sequence[int]
+    meps: Sequence[MepRecord],
+    accepted: Sequence[int],
+    flags: Sequence[int],
+    meps_per_message: int = 1,
+    *,
+    keeps_events: bool = True,
 ) -> tuple[GatheredBatch, FakeEncoder]:
     n = EVENTS * len(meps)
     lines = np.zeros((n, 2), np.uint32)
@@ -61,7 +70,14 @@ def gathered(
     )
     encoder = FakeEncoder()
     gatherer = EventGatherer(
-        [memoryview(b"")], lambda _tck: cast(EventEncoder, encoder), FlagTable(), node="n", chain="c", n_lines=N_LINES
+        [memoryview(b"")],
+        lambda _tck: cast(EventEncoder, encoder),
+        FlagTable(),
+        node="n",
+        chain="c",
+        n_lines=N_LINES,
+        meps_per_message=meps_per_message,
+        keeps_events=keeps_events,
     )
     return gatherer.gather(ComputedBatch(Batch(0, RUN, tuple(meps)), results, (), None, (), 5)), encoder
 
@@ -128,3 +144,32 @@ def test_a_batch_without_some_meps_has_neither_their_decisions_nor_their_records
     rest = found.without({3})
     assert [decision.mep for decision in rest.decisions] == [4]
     assert kept(rest) == {EventStream.ACCEPTED: [(4, 7)] * EVENTS}
+
+
+def test_complete_meps_share_messages_that_say_the_same_as_one_for_each() -> None:
+    meps = [mep_record(number) for number in range(9)]
+    meps[5] = mep_record(5, missing=(3,))
+    n = EVENTS * len(meps)
+    accepted = [int(i % 3 == 0) for i in range(n)]
+    flags = list(range(n))
+    alone, _ = gathered(meps, accepted, flags)
+    for most, sizes in ((2, [2, 2, 1, 1, 2, 1]), (4, [4, 1, 1, 3]), (100, [5, 1, 3])):
+        found, _ = gathered(meps, accepted, flags, most)
+        parts = [part.split() if isinstance(part, DecisionGroup) else [part] for part in found.decisions]
+        assert [len(part) for part in parts] == sizes
+        assert list(chain.from_iterable(parts)) == list(alone.decisions)
+        assert kept(found) == kept(alone)
+
+
+def test_a_group_ends_before_its_events_exceed_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "max_events_of_group", lambda _n_lines: 2 * EVENTS)
+    n = EVENTS * 5
+    found, _ = gathered([mep_record(number) for number in range(5)], [0] * n, [0] * n, 100)
+    assert [type(part) for part in found.decisions] == [DecisionGroup, DecisionGroup, MepDecision]
+
+
+def test_a_shadow_keeps_no_events_and_has_the_same_decisions() -> None:
+    error = int(EventFlag.BANK_ERROR)
+    found, encoder = gathered([mep_record(3)], [1, 1, 0, 0], [error, 0, error, 0], keeps_events=False)
+    assert (kept(found), encoder.events, found.candidates_left_out) == ({}, [], 0)
+    assert found.decisions == gathered([mep_record(3)], [1, 1, 0, 0], [error, 0, error, 0])[0].decisions

@@ -1,0 +1,1 @@
+"""Shadow mode: the MEPs of a productive node as the input of this one."""
