@@ -30,7 +30,7 @@ from hltnode.daemon.storage.recovery import StoreSettings, boot_id, take_over
 from hltnode.daemon.storage.room_at_start import open_when_there_is_room
 from hltnode.processing.selection.configuration.tck import TckDocument, tck_file_name
 from hltnode.processing.selection.errors import TriggerConfigError
-from hltnode.protocol.transport.decisions import MepDecision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision
 from hltnode.protocol.transport.feeder_messages import Revoked
 
 # One failed batch may be a bad batch. This many failures in a row mean a broken back end; only a restart can help.
@@ -70,7 +70,7 @@ class BatchPath:
         control: BuilderControl,
         events_revoked: Callable[[tuple[bytes, Revoked]], None],
         deliver: Callable[[GatheredBatch], None],
-        send_at_once: Callable[[Sequence[MepDecision]], int],
+        send_at_once: Callable[[Sequence[MepDecision | DecisionGroup]], int],
     ) -> None:
         """Lock the output directory, recover its files, and create the stages that write there.
 

@@ -36,7 +36,7 @@ class DecidedBatch:
     """
 
     computed: ComputedBatch
-    decisions: Sequence[MepDecision]
+    decisions: Sequence[MepDecision | DecisionGroup]
     to_error: NDArray[np.uint32]
     lists_left_out: int
     n_sent: int = 0
