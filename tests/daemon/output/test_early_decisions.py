@@ -19,7 +19,7 @@ from hltnode.daemon.output.gathering import DecidedBatch, EventGatherer
 from hltnode.processing.framework.backends.interface import Timings
 from hltnode.processing.framework.flags import EventFlag, FlagTable
 from hltnode.processing.framework.output_lists import no_words
-from hltnode.protocol.transport.decisions import MepDecision, decode_decision, encode_decision
+from hltnode.protocol.transport.decisions import DecisionGroup, MepDecision, decode_decision, encode_decision
 
 EVENTS = 4
 ERROR = int(EventFlag.BANK_ERROR)
@@ -33,7 +33,9 @@ class Encoder:
 
 
 def gatherer(
-    gathered: Sequence[EventStream] = tuple(EventStream), stored: Sequence[EventStream] = tuple(EventStream)
+    gathered: Sequence[EventStream] = tuple(EventStream),
+    stored: Sequence[EventStream] = tuple(EventStream),
+    meps_per_message: int = 1,
 ) -> EventGatherer:
     return EventGatherer(
         [memoryview(b"")],
@@ -44,6 +46,7 @@ def gatherer(
         n_lines=1,
         gathered=gathered,
         stored=stored,
+        meps_per_message=meps_per_message,
     )
 
 
@@ -70,12 +73,16 @@ class Subscriber:
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self.taken: list[MepDecision] = []
+        self.taken: list[MepDecision | DecisionGroup] = []
 
-    def send(self, decisions: Sequence[MepDecision]) -> int:
+    def send(self, decisions: Sequence[MepDecision | DecisionGroup]) -> int:
         taken = decisions[: self.room - len(self.taken)]
         self.taken += taken
         return len(taken)
+
+
+def split(decision: MepDecision | DecisionGroup) -> list[MepDecision]:
+    return decision.split() if isinstance(decision, DecisionGroup) else [decision]
 
 
 def with_missing_source(of: ComputedBatch) -> ComputedBatch:
@@ -127,7 +134,9 @@ def test_early_decisions_are_those_of_the_usual_order_and_the_rest_leaves_later(
         times = found.computed.batch.times
         assert (times.gathered_ns, times.published_ns) == (10, 20)
         without = found.without({2})
-        assert [each.mep for each in without.to_send] == [mep for mep in range(room, 3) if mep != 2]
+        assert [part.mep for each in without.to_send for part in split(each)] == [
+            mep for mep in range(room, 3) if mep != 2
+        ]
 
 
 def test_only_decisions_above_the_deadline_are_marked_and_only_sent_ones_are_counted() -> None:
@@ -144,6 +153,23 @@ def test_only_decisions_above_the_deadline_are_marked_and_only_sent_ones_are_cou
     decisions = found.decisions
     plain = [replace(each, late=False) for each in decisions]
     assert DecisionDeadline(0).mark(plain, meps, 10**18) == (plain, 0)
+
+
+def test_only_groups_with_a_late_decision_are_sent_mep_by_mep() -> None:
+    meps = [record(mep, first_ns=1 - (mep == 4)) for mep in range(6)]
+    subscriber = Subscriber(room=9)
+    of = gatherer(meps_per_message=2)
+    found = of.gather(
+        EarlyDecisions(of, subscriber.send, DecisionDeadline(99), clock_ns=lambda: 100).leave(computed(*meps))
+    )
+    assert [len(split(each)) for each in subscriber.taken] == [2, 2, 1, 1]
+    assert [each.late for each in subscriber.taken] == [False, False, True, False]
+    assert [part.mep for each in subscriber.taken for part in split(each)] == list(range(6))
+    assert (found.n_late, found.to_send) == (1, [])
+    # Some of the groups are taken, none is late: nothing is counted.
+    few = Subscriber(room=1)
+    found = of.gather(EarlyDecisions(of, few.send, DecisionDeadline()).leave(computed(*meps)))
+    assert (found.n_late, len(found.to_send)) == (0, 2)
 
 
 def test_the_mark_is_on_the_wire_only_if_it_is_set() -> None:
