@@ -1,0 +1,1 @@
+"""ALICE: tracks of the time projection chamber (TPC)."""

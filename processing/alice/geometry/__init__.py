@@ -1,0 +1,1 @@
+"""Rows and slices of the TPC, and the magnetic field."""
