@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvloop
 
-from hltnode.daemon.commands.node.serve import follow_signals
+from hltnode.daemon.commands.node.serving import follow_signals
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config

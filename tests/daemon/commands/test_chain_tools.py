@@ -166,7 +166,7 @@ def test_the_chain_is_read_from_the_command_line(arguments: list[str], expected:
 
 def test_a_node_imports_no_tools_of_a_chain() -> None:
     code = (
-        "import sys; from hltnode.daemon.commands.node import serve, doctor, config; "
+        "import sys; from hltnode.daemon.commands.node import serving, doctor, config; "
         "from hltnode.daemon.node import node; from hltnode.processing.selection.trigger_chain import installed_chain; "
         "chain = installed_chain('lhcb'); chain.with_lines(chain.load_trigger(None)); chain.load_geometry(None); "
         "print([name for name in sys.modules if '.lhcb.offline' in name or name.endswith('.chain_tools')])"

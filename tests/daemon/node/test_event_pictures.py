@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import zmq.asyncio
 
-from hltnode.daemon.commands.node.serve import picture_loader
+from hltnode.daemon.commands.node.serving import picture_loader
 from hltnode.daemon.common.vocabulary import EventStream
 from hltnode.daemon.node.event_pictures import MAX_RECORD_BYTES, Draw, EventPictures
 from hltnode.daemon.node.sizing import batch_limits
