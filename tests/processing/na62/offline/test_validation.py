@@ -62,6 +62,22 @@ def test_the_command_reaches_the_efficiencies_and_writes_the_page(tmp_path: Path
     assert again.exit_code == 0, again.output
 
 
+@pytest.mark.parametrize(("decay", "least", "most"), [("pipi0", 0.97, 1.0), ("munu", 0.0, 0.03), ("3pi", 0.0, 0.05)])
+def test_the_shipped_line_accepts_one_decay_and_rejects_the_others(
+    tmp_path: Path, decay: str, least: float, most: float
+) -> None:
+    file, numbers = tmp_path / "d.mdf", tmp_path / "p.json"
+    n = 400
+    for command in (
+        ["simulate", "--chain", "na62_rich", "--decay", decay, "-n", str(n), "--seed", "31", "-o", str(file)],
+        ["process", "--chain", "na62_rich", str(file), "--backend", "cpu", "--threads", "1", "--json", str(numbers)],
+    ):
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code == 0, done.output
+    lines = json.loads(numbers.read_text())["rates"]["lines"]
+    assert least <= lines["RichPionAndNeutralPion"]["events"] / n <= most
+
+
 @pytest.mark.slow
 def test_the_search_reaches_its_goals_on_decays_by_their_fractions(tmp_path: Path) -> None:
     file, numbers = tmp_path / "r.mdf", tmp_path / "v.json"
