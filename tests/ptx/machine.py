@@ -145,6 +145,8 @@ class _Addresses(dict[str, int]):
 
 _translated: dict[int, tuple[Kernel, Program]] = {}
 """Programs that hold no address of a machine, by the id of their kernel, which stays alive here."""
+MAX_TRANSLATED = 256
+"""Programs that are kept, more than all chains have; the oldest ones are dropped first."""
 
 
 class Programs(Mapping[str, Program]):
@@ -170,6 +172,8 @@ class Programs(Mapping[str, Program]):
             self._own[name] = program
         else:
             _translated[id(kernel)] = kernel, program
+            if len(_translated) > MAX_TRANSLATED:
+                del _translated[next(iter(_translated))]
         return program
 
     def __iter__(self) -> Iterator[str]:

@@ -31,13 +31,24 @@ class Resources:
 
 
 def ptx_of(nvrtc: NvrtcLibrary, kernels: KernelSources, architecture: str) -> str:
-    """PTX for compute_<architecture>, compiled once for all workers. Raises BackendError with the log."""
+    """PTX of the kernels, compiled once for all workers. Raises BackendError with the log."""
+    return _compiled(nvrtc, kernels, architecture).read_text()
+
+
+def _compiled(nvrtc: NvrtcLibrary, kernels: KernelSources, architecture: str) -> Path:
+    """The PTX of the kernels for sm_<architecture>, with the log of ptxas beside it: one compilation gives both."""
+    target = (f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
 
     def write(path: Path) -> None:
-        options = compile_options(kernels)
-        path.write_text(ptx_of_source(nvrtc, translation_unit(kernels), architecture, *options))
+        with compiled_program(nvrtc, translation_unit(kernels), (*compile_options(kernels), *target)) as program:
+            path.write_bytes(nvrtc.getPTX(program))
+            _log_beside(path).write_text(nvrtc.getProgramLog(program))
 
-    return built("kernels.ptx", [architecture, *_parts(nvrtc, kernels)], write).read_text()
+    return built("kernels.ptx", [*target, *_parts(nvrtc, kernels)], write)
+
+
+def _log_beside(ptx: Path) -> Path:
+    return ptx.with_name("ptxas.log")
 
 
 def _parts(nvrtc: NvrtcLibrary, kernels: KernelSources) -> list[str]:
@@ -56,13 +67,7 @@ _ENTRY = re.compile(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry fu
 
 def resources(nvrtc: NvrtcLibrary, architecture: str, kernels: KernelSources) -> dict[str, Resources]:
     """Resources of the kernels on sm_<architecture>, by name, from the log of ptxas, which is part of NVRTC."""
-    target = (f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v")
-
-    def write(path: Path) -> None:
-        with compiled_program(nvrtc, translation_unit(kernels), (*compile_options(kernels), *target)) as program:
-            path.write_text(nvrtc.getProgramLog(program))
-
-    log = built("ptxas.log", [*target, *_parts(nvrtc, kernels)], write).read_text()
+    log = _log_beside(_compiled(nvrtc, kernels, architecture)).read_text()
     return {entry[1]: _resources(entry[2]) for entry in _ENTRY.finditer(log)}
 
 

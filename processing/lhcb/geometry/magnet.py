@@ -116,6 +116,29 @@ class Magnet:
                         total[2] -= corner * np.log(u + r)
         return self.polarity * total
 
+    def field_above(self, y: ArrayLike, z: ArrayLike) -> NDArray[np.float64]:
+        """(By, Bz) in T, shape (2, ...), at points with x = 0, in mm: those of `field` bit for bit, in half its time.
+
+        The corners of a sheet at both signs of x have the same distance and the same part of By there.
+        """
+        py, pz = np.broadcast_arrays(np.asarray(y, np.float64), np.asarray(z, np.float64))
+        if self.field_map is not None:
+            return self.field(np.zeros_like(py), py, pz)[1:]
+        total = np.zeros((2, *py.shape))
+        for half_width, height, first, last, strength in _SHEETS:
+            for v, charge in ((py + height, strength), (py - height, -strength)):
+                u, sign, above = half_width, np.sign(v), np.abs(v)
+                ends = []
+                for w, sign_w in ((pz - first, 1.0), (pz - last, -1.0)):
+                    corner, r = charge * sign_w, np.sqrt(u * u + v * v + w * w + _EDGE)
+                    ends.append((corner, r, corner * np.arctan2(u * w * sign, above * r)))
+                # In the order of `field`, so that the sums are rounded alike.
+                for u_of_corner, sign_u in ((u, 1.0), (-u, -1.0)):
+                    for corner, r, part in ends:
+                        total[0] += part
+                        total[1] -= corner * sign_u * np.log(u_of_corner + r)
+        return self.polarity * total
+
 
 def bending_power(field: Field, first_z: float, last_z: float, *, tx: float = 0.0, ty: float = 0.0) -> float:
     """Integral (T m) of By - ty Bz, which bends in x, along the straight line from the collisions; step 10 mm."""

@@ -183,8 +183,9 @@ class MuonGeometry:
         """The ideal muon stations, computed from their dimensions (ideal_muon.py), with the real read-out
         (muon_read_out.py)."""
         pad, x_strip, y_strip = (MuonTable(*ideal_muon.table(grid)) for grid in ideal_muon.GRIDS)
-        streams = MuonStreams(*muon_read_out.tiles_of_streams())
-        return cls(muon_read_out.tiles_of_addresses(), pad, x_strip, y_strip, streams=streams)
+        tiles = muon_read_out.tiles_of_addresses()
+        streams = MuonStreams(*muon_read_out.tiles_of_streams(tiles))
+        return cls(tiles, pad, x_strip, y_strip, streams=streams)
 
     def address_of_tile(self, tile: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """The bank and address of each tile, u32 each. Raises ValueError for a tile without read-out."""

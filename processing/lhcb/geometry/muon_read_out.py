@@ -10,7 +10,7 @@ simulated events of LHCb gave the order of boards and channels (docs/formats/muo
 of pad addresses; this module gives every address of both (tests/processing/lhcb/geometry/test_muon_read_out.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,14 +79,18 @@ _MOST_BOARDS = MAX_LINKS * CHANNELS_OF_LINK // BOARD_ADDRESSES
 _LINKS_OF_BOARD = BOARD_ADDRESSES // CHANNELS_OF_LINK
 
 
-def tiles_of_streams() -> tuple[tuple[NDArray[np.uint32], ...], NDArray[np.uint32]]:
+def tiles_of_streams(
+    of_addresses: Sequence[NDArray[np.uint32]],
+) -> tuple[tuple[NDArray[np.uint32], ...], NDArray[np.uint32]]:
     """The tile id of each channel of each stream of the boards of links, or 0; and the links of each stream, u32[44].
+
+    of_addresses: those of `tiles_of_addresses`.
 
     A link reads 48 consecutive addresses of a board, four links a board. The streams of a bank share its boards; those
     behind the last bank have no link. The cabling of the real boards is part of a geometry file.
     """
     streams, links = [], []
-    for tiles in tiles_of_addresses():
+    for tiles in of_addresses:
         n_boards = len(tiles) // BOARD_ADDRESSES
         n_streams = -(-n_boards // _MOST_BOARDS)
         for of_stream in np.array_split(tiles.reshape(n_boards, BOARD_ADDRESSES), n_streams):
@@ -154,7 +158,8 @@ class _Sector:
         width, height = self._size
         grid_x, grid_y, pads_x, pads_y = (int(cells[layout]) for cells in (*grid, *PAD_GRID))
         n_x, n_y = width * grid_x // pads_x, height * grid_y // pads_y
-        x, y = np.array(order or [(x, y) for y in range(n_y) for x in range(n_x)]).T
+        rows = (np.tile(np.arange(n_x), n_y), np.repeat(np.arange(n_y), n_x))
+        x, y = np.array(order).T if order else rows
         if self._turned:
             x, y = n_x - 1 - x, n_y - 1 - y
         x, y = x + n_x * self.column, y + n_y * self.row

@@ -89,7 +89,7 @@ class UtTables:
 def _deflecting(ty: NDArray[np.float64], origin: float, z: NDArray[np.float64]) -> NDArray[np.float64]:
     """By - ty Bz (T) along lines through (0, 0, origin), [len(ty), len(z)]."""
     y = ty[:, None] * (z[None, :] - origin)
-    _, by, bz = Magnet(UP).field(np.zeros_like(y), y, np.broadcast_to(z, y.shape))
+    by, bz = Magnet(UP).field_above(y, np.broadcast_to(z, y.shape))
     deflecting: NDArray[np.float64] = by - ty[:, None] * bz
     return deflecting
 

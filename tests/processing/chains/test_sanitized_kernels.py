@@ -35,18 +35,24 @@ def library(chain: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(chain: str, library: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+def run(chain: str, library: Path, seed: int, batches: int) -> subprocess.CompletedProcess[str]:
     """Run the sequences in a Python process with AddressSanitizer; skips if the compiler does not support it."""
     runtime = subprocess.run(
         [compiler(), "-print-file-name=libasan.so"], check=True, capture_output=True, text=True
     ).stdout.strip()
     if not Path(runtime).is_absolute():
         pytest.skip("this compiler has no AddressSanitizer")
-    # Python does not free all memory at its end.
-    options = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    # Python does not free all memory at its end. Its own allocator, which the sanitizer does not see, makes objects in
+    # half of the time; columns are arrays of NumPy, which takes their memory from malloc in any case.
+    options = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"}
     command = [sys.executable, "-m", "tests.processing.chains.sanitized_kernels", chain, str(library)]
-    command += map(str, arguments)
+    command += [str(seed), str(batches), str(report_in(library))]
     return subprocess.run(command, env=os.environ | options, capture_output=True, text=True, check=False)
+
+
+def report_in(library: Path) -> Path:
+    """What the sanitizer reports about short columns."""
+    return library.with_name("report")
 
 
 @pytest.mark.expensive("compiles every kernel once more with both sanitizers")
@@ -58,11 +64,8 @@ def test_damaged_batches_make_no_kernel_leave_its_columns(chain: str, library: P
     tested = CHAINS[chain]
     n_meps = sum(1 for _ in tested.meps(tested.chain, seed))
     sequences = tested.chain.sequences or (None,)
-    assert done.stdout.splitlines() == [f"{name}: {n_meps * (batches + 1)} batches" for name in sequences]
-
-
-@pytest.mark.timeout(600)
-def test_a_kernel_that_leaves_its_columns_is_found(chain: str, library: Path) -> None:
-    done = run(chain, library, 11, 1, "--short")
-    assert done.returncode != 0
-    assert "heap-buffer-overflow" in done.stderr
+    status, *ran = done.stdout.splitlines()
+    assert ran == [f"{name}: {n_meps * (batches + 1)} batches" for name in sequences]
+    # The same process has found a kernel that leaves short columns.
+    assert int(status) != 0
+    assert "heap-buffer-overflow" in report_in(library).read_text()

@@ -22,12 +22,25 @@ from hltnode.processing.lhcb.geometry.material import (
     slabs,
 )
 from hltnode.processing.lhcb.geometry.ut_tables import TABLES_FILE, UtTables
+from tests.processing.lhcb.geometry.field_maps import field_map_of
 
 
 def points_of_flight(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(11)
     z = rng.uniform(0.0, 9500.0, n)
     return rng.uniform(-0.3, 0.3, n) * z, rng.uniform(-0.25, 0.25, n) * z, z
+
+
+@pytest.mark.parametrize(
+    "magnet",
+    [Magnet(UP), Magnet(DOWN), Magnet(DOWN, field_map_of(Magnet(UP), z=(0.0, 9500.0, 500.0)))],
+    ids=["up", "down", "map"],
+)
+def test_the_field_above_the_beam_line_is_that_of_the_field_bit_for_bit(magnet: Magnet) -> None:
+    _, y, z = points_of_flight(200)
+    y[:3] = 0.0
+    assert magnet.field_above(y, z).tobytes() == magnet.field(np.zeros_like(y), y, z)[1:].tobytes()
+    assert magnet.field_above(y[:, None], z[:5]).shape == (2, 200, 5)
 
 
 def test_the_bending_power_is_about_four_tesla_metres() -> None:
