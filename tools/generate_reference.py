@@ -23,7 +23,7 @@ from pydantic import BaseModel
 import hltnode
 from hltnode.client import feeder, memory_socket, send_window, silent_meps, sockets
 from hltnode.daemon.cli import command_names, import_command
-from hltnode.daemon.common.vocabulary import CloseReason
+from hltnode.daemon.common.vocabulary import CloseReason, DecisionThread, ThreadSetting
 from hltnode.daemon.configuration.description import default, limits, type_name
 from hltnode.daemon.configuration.model import ENV_DELIMITER, ENV_PREFIX, NodeConfig
 from hltnode.daemon.monitoring.counters import Counters
@@ -326,6 +326,7 @@ def example_collector() -> NodeCollector:
     counters.sources.count_error_banks(0, memoryview(error_bank))
     counters.set_lines([OPEN_LABELS["line"]])
     counters.set_collections([OPEN_LABELS["collection"]])
+    counters.thread_settings = dict.fromkeys(itertools.product(DecisionThread, ThreadSetting), True)
     for chain in chains_of_this_tree().values():
         counters.events_flagged |= dict.fromkeys(chain.flag_table.masks, 0)
     shape = HistogramShape(name=OPEN_LABELS["histogram"], bins=1, low=0.0, high=1.0)
