@@ -119,12 +119,11 @@ def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Pa
                     while not isinstance(found, dpkt.udp.UDP | bytes):
                         found = found.data
                     datagram = b"" if isinstance(found, bytes) else bytes(found.data)
-                    header, mfp = decode_datagram(datagram)
+                    _, mfp = decode_datagram(datagram)
                     n_events = Mfp.parse(mfp).n_fragments
                 except (dpkt.UnpackError, AttributeError, ProtocolError):
                     skipped()
                     continue
-                del header
                 yield Packet(datagram, n_events, float(time_s))
         except (ValueError, dpkt.UnpackError) as error:
             raise FeedError(f"{path}: not a capture of tcpdump: {error}") from None
