@@ -36,7 +36,7 @@ PACKET_BYTES, EVENTS_PER_PACKET, PACKETS_PER_MEP = 1168, 16, 64
 PACKETS, RATE, TURNS = 200_000, 100_000, 3
 RECEIVE_BYTES = 32 * MIB
 BURST_PACKETS = 64 * PACKETS_PER_MEP
-NODE_SECONDS, NODE_RATE = 10.0, 20_000
+NODE_SECONDS, NODE_RATE, NODE_PACKETS_PER_MEP = 10.0, 20_000, 256
 # The default menu writes a third of the events to files.
 TRIGGER = """
 [sequence]
@@ -207,14 +207,17 @@ def node_events_per_second(folder: Path, generator: Path, events: Path) -> tuple
 data = "tcp://127.0.0.1:{data}"
 control = "tcp://127.0.0.1:{control}"
 decisions = "tcp://127.0.0.1:{decisions}"
+max_frame_bytes = {2 * MIB}
 [udp]
 endpoint = "udp://127.0.0.1:{port}"
 receive_bytes = {RECEIVE_BYTES}
-packets_per_mep = {PACKETS_PER_MEP}
+packets_per_mep = {NODE_PACKETS_PER_MEP}
 flush_us = 100000
 [[udp.senders]]
 address = "127.0.0.1"
 sources = [{RICH_SOURCE}]
+[builder]
+max_mep_bytes = {2 * MIB}
 [pipeline]
 max_events = 4096
 slot_bytes = {32 * MIB}

@@ -1,7 +1,7 @@
 """hltnode replay to UDP: events of files or of a simulation, or a capture of tcpdump, as datagrams."""
 
 from collections.abc import Iterator
-from itertools import count
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ def replay_to_udp(options: ReplayOptions, events_per_packet: int) -> SentDatagra
         host, port = udp_address(check_udp_endpoint(options.to[0]))
     except ValueError as error:
         raise FeedError(f"--to {options.to[0]}: {error}") from None
-    n_skipped = count()
+    skipped: list[Path] = []
     captures = [path for path in options.inputs if is_capture(path)]
     if captures and len(captures) < len(options.inputs):
         raise FeedError("expected either captures or files with events")
@@ -43,13 +43,13 @@ def replay_to_udp(options: ReplayOptions, events_per_packet: int) -> SentDatagra
     def packets() -> Iterator[Packet]:
         if captures:
             for path in captures:
-                yield from datagrams_of_capture(path, lambda: next(n_skipped) and None)
+                yield from datagrams_of_capture(path, partial(skipped.append, path))
             return
         for stream in make_streams(options):
             yield from datagrams_of_stream(stream, events_per_packet, bursts=options.repeat or 1)
 
     sent = send_datagrams(packets(), host, port, options.rate)
-    return sent._replace(skipped=next(n_skipped))
+    return sent._replace(skipped=len(skipped))
 
 
 def describe_sent(sent: SentDatagrams) -> dict[str, Any]:
