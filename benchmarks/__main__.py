@@ -43,6 +43,7 @@ NAMES = (
     "shared_memory",
     "latency",
     "request",
+    "udp",
     "scrape",
     "pages",
     "safe_delivery",

@@ -223,6 +223,10 @@ class UdpIntake:
     @property
     def is_run_over(self) -> bool: ...
     @property
+    def first_ns(self) -> int:
+        """When the first datagram of the last MEP came, in monotonic ns."""
+
+    @property
     def next_mep(self) -> int: ...
     @property
     def last_mep(self) -> int: ...

@@ -2,6 +2,7 @@
 
 import contextlib
 import json as json_module
+import math
 import signal
 import socket
 import subprocess
@@ -10,8 +11,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -34,13 +36,20 @@ from hltnode.daemon.commands.common import (
 from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.commands.tool_command import tool_command
 from hltnode.daemon.event_building.accounting import closes
-from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files
+from hltnode.processing.offline.chain_tools import SampleRequest, SimulatedSample, Simulation, installed_tools
+from hltnode.processing.selection.trigger_chain import installed_chain
 from hltnode.protocol.transport.decisions import decode_decisions
 
 START_SECONDS = 60.0
 STALL_SECONDS = 60.0
 STOP_SECONDS = 30.0
 SHOWN_LINES = 8
+# Without acknowledgements a sender does not know what a node takes: a rate that any machine takes.
+UDP_RATE = 20_000.0
+QUIET_SECONDS = 3.0
+EVENTS_PER_PACKET = 16
+MEP_LATENCY = "hltnode_mep_latency_seconds"
 END_TO_END = "hltnode_end_to_end_seconds"
 KERNEL_SECONDS = 'hltnode_stage_seconds_sum{stage="kernels"}'
 SHOWN_METRICS = (
@@ -56,6 +65,13 @@ SHOWN_METRICS = (
     f"{END_TO_END}_sum",
     f"{END_TO_END}_count",
 )
+
+
+class Transport(StrEnum):
+    """How the demo sends its events."""
+
+    TCP = "tcp"
+    UDP = "udp"
 
 
 class DemoError(RuntimeError):
@@ -87,6 +103,7 @@ class DemoPlan:
     rate: float | None
     backend: str
     output: Path
+    uses_udp: bool = False
 
 
 @tool_command("simulation")
@@ -105,6 +122,13 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     backend: BackendOption = "auto",
+    transport: Annotated[
+        Transport | None,
+        typer.Option(
+            "--transport",
+            help="How the feeders send: tcp, or udp with one sender; default: udp for a chain whose boards use it.",
+        ),
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the accepted events.")] = Path(
         "demo-output"
     ),
@@ -118,8 +142,17 @@ def demo(
     with user_errors(), tempfile.TemporaryDirectory(prefix="hltnode-demo-") as scratch:
         require_writable(json)
         sample = tool.sample(SampleRequest(seed=seed, file_format="mep"), tool.options())
+        is_udp = installed_tools(chain).sends_datagrams if transport is None else transport is Transport.UDP
         plan = DemoPlan(
-            sample=sample, n=n, chain=chain, feeders=feeders, repeat=repeat, rate=rate, backend=backend, output=output
+            sample=sample,
+            n=n,
+            chain=chain,
+            feeders=1 if is_udp else feeders,
+            repeat=repeat,
+            rate=UDP_RATE if is_udp and rate is None else rate,
+            backend=backend,
+            output=output,
+            uses_udp=is_udp,
         )
         try:
             result = run_demo(Path(scratch), plan)
@@ -137,7 +170,9 @@ def run_demo(scratch: Path, plan: DemoPlan) -> dict[str, Any]:
     meps = scratch / "events.mep"
     with Progress(console=console, transient=True) as progress:
         simulate_meps(meps, plan, progress)
-        ports = free_ports(4)
+        ports = free_ports(5)
+        udp = f"udp://127.0.0.1:{ports[4]}"
+        sources = sources_of(meps, plan) if plan.uses_udp else ()
         data, control, decisions = (f"tcp://127.0.0.1:{port}" for port in ports[:3])
         config = scratch / "node.toml"
         config.write_text(
@@ -165,6 +200,7 @@ chain = {json_module.dumps(plan.chain)}
 directory = {json_module.dumps(str(plan.output.resolve()))}
 [http]
 port = {ports[3]}
+{udp_section(udp, sources) if plan.uses_udp else ""}
 [log]
 level = "warning"
 format = "console"
@@ -186,7 +222,9 @@ format = "console"
             senders = [
                 stack.enter_context(
                     child(
-                        "replay", "--to", data, "--control", control, "--part", f"{i}/{feeders}",
+                        "replay",
+                        *(("--to", udp) if plan.uses_udp else
+                          ("--to", data, "--control", control, "--part", f"{i}/{feeders}")),
                         str(meps), "--repeat", str(repeat), "--chain", plan.chain,
                         "--rate", "greatest" if plan.rate is None else str(plan.rate), stderr=said,
                     )
@@ -194,7 +232,7 @@ format = "console"
                 for i in range(1, feeders + 1)
             ]  # fmt: skip
             try:
-                received = follow(progress, node, senders, subscriber, n * repeat)
+                received = follow(progress, node, senders, subscriber, n * repeat, may_lose=plan.uses_udp)
             except DemoError:
                 # Feeders report properties of their input; show the reports only after a failure.
                 said.seek(0)
@@ -212,7 +250,12 @@ format = "console"
     # The time starts with the first fragments, not with the first decision: few events make one batch, with all
     # decisions at once.
     decided_in = received.seconds + picked[f"{END_TO_END}_sum"] / max(1.0, picked[f"{END_TO_END}_count"])
+    lost = n * repeat - received.events
+    n_datagrams = len(sources) * -(-n * repeat // EVENTS_PER_PACKET)
     return {
+        "transport": Transport.UDP if plan.uses_udp else Transport.TCP,
+        "lost": lost,
+        "latency_us": {f"p{p}": 1e6 * quantile_of(metrics, MEP_LATENCY, p / 100) for p in (50, 99)},
         "events": received.events,
         "seconds": seconds,
         "events_per_second": received.events / decided_in,
@@ -227,7 +270,9 @@ format = "console"
         "metrics": picked,
         "accounting": accounts,
         "accounting_closes": closes(accounts)
-        and status["events"]["processed"] == received.events == n * repeat
+        and status["events"]["processed"] == received.events
+        # An event may only be lost with a datagram that did not arrive.
+        and (lost == 0 or (plan.uses_udp and 0 <= samples_of(metrics)["hltnode_udp_datagrams_total"] < n_datagrams))
         # On a busy machine, feeders repeat MEPs without a timely acknowledgement; the node counts the repetitions and
         # does not build them.
         and accounts["fragments"]["received"] == accounts["fragments"]["built"] + accounts["fragments"]["duplicate"],
@@ -266,8 +311,13 @@ def follow(
     senders: list[subprocess.Popen[bytes]],
     subscriber: zmq.Socket[bytes],
     expected: int,
+    *,
+    may_lose: bool = False,
 ) -> Decided:
-    """Count decisions until all events are decided and all feeders have ended."""
+    """Count decisions until all events are decided and all feeders have ended.
+
+    may_lose: datagrams may be lost; then the last decision is the one after which none comes for `QUIET_SECONDS`.
+    """
     bar = progress.add_task("events decided", total=expected)
     events = decisions = 0
     first = last_decision = time.monotonic()
@@ -277,7 +327,10 @@ def follow(
         failed = [sender.returncode for sender in senders if sender.poll() not in (None, 0)]
         if failed:
             raise DemoError(f"a feeder ended with exit code {failed[0]}")
-        if time.monotonic() - last_decision > STALL_SECONDS:
+        quiet_s = time.monotonic() - last_decision
+        if may_lose and decisions and quiet_s > QUIET_SECONDS and all(each.poll() == 0 for each in senders):
+            break
+        if quiet_s > STALL_SECONDS:
             raise DemoError(f"no decision for {STALL_SECONDS:.0f} s after {events} of {expected} events")
         if subscriber.poll(100):
             found = decode_decisions(subscriber.recv())
@@ -325,10 +378,50 @@ def free_ports(n: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
+def udp_section(endpoint: str, sources: Sequence[int]) -> str:
+    """The part of the configuration for datagrams from this machine."""
+    return f"""[udp]
+endpoint = "{endpoint}"
+events_per_packet = {EVENTS_PER_PACKET}
+packets_per_mep = 16
+flush_us = 50000
+[[udp.senders]]
+address = "127.0.0.1"
+sources = {list(sources)}"""
+
+
+def sources_of(meps: Path, plan: DemoPlan) -> tuple[int, ...]:
+    """The sources of the simulated events."""
+    packing = Packing(events_per_mep=EVENTS_PER_PACKET, max_fragment_bytes=8 << 20)
+    return meps_of_files([meps], installed_chain(plan.chain).readout, packing).sources
+
+
+def quantile_of(metrics: str, histogram: str, fraction: float) -> float:
+    """The quantile of a histogram of the node, interpolated within its bucket; 0 without values."""
+    buckets = [
+        (float(name.partition('le="')[2].partition('"')[0]), n)
+        for name, n in samples_of(metrics).items()
+        if name.startswith(f"{histogram}_bucket")
+    ]
+    rank = fraction * (buckets[-1][1] if buckets else 0.0)
+    low, before = 0.0, 0.0
+    for bound, n in buckets:
+        if rank <= n and n > before:
+            return low if math.isinf(bound) else low + (bound - low) * (rank - before) / (n - before)
+        low, before = bound, n
+    return 0.0
+
+
+def samples_of(text: str) -> dict[str, float]:
+    """All samples of a metrics page, by name and labels."""
+    rows = (line.rsplit(" ", 1) for line in text.splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, value in rows}
+
+
 def pick_metrics(text: str) -> dict[str, float]:
     """The samples of SHOWN_METRICS in a metrics page."""
-    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    return {name: float(samples[name]) for name in SHOWN_METRICS if name in samples}
+    samples = samples_of(text)
+    return {name: samples[name] for name in SHOWN_METRICS if name in samples}
 
 
 def show(result: dict[str, Any]) -> None:
@@ -338,9 +431,13 @@ def show(result: dict[str, Any]) -> None:
     events = max(1, result["events"])
     batches = max(1.0, metrics["hltnode_batches_total"])
     decisions = max(1.0, metrics[f"{END_TO_END}_count"])
+    if result["transport"] == Transport.UDP:
+        sent = f"A sender sent {events + result['lost']} events over UDP, in packets of {EVENTS_PER_PACKET} events, as"
+    else:
+        sent = f"{result['feeders']} feeders sent {result['events']} bunch crossings (events) over TCP, in pieces, as"
     lines = [
         "",
-        f"{result['feeders']} feeders sent {result['events']} bunch crossings (events) over TCP, in pieces, as",
+        sent,
         f"{result['sources']} readout boards would. The node put them together, reconstructed them on",
         f"the {'GPU' if result['backend'] == 'cuda' else 'CPU'}, and decided which to keep.",
         "",
@@ -354,6 +451,13 @@ def show(result: dict[str, Any]) -> None:
         f"  decided by      trigger configuration {result['tck']}",
         "",
     ]
+    if result["transport"] == Transport.UDP:
+        latency = result["latency_us"]
+        lines[-3:-3] = [
+            f"  lost            {result['lost']} events, whose datagrams did not arrive",
+            f"  latency         {latency['p50'] / 1e3:.1f} ms (median) and {latency['p99'] / 1e3:.1f} ms (p99), "
+            "from the first datagram of a MEP",
+        ]
     if selected := {line: count for line, count in result["accepted_by_line"].items() if count}:
         shown = sorted(selected.items(), key=lambda item: -item[1])
         lines += ["Selection lines that kept events:", ""]

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -23,6 +24,9 @@ def type_name(annotation: Any) -> str:
         return f"list of {type_name(typing.get_args(annotation)[0])}"
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
         return " or ".join(f"`{member}`" for member in annotation)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        keys = (f"`{key}` ({type_name(field.annotation)})" for key, field in annotation.model_fields.items())
+        return f"table of {', '.join(keys)}"
     return _NAMES[annotation]
 
 

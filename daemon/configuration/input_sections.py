@@ -78,7 +78,7 @@ class UdpSection(Section):
     """Sockets of the address, each with a thread; the kernel spreads the senders over them."""
     receive_bytes: int = Field(default=8 * MIB, ge=64 * KIB, le=1024 * MIB)
     """Receive buffer of each socket in bytes. Without a right (CAP_NET_ADMIN), at most net.core.rmem_max counts."""
-    max_datagram_bytes: int = Field(default=2048, ge=128, le=65_507)
+    max_datagram_bytes: int = Field(default=4096, ge=128, le=65_507)
     """Largest datagram in bytes, with its header."""
     events_per_packet: int = Field(default=16, ge=1, le=4096)
     """Events of each packet; the last one of a burst may have fewer."""

@@ -258,7 +258,7 @@ TABLE = (
         "udp_datagrams_missing",
         "Datagrams that had not come when their MEP was closed, by source.",
         "source",
-        lambda r: r.counters.udp.missing.items(),
+        lambda r: ((str(source), n) for source, n in r.counters.udp.missing.items()),
     ),
     counters(
         "udp_datagrams_refused",

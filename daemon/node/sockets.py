@@ -170,7 +170,7 @@ class NodeSockets:
             )
             self._closers.append(lambda _linger_ms: memory_receiver.close())
         if config.udp.endpoint is not None:
-            self._bind_udp(handler)
+            self._bind_udp(handler, executor)
         self.publisher = DecisionPublisher(
             self._context,
             config.network.decisions,
@@ -217,7 +217,7 @@ class NodeSockets:
             clock_ns=core.clock_ns,
         )
 
-    def _bind_udp(self, handler: FrameHandler) -> None:
+    def _bind_udp(self, handler: FrameHandler, executor: EffectExecutor) -> None:
         core, udp = self._core, self._core.config.udp
         self._udp_feeder = LocalFeeder(
             self.feeder_protocol.message_arrived,
@@ -229,7 +229,7 @@ class NodeSockets:
             credits_grew=lambda: udp_receiver.schedule(),
         )
         udp_receiver = self.udp_receiver = UdpReceiver(
-            udp, handler, self.builder_control, self._udp_feeder, core.counters.udp
+            udp, handler, self.builder_control, self._udp_feeder, core.counters.udp, executor
         )
         self._closers.append(lambda _linger_ms: udp_receiver.close())
 

@@ -71,6 +71,8 @@ class EffectExecutor:
         self._taps = taps
         self._true_time_of = true_time_of
         self._limit = RateLimit(LOG_INTERVAL_NS, clock_ns)
+        self.waited_ns = 0
+        """Time from the first datagram of a MEP until its fragments are handed over; 0 for other input."""
 
     def carry_out(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order, except `Place`, which the receiver has carried out before."""
@@ -80,7 +82,7 @@ class EffectExecutor:
             elif isinstance(effect, CloseMep):
                 record = effect.record
                 record.closed_ns = self._clock_ns()
-                record.first_ns = self._true_time_of(record.opened_ns)
+                record.first_ns = self._true_time_of(record.opened_ns) - self.waited_ns
                 self._counters.mep_stages[MepStage.BUILD].observe((record.closed_ns - record.first_ns) * 1e-9)
                 if self._taps and self._registry.current is not None:
                     for tap in self._taps:

@@ -330,15 +330,19 @@ void PacketJoiner::drop_closed()
     while (!entries_.empty() && entries_.front().is_closed) entries_.pop_front();
 }
 
+// When an open range is closed. The youngest one without a MEP has no deadline: its first packets had no room, or were
+// refused, and the others may still come.
+int64_t PacketJoiner::deadline_ns(const Entry& entry) const
+{
+    if (entry.mep) return entry.mep->first_ns + limits_.flush_ns;
+    const bool is_youngest = entry.end == next_packet_;
+    return is_youngest ? std::numeric_limits<int64_t>::max() : last_taken_ns_ + limits_.flush_ns;
+}
+
 void PacketJoiner::tick(int64_t now_ns)
 {
     for (Entry& entry : entries_)
-        if (!entry.is_closed) {
-            // A range without a packet is older than a later one whose time is over.
-            const bool is_due = entry.mep && now_ns - entry.mep->first_ns >= limits_.flush_ns;
-            const bool is_passed = !entry.mep && now_ns - last_taken_ns_ >= limits_.flush_ns;
-            if (is_due || is_passed) close(entry, true);
-        }
+        if (!entry.is_closed && now_ns >= deadline_ns(entry)) close(entry, true);
     drop_closed();
     end_burst_if_over();
 }
@@ -347,8 +351,7 @@ int64_t PacketJoiner::next_deadline_ns() const
 {
     int64_t next = std::numeric_limits<int64_t>::max();
     for (const Entry& entry : entries_)
-        if (!entry.is_closed)
-            next = std::min(next, (entry.mep ? entry.mep->first_ns : last_taken_ns_) + limits_.flush_ns);
+        if (!entry.is_closed) next = std::min(next, deadline_ns(entry));
     return next;
 }
 

@@ -144,6 +144,7 @@ class PacketJoiner {
     void close(Entry& entry, bool cuts);
     void close_all(bool cuts);
     void drop_closed();
+    int64_t deadline_ns(const Entry& entry) const;
     void order_banks(JoinedPart& part) const;
 
     JoinLimits limits_;

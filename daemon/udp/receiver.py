@@ -17,6 +17,7 @@ from hltnode.daemon.common.zmq_sockets import BUDGET_NS, BindError
 from hltnode.daemon.configuration.input_sections import UdpSection, udp_address
 from hltnode.daemon.monitoring.counters import UdpCounters
 from hltnode.daemon.readout.builder_control import BuilderControl
+from hltnode.daemon.readout.effect_executor import EffectExecutor
 from hltnode.daemon.readout.frame_handler import FrameHandler
 from hltnode.daemon.udp.local_feeder import LocalFeeder
 
@@ -39,6 +40,7 @@ class UdpReceiver:
         control: BuilderControl,
         feeder: LocalFeeder,
         counters: UdpCounters,
+        executor: EffectExecutor,
     ) -> None:
         assert settings.endpoint is not None
         self._handler = handler
@@ -46,6 +48,7 @@ class UdpReceiver:
         self._builder = control.builder
         self._feeder = feeder
         self._counters = counters
+        self._executor = executor
         self._sources = settings.sources
         self._limit = RateLimit(LOG_INTERVAL_NS, time.monotonic_ns)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -128,10 +131,17 @@ class UdpReceiver:
         return False
 
     def _hand_over(self, end_ns: int) -> bool:
+        try:
+            return self._hand_over_until(end_ns)
+        finally:
+            self._executor.waited_ns = 0
+
+    def _hand_over_until(self, end_ns: int) -> bool:
         clock, intake, handler, builder = self._handler.clock, self._intake, self._handler, self._builder
         while time.monotonic_ns() < end_ns:
             may_open = not builder.draining and builder.run == intake.run and builder.window.outstanding > 0
             outcome = intake.receive(clock.now_ns, clock.true_ns, end_ns, int(may_open))
+            self._executor.waited_ns = max(0, clock.true_ns - intake.first_ns)
             handler.taken(outcome)
             if outcome is Outcome.LEFT:
                 handler.frame_arrived(intake.left_frame())

@@ -244,6 +244,7 @@ Outcome UdpIntake::receive(const ReadingTimes& times, std::size_t n_meps)
             --n_meps;
             joiner_.finish(*mep_, next_mep_++, token_);
             column_ = 0;
+            first_ns_ = mep_->first_ns;
             is_complete_ = false;
         }
         const std::vector<JoinedPart>& parts = mep_->parts;
@@ -372,5 +373,6 @@ void add_udp_intake(nb::module_& module)
         .def_prop_ro("is_run_over", &UdpIntake::is_run_over)
         .def_prop_ro("next_mep", &UdpIntake::next_mep)
         .def_prop_ro("last_mep", &UdpIntake::last_mep)
+        .def_prop_ro("first_ns", &UdpIntake::first_ns)
         .def_prop_ro("port", &UdpIntake::port);
 }

@@ -45,6 +45,9 @@ class UdpIntake {
     // The frame that Python must handle.
     nanobind::object left_frame();
 
+    // When the first datagram of the MEP came, in ns of the monotonic clock.
+    int64_t first_ns() const { return first_ns_; }
+
     uint64_t next_mep() const { return next_mep_; }
     uint64_t last_mep() const { return next_mep_ - 1; }
 
@@ -79,6 +82,7 @@ class UdpIntake {
     JoinedMep* mep_ = nullptr;
     std::size_t column_ = 0;
     bool is_complete_ = false;
+    int64_t first_ns_ = 0;
     uint64_t next_mep_ = 0, token_ = 0;
 };
 

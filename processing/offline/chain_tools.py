@@ -308,6 +308,8 @@ class ChainTools:
     display: Callable[[], Display[Any]] | None = None
     efficiency: Callable[[], Efficiency[Any]] | None = None
     parametrisation: Callable[[], Parametrisation[Any, Any]] | None = None
+    sends_datagrams: bool = False
+    """The boards of the detector send UDP datagrams; `hltnode demo` then uses UDP."""
 
 
 def installed_tools(chain: str) -> ChainTools:

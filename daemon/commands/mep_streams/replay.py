@@ -8,6 +8,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,8 @@ from hltnode.daemon.commands.mep_streams.replay_report import (
 )
 from hltnode.daemon.commands.mep_streams.replay_screen import ReplayScreen
 from hltnode.daemon.commands.mep_streams.replay_setup import ReplayOptions, make_site, make_streams
+from hltnode.daemon.commands.mep_streams.replay_udp import describe_sent, replay_to_udp, text_of_sent
+from hltnode.daemon.commands.terminal import echo
 from hltnode.daemon.common import log
 from hltnode.daemon.common.endpoints import check_option
 from hltnode.daemon.common.reachability import require_node
@@ -55,13 +58,15 @@ def replay(
             "--to",
             metavar="ENDPOINT",
             help="Data endpoint of a node: tcp://HOST:PORT, ipc://PATH, or shm://PATH for the shared-memory socket "
-            "of a node on this machine (shared_memory.socket). Repeatable.",
+            "of a node on this machine (shared_memory.socket); or udp://ADDRESS:PORT for datagrams. Repeatable.",
         ),
     ],
     inputs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILES|FOLDER", help="MDF (also gzip), Run-3 MEP or 2019 MEP files, or folders with them."
+            metavar="FILES|FOLDER",
+            help="MDF (also gzip), Run-3 MEP or 2019 MEP files, or folders with them; for udp:// also captures of "
+            "tcpdump (.pcap).",
         ),
     ] = None,
     control: Annotated[
@@ -111,6 +116,9 @@ def replay(
         int,
         typer.Option("--events-per-mep", min=1, max=65535, help="Events per MEP; Run-3 MEP files keep their packing."),
     ] = 100,
+    events_per_packet: Annotated[
+        int, typer.Option("--events-per-packet", min=1, max=4096, help="Events of a datagram, with --to udp://.")
+    ] = 16,
     jobs: Annotated[
         int, typer.Option("--jobs", min=1, help="Processes that share the sources, each with one connection.")
     ] = 1,
@@ -216,7 +224,8 @@ def replay(
             )
         for option, endpoints in (("--to", to), ("--control", control or ())):
             for endpoint in endpoints:
-                check_option(option, endpoint)
+                if not (option == "--to" and endpoint.startswith("udp://")):
+                    check_option(option, endpoint)
         keys = load_client_keys(server_key, key_file)
         if encrypt_data and keys is None:
             raise FeedError("--encrypt-data: expected --server-key and --key-file")
@@ -243,6 +252,15 @@ def replay(
             faults=None if fault is None else FaultPlan.parse(fault),
             segment_bytes=segment_mib * MIB,
         )
+        if any(endpoint.startswith("udp://") for endpoint in to):
+            if jobs > 1 or sources != 1:
+                raise FeedError("--to udp://: expected one process, without --jobs and --sources")
+            # Whole packets in each MEP of the input; MEP files keep their packing.
+            whole = replace(options, events_per_mep=min(4096, 65535 // events_per_packet) * events_per_packet)
+            sent = replay_to_udp(whole, events_per_packet)
+            write_json(json, describe_sent(sent))
+            echo(text_of_sent(sent))
+            raise typer.Exit(0)
         streams = make_streams(options)
         say_what_is_special(streams)
         # Report errors of options before errors of the node.

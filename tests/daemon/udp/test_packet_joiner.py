@@ -124,6 +124,18 @@ def test_memory_is_bounded_and_packets_without_room_are_counted(joiner: Path) ->
     assert (joined.meps, joined.refused) == (9, {})
 
 
+def test_a_mep_whose_first_packets_had_no_room_takes_the_others_once_there_is_room(joiner: Path) -> None:
+    packets = [sent(source, packet(sequence, source)) for sequence in range(36) for source in SOURCES]
+    later = [step._replace(now_ns=3 * FLUSH_NS) for step in packets[68:]]
+    joined = join(joiner, [*packets[:68], Step(1, 2 * FLUSH_NS), Step(HAND_OVER, 2 * FLUSH_NS), *later])
+    assert (joined.meps, joined.meps_lost, joined.refused) == (8, 0, {UdpRefusal.NO_ROOM: 4})
+    joined = join(
+        joiner, [*packets[:68], Step(1, 2 * FLUSH_NS), Step(HAND_OVER, 2 * FLUSH_NS), *later, Step(1, 4 * FLUSH_NS)]
+    )
+    assert joined.events(FIRST)[-8:] == list(range(1000 + 34 * EVENTS, 1000 + 36 * EVENTS))
+    assert joined.missing == [2, 2]
+
+
 REFUSED: dict[UdpRefusal, list[Step]] = {
     UdpRefusal.UNKNOWN_SENDER: [Step(0, 0, 9, packet(1, FIRST))],
     UdpRefusal.TRUNCATED: [sent(FIRST, packet(1, FIRST)[:31])],

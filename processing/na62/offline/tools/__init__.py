@@ -28,4 +28,4 @@ def _display() -> "RichDisplay":
     return RichDisplay()
 
 
-TOOLS = ChainTools(simulation=_simulation, validation=_validation, display=_display)
+TOOLS = ChainTools(sends_datagrams=True, simulation=_simulation, validation=_validation, display=_display)

@@ -1,0 +1,108 @@
+"""Events and captures as datagrams: bursts, packets, flags, times; and what is sent arrives."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import dpkt
+import pytest
+
+from hltnode.daemon.replay.datagrams import Packet, datagrams_of_capture, datagrams_of_stream, send_datagrams
+from hltnode.daemon.replay.input_files import FeedError
+from hltnode.daemon.replay.mep_source import Packing, meps_of_files
+from hltnode.daemon.replay.pacing import Pace
+from hltnode.processing.na62.offline.simulation.sample import RichSimulation
+from hltnode.processing.na62.readout import RICH_READOUT
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.na62.rich_banks import RICH_SOURCE
+from hltnode.protocol.raw_data.mfp import Mfp
+from hltnode.protocol.transport.udp_datagram import DatagramFlags, decode_datagram
+from tests.daemon.udp.packets import burst_of
+
+N_EVENTS, EVENTS = 300, 16
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    simulation = RichSimulation()
+    request = SampleRequest(seed=3, file_format="mdf")
+    path = tmp_path_factory.mktemp("sample") / "rich.mdf"
+    made = simulation.sample(request, simulation.options())
+    path.write_bytes(b"".join(block for _, block in made.blocks(N_EVENTS, 1)))
+    return path
+
+
+def packets_of(path: Path, bursts: int) -> list[Packet]:
+    packing = Packing(events_per_mep=10 * EVENTS, max_fragment_bytes=1 << 20, run=7)
+    return list(datagrams_of_stream(meps_of_files([path], RICH_READOUT, packing), EVENTS, bursts=bursts))
+
+
+def test_bursts_have_all_banks_of_the_events_and_flags_at_their_ends(sample: Path) -> None:
+    """19 packets of each source: two bursts of ten and nine packets; the last packet has the last 12 events."""
+    packing = Packing(events_per_mep=N_EVENTS, max_fragment_bytes=1 << 20, run=7)
+    [whole] = meps_of_files([sample], RICH_READOUT, packing)
+    packets = packets_of(sample, 2)
+    decoded = [decode_datagram(packet.datagram) for packet in packets]
+    assert sum(packet.n_events for packet in packets) == N_EVENTS
+    banks: list[bytes] = []
+    for header, mfp in decoded:
+        if header.source == RICH_SOURCE:
+            parsed = Mfp.parse(mfp)
+            assert parsed.event_id == len(banks)
+            banks += [bytes(parsed.fragment(i)) for i in range(parsed.n_fragments)]
+    expected = Mfp.parse(whole.mfps[RICH_SOURCE])
+    assert banks == [bytes(expected.fragment(i)) for i in range(N_EVENTS)]
+    rich = [header for header, _ in decoded if header.source == RICH_SOURCE]
+    assert [(header.burst, header.sequence) for header in rich] == [(1 + i // 10, i % 10) for i in range(19)]
+    start, end, run_end = DatagramFlags
+    flags = {i: header.flags for i, header in enumerate(rich) if header.flags}
+    assert flags == {0: start, 9: end, 10: start, 18: end | run_end}
+
+
+def test_meps_of_other_than_whole_packets_are_refused(sample: Path) -> None:
+    packing = Packing(events_per_mep=100, max_fragment_bytes=1 << 20)
+    stream = meps_of_files([sample], RICH_READOUT, packing)
+    with pytest.raises(FeedError, match="a multiple of --events-per-packet 16"):
+        next(datagrams_of_stream(stream, EVENTS))
+
+
+def frame_of(datagram: bytes) -> bytes:
+    udp = dpkt.udp.UDP(sport=4000, dport=5560, data=datagram)
+    udp.ulen = len(udp)
+    ip = dpkt.ip.IP(src=bytes((10, 0, 0, 2)), dst=bytes((10, 0, 0, 1)), p=dpkt.ip.IP_PROTO_UDP, data=udp)
+    return bytes(dpkt.ethernet.Ethernet(src=bytes(6), dst=bytes(6), type=dpkt.ethernet.ETH_TYPE_IP, data=ip))
+
+
+def test_a_capture_gives_its_datagrams_with_their_times_and_skips_other_packets(tmp_path: Path) -> None:
+    sent = [datagram for _, _, datagram in burst_of(3)]
+    path = tmp_path / "boards.pcap"
+    with path.open("wb") as file:
+        writer = dpkt.pcap.Writer(file)
+        for i, frame in enumerate([*map(frame_of, sent), frame_of(b"another protocol"), b"\0" * 9, bytes(60)]):
+            writer.writepkt(frame, ts=1000 + 0.25 * i)
+    skipped: list[None] = []
+    packets = list(datagrams_of_capture(path, lambda: skipped.append(None)))
+    assert [packet.datagram for packet in packets] == sent
+    assert [packet.time_s for packet in packets] == [1000 + 0.25 * i for i in range(6)]
+    assert len(skipped) == 3
+    path.write_bytes(b"no capture at all, but 24 bytes or more")
+    with pytest.raises(FeedError, match="not a capture of tcpdump"):
+        next(datagrams_of_capture(path, lambda: None))
+
+
+@pytest.mark.loopback
+def test_datagrams_are_sent_at_the_times_of_a_capture_or_at_a_rate() -> None:
+    packets = [Packet(bytes([i]) * 40, 4, 100 + 2.0 * i) for i in range(3)]
+    slept: list[float] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(10)
+        host, port = receiver.getsockname()
+        sent = send_datagrams(iter(packets), host, port, Pace.RECORDED, sleep=slept.append)
+        assert [receiver.recv(100) for _ in packets] == [packet.datagram for packet in packets]
+        assert slept == pytest.approx([2, 4], abs=0.5)
+        assert (sent.datagrams, sent.events, sent.bytes) == (3, 12, 120)
+        slept.clear()
+        send_datagrams(iter(packets), host, port, 2.0, sleep=slept.append)
+        assert slept == pytest.approx([2, 4], abs=0.5)
