@@ -43,6 +43,7 @@ NAMES = (
     "shared_memory",
     "latency",
     "request",
+    "small_meps",
     "scrape",
     "pages",
     "safe_delivery",
