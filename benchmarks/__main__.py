@@ -44,6 +44,7 @@ NAMES = (
     "latency",
     "request",
     "udp",
+    "small_meps",
     "scrape",
     "pages",
     "safe_delivery",

@@ -127,8 +127,8 @@ static const char* const REASONS[] = {
 enum { N_REASONS = (int)(sizeof REASONS / sizeof REASONS[0]) };
 
 /* Errors that the same hello gets again and again. */
-static const char* const HOPELESS[] = {"foreign_chain", "foreign_input", "no_sources", "events_per_mep", "foreign_run",
-                                       "sources_fixed", "bad_version",   "malformed",  "oversized"};
+static const char* const HOPELESS[] = {"foreign_chain", "foreign_input", "no_sources",  "events_per_mep", "foreign_run",
+                                       "sources_fixed", "shadow",        "bad_version", "malformed",      "oversized"};
 /* Refusals of the memory that end: the hello is still on its way, or an earlier segment is not closed yet. */
 static const char* const PASSING_OF_MEMORY[] = {"unknown_feeder", "too_many", "late"};
 

@@ -173,7 +173,8 @@ class BuilderState:
 
     def _has_slot_pressure(self) -> bool:
         """True when no place for a MEP is left and the pipeline has no slot that could come back."""
-        return not self.is_computing and self.window.places <= 0
+        # Most MEPs are opened while a slot has room: that is found out first, without a sum over all slots.
+        return self.pool.find_place(self._events_per_mep) is None and not self.is_computing
 
     def _is_full(self, slot: Slot) -> bool:
         """True when no further MEP fits and all MEPs of the slot are closed."""

@@ -73,9 +73,12 @@ class Slot:
         if self.closing or (self.state is not SlotState.FREE and self.state is not SlotState.FILLING):
             return 0
         limits = self.limits
-        by_bytes = (limits.input_bytes - self.committed) // limits.mep_bytes
+        places = self.max_meps - len(self.meps)
         by_events = (limits.events - self.events) // events_per_mep
-        return min(by_bytes, by_events, self.max_meps - len(self.meps))
+        if by_events < places:
+            places = by_events
+        by_bytes = (limits.input_bytes - self.committed) // limits.mep_bytes
+        return by_bytes if by_bytes < places else places
 
     def open_mep(self, mep: MepRecord) -> None:
         """Reserve memory for a MEP. The caller has checked that there is a place."""

@@ -219,15 +219,18 @@ def flags_of(flags: bytes) -> NDArray[np.uint32]:
 
 def max_events_of_decision(n_lines: int) -> int:
     """Largest number of events of a MEP whose decisions on `n_lines` lines always fit in one message."""
-    bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
-    return min(_MAX_EVENTS, 8 * ((MAX_DECISION_SIZE - _ENVELOPE_SIZE) // bytes_of_eight))
+    return _max_events(MAX_DECISION_SIZE - _ENVELOPE_SIZE, n_lines)
 
 
 def max_events_of_group(n_lines: int) -> int:
     """Largest number of events of a group whose decisions on `n_lines` lines always fit in one message."""
+    return _max_events(MAX_DECISION_SIZE - _ENVELOPE_SIZE - _BYTES_OF_MEP * MAX_MEPS_OF_GROUP, n_lines)
+
+
+def _max_events(nbytes: int, n_lines: int) -> int:
+    """Largest number of events whose decisions fit in this number of bytes."""
     bytes_of_eight = 1 + 8 * (_line_bytes(n_lines) + 4)
-    room = MAX_DECISION_SIZE - _ENVELOPE_SIZE - _BYTES_OF_MEP * MAX_MEPS_OF_GROUP
-    return min(_MAX_EVENTS, 8 * (room // bytes_of_eight))
+    return min(_MAX_EVENTS, 8 * (nbytes // bytes_of_eight))
 
 
 def room_for_lists(n_events: int, n_lines: int) -> int:

@@ -179,6 +179,8 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
         ("HLTNODE_NETWORK__MAX_FRAME_BYTES", "67108864", "network.max_frame_bytes: expected at most builder.max_mep"),
         ("HLTNODE_BUILDER__MAX_FEEDERS", "1", "builder.max_feeders: expected at least builder.min_feeders"),
         ("HLTNODE_NETWORK__DATA", "tcp://127.0.0.1:5556", "network.control: expected an endpoint different from"),
+        ("HLTNODE_SHADOW__OF", "tcp://127.0.0.1:5555", "shadow.of: expected the tap of another node"),
+        ("HLTNODE_SHADOW__KEY_FILE", "/k", "shadow.server_key: expected together with shadow.key_file"),
         ("HLTNODE_SECURITY__ENCRYPT_DATA", "1", "security.server_key: expected with security.encrypt_data"),
     ],
 )
@@ -321,3 +323,15 @@ def test_streams_and_cpus_are_listed_once(tmp_path: Path) -> None:
     assert "expected each CPU once" in refusal(write(tmp_path, "[latency]\ncpus = [1, 1]\n"))
     assert "latency.cpus" in refusal(write(tmp_path, "[latency]\ncpus = []\n"))
     assert "output.streams" in refusal(write(tmp_path, '[output]\nstreams = ["rejected"]\n'))
+
+
+def test_messages_of_several_meps_have_no_lists(tmp_path: Path) -> None:
+    text = "[decisions]\nmeps_per_message = {}\nlists = ['rings']\n"
+    assert load_config(write(tmp_path, text.format(1))).decisions.lists == ("rings",)
+    assert "decisions.meps_per_message: expected 1 with decisions.lists" in refusal(write(tmp_path, text.format(2)))
+
+
+def test_only_a_shadow_may_use_curve_without_feeders(tmp_path: Path) -> None:
+    text = "[security]\nserver_key = '/k'\n"
+    assert "security.feeders: expected with security.server_key" in refusal(write(tmp_path, text))
+    assert load_config(write(tmp_path, text + "[shadow]\nof = 'tcp://a:5563'\n")).shadow.of == "tcp://a:5563"

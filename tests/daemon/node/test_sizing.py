@@ -57,3 +57,10 @@ def test_small_meps_save_memory_of_fragments(configured: int, most: int, fragmen
     config = NodeConfig(pipeline=PipelineSection(max_events=4096, max_events_per_mep=configured))
     assert max_events_per_mep(config, n_lines=1) == most
     assert batch_limits(config).fragments == fragments
+
+
+def test_a_slot_has_room_for_the_mfps_of_the_expected_sources_only() -> None:
+    pipeline = PipelineSection(max_events=4096, max_events_per_mep=16)
+    for sources, rows in ((None, 65_536), ((7,), 256), ((7, 8, 9), 768), (tuple(range(4096)), 65_536)):
+        limits = batch_limits(NodeConfig(builder=BuilderSection(expected_sources=sources), pipeline=pipeline))
+        assert (limits.rows, limits.meps) == (rows, 256)

@@ -15,7 +15,7 @@ from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
 from hltnode.daemon.shadow.shadow_intake import MAX_LATE_MEPS
 from hltnode.protocol.raw_data.mep import encode_mep
-from hltnode.protocol.transport.decisions import decode_decisions
+from hltnode.protocol.transport.decisions import MepDecision, decode_decisions
 from hltnode.protocol.transport.tap_message import MEP, TapHeader, encode_tap_header, encode_tapped_about
 from tests.daemon.fakes import RUN, SOURCES, eventually, make_config, make_feeder, running_node, synthetic_meps
 
@@ -92,7 +92,7 @@ async def test_meps_that_were_lost_on_the_way_are_counted_and_the_others_decided
             await tap.send(meps[3], missing=SOURCES[1:2])
             await tap.send(meps[4])
             await eventually(lambda: counters.meps == 5)
-            taken = []
+            taken: list[MepDecision] = []
             # The first MEP may have been decided before the subscription.
             while meps[4].mep not in {each.mep for each in taken}:
                 topic, raw = await subscriber.recv_multipart()
