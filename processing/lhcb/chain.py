@@ -21,8 +21,11 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     photon_pair_count,
 )
 from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells as ecal_decode_cells
+from hltnode.processing.lhcb.calorimeter.electron_network import electron_network_types
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters as ecal_find_clusters
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
+from hltnode.processing.lhcb.calorimeter.identify_electrons import identify_electrons
+from hltnode.processing.lhcb.calorimeter.measure_showers import measure_showers
 from hltnode.processing.lhcb.calorimeter.pair_electrons import pair_electrons
 from hltnode.processing.lhcb.calorimeter.pair_photons import pair_photons
 from hltnode.processing.lhcb.conditions import CONDITIONS
@@ -135,7 +138,10 @@ MATCHING_WITHOUT_UT = tuple(
     algorithm.with_constants({"max_score": 4.0}) if algorithm is match_seeds else algorithm for algorithm in MATCHING
 )
 LUMINOSITY = (decode_plume, fill_counters)
-ECAL = (ecal_decode_cells, ecal_find_clusters, find_electrons, pair_photons, pair_electrons)
+ECAL = (
+    *(ecal_decode_cells, ecal_find_clusters, find_electrons, measure_showers, identify_electrons),
+    *(pair_photons, pair_electrons),
+)
 MUONS = (cross_strips, is_muon, correlated_chi2)
 SECONDARY_VERTICES = (vertex_tracks, find_pairs, fit_vertices, pair_v0s)
 
@@ -264,7 +270,16 @@ CHAIN = TriggerChain.offering(
             seeding_types,
             long_types,
         ),
-        *(kalman_types, ghost_types, muon_types, ecal_types, lumi_types, vertex_types, selection_types),
+        *(
+            kalman_types,
+            ghost_types,
+            muon_types,
+            ecal_types,
+            electron_network_types,
+            lumi_types,
+            vertex_types,
+            selection_types,
+        ),
     ),
     event_words=EVENT_WORDS,
     menu=HLT1_MENU,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hltnode.processing.lhcb.calorimeter.collections import ecal_geometry
+from hltnode.processing.lhcb.calorimeter.electron_network import ElectronNetwork, electron_network
 from hltnode.processing.lhcb.geometry.ecal import EcalGeometry
 from hltnode.processing.lhcb.geometry.magnet import POLARITY_FILE, Magnet
 from hltnode.processing.lhcb.geometry.muon import MuonGeometry
@@ -27,7 +28,7 @@ from hltnode.processing.lhcb.muon.collections import muon_field_of_interest, muo
 from hltnode.processing.lhcb.parametrisation.parameters import PARAMETERS_FILE, LongTrackParameters, ParametersError
 from hltnode.processing.lhcb.scifi.collections import scifi_mats, scifi_read_out, scifi_sipms
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
-from hltnode.processing.lhcb.tracks.kalman.ghost_network import GHOST_NETWORK_FILE, GhostNetwork, ghost_network
+from hltnode.processing.lhcb.tracks.kalman.ghost_network import GhostNetwork, ghost_network
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, record_of
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import SeedingTables, seeding_tables
 from hltnode.processing.lhcb.ut.collections import ut_geometry, ut_tables
@@ -83,13 +84,6 @@ def _parameters(directory: Directory) -> LongTrackParameters:
     return found
 
 
-def _ghost_network(directory: Directory) -> GhostNetwork:
-    """Returns that of the built-in detector if the folder has none."""
-    if directory is None or not (directory / GHOST_NETWORK_FILE).exists():
-        return GhostNetwork.builtin()
-    return GhostNetwork.load(directory)
-
-
 def _bytes(content: bytes | NDArray[Any]) -> NDArray[np.uint8]:
     return np.frombuffer(content if isinstance(content, bytes) else content.tobytes(), dtype=np.uint8)
 
@@ -115,9 +109,10 @@ _READ: Mapping[str, Read] = {
     scifi_sipms.name: lambda directory: _bytes(sipm_table(_scifi(directory))),
     long_track_parameters.name: lambda directory: _bytes(record_of(_parameters(directory), _scifi(directory))),
     seeding_tables.name: lambda directory: _bytes(SeedingTables.of(_scifi(directory), _magnet(directory)).to_bytes()),
-    ghost_network.name: lambda directory: _bytes(_ghost_network(directory).to_bytes()),
+    ghost_network.name: lambda directory: _bytes(GhostNetwork.load_or_builtin(directory).to_bytes()),
     velo_field.name: lambda directory: _bytes(VeloField.of(_magnet(directory)).to_bytes()),
     lumi_scales.name: lambda _: _bytes(scales_table()),
+    electron_network.name: lambda _: _bytes(ElectronNetwork.builtin().to_bytes()),
     ecal_geometry.name: lambda directory: _bytes(_ecal(directory).to_bytes()),
     muon_geometry.name: lambda directory: _bytes(MuonCells.of(_muon(directory)).to_bytes()),
     muon_field_of_interest.name: lambda directory: _bytes(_fields_of_interest(directory).to_bytes()),

@@ -159,6 +159,16 @@ long_brem_energy = long_tracks.column("brem_energy", F32)
 long_brem_et = long_tracks.column("brem_et", F32)
 """Energy and transverse energy of the cells in the direction of its VELO track, MeV; both are 0 below the configured
 minimum of the transverse energy."""
+long_ecal_cell = long_tracks.column("ecal_cell", U16)
+"""The cell that the track crosses at the plane of the shower maximum, or NO_CELL if none was read out there."""
+long_shower = {
+    f"shower_{name}": long_tracks.column(f"shower_{name}", F32)
+    for name in ("energy", "dx", "dy", "spread_x", "spread_y", "peak")
+}
+"""The shower of this cell and its neighbours, those with energy: MeV; mean place - that of the track, and standard
+deviation, in widths of the cell; largest energy of a cell over that of the shower. 0 without energy."""
+long_electron_nn = long_tracks.column("electron_nn", F32)
+"""Response of the electron network, 0 to 1; 0 without a shower or a momentum."""
 electron_count = events.per_event("electrons", U32, role=Role.OUTPUT)
 """Long tracks with is_electron."""
 

@@ -9,6 +9,8 @@
 #include "lhcb/calorimeter/decode_cells.cuh"
 #include "lhcb/calorimeter/find_clusters.cuh"
 #include "lhcb/calorimeter/find_electrons.cuh"
+#include "lhcb/calorimeter/identify_electrons.cuh"
+#include "lhcb/calorimeter/measure_showers.cuh"
 #include "lhcb/calorimeter/pair_electrons.cuh"
 #include "lhcb/calorimeter/pair_photons.cuh"
 #include "lhcb/luminosity/decode_plume.cuh"
@@ -122,6 +124,8 @@
     X(ecal_decode_cells) \
     X(ecal_find_clusters) \
     X(ecal_find_electrons) \
+    X(ecal_measure_showers) \
+    X(ecal_identify_electrons) \
     X(ecal_pair_photons) \
     X(ecal_pair_electrons) \
     X(luminosity_decode_plume) \
@@ -133,6 +137,7 @@
 
 #if defined(HLT_WITH_CPU_FORMS)
 #include "algorithms/fragment_offsets_cpu.h"
+#include "lhcb/calorimeter/identify_electrons_cpu.h"
 #include "lhcb/muon/cross_strips_cpu.h"
 #include "lhcb/primary_vertices/impact_parameter_cpu.h"
 #include "lhcb/primary_vertices/multi_fit_cpu.h"
@@ -175,5 +180,6 @@
     X(muon_cross_strips) \
     X(velo_follow_tracks) \
     X(velo_sparse_ccl) \
+    X(ecal_identify_electrons) \
     X(forward_search_without_ut)
 #endif

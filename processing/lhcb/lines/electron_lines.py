@@ -145,6 +145,45 @@ class LowMassNoipDielectron(LineType):
 
 
 @dataclass(frozen=True, config=VALIDATED)
+class DiElectronLowMass(LineType):
+    """Two electrons of low mass, identified by the electron network, of opposite or with `same_sign` of equal charges.
+
+    `min_ip_chi2` -1: of any displacement.
+    """
+
+    input = dielectrons
+    histograms = (
+        Histogram("mass", lambda v: v.mass, 60, 0 * MeV, 300 * MeV, description="mass of two electrons of low mass"),
+    )
+
+    same_sign: bool = False
+    min_electron_nn: Annotated[float, Field(ge=0.0, le=1.0)] = 0.73
+    min_ip_chi2: Annotated[float, Field(ge=-1.0, le=1e9)] = -1.0
+    min_mass: Momentum = 5.0
+    max_mass: Momentum = 300.0
+    min_track_pt: Momentum = 500.0
+    min_sum_pt: Momentum = 1000.0
+    max_doca: Distance = 0.082
+    max_chi2: Positive = 7.4
+    min_z: Length = MIN_PV_Z
+
+    def selects(self, candidate: Any) -> Any:
+        v = candidate
+        return (
+            _of_charges(v, same=self.same_sign)
+            & (v.min_electron_nn > self.min_electron_nn)
+            & (v.min_ip_chi2 > self.min_ip_chi2)
+            & (v.mass > self.min_mass * MeV)
+            & (v.mass < self.max_mass * MeV)
+            & (v.min_pt > self.min_track_pt * MeV)
+            & (v.sum_pt > self.min_sum_pt * MeV)
+            & (v.doca < self.max_doca * mm)
+            & (v.chi2 < self.max_chi2)
+            & (v.z > self.min_z * mm)
+        )
+
+
+@dataclass(frozen=True, config=VALIDATED)
 class DiElectronHighMass(LineType):
     """Two electrons of high mass, of opposite charges or with `same_sign` of equal charges."""
 

@@ -25,6 +25,7 @@ from hltnode.processing.lhcb.calorimeter.collections import (
     long_brem_energy,
     long_brem_et,
     long_ecal_energy,
+    long_electron_nn,
     long_eop,
     long_in_ecal,
     long_is_electron,
@@ -205,6 +206,7 @@ long_tracks = Input(
         "eop": ColumnField(long_eop, "the same energy over the momentum"),
         "is_electron": DerivedField(lambda t: t._is_electron != 0, "true for a track with the energy of an electron"),
         "_is_electron": ColumnField(long_is_electron, "1 for an electron"),
+        "electron_nn": ColumnField(long_electron_nn, "response of the electron network, 0 to 1"),
         "brem_energy": ColumnField(long_brem_energy, "energy of bremsstrahlung in the direction of its start", ENERGY),
         "brem_et": ColumnField(long_brem_et, "transverse energy of the same", ENERGY),
         "brem_p": DerivedField(lambda t: t.p + t.brem_energy, "momentum with bremsstrahlung"),
@@ -296,6 +298,10 @@ dielectrons = Input(
         "min_pt": DerivedField(lambda v: minimum(v.track1.brem_pt, v.track2.brem_pt), "smaller pt of the electrons"),
         "sum_pt": DerivedField(lambda v: v.track1.brem_pt + v.track2.brem_pt, "sum of pt of the electrons"),
         "min_p": DerivedField(lambda v: minimum(v.track1.brem_p, v.track2.brem_p), "smaller p of the electrons"),
+        "min_electron_nn": DerivedField(
+            lambda v: minimum(v.track1.electron_nn, v.track2.electron_nn),
+            "smaller response of the electron network to its tracks",
+        ),
         "min_ip": DerivedField(lambda v: minimum(v.track1.ip, v.track2.ip), "smaller ip of the tracks"),
         "min_ip_chi2": DerivedField(
             lambda v: minimum(v.track1.ip_chi2, v.track2.ip_chi2), "smaller ip_chi2 of the tracks"

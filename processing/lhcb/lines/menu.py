@@ -15,6 +15,7 @@ from hltnode.processing.lhcb.lines.dimuon_lines import (
 )
 from hltnode.processing.lhcb.lines.electron_lines import (
     DiElectronHighMass,
+    DiElectronLowMass,
     DiElectronSoft,
     DisplacedDielectron,
     DisplacedLeptons,
@@ -157,6 +158,22 @@ def _low_mass_dielectrons(*, displaced: bool) -> tuple[LowMassNoipDielectron, ..
     )
 
 
+def _dielectrons_by_network() -> tuple[DiElectronLowMass, ...]:
+    """Pairs of any displacement, the same with a looser cut for normalisation, displaced ones, and equal charges."""
+    return tuple(
+        DiElectronLowMass(
+            f"Hlt1DiElectronLowMass_{'SS_' if same_sign else ''}{kind}",
+            same_sign=same_sign,
+            min_electron_nn=0.94 if kind == "NoIP" else 0.73,
+            min_ip_chi2=4.0 if kind == "Displaced" else -1.0,
+            min_track_pt=0.0 if kind == "Displaced" else 500.0,
+            postscale=0.02 if same_sign or kind == "NoIPNorm" else 1.0,
+        )
+        for kind in ("NoIP", "NoIPNorm", "Displaced")
+        for same_sign in (False, True)
+    )
+
+
 _ECAL = (
     TrackElectronMVA("Hlt1TrackElectronMVA"),
     SingleHighPtElectron("Hlt1SingleHighPtElectron"),
@@ -164,6 +181,7 @@ _ECAL = (
     DisplacedLeptons("Hlt1DisplacedLeptons"),
     *_low_mass_dielectrons(displaced=False),
     *_low_mass_dielectrons(displaced=True),
+    *_dielectrons_by_network(),
     DiElectronHighMass("Hlt1DiElectronHighMass"),
     DiElectronHighMass("Hlt1DiElectronHighMass_SS", same_sign=True),
     DiElectronSoft("Hlt1DiElectronSoft"),
@@ -186,11 +204,6 @@ _VELO = (*_EVENTS[:2], NDisplacedVeloTracks("Hlt1NDisplacedVelo"), *_EVENTS[2:4]
 """The menu of the VELO alone. The displaced tracks, one event in five, are its only selection of physics."""
 
 _NOT_MADE = {
-    **{
-        f"Hlt1DiElectronLowMass_{sign}{kind}": "needs a network for electrons, which no sequence runs"
-        for sign in ("", "SS_")
-        for kind in ("NoIP", "NoIPNorm", "Displaced")
-    },
     **{f"Hlt1ConeJet{pt}GeV": "needs jets, which no sequence makes" for pt in (15, 30, 50, 100)},
     "Hlt1OneMuonTrack": "needs stubs of the muon stations alone, which no sequence makes",
     "Hlt1NMaterialVertexSeeds": "needs vertices in the material of the VELO, which no sequence searches for",
@@ -218,7 +231,7 @@ HLT1_MENU = Menu(
         *(GasD2KPi, GasTwoTracks, GasKsToPiPi, GasL02PPi, GasTrack, GasMuon, GasDiMuonMass, GasDisplacedDiMuon),
         *(BeamGasImaging, HeavyIon, HeavyIonEnergy),
         *(TrackElectronMVA, SingleHighPtElectron, DisplacedDielectron, DisplacedLeptons, LowMassNoipDielectron),
-        *(DiElectronHighMass, DiElectronSoft, SingleHighEt, DiPhotonMass, CaloDigitsMinADC),
+        *(DiElectronLowMass, DiElectronHighMass, DiElectronSoft, SingleHighEt, DiPhotonMass, CaloDigitsMinADC),
         *(Pi02GammaGamma, Pi02GammaGammaOuter, Pi02GammaGammaMiddle, Pi02GammaGammaInner),
         *(Pi02GammaGammaMiddleOuterMixed, Pi02GammaGammaMiddleInnerMixed),
     ),

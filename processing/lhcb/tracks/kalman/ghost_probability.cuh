@@ -6,31 +6,11 @@
 // Bounds: tracks of an event as long_tracks.count.
 #pragma once
 
-#include "framework/device/math.cuh"
-#include "framework/device/platform.cuh"
+#include "lhcb/networks/one_hidden_layer.cuh"
 #include "lhcb/tracks/kalman/generated/ghost_types.h"
 #include "lhcb/tracks/kalman/generated/kalman_ghost_probability.h"
 #include "lhcb/tracks/long/generated/long_types.h"
 #include "lhcb/ut/generated/ut_types.h"
-
-namespace hlt {
-
-/// ln(1 + value), of values from 0 to 10,000.
-__device__ __forceinline__ float ghost_logarithm(float value)
-{
-    constexpr float largest = 1e4f;
-    return logarithm(1.f + (value > 0.f ? min_of(value, largest) : 0.f));
-}
-
-/// ln(value), of values within limits.
-__device__ __forceinline__ float ghost_logarithm(float value, float least, float largest)
-{
-    return logarithm(value > least ? min_of(value, largest) : least);
-}
-
-__device__ __forceinline__ float ghost_size(float value) { return value < 0.f ? -value : value; }
-
-}  // namespace hlt
 
 HLT_KERNEL(kalman_ghost_probability)
 {
@@ -49,29 +29,20 @@ HLT_KERNEL(kalman_ghost_probability)
         const float qop = p.long_tracks.fitted_qop[track];
         const float tx = p.long_tracks.beam_tx[track], ty = p.long_tracks.beam_ty[track];
         const float inputs[hlt::n_ghost_inputs] = {
-            hlt::ghost_logarithm(p.long_tracks.chi2[track]),
-            hlt::ghost_logarithm(p.long_tracks.full_chi2[track]),
-            hlt::ghost_logarithm(p.long_tracks.ut_chi2[track]),
+            hlt::network_logarithm(p.long_tracks.chi2[track]),
+            hlt::network_logarithm(p.long_tracks.full_chi2[track]),
+            hlt::network_logarithm(p.long_tracks.ut_chi2[track]),
             n_ut,
             static_cast<float>(p.velo_tracks.hit_count[first_velo_track + p.long_tracks.velo_track[track]]),
             static_cast<float>(p.long_tracks.hit_count[track]),
-            hlt::ghost_logarithm(hlt::ghost_size(qop), 1e-6f, 0.1f),
-            hlt::ghost_logarithm(tx * tx + ty * ty, 1e-6f, 1.f),
-            hlt::ghost_logarithm(hlt::ghost_size(p.long_tracks.qop[track] - qop) / p.long_tracks.qop_error[track]),
+            hlt::network_logarithm(hlt::network_size(qop), 1e-6f, 0.1f),
+            hlt::network_logarithm(tx * tx + ty * ty, 1e-6f, 1.f),
+            hlt::network_logarithm(hlt::network_size(p.long_tracks.qop[track] - qop) / p.long_tracks.qop_error[track]),
             p.long_tracks.origin[track] == hlt::matched ? 1.f : 0.f,
-            hlt::ghost_logarithm(1e3f * hlt::ghost_size(p.long_tracks.end_tx[track] - p.long_tracks.tx[track])),
-            hlt::ghost_logarithm(1e3f * hlt::ghost_size(p.long_tracks.end_ty[track] - p.long_tracks.ty[track])),
-            hlt::ghost_logarithm(hlt::ghost_size(p.long_tracks.end_y[track] - p.long_tracks.y[track])),
+            hlt::network_logarithm(1e3f * hlt::network_size(p.long_tracks.end_tx[track] - p.long_tracks.tx[track])),
+            hlt::network_logarithm(1e3f * hlt::network_size(p.long_tracks.end_ty[track] - p.long_tracks.ty[track])),
+            hlt::network_logarithm(hlt::network_size(p.long_tracks.end_y[track] - p.long_tracks.y[track])),
         };
-        float hidden[hlt::n_ghost_hidden];
-        for (uint32_t node = 0; node < hlt::n_ghost_hidden; ++node) hidden[node] = network.hidden_bias[node];
-        for (uint32_t i = 0; i < hlt::n_ghost_inputs; ++i) {
-            const float input = (inputs[i] - network.mean[i]) * network.inverse_spread[i];
-            for (uint32_t node = 0; node < hlt::n_ghost_hidden; ++node) hidden[node] += input * network.hidden[i][node];
-        }
-        float u = network.output_bias;
-        for (uint32_t node = 0; node < hlt::n_ghost_hidden; ++node)
-            u += hlt::max_of(hidden[node], 0.f) * network.output[node];
-        p.long_tracks.ghost_probability[track] = 0.5f * (1.f + u / sqrtf(1.f + u * u));
+        p.long_tracks.ghost_probability[track] = hlt::network_response(network, inputs);
     }
 }

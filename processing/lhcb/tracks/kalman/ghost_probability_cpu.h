@@ -2,6 +2,7 @@
 // the work of the common kernel, are computed for `width` tracks at once.
 #pragma once
 
+#include "lhcb/networks/one_hidden_layer_cpu.h"
 #include "lhcb/tracks/kalman/ghost_probability.cuh"
 
 HLT_CPU_FORM(kalman_ghost_probability)
@@ -30,32 +31,21 @@ HLT_CPU_FORM(kalman_ghost_probability)
             inputs[4][i] =
                 static_cast<float>(p.velo_tracks.hit_count[first_velo_track + p.long_tracks.velo_track[track]]);
             inputs[5][i] = static_cast<float>(p.long_tracks.hit_count[track]);
-            inputs[6][i] = hlt::ghost_size(qop);
+            inputs[6][i] = hlt::network_size(qop);
             inputs[7][i] = tx * tx + ty * ty;
-            inputs[8][i] = hlt::ghost_size(p.long_tracks.qop[track] - qop) / p.long_tracks.qop_error[track];
+            inputs[8][i] = hlt::network_size(p.long_tracks.qop[track] - qop) / p.long_tracks.qop_error[track];
             inputs[9][i] = p.long_tracks.origin[track] == hlt::matched ? 1.f : 0.f;
-            inputs[10][i] = 1e3f * hlt::ghost_size(p.long_tracks.end_tx[track] - p.long_tracks.tx[track]);
-            inputs[11][i] = 1e3f * hlt::ghost_size(p.long_tracks.end_ty[track] - p.long_tracks.ty[track]);
-            inputs[12][i] = hlt::ghost_size(p.long_tracks.end_y[track] - p.long_tracks.y[track]);
+            inputs[10][i] = 1e3f * hlt::network_size(p.long_tracks.end_tx[track] - p.long_tracks.tx[track]);
+            inputs[11][i] = 1e3f * hlt::network_size(p.long_tracks.end_ty[track] - p.long_tracks.ty[track]);
+            inputs[12][i] = hlt::network_size(p.long_tracks.end_y[track] - p.long_tracks.y[track]);
         }
         for (const uint32_t number : {0u, 1u, 2u, 8u, 10u, 11u, 12u})
-            for (uint32_t i = 0; i < width; ++i) inputs[number][i] = hlt::ghost_logarithm(inputs[number][i]);
-        for (uint32_t i = 0; i < width; ++i) inputs[6][i] = hlt::ghost_logarithm(inputs[6][i], 1e-6f, 0.1f);
-        for (uint32_t i = 0; i < width; ++i) inputs[7][i] = hlt::ghost_logarithm(inputs[7][i], 1e-6f, 1.f);
-        for (uint32_t number = 0; number < hlt::n_ghost_inputs; ++number)
-            for (uint32_t i = 0; i < width; ++i)
-                inputs[number][i] = (inputs[number][i] - network.mean[number]) * network.inverse_spread[number];
+            for (uint32_t i = 0; i < width; ++i) inputs[number][i] = hlt::network_logarithm(inputs[number][i]);
+        for (uint32_t i = 0; i < width; ++i) inputs[6][i] = hlt::network_logarithm(inputs[6][i], 1e-6f, 0.1f);
+        for (uint32_t i = 0; i < width; ++i) inputs[7][i] = hlt::network_logarithm(inputs[7][i], 1e-6f, 1.f);
 
         float u[width];
-        for (uint32_t i = 0; i < width; ++i) u[i] = network.output_bias;
-        for (uint32_t node = 0; node < hlt::n_ghost_hidden; ++node) {
-            float hidden[width];
-            for (uint32_t i = 0; i < width; ++i) hidden[i] = network.hidden_bias[node];
-            for (uint32_t number = 0; number < hlt::n_ghost_inputs; ++number)
-                for (uint32_t i = 0; i < width; ++i) hidden[i] += inputs[number][i] * network.hidden[number][node];
-            for (uint32_t i = 0; i < width; ++i) u[i] += hlt::max_of(hidden[i], 0.f) * network.output[node];
-        }
-        for (uint32_t i = 0; i < width; ++i) u[i] = 0.5f * (1.f + u[i] / sqrtf(1.f + u[i] * u[i]));
+        hlt::network_responses(network, inputs, u);
         std::memcpy(p.long_tracks.ghost_probability + first + group, u, n * sizeof *u);
     }
 }

@@ -27,8 +27,11 @@ from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.framework.offline_runner import encode_mep as encode
 from hltnode.processing.lhcb.calorimeter.collections import ECAL_GEOMETRY, MAX_CLUSTERS_PER_EVENT
 from hltnode.processing.lhcb.calorimeter.decode_cells import decode_cells
+from hltnode.processing.lhcb.calorimeter.electron_network import ELECTRON_NETWORK, ElectronNetwork
 from hltnode.processing.lhcb.calorimeter.find_clusters import find_clusters
 from hltnode.processing.lhcb.calorimeter.find_electrons import find_electrons
+from hltnode.processing.lhcb.calorimeter.identify_electrons import identify_electrons
+from hltnode.processing.lhcb.calorimeter.measure_showers import measure_showers
 from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.ecal import BOARDS_VERSION, CARDS_VERSION, EMPTY_SLOT, EcalGeometry
 from hltnode.processing.lhcb.geometry.ideal_ecal import N_CELLS
@@ -42,7 +45,11 @@ from tests.processing.framework.kernel_runner import Launch, run_algorithms
 
 MDF = "data/lhcb-minbias-mdf/minbias_1f258735_retina3_mc2_ev6001_6007.mdf"
 CLUSTER_COLUMNS = ("seed", "x", "y", "energy", "et", "e19")
-TRACK_COLUMNS = ("in_ecal", "ecal_energy", "eop", "is_electron", "brem_energy", "brem_et")
+SHOWER_COLUMNS = tuple(f"shower_{name}" for name in ("energy", "dx", "dy", "spread_x", "spread_y", "peak"))
+TRACK_COLUMNS = (
+    *("in_ecal", "ecal_energy", "eop", "is_electron", "brem_energy", "brem_et"),
+    *("ecal_cell", *SHOWER_COLUMNS, "electron_nn"),
+)
 NO_FLAG = EventFlag(0)
 BUILTIN = replace(EcalGeometry.builtin(), read_out=CARDS_VERSION, boards=None, board_cards=None)
 """The built-in cells, read out by cards alone."""
@@ -160,7 +167,7 @@ class EcalBatch:
         chosen = dict(self.constants)
         algorithms = [
             each.with_constants({name: value for name, value in chosen.items() if name in names})
-            for each in (decode_cells, find_clusters, find_electrons)
+            for each in (decode_cells, find_clusters, find_electrons, measure_showers, identify_electrons)
             for names in [{constant.name for constant in each.constants}]
         ]
         columns = run_algorithms((fragment_offsets, *algorithms), self._given(), n, limits, launch, fill=fill)
@@ -194,6 +201,7 @@ class EcalBatch:
             "input.event_rows": tables.event_rows,
             "events.flags": tables.event_flags,
             "ecal_geometry": np.frombuffer(_geometry_bytes(self.geometry), ECAL_GEOMETRY.dtype),
+            "electron_network": np.frombuffer(ElectronNetwork.builtin().to_bytes(), ELECTRON_NETWORK.dtype),
             "velo_clusters.offset": 2 * MAX_TRACKS_PER_EVENT * np.arange(n + 1),
             "long_tracks.count": count,
             "long_tracks.velo_track": velo_track,

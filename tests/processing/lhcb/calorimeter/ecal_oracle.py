@@ -131,6 +131,38 @@ def along_lines(
     return np.array(sums), (cells[:, 1] != NONE) & was_read[cells[:, 1]]
 
 
+def showers(
+    geometry: EcalGeometry, adc: NDArray[np.int64], lines: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
+    """The cell of each line f64[n, 4] (as above) at the shower maximum, NO_CELL if it was not read out, and the shower
+    around it: energy in MeV, the rest in widths of the cell, all 0 without energy."""
+    planes = geometry.planes.astype(float)
+    start = np.column_stack([lines[:, :2], np.zeros(len(lines))])
+    direction = np.column_stack([lines[:, 2:], np.ones(len(lines))])
+    z = -(start @ planes[1, :3] + planes[1, 3]) / (direction @ planes[1, :3])
+    point = start + direction * z[:, None]
+    energy, centre = energies(geometry, adc), geometry.centre.astype(float)
+    cells = cell_of(geometry, point)
+    names = ("energy", "dx", "dy", "spread_x", "spread_y", "peak")
+    found = {f"shower_{name}": np.zeros(len(lines)) for name in names}
+    for i, cell in enumerate(cells.tolist()):
+        if cell == NONE or adc[cell] == VOID_ADC:
+            cells[i] = NO_CELL
+            continue
+        members = np.array([cell, *geometry.neighbours[cell][geometry.neighbours[cell] != NO_CELL].tolist()])
+        members = members[energy[members] > 0.0]
+        if not len(members):
+            continue
+        width = float(geometry.module_size) / (1 if cell < 2688 else 2 if cell < 4480 else 3)
+        weight = energy[members] / energy[members].sum()
+        mean = weight @ centre[members]
+        spread = np.sqrt(weight @ (centre[members] - mean) ** 2)
+        values = [energy[members].sum(), *((mean - point[i, :2]) / width), *(spread / width), weight.max()]
+        for name, value in zip(names, values, strict=True):
+            found[f"shower_{name}"][i] = value
+    return cells, found
+
+
 def photon_pairs(
     clusters: NDArray[np.float64], min_et: float = 400.0, min_e19: float = 0.6
 ) -> dict[str, NDArray[np.float64]]:

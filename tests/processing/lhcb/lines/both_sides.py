@@ -23,7 +23,7 @@ from tests.processing.lhcb.lines.candidates import (
     Vertex,
     changed,
 )
-from tests.processing.lhcb.lines.plain_lines import D0, LOW_MASS, RICH1, RICH2, curve_of_ip, network
+from tests.processing.lhcb.lines.plain_lines import BY_NETWORK, D0, LOW_MASS, RICH1, RICH2, curve_of_ip, network
 
 Changes = Mapping[str, Any]
 
@@ -422,6 +422,22 @@ def low_mass_dielectron(masses: tuple[float, float], displaced: bool, same_sign:
     return base, [*cuts, *kind, *charges, *only([{"pv": None}])]
 
 
+def network_dielectron(nn: float, ip_chi2: float | None, same_sign: bool) -> tuple[Dielectron, Sides]:
+    base = electrons(mass=100.0, same_sign=same_sign)
+    base = changed(base, {"track1.electron_nn": 0.99, "track2.electron_nn": 0.98})
+    cuts = [*inside("mass", 5, 300), *below("doca", 0.082), *below("chi2", 7.4), *above("z", -341)]
+    cuts += of_both(above("electron_nn", nn))
+    if ip_chi2 is None:
+        # Two electrons above 500 MeV are above 1,000 MeV together.
+        cuts += [*of_both(around("pt", 500)), *only([{"track1.ip_chi2": 0.0, "track2.ip_chi2": 0.0}])]
+    else:
+        small = {"track1.pt": 450.0, "track2.pt": 450.0}
+        cuts += [Side({**small, "track2.brem_et": 100.0 + step}, selected=step > 0) for step in (1.0, -1.0)]
+        cuts += [*of_both(above("ip_chi2", ip_chi2)), *only([{"track1.pt": 1.0}])]
+    charges = SAME if same_sign else OPPOSITE
+    return base, [*cuts, *charges, *only([{"pv": None}])]
+
+
 def high_mass_dielectron(*, same_sign: bool) -> tuple[Dielectron, Sides]:
     base = electrons(mass=9000.0, same_sign=same_sign)
     tracks = [*around("pt", 1500)]
@@ -537,6 +553,7 @@ BOTH_SIDES: Mapping[str, Cases] = {
     "Hlt1DisplacedLeptons": displaced_leptons(),
     "Hlt1DisplacedDielectron": displaced_dielectron(),
     **{name: low_mass_dielectron(*cuts) for name, cuts in LOW_MASS.items()},
+    **{name: network_dielectron(*cuts) for name, cuts in BY_NETWORK.items()},
     "Hlt1DiElectronHighMass": high_mass_dielectron(same_sign=False),
     "Hlt1DiElectronHighMass_SS": high_mass_dielectron(same_sign=True),
     "Hlt1DiElectronSoft": soft_dielectron(),

@@ -75,6 +75,7 @@ class Track(_Single):
     is_muon: bool = False
     pv: Pv | None = None
     is_electron: bool = False
+    electron_nn: float = 0.0
     brem_energy: float = 0.0
     brem_et: float = 0.0
 
@@ -356,6 +357,7 @@ def _track_numbers(track: Track) -> dict[str, Any]:
         "ip_chi2": track.ip_chi2,
         "is_muon": track.is_muon,
         "is_electron": track.is_electron,
+        "electron_nn": track.electron_nn,
         "brem_energy": track.brem_energy,
         "brem_et": track.brem_et,
     }

@@ -90,6 +90,15 @@ def low_mass_dielectron(v: Dielectron, masses: tuple[float, float], *, displaced
     return bool(v.same_sign == same_sign and of_kind and momenta and vertex)
 
 
+def network_dielectron(v: Dielectron, nn: float, ip_chi2: float | None, *, same_sign: bool) -> bool:
+    """`ip_chi2`: least one of the tracks; None for pairs of any displacement, which need more pt."""
+    of_kind = both(v, "brem_pt") > 500 if ip_chi2 is None else both(v, "ip_chi2") > ip_chi2
+    momenta = both(v, "brem_pt") > 0 and v.track1.brem_pt + v.track2.brem_pt > 1000
+    vertex = 5 < v.mass < 300 and v.doca < 0.082 and v.chi2 < 7.4 and v.z > -341
+    electrons = np.float32(both(v, "electron_nn")) > np.float32(nn)
+    return bool(v.same_sign == same_sign and of_kind and momenta and vertex and electrons)
+
+
 def high_mass_dielectron(v: Dielectron, *, same_sign: bool) -> bool:
     tracks = both(v, "brem_p") > 14000 and both(v, "brem_pt") > 1500 and v.track1.eta <= 5 and v.track2.eta <= 5
     vertex = 8000 < v.mass < 140000 and v.doca <= 0.2 and v.z >= -330
@@ -317,6 +326,13 @@ LOW_MASS: Mapping[str, tuple[tuple[float, float], bool, bool]] = {
 }
 """Name of a line: slice of mass, whether displaced, whether of equal charges."""
 
+BY_NETWORK: Mapping[str, tuple[float, float | None, bool]] = {
+    f"Hlt1DiElectronLowMass_{sign}{kind}": (0.94 if kind == "NoIP" else 0.73, ip_chi2, bool(sign))
+    for kind, ip_chi2 in (("NoIP", None), ("NoIPNorm", None), ("Displaced", 4.0))
+    for sign in ("", "SS_")
+}
+"""Name of a line: least response of the network, least IP chi2, whether of equal charges."""
+
 ECAL_LINES: Mapping[str, Plain] = {
     "Hlt1TrackElectronMVA": any_track(track_electron_mva),
     "Hlt1SingleHighPtElectron": any_track(high_pt_electron),
@@ -325,6 +341,10 @@ ECAL_LINES: Mapping[str, Plain] = {
     **{
         name: any_dielectron(partial(low_mass_dielectron, masses=masses, displaced=displaced, same_sign=same_sign))
         for name, (masses, displaced, same_sign) in LOW_MASS.items()
+    },
+    **{
+        name: any_dielectron(partial(network_dielectron, nn=nn, ip_chi2=ip_chi2, same_sign=same_sign))
+        for name, (nn, ip_chi2, same_sign) in BY_NETWORK.items()
     },
     "Hlt1DiElectronHighMass": any_dielectron(partial(high_mass_dielectron, same_sign=False)),
     "Hlt1DiElectronHighMass_SS": any_dielectron(partial(high_mass_dielectron, same_sign=True)),
@@ -364,6 +384,7 @@ SCALES: Mapping[str, tuple[float, float]] = {
     "Hlt1DiMuonDrellYan_VLowMass": (0.2, 1),
     "Hlt1DiMuonNoIP_SS": (1, 0.1),
     **{name: (1, 0.02 if same else 0.3) for name, (_, displaced, same) in LOW_MASS.items() if same or not displaced},
+    **{name: (1, 0.02) for name, (_, _, same) in BY_NETWORK.items() if same or name.endswith("Norm")},
     **{name: (0.05, 1) for name in ECAL_LINES if name.startswith("Hlt1Pi02GammaGamma")},
     "Hlt1CaloDigitsMinADC": (1, 0.001),
 }

@@ -20,14 +20,21 @@ _LEAST_PART = 0.3
 _PHOTON = 22
 
 
+NETWORK_CUTS = (0.5, 0.73, 0.9, 0.94, 0.98)
+"""Cuts on the electron network for which rates are given; lines use two of them."""
+
+
 class ElectronCounts:
-    """Long particles with a track that crosses the calorimeter: how many are identified, and the momentum of electrons.
+    """Long particles with a track that crosses the calorimeter: how many are identified by E/p and by the electron
+    network, and the momentum of electrons.
 
     A particle counts once; it is identified if one of its tracks is.
     """
 
     def __init__(self) -> None:
         self.electrons = self.found = self.hadrons = self.hadrons_found = 0
+        self.electron_nn: list[Float64Array] = []
+        self.hadron_nn: list[Float64Array] = []
         self.before: list[Float64Array] = []
         self.after: list[Float64Array] = []
 
@@ -37,12 +44,16 @@ class ElectronCounts:
         in_ecal = tracks.in_ecal[matches.track]
         crossing[matches.particle[in_ecal]] = True
         flagged[matches.particle[in_ecal & tracks.is_electron[matches.track]]] = True
+        response = np.zeros(len(particles))
+        np.maximum.at(response, matches.particle[in_ecal], tracks.electron_nn[matches.track[in_ecal]])
         electron = particles.is_electron & particles.is_long
         hadron = ~particles.is_electron & particles.is_long & (np.abs(particles.pid) != MUON)
         self.electrons += int((crossing & electron).sum())
         self.found += int((crossing & electron & flagged).sum())
         self.hadrons += int((crossing & hadron).sum())
         self.hadrons_found += int((crossing & hadron & flagged).sum())
+        self.electron_nn.append(response[crossing & electron])
+        self.hadron_nn.append(response[crossing & hadron])
         chosen = in_ecal & electron[matches.particle]
         track, true_p = matches.track[chosen], particles.p[matches.particle[chosen]]
         self.before.append(p[track] / true_p)
@@ -56,9 +67,35 @@ class ElectronCounts:
             "efficiency": ratio(self.found, self.electrons),
             "hadrons": self.hadrons,
             "hadron_rate": ratio(self.hadrons_found, self.hadrons),
+            "network": self._of_network(),
             "p_over_true": _median(before),
             "p_over_true_with_bremsstrahlung": _median(after),
         }
+
+    def _of_network(self) -> dict[str, Any]:
+        """Rates at each of NETWORK_CUTS; the smallest cut that flags no more hadrons than E/p does, and the efficiency
+        and hadron rate there; the hadron rate of the largest cut that finds as many electrons as E/p."""
+        electrons, hadrons = (np.sort(np.concatenate(values)) for values in (self.electron_nn, self.hadron_nn))
+
+        def rate(of: Float64Array, cut: float) -> float | None:
+            return ratio(int((of > cut).sum()), len(of))
+
+        result: dict[str, Any] = {
+            "cuts": list(NETWORK_CUTS),
+            "efficiency": [rate(electrons, cut) for cut in NETWORK_CUTS],
+            "hadron_rate": [rate(hadrons, cut) for cut in NETWORK_CUTS],
+        }
+        # As many hadrons have a larger response as E/p flags. A response of 0 is above no cut.
+        cut = float(hadrons[-self.hadrons_found - 1]) if self.hadrons_found < len(hadrons) else 0.0
+        result["at_hadron_rate_of_eop"] = {
+            "cut": cut,
+            "efficiency": rate(electrons, cut),
+            "hadron_rate": rate(hadrons, cut),
+        }
+        if self.found:
+            least = float(electrons[-self.found])
+            result["hadron_rate_at_efficiency_of_eop"] = ratio(int((hadrons >= least).sum()), len(hadrons))
+        return result
 
 
 class FoundClusters:

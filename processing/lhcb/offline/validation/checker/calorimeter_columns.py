@@ -20,16 +20,20 @@ CLUSTER_COLUMNS = (
     ecal.cluster_energy,
     ecal.cluster_et,
 )
-ELECTRON_COLUMNS = (ecal.long_in_ecal, ecal.long_is_electron, ecal.long_brem_energy, *long_state.values())
+ELECTRON_COLUMNS = (
+    *(ecal.long_in_ecal, ecal.long_is_electron, ecal.long_electron_nn, ecal.long_brem_energy),
+    *long_state.values(),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EcalTracks:
-    """Of long tracks: whether they cross the calorimeter, whether they are electrons, energy of their bremsstrahlung
-    (MeV), place where they cross it (mm), f64[n, 2]."""
+    """Of long tracks: whether they cross the calorimeter, whether they are electrons by E/p, response of the electron
+    network, energy of their bremsstrahlung (MeV), place where they cross it (mm), f64[n, 2]."""
 
     in_ecal: Mask
     is_electron: Mask
+    electron_nn: Float64Array
     brem_energy: Float64Array
     place: Float64Array
 
@@ -41,13 +45,20 @@ class EcalTracks:
         return cls(
             in_ecal=of(ecal.long_in_ecal) != 0,
             is_electron=of(ecal.long_is_electron) != 0,
+            electron_nn=of(ecal.long_electron_nn).astype(np.float64),
             brem_energy=of(ecal.long_brem_energy).astype(np.float64),
             place=np.stack([x + dz * tx, y + dz * ty], axis=1),
         )
 
     def take(self, rows: Mask) -> Self:
         """The chosen tracks."""
-        return type(self)(self.in_ecal[rows], self.is_electron[rows], self.brem_energy[rows], self.place[rows])
+        return type(self)(
+            self.in_ecal[rows],
+            self.is_electron[rows],
+            self.electron_nn[rows],
+            self.brem_energy[rows],
+            self.place[rows],
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

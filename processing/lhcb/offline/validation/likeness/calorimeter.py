@@ -74,26 +74,60 @@ def ecal_values(adc: NDArray[np.int64], geometry: EcalGeometry) -> Values:
     }
 
 
-def eop_values(
+def hadron_values(
     long: LongParticles, particles: McParticleColumns, adc: NDArray[np.int64], geometry: EcalGeometry
 ) -> Values:
     """E/p of long hadrons whose line behind the magnet crosses the calorimeter; p is the true one."""
-    x, y, tx, ty = long.behind(_BEHIND_SCIFI)
     kind = np.abs(particles.values["pid"][long.row])
+    cells = _crossed_cells(long, geometry)
+    eop = _energy_of(cells, adc, geometry) / long.p
+    return {"ecal_hadron_eop": eop[(cells[:, 0] < N_CELLS) & (kind != ELECTRON) & (kind != MUON)]}
+
+
+def electron_values(electrons: LongParticles, adc: NDArray[np.int64], geometry: EcalGeometry) -> Values:
+    """The number of long electrons, and of those that cross the calorimeter their true p in GeV, E/p of the cells along
+    the line and of the shower around it, and the part of the largest cell in the energy of the shower."""
+    cells = _crossed_cells(electrons, geometry)
+    inside = cells[:, 0] < N_CELLS
+    cells, p = cells[inside], electrons.p[inside]
+    around = np.where(geometry.neighbours == NO_CELL, N_CELLS, geometry.neighbours).astype(np.int64)
+    members = np.column_stack([cells[:, 0], around[cells[:, 0]]])
+    shower = _energy_of(members, adc, geometry)
+    largest = _energies(adc, geometry)[members].max(axis=1, initial=0.0)
+    return {
+        "ecal_electrons": np.array([float(inside.sum())]),
+        "ecal_electron_p": p / 1000.0,
+        "ecal_electron_eop": _energy_of(cells, adc, geometry) / p,
+        "ecal_electron_shower_eop": shower / p,
+        "ecal_electron_peak": largest[shower > 0.0] / shower[shower > 0.0],
+    }
+
+
+def _crossed_cells(long: LongParticles, geometry: EcalGeometry) -> Int64Array:
+    """i64[n, 6]: the cells that the lines cross at six depths, the first one at the shower maximum; N_CELLS outside."""
+    x, y, tx, ty = long.behind(_BEHIND_SCIFI)
     known = np.isfinite(x + y + tx + ty)
     x, y = x - _BEHIND_SCIFI * tx, y - _BEHIND_SCIFI * ty
     front, maximum, back = (
         -(a * x + b * y + d) / (a * tx + b * ty + c) for a, b, c, d in geometry.planes.astype(np.float64)
     )
     depths = [maximum, front, *(front + part * (back - front) for part in _PARTS), back]
-    cells = np.stack([_cells(geometry, x + z * tx, y + z * ty, z, known) for z in depths], axis=1)
-    energy = np.append(np.where(adc != VOID_ADC, geometry.gain * (adc - geometry.pedestal), 0.0), 0.0)
+    return np.stack([_cells(geometry, x + z * tx, y + z * ty, z, known) for z in depths], axis=1)
+
+
+def _energies(adc: NDArray[np.int64], geometry: EcalGeometry) -> Float64Array:
+    """MeV of each cell, 0 for one that was not read out, and 0 for none."""
+    energy: Float64Array = np.append(np.where(adc != VOID_ADC, geometry.gain * (adc - geometry.pedestal), 0.0), 0.0)
+    return energy
+
+
+def _energy_of(cells: Int64Array, adc: NDArray[np.int64], geometry: EcalGeometry) -> Float64Array:
+    """MeV of rows of cells i64[n, m], each cell once, those below 0 left out."""
     ordered = np.sort(cells, axis=1)
     first = np.ones(ordered.shape, dtype=bool)
     first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    eop = (np.maximum(energy[ordered], 0.0) * first).sum(axis=1) / long.p
-    inside = cells[:, 0] < N_CELLS
-    return {"ecal_hadron_eop": eop[inside & (kind != ELECTRON) & (kind != MUON)]}
+    energy: Float64Array = (np.maximum(_energies(adc, geometry)[ordered], 0.0) * first).sum(axis=1)
+    return energy
 
 
 def _cells(

@@ -1,7 +1,7 @@
 """Long particles as tracking sees them: lines through their VELO hits, curves through their SciFi hits, and flights
 from the one to the other through the magnet.
 
-Particles of 2 < eta < 5, no electrons. Units: mm, MeV.
+Particles of 2 < eta < 5. Units: mm, MeV.
 """
 
 from dataclasses import dataclass
@@ -58,10 +58,13 @@ class LongParticles:
 
     @classmethod
     def of(
-        cls, particles: McParticleColumns, line: tuple[Float64Array, Float64Array], scifi: SciFiHitPositions
+        cls,
+        particles: McParticleColumns,
+        line: tuple[Float64Array, Float64Array],
+        scifi: SciFiHitPositions,
+        wanted: Mask,
     ) -> Self:
-        """The long particles of more than 3 GeV; `line`: coefficients of x(z) and y(z) of all particles."""
-        wanted = long_hadrons(particles)
+        """The `wanted` particles; `line`: coefficients of x(z) and y(z) of all particles."""
         row = np.flatnonzero(wanted)
         found = TruthHits.find(in_2022_scheme(particles.scifi_ids), particles.n_scifi_ids, wanted, scifi.lhcb_id)
         hits = TruthHits(np.searchsorted(row, found.owner), found.hit)
@@ -88,13 +91,20 @@ class LongParticles:
 
 def long_hadrons(particles: McParticleColumns) -> Mask:
     """Long particles of p > 3 GeV and 2 < eta < 5, no electrons."""
+    chosen: Mask = _long(particles) & (np.abs(particles.values["pid"]) != ELECTRON)
+    return chosen
+
+
+def long_electrons(particles: McParticleColumns) -> Mask:
+    """Long electrons and positrons of p > 3 GeV and 2 < eta < 5."""
+    chosen: Mask = _long(particles) & (np.abs(particles.values["pid"]) == ELECTRON)
+    return chosen
+
+
+def _long(particles: McParticleColumns) -> Mask:
     values = particles.values
     chosen: Mask = (
-        (values["is_long"] != 0)
-        & (values["p"] > _LEAST_P)
-        & (values["eta"] > _ETA[0])
-        & (values["eta"] < _ETA[1])
-        & (np.abs(values["pid"]) != ELECTRON)
+        (values["is_long"] != 0) & (values["p"] > _LEAST_P) & (values["eta"] > _ETA[0]) & (values["eta"] < _ETA[1])
     )
     return chosen
 

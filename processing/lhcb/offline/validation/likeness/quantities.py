@@ -244,6 +244,11 @@ _OF_ECAL = [
     _of_ecal("ecal_cluster_et", "$E_T$ of clusters", "cluster", 10, "GeV"),
     _of_ecal("ecal_e19", "E19 of clusters", "cluster", 1),
     _of_ecal("ecal_hadron_eop", "E/p of long hadrons", "particle", 5),
+    _of_ecal("ecal_electrons", "long electrons in the calorimeter", "event", 100),
+    _of_ecal("ecal_electron_p", "p of long electrons", "particle", 100, "GeV"),
+    _of_ecal("ecal_electron_eop", "E/p of long electrons", "particle", 5),
+    _of_ecal("ecal_electron_shower_eop", "E/p of showers of long electrons", "particle", 5),
+    _of_ecal("ecal_electron_peak", "largest cell / shower of long electrons", "particle", 1.001),
 ]
 
 QUANTITIES = {quantity.name: quantity for quantity in (*_ALL, *_OF_TRACKING, *_OF_ECAL)}

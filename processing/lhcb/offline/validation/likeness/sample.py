@@ -20,8 +20,19 @@ from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import (
 from hltnode.processing.lhcb.offline.simulation.response.pixel_clusters import retina_clusters as clusters_of_pixels
 from hltnode.processing.lhcb.offline.validation.checker.truth_check import EventTruth, read_truth
 from hltnode.processing.lhcb.offline.validation.checker.vertices import MIN_TRACKS
-from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import ecal_adc, ecal_values, eop_values
-from hltnode.processing.lhcb.offline.validation.likeness.long_particles import LongParticles, MagnetFlight, velo_lines
+from hltnode.processing.lhcb.offline.validation.likeness.calorimeter import (
+    ecal_adc,
+    ecal_values,
+    electron_values,
+    hadron_values,
+)
+from hltnode.processing.lhcb.offline.validation.likeness.long_particles import (
+    LongParticles,
+    MagnetFlight,
+    long_electrons,
+    long_hadrons,
+    velo_lines,
+)
 from hltnode.processing.lhcb.offline.validation.likeness.muon_fields import muon_values
 from hltnode.processing.lhcb.offline.validation.likeness.quantities import BANKS, QUANTITIES
 from hltnode.processing.lhcb.offline.validation.likeness.residuals import (
@@ -255,7 +266,7 @@ class SampleSummary:
     ) -> None:
         """Quantities that the tracking depends on, for events with all detectors; E/p if there is a calorimeter."""
         line = velo_lines(particles, velo.ids, velo.position)
-        long = LongParticles.of(particles, line, scifi)
+        long = LongParticles.of(particles, line, scifi, long_hadrons(particles))
         if self._flight is None:
             self._flight = MagnetFlight(self.geometry.magnet, np.array(UT_LAYER_Z))
         values: Values = {
@@ -268,4 +279,6 @@ class SampleSummary:
         }
         self._add_values(values)
         if adc is not None:
-            self._add_values(eop_values(long, particles, adc, self.geometry.ecal))
+            electrons = LongParticles.of(particles, line, scifi, long_electrons(particles))
+            self._add_values(hadron_values(long, particles, adc, self.geometry.ecal))
+            self._add_values(electron_values(electrons, adc, self.geometry.ecal))

@@ -156,6 +156,12 @@ def _calorimeter(electrons: ElectronCounts, clusters: EcalClusterCounts) -> list
         line("electrons identified", electrons.found, electrons.electrons),
         line("hadrons identified as electrons", electrons.hadrons_found, electrons.hadrons),
     ]
+    network = found["network"]["at_hadron_rate_of_eop"]
+    if network["efficiency"] is not None:
+        lines.append(
+            f"{'the network at this rate of hadrons':<50}: cut {network['cut']:.3f}, "
+            f"electrons {_percent(network['efficiency'])}, hadrons {_percent(network['hadron_rate'])}"
+        )
     for name, key in (("", "p_over_true"), (", with bremsstrahlung", "p_over_true_with_bremsstrahlung")):
         if found[key] is not None:
             lines.append(f"{'p / true p of electrons' + name:<50}: median {found[key]:.3f}")

@@ -21,8 +21,12 @@ def table(*particles: McParticle) -> ParticleTable:
     return ParticleTable.of_events([decode_particle_columns(encode_particles(particles))])
 
 
-def tracks_in_ecal(in_ecal: list[bool], is_electron: list[bool], brem: list[float]) -> EcalTracks:
-    return EcalTracks(np.array(in_ecal), np.array(is_electron), np.array(brem), PLACE[: len(in_ecal)])
+def tracks_in_ecal(
+    in_ecal: list[bool], is_electron: list[bool], brem: list[float], response: list[float] | None = None
+) -> EcalTracks:
+    n = len(in_ecal)
+    found = np.zeros(n) if response is None else np.array(response)
+    return EcalTracks(np.array(in_ecal), np.array(is_electron), found, np.array(brem), PLACE[:n])
 
 
 def clusters(*places: tuple[float, float], energy: float = 5000.0, et: float = 600.0) -> ClusterTable:
@@ -44,7 +48,9 @@ def test_electrons_and_hadrons_in_the_calorimeter_are_counted_once() -> None:
     ecal = tracks_in_ecal([True, True, True, True], [True, False, True, True], [2000.0, 0.0, 0.0, 0.0])
     p = np.array([8000.0, 9000.0, 10_000.0, 10_000.0])
     counts.add(ecal, p, particles, match_tracks(tracks, particles))
-    assert counts.result() == {
+    result = counts.result()
+    del result["network"]
+    assert result == {
         "electrons": 2,
         "efficiency": 0.5,
         "hadrons": 1,
@@ -52,6 +58,31 @@ def test_electrons_and_hadrons_in_the_calorimeter_are_counted_once() -> None:
         "p_over_true": pytest.approx(0.85),
         "p_over_true_with_bremsstrahlung": pytest.approx(0.95),
     }
+
+
+def test_the_network_is_compared_with_energy_over_momentum_at_equal_rates() -> None:
+    """E/p finds one of two electrons and takes one of two hadrons; each particle counts with its best track."""
+    particles = table(*(long_particle(i, pid=pid) for i, pid in enumerate((11, -11, 211, 321), 1)))
+    tracks = long_tracks(1, 2, 3, 4)
+    counts = ElectronCounts()
+    ecal = tracks_in_ecal([True] * 4, [True, False, True, False], [0.0] * 4, [0.95, 0.6, 0.7, 0.2])
+    counts.add(ecal, np.full(4, 1e4), particles, match_tracks(tracks, particles))
+    network = counts.result()["network"]
+    assert network["cuts"] == [0.5, 0.73, 0.9, 0.94, 0.98]
+    assert network["efficiency"] == [1.0, 0.5, 0.5, 0.5, 0.0]
+    assert network["hadron_rate"] == [0.5, 0.0, 0.0, 0.0, 0.0]
+    # One hadron, that of 0.7, may be above the cut.
+    assert network["at_hadron_rate_of_eop"] == {"cut": 0.2, "efficiency": 1.0, "hadron_rate": 0.5}
+    # One electron, that of 0.95, must be found.
+    assert network["hadron_rate_at_efficiency_of_eop"] == 0.0
+    # Without hadrons, and without electrons that E/p finds, there is nothing to compare with.
+    counts = ElectronCounts()
+    ecal = tracks_in_ecal([True], [False], [0.0], [0.3])
+    particles, tracks = table(long_particle(1, pid=11)), long_tracks(1)
+    counts.add(ecal, np.full(1, 1e4), particles, match_tracks(tracks, particles))
+    network = counts.result()["network"]
+    assert network["at_hadron_rate_of_eop"] == {"cut": 0.0, "efficiency": 1.0, "hadron_rate": None}
+    assert "hadron_rate_at_efficiency_of_eop" not in network
 
 
 def test_tracks_beside_the_calorimeter_and_particles_that_are_not_long_do_not_count() -> None:
