@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.collections import Column
 from hltnode.processing.lhcb.calorimeter.collections import ecal_geometry
 from hltnode.processing.lhcb.geometry.ideal_ecal import N_CELLS, NO_CELL
+from hltnode.processing.lhcb.geometry.ideal_scifi import CHANNELS_PER_SIPM, FIRST_MAT, N_MAT_INDICES
+from hltnode.processing.lhcb.geometry.ideal_velo import CHIPS_PER_SENSOR, N_SENSORS
 from hltnode.processing.lhcb.geometry.magnet import DOWN, UP
 from hltnode.processing.lhcb.geometry.muon_cells import NO_CELL as NO_MUON_CELL
+from hltnode.processing.lhcb.geometry.scifi_mats import CHANNELS_PER_MAT
 from hltnode.processing.lhcb.geometry.ut_groups import NO_SECTOR
 from hltnode.processing.lhcb.geometry.velo_halves import OPENING, POSITIONS, SIDES, module_shifts, move_sensors
 from hltnode.processing.lhcb.muon.collections import muon_geometry
+from hltnode.processing.lhcb.scifi.collections import scifi_read_out
 from hltnode.processing.lhcb.tracks.kalman.collections import velo_field
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters
 from hltnode.processing.lhcb.tracks.matching.seeding_tables import seeding_tables
@@ -40,6 +44,11 @@ _LARGEST_OPENING = 60.0
 # The halves close around the measured beam, which is inside this range.
 _LARGEST_HALF_OFFSET = 5.0
 
+FIRST_CHANNEL = FIRST_MAT * CHANNELS_PER_MAT
+LAST_CHANNEL = FIRST_CHANNEL + N_MAT_INDICES * CHANNELS_PER_MAT - 1
+"""Of the SciFi: the last 28 bits of LHCbIDs."""
+FIRST_SIPM = FIRST_CHANNEL // CHANNELS_PER_SIPM
+
 MAGNET_POLARITY = "magnet_polarity"
 _WITH_POLARITY: tuple[Column, ...] = (ut_tables, long_track_parameters, seeding_tables)
 
@@ -59,6 +68,32 @@ def _set_polarity(records: Records, value: float) -> None:
 def _move_velo(name: str, records: Records, value: float) -> None:
     record = records[velo_geometry.name]
     move_sensors(record["module_z"][0], record["local_to_global"][0], module_shifts({name: value}))
+
+
+def _mask_velo(records: Records, asics: tuple[int, ...]) -> None:
+    record = records[velo_geometry.name]
+    sensor, asic = np.divmod(np.array(asics, np.int64), CHIPS_PER_SENSOR)
+    _set_bits(record["masked_asics"][0], 4 * sensor + asic)
+    record["n_masked_asics"] = len(asics)
+
+
+def _mask_sipms(records: Records, sipms: tuple[int, ...]) -> None:
+    first = np.array(sipms, np.int64)[:, None] * CHANNELS_PER_SIPM
+    _mask_scifi(records, (first + np.arange(CHANNELS_PER_SIPM)).ravel())
+
+
+def _mask_channels(records: Records, channels: tuple[int, ...]) -> None:
+    _mask_scifi(records, np.array(channels, np.int64))
+
+
+def _mask_scifi(records: Records, channels: NDArray[np.int64]) -> None:
+    record = records[scifi_read_out.name]
+    _set_bits(record["masked"][0], channels - FIRST_CHANNEL)
+    record["n_masked"] = np.bitwise_count(record["masked"]).sum()
+
+
+def _set_bits(words: NDArray[np.uint32], bits: NDArray[np.int64]) -> None:
+    np.bitwise_or.at(words, bits // 32, np.uint32(1) << (bits % 32).astype(np.uint32))
 
 
 def _mask_ut(records: Records, lanes: tuple[int, ...]) -> None:
@@ -134,14 +169,18 @@ CONDITIONS: tuple[AnyCondition, ...] = (
         for name in POSITIONS
     ),
     *(
-        DetectorCondition(name=name, columns=(column,), change=change, low=0, high=last, lists=True)
-        for name, column, change, last in (
-            ("masked_ut_lanes", ut_geometry, _mask_ut, N_BOARDS * N_LANES - 1),
-            ("masked_muon_tiles", muon_geometry, _mask_muon, (1 << 28) - 1),
-            ("masked_ecal_cells", ecal_geometry, _mask_ecal, N_CELLS - 1),
+        DetectorCondition(name=name, columns=(column,), change=change, low=first, high=last, lists=True)
+        for name, column, change, first, last in (
+            ("masked_velo_asics", velo_geometry, _mask_velo, 0, CHIPS_PER_SENSOR * N_SENSORS - 1),
+            ("masked_scifi_sipms", scifi_read_out, _mask_sipms, FIRST_SIPM, LAST_CHANNEL // CHANNELS_PER_SIPM),
+            ("masked_scifi_channels", scifi_read_out, _mask_channels, FIRST_CHANNEL, LAST_CHANNEL),
+            ("masked_ut_lanes", ut_geometry, _mask_ut, 0, N_BOARDS * N_LANES - 1),
+            ("masked_muon_tiles", muon_geometry, _mask_muon, 0, (1 << 28) - 1),
+            ("masked_ecal_cells", ecal_geometry, _mask_ecal, 0, N_CELLS - 1),
         )
     ),
 )
 """The beam line in the LHCb frame, instead of that of the geometry: its position at z = 0 and its slopes. The polarity
-of the magnet. The opening of the VELO and the offsets of its halves, in addition to the geometry. UT lanes (6 times the
-board plus the lane), tile ids of the muon stations and ECAL cells whose hits are ignored."""
+of the magnet. The opening of the VELO and the offsets of its halves, in addition to the geometry. Channels whose hits
+are ignored: VELO ASICs (3 times the sensor plus the ASIC), SciFi SiPMs and channels (by channel id), UT lanes (6 times
+the board plus the lane), tile ids of the muon stations, ECAL cells."""

@@ -65,6 +65,8 @@ READ_OUT = np.dtype(
         ("n_mats", "<u2", (N_BANKS,)),
         ("mat", "<u2", (N_MATS,)),
         ("first_place", "<u2", (ZONE_STRIDE,)),
+        ("n_masked", "<u4"),
+        ("masked", "<u4", (N_MAT_INDICES * CHANNELS_PER_MAT // 32,)),
     ]
 )
 READ_OUT_COMMENTS = {
@@ -72,6 +74,8 @@ READ_OUT_COMMENTS = {
     "n_mats": "number of consecutive mats of each bank",
     "mat": "at each place, in the order of zone and x",
     "first_place": "of each zone; from 24 on: the number of mats",
+    "n_masked": "channels",
+    "masked": "a bit for each channel, 512 times the mat index plus the channel",
 }
 
 

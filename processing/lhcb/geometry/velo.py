@@ -19,6 +19,9 @@ from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_
 VELO_FILE = "velo_geometry.bin"
 BEAMLINE_FILE = "beamline.bin"
 
+MASK_WORDS = 4 * N_SENSORS // 32
+"""Words of the mask of ASICs: a bit for each, four for each sensor of three."""
+
 # A coordinate beyond this (mm) is an error of the file: the VELO is 1.1 m long, its sensors within 10 cm of the beam.
 _LARGEST_COORDINATE = 2000.0
 
@@ -80,10 +83,11 @@ class VeloGeometry:
 
     def to_bytes(self) -> bytes:
         """For the kernels, f32 little-endian: module_z[52], local_x[768], x_pitch[768], ltg[208][12], x, y and
-        slopes of the beam line."""
+        slopes of the beam line; then the mask of the ASICs, u32[1 + 26], with none masked."""
         beamline = np.array([self.beamline.x, self.beamline.y, self.beamline.slope_x, self.beamline.slope_y])
         parts = (self.module_z, self.local_x, self.x_pitch, self.ltg, beamline)
-        return b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
+        numbers = b"".join(np.ascontiguousarray(part, dtype="<f4").tobytes() for part in parts)
+        return numbers + bytes(4 * (1 + MASK_WORDS))
 
     def local_to_global(
         self, sensor: ArrayLike, col: ArrayLike, row: ArrayLike, fx: ArrayLike = 0.0, fy: ArrayLike = 0.0

@@ -8,6 +8,7 @@
 //
 // In banks of versions 7 and 8 this holds for no bank; their hits are counted and sorted by SiPM (hits_of_links.cuh).
 // hits_of_words.cuh makes hits from the words of an event of earlier versions.
+// Hits of masked channels are dropped last.
 // In:  the fragments of the SciFi rows, scifi_mats, scifi_read_out, scifi_sipms, scifi_hits.bound.
 // Out: scifi_hits.{x, z, id, info}, scifi_hits.count [event], scifi_hits.zone_offset [event][32]; events.flags;
 //      scratch.codes: number of hits of all words before each word; for versions 7 and 8, and in the form for the CPU,
@@ -73,6 +74,41 @@ __device__ void find_scifi_banks_of_two_sources(const raw_banks& banks, const ro
     __syncthreads();
 }
 
+/// Drop the hits of masked channels from the hits of an event, which keep their order. Returns the number of the
+/// others. `scratch` is that of block_exclusive_count.
+__device__ uint32_t drop_masked_scifi_hits(const scifi_read_out& read_out, const scifi_hit_columns& hits,
+                                           uint16_t* __restrict__ zone_offset, uint32_t* scratch)
+{
+    uint32_t n_kept = 0, begin = zone_offset[0];
+    for (uint32_t zone = 0; zone < n_scifi_zones; ++zone) {
+        const uint32_t end = zone_offset[zone + 1u], first_kept = n_kept;
+        for (uint32_t base = begin; base < end; base += blockDim.x) {
+            const uint32_t i = min_of(base + threadIdx.x, end - 1u);
+            const float x = hits.x[i], z = hits.z[i];
+            const uint32_t id = hits.id[i];
+            const uint16_t info = hits.info[i];
+            const uint32_t channel = id - scifi_hit_columns::first_id(0);
+            const bool masked = (read_out.masked[channel / 32u] >> channel % 32u & 1u) != 0u;
+            const bool keeps = base + threadIdx.x < end && !masked;
+            uint32_t n_of_block;
+            // A barrier inside separates the loads from the stores, which may reach places of other threads.
+            const uint32_t at = n_kept + block_exclusive_count(keeps, scratch, n_of_block);
+            n_kept += n_of_block;
+            if (!keeps) continue;
+            hits.x[at] = x;
+            hits.z[at] = z;
+            hits.id[at] = id;
+            hits.info[at] = info;
+        }
+        if (threadIdx.x == 0) zone_offset[zone] = static_cast<uint16_t>(first_kept);
+        begin = end;
+    }
+    __syncthreads();
+    for (uint32_t zone = n_scifi_zones + threadIdx.x; zone < scifi_zone_stride; zone += blockDim.x)
+        zone_offset[zone] = static_cast<uint16_t>(n_kept);
+    return n_kept;
+}
+
 }  // namespace hlt
 
 HLT_KERNEL(scifi_decode_clusters)
@@ -82,6 +118,7 @@ HLT_KERNEL(scifi_decode_clusters)
     __shared__ hlt::scifi_bank_set seen, twice;
     __shared__ hlt::scifi_event_hits hits_of_event;
     __shared__ uint16_t offset[hlt::n_scifi_mats + 1u];  // of the hits of each mat, by place
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
 
     const uint32_t bound = p.scifi_hits.bound[event];
     uint16_t* __restrict__ zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
@@ -114,5 +151,10 @@ HLT_KERNEL(scifi_decode_clusters)
     if (errors != 0u) atomicOr(&p.events.flags[event], errors);
     for (uint32_t zone = threadIdx.x; zone < hlt::scifi_zone_stride; zone += blockDim.x)
         zone_offset[zone] = n_hits <= bound ? offset[read_out.first_place[zone]] : uint16_t{0};
-    if (threadIdx.x == 0) p.scifi_hits.count[event] = n_hits <= bound ? n_hits : 0u;
+    if (n_hits > bound) n_hits = 0;
+    if (read_out.n_masked != 0u) {
+        __syncthreads();
+        n_hits = hlt::drop_masked_scifi_hits(read_out, hits, zone_offset, scratch);
+    }
+    if (threadIdx.x == 0) p.scifi_hits.count[event] = n_hits;
 }

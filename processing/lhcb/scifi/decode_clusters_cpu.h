@@ -193,7 +193,9 @@ HLT_CPU_FORM(scifi_decode_clusters)
         uint16_t* const zone_offset = p.scifi_hits.zone_offset + event * hlt::scifi_zone_stride;
         for (uint32_t zone = 0; zone < hlt::scifi_zone_stride; ++zone)
             zone_offset[zone] = offset[read_out.first_place[zone]];
-        p.scifi_hits.count[event] = n_hits;
+        uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+        p.scifi_hits.count[event] =
+            read_out.n_masked == 0u ? n_hits : hlt::drop_masked_scifi_hits(read_out, hits, zone_offset, scratch);
     };
     uint16_t* const codes = p.scratch.codes + first + hlt::scifi_hit_padding;
     hlt::scifi_runs runs;

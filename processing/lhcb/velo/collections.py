@@ -21,6 +21,7 @@ from hltnode.processing.framework.collections import (
 from hltnode.processing.framework.declaration import LargeEvents
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.lhcb.geometry.ideal_velo import N_COLUMNS, N_MODULES, N_ROWS, N_SENSORS, PIXEL_PITCH
+from hltnode.processing.lhcb.geometry.velo import MASK_WORDS
 from hltnode.processing.lhcb.readout import version_sizes
 from hltnode.protocol.lhcb.bank_versions import VeloVersion
 
@@ -56,6 +57,8 @@ VELO_GEOMETRY = Record(
             ("beamline_y", "<f4"),
             ("beamline_slope_x", "<f4"),
             ("beamline_slope_y", "<f4"),
+            ("n_masked_asics", "<u4"),
+            ("masked_asics", "<u4", (MASK_WORDS,)),
         ]
     ),
     {
@@ -67,6 +70,7 @@ VELO_GEOMETRY = Record(
         "beamline_y": "mm, at z = 0",
         "beamline_slope_x": "dx/dz",
         "beamline_slope_y": "dy/dz",
+        "masked_asics": "bit 4 s + a: ASIC a of sensor s",
     },
 )
 """The geometry for kernels: VeloGeometry.to_bytes()."""
@@ -132,13 +136,14 @@ large_events = LargeEvents(cluster_bound, min_size=4000, block_size=256)
 clusters."""
 
 unsorted = _like_clusters("velo_unsorted")
+unsorted_module_pair = unsorted.column("module_pair", U8)
 unsorted_columns = (
     unsorted.column("x", F32),
     unsorted.column("y", F32),
     unsorted.column("z", F32),
     unsorted.column("phi", I16),
     unsorted.column("id", U32),
-    unsorted.column("module_pair", U8),
+    unsorted_module_pair,
     unsorted.per_event("count", U32),
 )
 """Hits in the order of the decoders, retina clusters first, then clusters of super-pixels; `count` places are used.

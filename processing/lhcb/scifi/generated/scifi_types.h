@@ -61,8 +61,10 @@ struct scifi_read_out {
     uint16_t n_mats[240];  // number of consecutive mats of each bank
     uint16_t mat[1024];  // at each place, in the order of zone and x
     uint16_t first_place[32];  // of each zone; from 24 on: the number of mats
+    uint32_t n_masked;  // channels
+    uint32_t masked[24576];  // a bit for each channel, 512 times the mat index plus the channel
 };
-static_assert(sizeof(scifi_read_out) == 3072);
+static_assert(sizeof(scifi_read_out) == 101380);
 
 struct scifi_sipms {
     uint32_t n_banks;  // with lists of SiPMs

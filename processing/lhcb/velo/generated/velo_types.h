@@ -39,7 +39,9 @@ struct velo_geometry {
     float beamline_y;  // mm, at z = 0
     float beamline_slope_x;  // dx/dz
     float beamline_slope_y;  // dy/dz
+    uint32_t n_masked_asics;
+    uint32_t masked_asics[26];  // bit 4 s + a: ASIC a of sensor s
 };
-static_assert(sizeof(velo_geometry) == 16352);
+static_assert(sizeof(velo_geometry) == 16460);
 
 }  // namespace hlt

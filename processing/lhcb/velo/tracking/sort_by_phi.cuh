@@ -2,8 +2,8 @@
 //
 // The order is total (phi, LHCbID, x, y), so the result depends neither on the order of the words in a bank nor on the
 // threads. A counting sort puts the hits into bins of module pair and phi, with about one hit in each. Then every hit
-// counts the hits of its bin that precede it.
-// In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count.
+// counts the hits of its bin that precede it. Hits of masked ASICs are dropped first.
+// In:  velo_unsorted.{x, y, z, phi, id, module_pair}, velo_unsorted.count, velo_geometry.
 // Out: velo_hits.{x, y, z, phi, id}, velo_clusters.count [event], velo_hits.module_pair_offset [event][27],
 //      velo_hits.phi_bin_offset [event][26 * 128 + 8]; scratch.sort_key, scratch.sort_index.
 // One block per event; threads stride over hits, then over bins.
@@ -45,6 +45,17 @@ struct phi_bin_numbers {
 };
 static_assert(n_phi_bins % 8u == 0u && max_velo_clusters_of_event <= 0xffffu);
 
+/// Mark the hits of masked ASICs as places without a hit.
+__device__ void drop_masked_velo_hits(const velo_geometry& geometry, const uint32_t* __restrict__ id,
+                                      uint8_t* __restrict__ module_pair, uint32_t n)
+{
+    if (geometry.n_masked_asics == 0u) return;
+    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
+        const uint32_t asic = id[i] >> 16 & 0x3ffu;  // four times the sensor plus the column / 256
+        if ((geometry.masked_asics[asic / 32u] >> asic % 32u & 1u) != 0u) module_pair[i] = no_module_pair;
+    }
+}
+
 /// Number of hits of a bin, [begin, end), that have the key of hit `i` and precede it. Only a damaged bank has two
 /// clusters of one pixel.
 __device__ uint32_t equal_hits_before(uint32_t i, uint32_t begin, uint32_t end, const uint64_t* __restrict__ key,
@@ -79,7 +90,7 @@ HLT_KERNEL(velo_sort_by_phi)
     const float* __restrict__ z = p.velo_unsorted.z + first;
     const int16_t* __restrict__ phi = p.velo_unsorted.phi + first;
     const uint32_t* __restrict__ id = p.velo_unsorted.id + first;
-    const uint8_t* __restrict__ module_pair = p.velo_unsorted.module_pair + first;
+    uint8_t* __restrict__ module_pair = p.velo_unsorted.module_pair + first;
     uint64_t* __restrict__ key = p.scratch.sort_key + first;
     uint16_t* __restrict__ index = p.scratch.sort_index + first;
     float* __restrict__ hit_x = p.velo_hits.x + first;
@@ -92,6 +103,7 @@ HLT_KERNEL(velo_sort_by_phi)
 
     hlt::zero_words(cursor.words, cursor.n_words);
     if (threadIdx.x == 0) largest_bin = pairs = 0;
+    hlt::drop_masked_velo_hits(*p.velo_geometry, id, module_pair, n);
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
         if (module_pair[i] != hlt::no_module_pair)

@@ -11,8 +11,8 @@ sort_by_phi = Algorithm.beside(
     grid=Grid.EVENTS,
     block_size=128,
     large_events=velo.large_events,
-    reads=velo.unsorted_columns,
-    updates=(event_flags,),
+    reads=(*(each for each in velo.unsorted_columns if each is not velo.unsorted_module_pair), velo.velo_geometry),
+    updates=(event_flags, velo.unsorted_module_pair),
     writes=(
         velo.hit_x,
         velo.hit_y,

@@ -166,6 +166,7 @@ HLT_CPU_FORM(velo_sort_by_phi)
     uint16_t* __restrict__ bin_offset = p.velo_hits.phi_bin_offset + event * hlt::phi_bin_stride;
     uint32_t* const pair_offset = p.velo_hits.module_pair_offset + event * (hlt::n_velo_module_pairs + 1u);
 
+    hlt::drop_masked_velo_hits(*p.velo_geometry, p.velo_unsorted.id + first, p.velo_unsorted.module_pair + first, n);
     hlt::int8x32 unusual{};
     for (uint32_t i = 0; i < n; i += 8u)
         unusual |= hlt::make_sort_words(unsorted + i, p.velo_unsorted.id + first + i, p.velo_unsorted.phi + first + i,

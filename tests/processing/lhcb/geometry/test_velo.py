@@ -60,12 +60,14 @@ def test_a_beam_line_is_straight() -> None:
 
 def test_the_bytes_for_the_kernels_hold_all_values_in_the_agreed_order(ideal: VeloGeometry) -> None:
     values = np.frombuffer(replace(ideal, beamline=BeamLine(1.0, 2.0, 3.0, 4.0)).to_bytes(), "<f4")
-    assert values.size == 52 + 768 + 768 + 208 * 12 + 4
-    assert values[-4:].tolist() == [1.0, 2.0, 3.0, 4.0]
+    # The mask of ASICs comes last.
+    assert values.size == 52 + 768 + 768 + 208 * 12 + 4 + 27
+    assert values[-31:-27].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert not values[-27:].any()
     assert values[0] == pytest.approx(-287.5)
     assert values[52] == pytest.approx(0.0275)
     assert values[52 + 768] == pytest.approx(0.055)
-    np.testing.assert_array_equal(values[52 + 2 * 768 : -4].reshape(208, 12), ideal.ltg)
+    np.testing.assert_array_equal(values[52 + 2 * 768 : -31].reshape(208, 12), ideal.ltg)
 
 
 def test_sensors_keep_their_distance_from_the_beam(ideal: VeloGeometry) -> None:

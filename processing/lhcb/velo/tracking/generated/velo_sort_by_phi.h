@@ -5,6 +5,7 @@
 #include "framework/device/platform.cuh"
 #include "framework/generated/batch_types.h"
 #include "framework/generated/launch_types.h"
+#include "lhcb/velo/generated/velo_types.h"
 
 struct velo_sort_by_phi_parameters {
     const hlt::batch_header* batch;
@@ -15,10 +16,11 @@ struct velo_sort_by_phi_parameters {
         const float* z;
         const int16_t* phi;
         const uint32_t* id;
-        const uint8_t* module_pair;
         const uint32_t* count;
+        uint8_t* module_pair;
         __device__ uint32_t first(uint32_t event) const { return velo_clusters_offset[event]; }
     } velo_unsorted;
+    const hlt::velo_geometry* velo_geometry;
     struct {
         uint32_t* flags;
     } events;
