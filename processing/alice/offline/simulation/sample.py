@@ -94,7 +94,7 @@ SHAPES = {
         response=_PERFECT,
     ),
     SampleName.CENTRAL: Shape(
-        primaries=23300.0,
+        primaries=22965.0,
         spread=0.02,
         temperature=0.17,
         collisions=0.5,
