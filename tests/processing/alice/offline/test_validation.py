@@ -7,6 +7,7 @@ import pytest
 
 from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
 from hltnode.processing.alice.offline.validation.matching import match_tracks, rows_of_particles
+from hltnode.processing.alice.offline.validation.report import page_of, text_of
 from hltnode.processing.alice.offline.validation.track_checker import MAX_STEP, FoundTracks, TrackChecker, followed
 from hltnode.protocol.alice.tpc_banks import TRUE_PARTICLE, TRUE_STATE, TpcTruth
 
@@ -196,3 +197,15 @@ def test_curves_count_references_by_pt_eta_and_clusters_of_the_slice() -> None:
     empty = checker.result()
     assert (empty["events"], empty["without_truth"], empty["merged"]) == (1, 1, None)
     assert empty["slice"]["efficiency"] is None
+
+
+def test_tables_and_page_show_the_numbers_of_the_result() -> None:
+    result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
+    text = text_of(result)
+    assert "tracks of slices: 2 findable, 2 tracks" in text
+    assert "  70%      50.00%   50.00%    0.00%" in text
+    assert "merged tracks: 2 findable" in text
+    page = page_of([("one <file>", result), ("two", result)], text)
+    assert page.count("<polyline") == 6
+    assert "one &lt;file&gt;" in page
+    assert "merged" not in text_of({**result, "merged": None})
