@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,8 +47,22 @@ TRUE_PARTICLE = np.dtype(
         ("origin", "<u2"),
     ]
 )
-"""A simulated charged particle: PDG number, place of its mother in this list (-1 without one), vertex in cm and
-momentum in GeV/c in the global frame, collision (0 is the triggered one), Origin."""
+"""A simulated particle, charged or a V0: PDG number, place of its mother in this list (-1 without one), vertex in cm
+and momentum in GeV/c in the global frame, collision (0 is the triggered one), Origin."""
+TRUE_STATE = np.dtype(
+    [
+        ("particle", "<u4"),
+        ("slice", "<u2"),
+        ("row", "<u2"),
+        ("y", "<f4"),
+        ("z", "<f4"),
+        ("sin_phi", "<f4"),
+        ("lambda", "<f4"),
+        ("kappa", "<f4"),
+    ]
+)
+"""Where a particle crosses its first row of a slice: Y and Z in cm in the frame of the slice (a collision of pile-up
+seems shifted in Z), sin phi, lambda = pz/pT, kappa = q/pT in c/GeV. Particles that turn back have none."""
 
 
 class Origin(IntEnum):
@@ -67,14 +82,15 @@ class TpcBankType(IntEnum):
 
     CLUSTERS = 1
     TRUE_INDICES = 2
-    """Particle of each cluster of the source; written by the simulation alone."""
+    """Particle of each cluster of the source."""
     TRUE_PARTICLES = 3
-    """Written by the simulation alone."""
+    TRUE_STATES = 4
     SEVERAL_BANKS = 240
     """Made when a file is read: the source has several banks in the event; the payload is that of the first one."""
 
 
-TRUTH_TYPES = frozenset({int(TpcBankType.TRUE_INDICES), int(TpcBankType.TRUE_PARTICLES)})
+TRUTH_TYPES = frozenset({int(TpcBankType.TRUE_INDICES), int(TpcBankType.TRUE_PARTICLES), int(TpcBankType.TRUE_STATES)})
+"""Written by the simulation alone."""
 
 
 def tpc_source(slice_number: int, chamber: int = 0, part: int = 0) -> int:
@@ -154,16 +170,16 @@ def true_index_bank(source: int, particles: NDArray[np.integer]) -> RawBank:
     return RawBank(TpcBankType.TRUE_INDICES, TPC_VERSION, source, payload)
 
 
-def true_particle_banks(particles: NDArray[np.void]) -> list[RawBank]:
-    """The banks of TRUE_PARTICLE[particles], in the order of their sources."""
-    per_bank = MAX_PAYLOAD_SIZE // TRUE_PARTICLE.itemsize
-    starts = range(0, max(len(particles), 1), per_bank)
+def true_list_banks(bank_type: TpcBankType, records: NDArray[np.void]) -> list[RawBank]:
+    """The banks of TRUE_PARTICLE[particles] or TRUE_STATE[states], in the order of their sources."""
+    per_bank = MAX_PAYLOAD_SIZE // records.dtype.itemsize
+    starts = range(0, max(len(records), 1), per_bank)
     return [
         RawBank(
-            TpcBankType.TRUE_PARTICLES,
+            bank_type,
             TPC_VERSION,
             source_id(TPC_SUBDETECTOR, number),
-            memoryview(particles[start : start + per_bank].tobytes()),
+            memoryview(records[start : start + per_bank].tobytes()),
         )
         for number, start in enumerate(starts)
     ]
@@ -175,19 +191,42 @@ def banks_of_clusters(banks: Iterable[RawBank]) -> list[RawBank]:
     return sorted(chosen, key=lambda bank: bank.source_id)
 
 
-def truth_of(banks: Sequence[RawBank]) -> tuple[NDArray[np.int64], NDArray[np.void]] | None:
-    """Particle of each cluster of a simulated event, i64[clusters], -1 for noise, and TRUE_PARTICLE[particles].
+class TpcTruth(NamedTuple):
+    """The truth of an event.
 
-    The clusters are those of banks_of_clusters. None without particles. Raises BankError if the truth of a source is
-    missing, has another number of clusters, or names a particle that does not exist.
+    of_clusters: i64[clusters], particle of each cluster of banks_of_clusters, -1 for noise. particles:
+    TRUE_PARTICLE[particles]. states: TRUE_STATE[states].
     """
-    of_particles = sorted((b for b in banks if b.type == TpcBankType.TRUE_PARTICLES), key=lambda bank: bank.source_id)
+
+    of_clusters: NDArray[np.int64]
+    particles: NDArray[np.void]
+    states: NDArray[np.void]
+
+
+def truth_of(banks: Sequence[RawBank]) -> TpcTruth | None:
+    """The truth of a simulated event; None without particles.
+
+    Raises BankError if the truth of a source is missing, has another number of clusters, or names a particle that does
+    not exist.
+    """
+    of_particles = _of_type(banks, TpcBankType.TRUE_PARTICLES)
     if not of_particles:
         return None
     particles = np.concatenate([_records(bank, TRUE_PARTICLE, "simulated particles") for bank in of_particles])
+    states = [_records(bank, TRUE_STATE, "true states") for bank in _of_type(banks, TpcBankType.TRUE_STATES)]
     of_source = {bank.source_id: bank for bank in banks if bank.type == TpcBankType.TRUE_INDICES}
     indices = [np.empty(0, np.int64), *_indices_of(banks_of_clusters(banks), of_source, len(particles))]
-    return np.concatenate(indices), particles
+    truth = TpcTruth(np.concatenate(indices), particles, np.concatenate([np.empty(0, TRUE_STATE), *states]))
+    if len(truth.states) and truth.states["particle"].max() >= len(particles):
+        raise BankError(
+            RejectReason.MALFORMED,
+            f"a true state of particle {truth.states['particle'].max()}, the event has {len(particles)}",
+        )
+    return truth
+
+
+def _of_type(banks: Iterable[RawBank], bank_type: TpcBankType) -> list[RawBank]:
+    return sorted((bank for bank in banks if bank.type == bank_type), key=lambda bank: bank.source_id)
 
 
 def _indices_of(

@@ -14,6 +14,7 @@ from hltnode.protocol.alice.tpc_banks import (
     N_SOURCES,
     NO_PARTICLE,
     TRUE_PARTICLE,
+    TRUE_STATE,
     TpcBankType,
     cluster_bank,
     decode_clusters,
@@ -22,11 +23,11 @@ from hltnode.protocol.alice.tpc_banks import (
     slice_of_source,
     tpc_source,
     true_index_bank,
-    true_particle_banks,
+    true_list_banks,
     truth_of,
 )
 from hltnode.protocol.errors import BankError
-from hltnode.protocol.raw_data.raw_bank import encode_bank
+from hltnode.protocol.raw_data.raw_bank import RawBank, encode_bank
 from hltnode.protocol.raw_data.source_id import source_id
 
 
@@ -36,6 +37,10 @@ def clusters(n: int) -> np.ndarray:
 
 def particles(n: int) -> np.ndarray:
     return np.array([(211, -1, (0, 0, i), (1, 0, 0), 0, 0) for i in range(n)], TRUE_PARTICLE)
+
+
+def particle_banks(records: np.ndarray) -> list[RawBank]:
+    return true_list_banks(TpcBankType.TRUE_PARTICLES, records)
 
 
 def test_a_cluster_is_four_numbers_of_two_bytes_on_fixed_scales() -> None:
@@ -84,19 +89,24 @@ def test_truth_is_read_in_the_order_of_sources() -> None:
     many = particles(2000)
     banks = [
         cluster_bank(second, clusters(2)),
-        *reversed(true_particle_banks(many)),
+        *reversed(particle_banks(many)),
         true_index_bank(second, np.array([1999, NO_PARTICLE])),
         true_index_bank(first, np.array([5])),
         cluster_bank(first, clusters(1)),
     ]
-    assert len(true_particle_banks(many)) == 2
+    assert len(particle_banks(many)) == 2
     read = truth_of(banks)
     assert read is not None
-    np.testing.assert_array_equal(read[0], [5, 1999, -1])
-    np.testing.assert_array_equal(read[1], many)
+    np.testing.assert_array_equal(read.of_clusters, [5, 1999, -1])
+    np.testing.assert_array_equal(read.particles, many)
+    assert not len(read.states)
+    states = np.zeros(3, TRUE_STATE)
+    with_states = truth_of([*banks, *true_list_banks(TpcBankType.TRUE_STATES, states)])
+    assert with_states is not None
+    np.testing.assert_array_equal(with_states.states, states)
     assert [bank.source_id for bank in tpc_banks.banks_of_clusters(banks)] == [first, second]
     assert truth_of(banks[:1]) is None
-    none = truth_of(true_particle_banks(particles(0)))
+    none = truth_of(particle_banks(particles(0)))
     assert none is not None
     assert not len(none[0])
     assert not len(none[1])
@@ -104,7 +114,7 @@ def test_truth_is_read_in_the_order_of_sources() -> None:
 
 def test_truth_that_does_not_fit_the_clusters_is_refused() -> None:
     source = tpc_source(0)
-    banks = [cluster_bank(source, clusters(2)), *true_particle_banks(particles(3))]
+    banks = [cluster_bank(source, clusters(2)), *particle_banks(particles(3))]
     for truth, error in (
         ([], "2 clusters and the truth of 0"),
         ([true_index_bank(source, np.array([0]))], "2 clusters and the truth of 1"),
@@ -114,6 +124,11 @@ def test_truth_that_does_not_fit_the_clusters_is_refused() -> None:
         with pytest.raises(BankError, match=error):
             truth_of([*banks, *truth])
     with pytest.raises(BankError, match="35 bytes of simulated particles"):
-        truth_of([true_particle_banks(particles(1))[0]._replace(payload=memoryview(bytes(35)))])
+        truth_of([particle_banks(particles(1))[0]._replace(payload=memoryview(bytes(35)))])
+    beyond = np.zeros(1, TRUE_STATE)
+    beyond["particle"] = 3
+    indices = true_index_bank(source, np.array([0, 0]))
+    with pytest.raises(BankError, match="a true state of particle 3, the event has 3"):
+        truth_of([*banks, indices, *true_list_banks(TpcBankType.TRUE_STATES, beyond)])
     foreign = cluster_bank(source, clusters(1))._replace(source_id=source_id(2, 0))
     assert tpc_banks.banks_of_clusters([foreign]) == []

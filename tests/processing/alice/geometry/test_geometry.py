@@ -127,7 +127,7 @@ def test_the_readout_takes_clusters_and_leaves_truth_in_the_file() -> None:
     assert TPC_READOUT.source_of(bank) == bank.source_id
     assert TPC_READOUT.source_of(bank._replace(source_id=0x0800 + 1728)) is None
     assert TPC_READOUT.source_of(RawBank(16, 7, 99, memoryview(b""))) == 0
-    for truth in (TpcBankType.TRUE_INDICES, TpcBankType.TRUE_PARTICLES):
+    for truth in (TpcBankType.TRUE_INDICES, TpcBankType.TRUE_PARTICLES, TpcBankType.TRUE_STATES):
         assert TPC_READOUT.source_of(bank._replace(type=truth)) is None
         assert not TPC_READOUT.reads(truth, "auto")
     assert TPC_READOUT.reads(TpcBankType.SEVERAL_BANKS, "auto")

@@ -1,0 +1,1 @@
+"""Tools beside the chain: simulation, checker, display."""

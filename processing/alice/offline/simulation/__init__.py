@@ -1,0 +1,1 @@
+"""Events in ALICE's TPC, with truth."""
