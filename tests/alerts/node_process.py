@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import uvloop
 
-from hltnode.daemon.commands.node.serve import follow_signals
+from hltnode.daemon.commands.node.serving import follow_signals
 from hltnode.daemon.common import log
 from hltnode.daemon.common.vocabulary import LogFormat
 from hltnode.daemon.configuration.loading import load_config
