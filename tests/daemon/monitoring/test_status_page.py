@@ -51,6 +51,8 @@ def content(*, text: str = "plain", lines: int = 200, sources: int = 1000, feede
     names = [f"Hlt1{text}{i}" for i in range(lines)]
     status: dict[str, Any] = {
         "node": text,
+        "shadow_of": text,
+        "shadow_meps": {"taken": 5, "lost": {text: 2}},
         "state": "running",
         "run": 7,
         "kept": 0,
