@@ -56,17 +56,24 @@ def built(name: str, parts: Sequence[str | bytes], make: Callable[[Path], None],
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, more: int = 0) -> Iterator[None]:
     with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX | more)
         yield
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove old entries; their locks stay, because a worker may wait for one."""
+    """Remove old entries that no worker uses; their locks stay, because a worker may wait for one."""
     oldest = time.time() - MAX_AGE_S
+
+    def is_old(entry: Path) -> bool:
+        return entry.stat().st_mtime < oldest
+
     for entry in folder.iterdir():
-        # Another worker may remove its temporary folder meanwhile.
-        with suppress(FileNotFoundError):
-            if entry.suffix != ".lock" and entry.stat().st_mtime < oldest:
-                shutil.rmtree(entry, ignore_errors=True)
+        # Another worker may remove its temporary folder meanwhile, or hold the lock of the entry.
+        with suppress(FileNotFoundError, BlockingIOError):
+            if entry.suffix != ".lock" and is_old(entry):
+                with _locked(entry.with_suffix(".lock"), fcntl.LOCK_NB):
+                    # The worker that had the lock may have used the entry.
+                    if is_old(entry):
+                        shutil.rmtree(entry, ignore_errors=True)

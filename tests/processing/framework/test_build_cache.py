@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import threading
 import time
@@ -65,3 +66,14 @@ def test_only_files_that_were_not_used_for_long_are_removed(tmp_path: Path) -> N
     assert built("a", ["used"], maker("used", calls), tmp_path) == used
     built("a", ["new"], maker("new", calls), tmp_path)
     assert (calls, used.is_file(), unused.is_file()) == (["new"], True, False)
+
+
+def test_an_old_file_that_another_worker_is_about_to_use_stays(tmp_path: Path) -> None:
+    used = built("a", ["used"], maker("used", []), tmp_path)
+    os.utime(used.parent, (time.time() - MAX_AGE_S - 60,) * 2)
+    with used.parent.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built("a", ["new"], maker("new", []), tmp_path)
+        assert used.is_file()
+    built("a", ["newer"], maker("newer", []), tmp_path)
+    assert not used.parent.is_dir()
