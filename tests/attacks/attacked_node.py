@@ -121,12 +121,17 @@ port = {self.http}
                 found[str(entry.readlink()).partition(":")[0]] += 1
         return found
 
-    def resources_at_rest(self, before: Resources, seconds: float = 30.0) -> Resources:
-        """The resources once descriptors and memory are back at the earlier level, or after `seconds`."""
+    def resources_at_rest(
+        self, before: Resources, seconds: float = 30.0, *, more: Resources = Resources(32 * MIB, 0)
+    ) -> Resources:
+        """The resources once descriptors and memory are back at the earlier level, or after `seconds`.
+
+        more: how much more of them counts as the earlier level.
+        """
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             now = self.resources()
-            if now.descriptors <= before.descriptors and now.rss < before.rss + 32 * MIB:
+            if now.descriptors <= before.descriptors + more.descriptors and now.rss < before.rss + more.rss:
                 break
             time.sleep(0.1)
         return self.resources()
