@@ -8,8 +8,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from hltnode.processing.framework.backends.kernel_library import KernelLibrary
 from hltnode.processing.framework.kernel_sources import KernelSources
 from tests.processing.framework.chain_builder import build_kernels, compiler
@@ -32,21 +30,20 @@ AVX2 = ("-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mpopcnt", "-mlzcnt")
 
 
 class WorkCounter:
-    """Kernels built once more so that each basic block counts itself, for the plainest instruction set or for AVX2.
+    """Kernels built once more so that each basic block counts itself.
 
-    One thread only. Skips the test without a C++ compiler, and with `avx2` on a machine without AVX2.
+    avx2: whether they are built for AVX2, if this CPU has it. One thread only. Skips the test without a C++ compiler.
     """
 
-    def __init__(self, kernels: KernelSources, *, avx2: bool = False) -> None:
-        if avx2 and "avx2" not in KernelLibrary(kernels).targets:
-            pytest.skip("this CPU has no AVX2")
+    def __init__(self, kernels: KernelSources) -> None:
+        self.avx2 = "avx2" in KernelLibrary(kernels).targets
         folder = Path(tempfile.mkdtemp(prefix="hltnode-work-"))
         source, counter = folder / "counter.cpp", folder / "counter.o"
         source.write_text(COUNTER)
         # Relative names: the object file is the same in every folder, so that the library is built once.
         subprocess.run([compiler(), "-O1", "-fPIC", "-c", source.name, "-o", counter.name], check=True, cwd=folder)
         self.kernels = replace(kernels, library=str(folder / "kernels.so"))
-        flags = AVX2 if avx2 else ()
+        flags = AVX2 if self.avx2 else ()
         build_kernels(self.kernels, "-O1", "-fsanitize-coverage=trace-pc", *flags, str(counter))
         self._library = ctypes.CDLL(self.kernels.library)
         self._library.hlt_take_executed.restype = ctypes.c_uint64

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +13,11 @@ from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
-from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.geometry.scifi_mats import mat_table, read_out_table, sipm_table
 from hltnode.processing.lhcb.geometry.velo import VeloGeometry
@@ -41,7 +38,6 @@ from hltnode.processing.lhcb.scifi.hit_offsets import hit_offsets
 from hltnode.processing.lhcb.velo.collections import velo_geometry, velo_types
 from hltnode.processing.selection.lines.line import selection_types
 from hltnode.protocol.lhcb.subdetectors import SubDetector
-from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.velo.velo_chain import ALGORITHMS as VELO_ALGORITHMS
 
 SCIFI_ALGORITHMS = (hit_offsets, decode_clusters)
@@ -56,22 +52,19 @@ NO_LIMIT = 2**32 - 1
 
 @cache
 def scifi_chain(*, with_velo: bool = False) -> Chain:
-    """Fragments, global event cut and SciFi, on request with VELO tracks. Kernels are built at first use."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-scifi-"))
+    """Fragments, global event cut and SciFi, on request with VELO tracks, with the kernels of LHCb."""
     fragments, *velo = VELO_ALGORITHMS
     assert fragments is fragment_offsets
-    chain = Chain(
+    return Chain(
         name="scifi",
         sequence=AlgorithmSequence((fragments, global_event_cut, *(velo if with_velo else ()), *SCIFI_ALGORITHMS)),
-        kernels=KernelSources("generated/scifi_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
-        source=folder / "scifi.py",
+        kernels=CHAIN.kernels,
+        source=CHAIN.source,
         readout=LHCB_READOUT,
         subdetectors=frozenset(READ),
         counts={"scifi_hits": scifi_count},
         types=(raw_data_types, velo_types, pv_types, selection_types, scifi_types),
     )
-    build_chain(chain)
-    return chain
 
 
 def with_constants(chain: Chain, **constants: Mapping[str, float | int]) -> Chain:

@@ -190,7 +190,8 @@ def few_words() -> Reference:
 
 
 def test_the_kernels_spill_nothing_and_eight_blocks_share_a_multiprocessor() -> None:
-    for name, used in resources(nvrtc_of(CUDA_VERSION), "90", scifi_chain().kernels).items():
+    of_chain = resources(nvrtc_of(CUDA_VERSION), "90", scifi_chain().kernels)
+    for name, used in ((algorithm.name, of_chain[algorithm.name]) for algorithm in scifi_chain().sequence):
         assert used.spill_stores == used.spill_loads == used.stack == 0, name
         assert used.registers <= 64, name
         assert MULTIPROCESSORS["90"].occupancy(used, 64) >= 8 * 2 / 64, name

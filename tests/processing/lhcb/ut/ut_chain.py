@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,10 +13,8 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
-from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
 from hltnode.processing.lhcb.chain import CHAIN, HLT1_SEQUENCE
@@ -42,7 +39,6 @@ from hltnode.processing.lhcb.ut.search_tracks import search_tracks
 from hltnode.processing.lhcb.ut.select_tracks import select_tracks
 from hltnode.processing.lhcb.velo.collections import MAX_HITS_PER_TRACK
 from hltnode.protocol.lhcb.subdetectors import SubDetector
-from tests.processing.framework.chain_builder import build_chain
 
 UT_ALGORITHMS = (estimate_input_size, hit_offsets, decode_banks, search_tracks, select_tracks)
 UP_TO_TRACKS = tuple(HLT1_SEQUENCE)[: [a.name for a in HLT1_SEQUENCE].index("velo_kalman_filter") + 1]
@@ -52,20 +48,17 @@ VELO_ALGORITHMS = tuple(algorithm for algorithm in UP_TO_TRACKS if algorithm.nam
 
 @cache
 def ut_chain() -> Chain:
-    """The chain, with kernels that are built for this test run."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-ut-chain-"))
-    chain = Chain(
+    """The chain, with the kernels of LHCb."""
+    return Chain(
         name="ut_chain",
         sequence=AlgorithmSequence((*VELO_ALGORITHMS, *UT_ALGORITHMS)),
-        kernels=KernelSources("generated/ut_chain_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
-        source=folder / "ut_chain.py",
+        kernels=CHAIN.kernels,
+        source=CHAIN.source,
         readout=CHAIN.readout,
         subdetectors=CHAIN.sequences["velo"].subdetectors | {SubDetector.UT_A, SubDetector.UT_C},
         counts={"ut_hits": ut_count, "ut_tracks": ut_track_count},
         types=(*CHAIN.types, ut_types),
     )
-    build_chain(chain)
-    return chain
 
 
 @dataclass(frozen=True, slots=True)

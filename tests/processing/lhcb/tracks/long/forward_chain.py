@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,11 @@ from numpy.typing import NDArray
 from hltnode.processing.framework.backends.cpu import CpuBackend
 from hltnode.processing.framework.batch import MepInBatch
 from hltnode.processing.framework.chain import Chain
-from hltnode.processing.framework.collections import PROCESSING
 from hltnode.processing.framework.declaration import AlgorithmSequence
 from hltnode.processing.framework.engine import Engine, Workspace
-from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.limits import BatchLimits
 from hltnode.processing.framework.offline_runner import EncodedMep
+from hltnode.processing.lhcb.chain import CHAIN
 from hltnode.processing.lhcb.geometry.scifi import SciFiGeometry
 from hltnode.processing.lhcb.parametrisation.parameters import LongTrackParameters
 from hltnode.processing.lhcb.raw_data.global_event_cut import global_event_cut
@@ -32,7 +29,6 @@ from hltnode.processing.lhcb.tracks.long.collections import MAX_TRACKS_PER_EVENT
 from hltnode.processing.lhcb.tracks.long.parameters import long_track_parameters, parameter_types, record_of
 from hltnode.processing.lhcb.ut.collections import ut_types
 from hltnode.protocol.lhcb.subdetectors import SubDetector
-from tests.processing.framework.chain_builder import build_chain
 from tests.processing.lhcb.scifi.scifi_chain import SCIFI_ALGORITHMS, scifi_constants
 from tests.processing.lhcb.ut.ut_chain import Detector, UtEvent, read_ut_event, ut_chain
 
@@ -55,23 +51,20 @@ LONG_COLUMNS = (
 
 
 @cache
-def forward_chain(optimize: str = "-O2") -> Chain:
-    """The chain, with kernels that are built for this test run."""
-    folder = Path(tempfile.mkdtemp(prefix="hltnode-forward-chain-"))
+def forward_chain() -> Chain:
+    """The chain, with the kernels of LHCb."""
     before = ut_chain()
     fragments, *velo_and_ut = before.sequence
-    chain = Chain(
+    return Chain(
         name="forward_chain",
         sequence=AlgorithmSequence((fragments, global_event_cut, *velo_and_ut, *SCIFI_ALGORITHMS, *FORWARD_ALGORITHMS)),
-        kernels=KernelSources("generated/forward_chain_kernels.h", (PROCESSING, folder), str(folder / "kernels.so")),
-        source=folder / "forward_chain.py",
+        kernels=CHAIN.kernels,
+        source=CHAIN.source,
         readout=before.readout,
         subdetectors=before.subdetectors | {SubDetector.SCIFI_A, SubDetector.SCIFI_C},
         counts={"long_tracks": long_count, "scifi_hits": scifi_count},
         types=(*before.types, ut_types, scifi_types, long_types, parameter_types),
     )
-    build_chain(chain, optimize)
-    return chain
 
 
 def forward_constants(detector: Detector, scifi: SciFiGeometry) -> dict[str, NDArray[np.uint8]]:
