@@ -93,6 +93,23 @@ EVENT_BUILDER = Board(
                 "By state of their feeder: connected or lost.",
             ),
         ),
+        "Datagrams": (
+            Panel(
+                "Datagrams lost",
+                "short",
+                (
+                    Query(rate("hltnode_udp_datagrams_dropped_total"), "dropped by the kernel {{instance}}"),
+                    Query(rate("hltnode_udp_meps_lost_total"), "whole MEPs {{instance}}"),
+                ),
+                "Dropped: a receive buffer was full. Whole MEPs: not one of their datagrams came.",
+            ),
+            Panel(
+                "Datagrams refused",
+                "short",
+                (Query(rate("hltnode_udp_datagrams_refused_total", "reason"), "{{reason}}"),),
+                "By reason; normally all are 0.",
+            ),
+        ),
         "MEPs": (
             Panel(
                 "MEPs closed",

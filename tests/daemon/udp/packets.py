@@ -40,7 +40,13 @@ def packet(
 
 
 def burst_of(
-    n: int, sources: Iterable[int] = SOURCES, *, burst: int = 1, last_events: int = EVENTS, ends_run: bool = False
+    n: int,
+    sources: Iterable[int] = SOURCES,
+    *,
+    burst: int = 1,
+    run: int = RUN,
+    last_events: int = EVENTS,
+    ends_run: bool = False,
 ) -> list[tuple[int, int, bytes]]:
     """(source, sequence, datagram) of a burst of n packets, the sources in turn."""
     packets = []
@@ -51,5 +57,7 @@ def burst_of(
             flags |= DatagramFlags.END_OF_BURST | (DatagramFlags.END_OF_RUN if ends_run else NO_FLAGS)
         for source in sources:
             n_events = last_events if is_last else EVENTS
-            packets.append((source, sequence, packet(sequence, source, burst=burst, n_events=n_events, flags=flags)))
+            packets.append(
+                (source, sequence, packet(sequence, source, burst=burst, run=run, n_events=n_events, flags=flags))
+            )
     return packets

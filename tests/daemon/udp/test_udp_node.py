@@ -14,6 +14,7 @@ import zmq.asyncio
 
 from hltnode.daemon.common.vocabulary import UdpRefusal
 from hltnode.daemon.configuration.model import NodeConfig
+from hltnode.daemon.configuration.node_sections import NodeSection
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
@@ -99,3 +100,38 @@ async def test_each_event_of_a_burst_is_decided_once_and_a_lost_packet_is_counte
     assert (counters.udp.bursts, counters.udp.meps, counters.udp.dropped) == (1, 4, 0)
     assert counters.meps_closed["complete"] == 3
     assert closes(accounts)
+
+
+async def test_a_run_that_the_node_does_not_take_is_discarded_and_counted(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    config = udp_config(tmp_path).model_copy(update={"node": NodeSection(name="testnode", run=RUN + 1)})
+    async with running_node(config) as (node, _):
+        for source, _, datagram in burst_of(PACKETS):
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(lambda: node.counters.udp.discarded == 2 * PACKETS)
+        for source, _, datagram in burst_of(PACKETS, run=RUN + 1):
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(lambda: node.counters.meps_acknowledged == 1)
+        assert node.builder.run == RUN + 1
+        assert sum(node.counters.fragments_rejected.values()) == 0
+
+
+async def test_a_node_that_is_started_again_goes_on_behind_the_acknowledged_meps(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    """The second session gets the second burst of the run; its MEPs must not be taken for those of the first one."""
+    config, seen = udp_config(tmp_path), []
+    with zmq.asyncio.Context() as context:
+        for burst in (1, 2):
+            with closing(context.socket(zmq.SUB)) as subscriber:
+                async with running_node(config) as (node, _):
+                    subscriber.subscribe(b"")
+                    subscriber.connect(node.publisher.endpoint)
+                    await eventually(lambda node=node: node.counters.decisions.subscribers > 0)
+                    for source, _, datagram in burst_of(2 * PACKETS, burst=burst):
+                        senders[source].sendto(datagram, port_of(node))
+                    seen += [decode_decision(await subscriber.recv()) for _ in range(2)]
+                    await eventually(lambda node=node: node.counters.meps_acknowledged == 2)
+    assert [decision.mep for decision in seen] == [0, 1, 2, 3]
+    assert events_of(seen) == [*range(1000, 1000 + 2 * PACKETS * EVENTS), *range(2000, 2000 + 2 * PACKETS * EVENTS)]
