@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.engine import Workspace
 from hltnode.processing.framework.entry_points import find_entry_point, load_entry_point
 from hltnode.processing.framework.memory_plan import Retain
 from hltnode.processing.framework.offline_runner import CompletedBatch
+from hltnode.processing.offline.channel_groups import ChannelGroups
 from hltnode.processing.offline.sample_cache import NamedSample
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.lines.line import Line
 from hltnode.processing.selection.studies.decided_events import DecidingPass
 from hltnode.processing.selection.studies.row_choice import RowChoice
 from hltnode.processing.selection.studies.scans import Scan
-from hltnode.processing.selection.trigger_chain import TriggerChain, installed_chain
+from hltnode.processing.selection.trigger_chain import Constants, TriggerChain, installed_chain
 from hltnode.protocol.event_table import EventTable
 from hltnode.protocol.raw_data.raw_bank import RawBank
 
@@ -297,6 +302,19 @@ class Parametrisation(Protocol[Options, Parameters]):
         """The parameters of a detector. Raises ValueError, which names the file that cannot be read."""
 
 
+class Channels(Protocol):
+    """Counts hits by groups of channels, which the conditions may mask."""
+
+    def columns(self, sequence: AlgorithmSequence) -> Sequence[str]:
+        """The columns that `count` fetches, of the detectors that a sequence reads."""
+
+    def groups(self, constants: Constants) -> Sequence[ChannelGroups]:
+        """The groups of channels of a detector."""
+
+    def count(self, groups: ChannelGroups, constants: Constants, workspace: Workspace) -> NDArray[np.int64]:
+        """The hits of a batch in each group, i64[n]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainTools:
     """The tools of one chain, None where it has none. Each is made when it is asked for: a command that needs one does
@@ -308,6 +326,7 @@ class ChainTools:
     display: Callable[[], Display[Any]] | None = None
     efficiency: Callable[[], Efficiency[Any]] | None = None
     parametrisation: Callable[[], Parametrisation[Any, Any]] | None = None
+    channels: Callable[[], Channels] | None = None
     sends_datagrams: bool = False
     """The boards of the detector send UDP datagrams; `hltnode demo` then uses UDP."""
 

@@ -143,6 +143,29 @@ class ConditionsFolder:
         return self.interval_of(run).values
 
 
+def faults_of_values(path: Path, known: Sequence[AnyCondition]) -> list[str]:
+    """What is wrong with each value in the files that intervals use: file, key and fault.
+
+    ConditionsFolder.load stops at the first fault. Faults of the index and unreadable files are left to it.
+    """
+    faults: list[str] = []
+    try:
+        reader = _Reader(path, known)
+        runs = reader.toml(INDEX_FILE).get("runs")
+        entries = [entry for entry in runs if isinstance(entry, dict)] if isinstance(runs, list) else []
+        named = [name for entry in entries if isinstance(entry.get("files"), list) for name in entry["files"]]
+        tables = {name: reader.toml(name) for name in named if isinstance(name, str) and _FILE_NAME.fullmatch(name)}
+    except ConditionsError:
+        return faults
+    for name, table in tables.items():
+        for key, value in table.items():
+            try:
+                check_values(parse_conditions({key: value}), known)
+            except TriggerConfigError as error:
+                faults.append(f"{path / name}: {str(error).removeprefix('conditions.')}")
+    return faults
+
+
 class _Reader:
     """Reads the files of a folder, each once."""
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hltnode.processing.offline.chain_tools import ChainTools
 
 if TYPE_CHECKING:
+    from hltnode.processing.lhcb.offline.tools.channels import LhcbChannels
     from hltnode.processing.lhcb.offline.tools.comparison import LhcbComparison
     from hltnode.processing.lhcb.offline.tools.display import LhcbDisplay
     from hltnode.processing.lhcb.offline.tools.efficiency import LhcbEfficiency
@@ -49,6 +50,12 @@ def _parametrisation() -> "LhcbParametrisation":
     return LhcbParametrisation()
 
 
+def _channels() -> "LhcbChannels":
+    from hltnode.processing.lhcb.offline.tools.channels import LhcbChannels
+
+    return LhcbChannels()
+
+
 TOOLS = ChainTools(
     simulation=_simulation,
     validation=_validation,
@@ -56,4 +63,5 @@ TOOLS = ChainTools(
     display=_display,
     efficiency=_efficiency,
     parametrisation=_parametrisation,
+    channels=_channels,
 )

@@ -86,6 +86,53 @@ def test_check_names_gaps_and_unused_files_and_fails_with_an_error(folder: Path,
     assert "conditions.toml: cannot be read" in error_of(invoke("conditions", "check", tmp_path))
 
 
+def conditions_in(folder: Path, more: str) -> Path:
+    """A folder with one interval and these values besides the required ones."""
+    folder.mkdir()
+    required = "beam_x = 0\nbeam_y = 0\nvelo_opening = 0\nmagnet_polarity = -1\n"
+    (folder / "all.toml").write_text(required + more)
+    index = 'format = 1\nchain = "lhcb"\nversion = "v"\n[[runs]]\nfirst = 2\nlast = 4\nfiles = ["all.toml"]\n'
+    (folder / "conditions.toml").write_text(index)
+    return folder
+
+
+def test_check_names_each_wrong_value_and_channels_that_do_not_exist(tmp_path: Path) -> None:
+    wrong = "velo_a_x = 9\nmasked_velo_asics = [624]\nmasked_ut_lanes = [7, 3]\nbeam_z = 1\n"
+    text = error_of(invoke("conditions", "check", conditions_in(tmp_path / "wrong", wrong)))
+    for fault in (
+        "velo_a_x: 9 mm",
+        "masked_velo_asics: 624",
+        "masked_ut_lanes: 3 after 7",
+        "beam_z: unknown condition",
+    ):
+        assert fault in text
+    # 20 mats of four SiPMs behind the first SiPM: the first station has five modules of four mats in a quarter.
+    absent = conditions_in(tmp_path / "absent", "masked_scifi_sipms = [2048, 2128]\n")
+    assert "masked_scifi_sipms: the detector has no SciFi SiPM 2128" in error_of(invoke("conditions", "check", absent))
+
+
+def test_check_finds_masked_channels_with_hits_in_data(folder: Path, tmp_path: Path) -> None:
+    sample = tmp_path / "events.mdf"
+    simulated = invoke("simulate", "-n", "40", "--detectors", "velo", "--run", "2", "-o", sample)
+    assert simulated.exit_code == 0, simulated.output
+    out = tmp_path / "out.json"
+    given = ("--trigger", folder / "lines.toml", "--data", sample, "--json", out, "--force")
+    good = invoke("conditions", "check", conditions_in(tmp_path / "good", ""), *given[:-1])
+    assert (good.exit_code, json.loads(out.read_text())) == (0, {"events": 40, "contradictions": []}), good.output
+    out.unlink()
+    masks = conditions_in(tmp_path / "masks", "masked_velo_asics = [300, 301]\n")
+    bad = invoke("conditions", "check", masks, *given[:-1])
+    assert bad.exit_code == 1, bad.output
+    found = json.loads(out.read_text())["contradictions"]
+    assert [(each["number"], each["finding"]) for each in found] == [(n, "masked, but has hits") for n in (300, 301)]
+    assert "VELO ASIC 300: masked, but has hits: " in bad.output
+    assert all(each["hits"] > 25 for each in found)
+    refused = invoke("conditions", "check", folder, "--trigger", folder / "lines.toml", "--data", folder / "both.mdf")
+    assert "--data: the events belong to several intervals (runs 1 to 2, runs 5 and later)" in error_of(refused)
+    no_run = invoke("conditions", "check", masks, "--trigger", folder / "lines.toml", "--data", folder / "5.mdf")
+    assert "run 5 has no conditions" in error_of(no_run)
+
+
 def test_each_run_of_a_file_is_processed_with_its_conditions_and_writes_its_document(folder: Path) -> None:
     lines = ("--trigger", folder / "lines.toml")
     found = result_of(folder, "process", folder / "both.mdf", *lines, "--accepted", folder / "accepted.mdf")

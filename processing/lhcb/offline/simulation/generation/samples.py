@@ -27,6 +27,7 @@ class Sample(StrEnum):
     KS2PIPI = "ks2pipi"
     L2PPI = "l2ppi"
     LIGHT_ION = "light_ion"
+    PBPB = "pbpb"
     SMOG2 = "smog2"
     TAU3MU = "tau3mu"
     Z = "z"

@@ -7,6 +7,7 @@ from hltnode.processing.lhcb.geometry.velo import BeamLine
 from hltnode.processing.lhcb.offline.simulation.generation.collisions import SimulatedCollisions, generate
 from hltnode.processing.lhcb.offline.simulation.generation.gas_collisions import (
     BEAM_GAS,
+    LEAD_LEAD,
     LIGHT_ION,
     SMOG2,
     crossing_of,
@@ -21,8 +22,13 @@ Source = Callable[[EventRandom, Sequence[int]], list[SimulatedCollisions]]
 """Makes the collisions of several events from their random numbers and ids."""
 
 LARGEST_NU = 200.0
-KINDS = {Sample.SMOG2: SMOG2, Sample.BEAM_GAS: BEAM_GAS, Sample.LIGHT_ION: LIGHT_ION}
-"""Samples with one collision of a kind in each event. Light ions collide instead of protons."""
+KINDS = {
+    Sample.SMOG2: SMOG2,
+    Sample.BEAM_GAS: BEAM_GAS,
+    Sample.LIGHT_ION: LIGHT_ION,
+    Sample.PBPB: LEAD_LEAD,
+}
+"""Samples with one collision of a kind in each event. Ions collide instead of protons."""
 
 
 def check_nu(nu: float) -> None:

@@ -43,6 +43,7 @@ def collisions(sample: Sample, n: int = 60, nu: float = 2.0) -> list[SimulatedCo
         (Sample.SMOG2, (BEAM_1, BOTH), -541.0, -341.0),
         (Sample.BEAM_GAS, (BEAM_1, BEAM_2), -1500.0, 1500.0),
         (Sample.LIGHT_ION, (BOTH,), -100.0, 100.0),
+        (Sample.PBPB, (BOTH,), -100.0, 100.0),
     ],
 )
 def test_each_event_has_one_collision_of_the_kind_in_its_crossing(
@@ -54,7 +55,7 @@ def test_each_event_has_one_collision_of_the_kind_in_its_crossing(
     assert low < z.min() < low + 0.2 * (high - low)
     assert high - 0.2 * (high - low) < z.max() < high
     n_protons = np.array([len(event.positions) - 1 for event in events])
-    alone = np.array([event.crossing_type is not BOTH or sample is Sample.LIGHT_ION for event in events])
+    alone = np.array([event.crossing_type is not BOTH or sample in (Sample.LIGHT_ION, Sample.PBPB) for event in events])
     assert not n_protons[alone].any()
     assert sample is not Sample.SMOG2 or 1.0 < n_protons[~alone].mean() < 3.0
     assert {event.kind for event in events} == {sample.value}
@@ -86,6 +87,15 @@ def test_beams_fly_in_their_directions_and_ions_in_both() -> None:
     assert 0.4 < np.concatenate([forward(event) for event in collisions(Sample.LIGHT_ION)]).mean() < 0.6
     sizes = [len(event.collision) for event in collisions(Sample.LIGHT_ION)]
     assert 250 < np.mean(sizes) < 900 < max(sizes)
+
+
+def test_lead_ions_are_as_large_as_their_centrality_says() -> None:
+    """24,500 exp(-5.5 c) particles for the fraction c of more central collisions, 0.4 to 1."""
+    sizes = np.sort([len(event.collision) for event in collisions(Sample.PBPB)])
+    assert 60 < sizes[0] < 150
+    assert 2300 < sizes[-1] < 2900
+    fraction = 1.0 - 0.6 * (np.arange(60) + 0.5) / 60
+    assert np.abs(np.log(sizes / (24_500 * np.exp(-5.5 * fraction)))).max() < 0.5
 
 
 def test_an_event_does_not_depend_on_those_made_with_it() -> None:
