@@ -115,10 +115,9 @@ def test_early_decisions_are_those_of_the_usual_order_and_the_rest_leaves_later(
     usual = gatherer().gather(computed(*map(record, range(3))))
     assert (usual.unsent, usual.to_send) == (None, usual.decisions)
     for room in (3, 2, 0):
-        subscriber, times = Subscriber(room), iter((10, 20))
-        left = EarlyDecisions(
-            gatherer(), subscriber.send, DecisionDeadline(), clock_ns=lambda times=times: next(times)
-        ).leave(computed(*map(record, range(3))))
+        subscriber, clock_ns = Subscriber(room), iter((10, 20)).__next__
+        early = EarlyDecisions(gatherer(), subscriber.send, DecisionDeadline(), clock_ns=clock_ns)
+        left = early.leave(computed(*map(record, range(3))))
         found = gatherer().gather(left)
         assert subscriber.taken == usual.decisions[:room]
         assert (found.decisions, found.to_send) == (usual.decisions, usual.decisions[room:])
