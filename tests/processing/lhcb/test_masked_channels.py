@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hltnode.processing.framework.offline_runner import EncodedMep, encode_mep
 from hltnode.processing.lhcb.chain import CHAIN
+from hltnode.processing.lhcb.offline.simulation.banks.velo_encoding import VeloEncoding
 from hltnode.processing.lhcb.scifi.decode_clusters import decode_clusters
 from hltnode.processing.lhcb.velo.tracking.sort_by_phi import sort_by_phi
 from hltnode.processing.selection.configuration.conditions import check_values, with_conditions
@@ -35,12 +36,14 @@ NAMES = ("masked_velo_asics", "masked_scifi_sipms", "masked_scifi_channels")
 
 
 @cache
-def events(encoding: str) -> EncodedMep:
+def events(encoding: VeloEncoding) -> EncodedMep:
     chain = CHAIN.with_sequence(SEQUENCE)
-    return encode_mep(chain, [list(banks) for banks in full_events(2, 5, encoding, nu=3.0)])  # type: ignore[arg-type]
+    return encode_mep(chain, [list(banks) for banks in full_events(2, 5, encoding, nu=3.0)])
 
 
-def run(encoding: str = "retina", **masks: tuple[int, ...]) -> tuple[Reference, dict[str, NDArray[Any]]]:
+def run(
+    encoding: VeloEncoding = "retina", masks: Mapping[str, tuple[int, ...]] = {}
+) -> tuple[Reference, dict[str, NDArray[Any]]]:
     """The sequence up to the hits, and its columns of hits."""
     constants = CHAIN.with_sequence(SEQUENCE).load_geometry(None)
     constants = with_conditions(constants, tuple(sorted(masks.items())), CHAIN.conditions)
@@ -53,7 +56,10 @@ def of_events(found: Mapping[str, NDArray[Any]], collection: str, sizes: str, na
     """The columns of each event, rows of a structured array."""
     pairs = zip(found[f"{sizes}.offset"], found[f"{sizes}.count"], strict=False)
     return [
-        np.rec.fromarrays([found[f"{collection}.{name}"][first : first + n] for name in names], names=",".join(names))
+        np.rec.fromarrays(
+            [found[f"{collection}.{name}"][first : first + n] for name in names],
+            dtype=[(name, found[f"{collection}.{name}"].dtype) for name in names],
+        )
         for first, n in pairs
     ]
 
@@ -63,9 +69,9 @@ def masked_velo(ids: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 @pytest.mark.parametrize("encoding", ["retina", "superpixel"])
-def test_each_mask_drops_its_hits_and_leaves_all_others(encoding: str) -> None:
+def test_each_mask_drops_its_hits_and_leaves_all_others(encoding: VeloEncoding) -> None:
     _, before = run(encoding)
-    _, after = run(encoding, masked_velo_asics=ASICS)
+    _, after = run(encoding, {"masked_velo_asics": ASICS})
     velo, left = (of_events(found, "velo_hits", "velo_clusters", VELO) for found in (before, after))
     for given, kept in zip(velo, left, strict=True):
         masked = masked_velo(given.id)
@@ -73,7 +79,7 @@ def test_each_mask_drops_its_hits_and_leaves_all_others(encoding: str) -> None:
         assert np.array_equal(kept, given[~masked])
     given_scifi = of_events(before, "scifi_hits", "scifi_hits", SCIFI)
     for name, values in (("masked_scifi_sipms", SIPMS), ("masked_scifi_channels", CHANNELS)):
-        _, after = run(encoding, **{name: values})
+        _, after = run(encoding, {name: values})
         zones = after["scifi_hits.zone_offset"].reshape(-1, 32), before["scifi_hits.zone_offset"].reshape(-1, 32)
         pairs = zip(given_scifi, of_events(after, "scifi_hits", "scifi_hits", SCIFI), strict=True)
         for event, (given, kept) in enumerate(pairs):
@@ -86,14 +92,14 @@ def test_each_mask_drops_its_hits_and_leaves_all_others(encoding: str) -> None:
     if encoding == "retina":
         # A channel beside the masked ones is not dropped: the mask names it exactly.
         one = int(given_scifi[0].id[0] & 0xFFFFFFF)
-        _, after = run(encoding, masked_scifi_channels=(one,))
+        _, after = run(encoding, {"masked_scifi_channels": (one,)})
         kept = of_events(after, "scifi_hits", "scifi_hits", SCIFI)[0]
         assert np.array_equal(kept, given_scifi[0][given_scifi[0].id & 0xFFFFFFF != one])
 
 
 @pytest.mark.parametrize("block_size", [32, 256])
 def test_the_common_kernels_drop_the_same_hits(block_size: int) -> None:
-    reference, _ = run(**dict(zip(NAMES, (ASICS, SIPMS, CHANNELS), strict=True)))
+    reference, _ = run(masks=dict(zip(NAMES, (ASICS, SIPMS, CHANNELS), strict=True)))
     assert reference.differences(on_cpu(common=True)) == []
     launch, plain = with_block_size(block_size, backward=block_size == 32), on_cpu()
 
