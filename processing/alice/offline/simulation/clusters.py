@@ -107,7 +107,8 @@ def _charges(rng: np.random.Generator, crossings: Crossings, ionisation: Floats)
     fluctuation = -np.log(np.maximum(rng.standard_normal(len(crossings)) ** 2, 1e-9))
     path = PAD_LENGTHS[crossings.row] * np.sqrt(1.0 + crossings.tan_y**2 + crossings.tan_z**2)
     factor = np.maximum(1.0 + CHARGE_SPREAD * fluctuation, 0.1)
-    return CHARGE_OF_CM * ionisation[crossings.particle] * path * factor
+    charges: Floats = CHARGE_OF_CM * ionisation[crossings.particle] * path * factor
+    return charges
 
 
 def _merged(clusters: Clusters, y_width: Floats, z_width: Floats) -> Clusters:
@@ -140,7 +141,7 @@ def _merged(clusters: Clusters, y_width: Floats, z_width: Floats) -> Clusters:
                 break
             np.minimum.at(label, first, smaller)
             np.minimum.at(label, second, smaller)
-    charge = np.bincount(label, clusters.charge, minlength=n)
+    charge = np.bincount(label, clusters.charge, minlength=n).astype(np.float64)
     weighted = [np.bincount(label, clusters.charge * of, minlength=n) for of in (clusters.y, clusters.drift)]
     by_charge = np.lexsort((clusters.charge, label))
     last_of_label = np.flatnonzero(np.diff(label[by_charge], append=-1))

@@ -58,7 +58,8 @@ class _Flight:
 
     def kappa(self, which: Integers) -> Floats:
         """q/pT in c/GeV."""
-        return self.charge[which] * np.sqrt(1.0 + self.slope[which] ** 2) / self.momentum[which]
+        kappa: Floats = self.charge[which] * np.sqrt(1.0 + self.slope[which] ** 2) / self.momentum[which]
+        return kappa
 
     def move(self, which: Integers, to_x: Floats | float) -> Floats:
         """Move to a plane of x in the frame of the sector; returns the length of the way. Ends those that cannot."""
@@ -77,7 +78,8 @@ class _Flight:
         self.y[which] += dx * tangent
         self.z[which] += self.slope[which] * arc
         self.sine[which] = end
-        return arc * np.sqrt(1.0 + self.slope[which] ** 2)
+        length: Floats = arc * np.sqrt(1.0 + self.slope[which] ** 2)
+        return length
 
     def pass_matter(self, rng: np.random.Generator, which: Integers, thickness: Floats, loss: Floats) -> None:
         """Scatter in a number of radiation lengths, and lose energy (GeV of a minimum ionising particle)."""
@@ -125,7 +127,8 @@ def is_outgoing(particles: Particles) -> NDArray[np.bool_]:
     """The particles that follow_outwards can follow; the others turn back."""
     pt = np.hypot(particles.momentum[:, 0], particles.momentum[:, 1])
     _, cosine = direction_sectors(particles)
-    return (particles.charge != 0.0) & (pt >= MIN_OUTGOING_PT) & (cosine > 0.5)
+    chosen: NDArray[np.bool_] = (particles.charge != 0.0) & (pt >= MIN_OUTGOING_PT) & (cosine > 0.5)
+    return chosen
 
 
 def follow_outwards(

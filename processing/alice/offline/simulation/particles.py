@@ -111,8 +111,8 @@ def _momenta(rng: np.random.Generator, pt: Floats) -> Floats:
 def directions(rng: np.random.Generator, n: int) -> Floats:
     """Unit vectors in all directions, f64[n, 3]."""
     drawn = rng.standard_normal((n, 3))
-    lengths: Floats = np.linalg.norm(drawn, axis=1, keepdims=True)
-    return drawn / lengths
+    unit: Floats = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return unit
 
 
 def primaries(rng: np.random.Generator, n: int, temperature: float, place: float, collision: int) -> Particles:
@@ -136,7 +136,8 @@ def boosted(at_rest: Floats, mass: Floats, frame: Floats, frame_mass: Floats) ->
     frame_energy = np.sqrt((frame**2).sum(1) + frame_mass**2)
     along = (at_rest * frame).sum(1)
     factor = along / (frame_mass * (frame_energy + frame_mass)) + energy / frame_mass
-    return at_rest + factor[:, None] * frame
+    moving: Floats = at_rest + factor[:, None] * frame
+    return moving
 
 
 def v0_decays(rng: np.random.Generator, n: int, temperature: float, place: float, collision: int) -> Particles:

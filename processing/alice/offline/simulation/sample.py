@@ -94,7 +94,7 @@ SHAPES = {
         response=_PERFECT,
     ),
     SampleName.CENTRAL: Shape(
-        primaries=23300.0,
+        primaries=22965.0,
         spread=0.02,
         temperature=0.17,
         collisions=0.5,
@@ -297,4 +297,5 @@ def source_numbers(slice_number: NDArray[np.int64], row: NDArray[np.integer], n_
         ]
     place = np.searchsorted(boundaries, np.arange(N_ROWS), "right") - 1
     within = place * (SOURCES_OF_SLICE // per_slice)
-    return slice_number * SOURCES_OF_SLICE + within[row]
+    numbers: NDArray[np.int64] = slice_number * SOURCES_OF_SLICE + within[row]
+    return numbers

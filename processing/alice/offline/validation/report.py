@@ -1,0 +1,92 @@
+"""The numbers of a TrackChecker as text and as pictures."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+WIDTH, HEIGHT = 420, 220
+_COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756")
+CURVES = (("of_pt", "pT in GeV/c"), ("of_eta", "pseudorapidity"), ("of_occupancy", "clusters of the slice"))
+
+
+def _percent(value: float | None) -> str:
+    return "      -" if value is None else f"{100.0 * value:6.2f}%"
+
+
+def _counts(name: str, counts: dict[str, Any]) -> list[str]:
+    lines = [f"{name}: {counts['findable']} findable, {counts['tracks']} tracks", "match  efficiency    fakes   clones"]
+    return lines + [
+        f"{level:>4}%  {_percent(of['efficiency']):>10}  {_percent(of['fakes'])}  {_percent(of['clones'])}"
+        for level, of in counts["levels"].items()
+    ]
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """The tables for the terminal."""
+    lines = [f"{result['events']} events, {result['without_truth']} without truth", ""]
+    lines += _counts("tracks of slices", result["slice"])
+    if result["merged"] is not None:
+        lines += ["", *_counts("merged tracks", result["merged"])]
+    lines += ["", "parameter    resolution  pull mean  pull width  outside"]
+    for name, pull in result["pulls"].items():
+        if pull is not None:
+            width = result["resolution"][name]["width"]
+            lines.append(
+                f"{name:<10} {width:>12.5f} {pull['mean']:>10.3f} {pull['width']:>11.3f} {_percent(pull['outside'])}"
+            )
+    for key, title in CURVES:
+        lines += ["", f"{title:<28} findable  efficiency"]
+        lines += [
+            f"{row['from']:>12g} to {row['to']:>12g}  {row['findable']:>8}  {_percent(row['efficiency']):>10}"
+            for row in result[key]
+            if row["findable"]
+        ]
+    return "\n".join(lines)
+
+
+def curve_drawing(title: str, curves: Sequence[Sequence[float | None]], edges: Sequence[float]) -> str:
+    """SVG of efficiencies (0 to 1) in bins of equal width on the page, a line for each curve."""
+    step = WIDTH / max(len(edges) - 1, 1)
+    drawn = "".join(
+        f'<polyline fill="none" stroke="{_COLOURS[i % len(_COLOURS)]}" stroke-width="2" points="'
+        + " ".join(
+            f"{(place + 0.5) * step:.1f},{(1.0 - value) * HEIGHT:.1f}"
+            for place, value in enumerate(curve)
+            if value is not None
+        )
+        + '"/>'
+        for i, curve in enumerate(curves)
+    )
+    ticks = "".join(
+        f'<text x="-6" y="{(1.0 - y) * HEIGHT + 4:.1f}" text-anchor="end">{y:g}</text>' for y in (0.0, 0.5, 1.0)
+    )
+    ticks += "".join(
+        f'<text x="{place * step:.1f}" y="{HEIGHT + 16}" text-anchor="middle">{edge:g}</text>'
+        for place, edge in enumerate(edges)
+    )
+    return (
+        f'<svg viewBox="-40 -26 {WIDTH + 70} {HEIGHT + 60}" width="{WIDTH + 70}" role="img" '
+        f'aria-label="{escape(title)}"><text x="0" y="-8">{escape(title)}</text>'
+        f'<rect fill="none" stroke="#8b95a3" width="{WIDTH}" height="{HEIGHT}"/>{ticks}{drawn}</svg>'
+    )
+
+
+def page_of(results: Sequence[tuple[str, dict[str, Any]]], text: str) -> str:
+    """One or several results as one HTML file; the curves lie over each other."""
+    drawings = "".join(
+        curve_drawing(
+            f"efficiency of slices against {title}",
+            [[row["efficiency"] for row in result[key]] for _, result in results],
+            [row["from"] for row in results[0][1][key]] + [results[0][1][key][-1]["to"]],
+        )
+        for key, title in CURVES
+    )
+    names = "".join(
+        f'<li><span style="color:{_COLOURS[i % len(_COLOURS)]}">&#9632;</span> {escape(name)}</li>'
+        for i, (name, _) in enumerate(results)
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>TPC tracks against truth</title>'
+        "<style>body{font-family:sans-serif;margin:2em}svg text{font-size:11px}</style>"
+        f"<h1>TPC tracks against truth</h1><ul>{names}</ul>{drawings}<pre>{escape(text)}</pre></html>"
+    )

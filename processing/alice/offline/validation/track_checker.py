@@ -1,0 +1,229 @@
+"""Efficiency, clones, fakes, resolution and pulls of TPC tracks over events."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.alice.detector_constants import KG_TO_CURVATURE
+from hltnode.processing.alice.geometry.tpc_geometry import TpcGeometry
+from hltnode.processing.alice.offline.validation.matching import (
+    LEVELS,
+    MATCH_LEVEL,
+    MIN_PT,
+    MIN_ROWS,
+    Integers,
+    Matches,
+    match_tracks,
+    rows_of_particles,
+    score,
+)
+from hltnode.protocol.alice.tpc_banks import N_ROWS, N_SLICES, TpcTruth
+
+Floats = NDArray[np.float64]
+
+PARAMETERS = ("y", "z", "sin_phi", "lambda", "kappa")
+"""Y and Z in cm, sine of the angle to x, pz / pT, q / pT in c/GeV."""
+MAX_STEP = 10.0
+"""cm: a true state is followed to the first cluster of a track over at most this distance. Scattering in the gas is
+below a tenth of the resolution there."""
+MAX_PULL = 5.0
+"""Larger pulls count as outside and not in mean and width."""
+PT_BINS = np.array([0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 1000.0])
+ETA_BINS = np.array([-1.5, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.5])
+OCCUPANCY_BINS = np.array([0, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 2000000])
+"""Clusters of the slice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundTracks:
+    """Tracks of one event.
+
+    slice_number: i64[tracks]. n_clusters: i64[tracks]. clusters: i64[sum of n_clusters], numbers of the clusters in the
+    event, track by track. x: f64[tracks], where the parameters are valid, in cm. parameters, sigmas: f64[tracks, 5],
+    PARAMETERS and the square roots of their variances, in the frame of the slice.
+    """
+
+    slice_number: Integers
+    n_clusters: Integers
+    clusters: Integers
+    x: Floats
+    parameters: Floats
+    sigmas: Floats
+
+
+@dataclass(slots=True)
+class Counts:
+    """Sums over events, by level: references and tracks, found references, fakes, clones."""
+
+    findable: int = 0
+    tracks: int = 0
+    found: Counter[float] = field(default_factory=Counter)
+    fakes: Counter[float] = field(default_factory=Counter)
+    clones: Counter[float] = field(default_factory=Counter)
+
+    def result(self) -> dict[str, Any]:
+        """Numbers and fractions; None where there is nothing to divide by. The fractions are those of 70 %."""
+        levels = {str(round(100 * level)): self._fractions(level) for level in LEVELS}
+        return {
+            "findable": self.findable,
+            "tracks": self.tracks,
+            **self._fractions(MATCH_LEVEL),
+            "levels": levels,
+        }
+
+    def _fractions(self, level: float) -> dict[str, float | None]:
+        return {
+            "efficiency": self.found[level] / self.findable if self.findable else None,
+            "fakes": self.fakes[level] / self.tracks if self.tracks else None,
+            "clones": self.clones[level] / self.tracks if self.tracks else None,
+        }
+
+
+class TrackChecker:
+    """Compares the slice tracks of events with their truth; also merged tracks, where there are some.
+
+    A reference of a slice is a particle with at least 30 rows with own clusters in this slice and pT above 0.15 GeV/c;
+    a reference of merged tracks has these rows in all slices together. A track belongs to the particle with most of its
+    clusters, and is a fake if this share is below the level. Of several tracks of a particle (and slice), all but one
+    are clones. Fakes and clones are fractions of the tracks.
+    """
+
+    def __init__(self, geometry: TpcGeometry) -> None:
+        self.geometry = geometry
+        self.events = 0
+        self.without_truth = 0
+        self.of_slices = Counts()
+        self.of_merged = Counts()
+        self.has_merged = False
+        self._curves = {
+            name: np.zeros((len(bins) - 1, 2), np.int64)
+            for name, bins in (("pt", PT_BINS), ("eta", ETA_BINS), ("occupancy", OCCUPANCY_BINS))
+        }
+        self._residuals: list[Floats] = []
+        self._pulls: list[Floats] = []
+
+    def add(
+        self,
+        truth: TpcTruth | None,
+        slice_of_clusters: Integers,
+        row_of_clusters: Integers,
+        tracks: FoundTracks,
+        merged: tuple[Integers, Integers] | None = None,
+    ) -> None:
+        """Count an event. merged: n_clusters and clusters of merged tracks. Raises ValueError as match_tracks."""
+        self.events += 1
+        if truth is None:
+            self.without_truth += 1
+            return
+        n_particles = len(truth.particles)
+        rows = rows_of_particles(truth.of_clusters, slice_of_clusters * N_ROWS + row_of_clusters, n_particles)
+        px, py, pz = truth.particles["momentum"].astype(np.float64).T
+        pt = np.hypot(px, py)
+        enough = pt > MIN_PT
+        particle, of_slice = np.nonzero((rows >= MIN_ROWS) & enough[:, None])
+        references = particle * N_SLICES + of_slice
+        matches = match_tracks(tracks.n_clusters, tracks.clusters, truth.of_clusters)
+        place = matches.particle * N_SLICES + tracks.slice_number
+        found = _count(self.of_slices, matches, place, references)
+        occupancy = np.bincount(slice_of_clusters, minlength=N_SLICES)[of_slice]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            eta = np.arcsinh(pz / pt)[particle]
+        for name, bins, values in (
+            ("pt", PT_BINS, pt[particle]),
+            ("eta", ETA_BINS, eta),
+            ("occupancy", OCCUPANCY_BINS, occupancy),
+        ):
+            for column, chosen in enumerate((values, values[found])):
+                self._curves[name][:, column] += np.histogram(chosen, bins)[0]
+        self._compare_parameters(truth, tracks, matches)
+        if merged is not None:
+            self.has_merged = True
+            whole = np.flatnonzero((rows.sum(1) >= MIN_ROWS) & enough)
+            of_merged = match_tracks(*merged, truth.of_clusters)
+            _count(self.of_merged, of_merged, of_merged.particle, whole)
+
+    def _compare_parameters(self, truth: TpcTruth, tracks: FoundTracks, matches: Matches) -> None:
+        states = truth.states
+        if not len(states) or not len(tracks.x):
+            return
+        key = states["particle"].astype(np.int64) * N_SLICES + states["slice"]
+        order = np.argsort(key, kind="stable")
+        wanted = matches.particle * N_SLICES + tracks.slice_number
+        at = order[np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)]
+        dx = tracks.x - self.geometry.row_x[states["row"][at]]
+        usable = (matches.particle >= 0) & (matches.fraction >= MATCH_LEVEL) & (key[at] == wanted)
+        usable &= (dx > -1e-3) & (dx <= MAX_STEP)
+        true, valid = followed(states[at[usable]], dx[usable], self.geometry)
+        residuals = tracks.parameters[usable][valid] - true[valid]
+        self._residuals.append(residuals)
+        self._pulls.append(residuals / tracks.sigmas[usable][valid])
+
+    def result(self) -> dict[str, Any]:
+        """The JSON object. merged: None without merged tracks."""
+        return {
+            "events": self.events,
+            "without_truth": self.without_truth,
+            "slice": self.of_slices.result(),
+            "merged": self.of_merged.result() if self.has_merged else None,
+            "pulls": _moments(self._pulls, MAX_PULL),
+            "resolution": _moments(self._residuals, None),
+            "of_pt": _curve(PT_BINS, self._curves["pt"]),
+            "of_eta": _curve(ETA_BINS, self._curves["eta"]),
+            "of_occupancy": _curve(OCCUPANCY_BINS, self._curves["occupancy"]),
+        }
+
+
+def followed(states: NDArray[np.void], dx: Floats, geometry: TpcGeometry) -> tuple[Floats, NDArray[np.bool_]]:
+    """PARAMETERS f64[states, 5] of true states after dx along x, on a circle; and which of them reach this x."""
+    y, z, sine, slope, kappa = (states[name].astype(np.float64) for name in ("y", "z", "sin_phi", "lambda", "kappa"))
+    bz = geometry.field.bz(geometry.row_x[states["row"]] ** 2 + y**2, z)
+    end = sine - KG_TO_CURVATURE * bz * kappa * dx
+    valid = np.abs(end) < 1.0
+    inside = np.clip(end, -0.999, 0.999)
+    tangent = (sine + inside) / (np.sqrt(1.0 - sine**2) + np.sqrt(1.0 - inside**2))
+    # The chord is as long as the arc within 1e-4 for MAX_STEP and pT above 0.15 GeV/c.
+    return np.column_stack([y + dx * tangent, z + slope * dx * np.hypot(1.0, tangent), end, slope, kappa]), valid
+
+
+def _count(counts: Counts, matches: Matches, place: Integers, references: Integers) -> NDArray[np.bool_]:
+    """Count at each level; returns which references are found at that of the results."""
+    counts.findable += len(references)
+    counts.tracks += len(place)
+    found = np.zeros(len(references), bool)
+    for level in LEVELS:
+        of_level = score(matches, place, references, level)
+        counts.found[level] += int(of_level.found.sum())
+        counts.fakes[level] += int(of_level.fakes.sum())
+        counts.clones[level] += int(of_level.clones.sum())
+        if level == MATCH_LEVEL:
+            found = of_level.found
+    return found
+
+
+def _moments(parts: list[Floats], limit: float | None) -> dict[str, dict[str, float | int] | None]:
+    """Mean and width of each parameter; with a limit, those of values within it, and the fraction outside. Without one,
+    the width is half the range of the central 68.3 %."""
+    values = np.concatenate([np.empty((0, len(PARAMETERS))), *parts])
+    result: dict[str, dict[str, float | int] | None] = {}
+    for name, column in zip(PARAMETERS, values.T, strict=True):
+        inside = column if limit is None else column[np.abs(column) <= limit]
+        if len(inside) < 2:
+            result[name] = None
+            continue
+        low, middle, high = np.percentile(inside, [15.87, 50.0, 84.13])
+        robust = {"mean": float(middle), "width": float(high - low) / 2.0}
+        moments = {"mean": float(inside.mean()), "width": float(inside.std())}
+        outside = {} if limit is None else {"outside": 1.0 - len(inside) / len(column)}
+        result[name] = {**(robust if limit is None else moments), **outside, "tracks": len(column)}
+    return result
+
+
+def _curve(bins: NDArray[Any], counts: NDArray[np.int64]) -> list[dict[str, float | int | None]]:
+    """For each bin: its edges, the references, and their efficiency."""
+    return [
+        {"from": low, "to": high, "findable": n, "efficiency": found / n if n else None}
+        for low, high, (n, found) in zip(bins[:-1].tolist(), bins[1:].tolist(), counts.tolist(), strict=True)
+    ]

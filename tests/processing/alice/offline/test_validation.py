@@ -1,0 +1,211 @@
+"""Tracks against truth: perfect, cloned, fake and mixed tracks, and pulls of known size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
+from hltnode.processing.alice.offline.validation.matching import match_tracks, rows_of_particles
+from hltnode.processing.alice.offline.validation.report import page_of, text_of
+from hltnode.processing.alice.offline.validation.track_checker import MAX_STEP, FoundTracks, TrackChecker, followed
+from hltnode.protocol.alice.tpc_banks import TRUE_PARTICLE, TRUE_STATE, TpcTruth
+
+GEOMETRY = builtin_geometry()
+ROWS = 40
+SLICE = 3
+
+
+def event(pts: list[float], rows: int = ROWS, n_noise: int = 40) -> tuple[TpcTruth, np.ndarray, np.ndarray]:
+    """Particles with a cluster in each of the first rows of slice 3, then noise: truth, slice and row of clusters."""
+    particles = np.zeros(len(pts), TRUE_PARTICLE)
+    particles["momentum"] = [(pt, 0.0, pt * np.sinh(0.5)) for pt in pts]
+    states = np.zeros(len(pts), TRUE_STATE)
+    states["particle"] = np.arange(len(pts))
+    states["slice"], states["y"], states["z"], states["sin_phi"] = SLICE, 1.0, 50.0, 0.1
+    states["lambda"], states["kappa"] = np.sinh(0.5), 1.0 / np.array(pts)
+    of_clusters = np.concatenate([np.repeat(np.arange(len(pts)), rows), np.full(n_noise, -1)])
+    row = np.concatenate([np.tile(np.arange(rows), len(pts)), np.arange(n_noise)])
+    return TpcTruth(of_clusters, particles, states), np.full(len(row), SLICE), row
+
+
+def tracks(clusters: list[np.ndarray], slices: int = SLICE) -> FoundTracks:
+    n = len(clusters)
+    return FoundTracks(
+        slice_number=np.full(n, slices),
+        n_clusters=np.array([len(each) for each in clusters], np.int64),
+        clusters=np.concatenate([np.empty(0, np.int64), *clusters]),
+        x=np.full(n, GEOMETRY.row_x[0]),
+        parameters=np.zeros((n, 5)),
+        sigmas=np.ones((n, 5)),
+    )
+
+
+def checked(truth: TpcTruth, slices: np.ndarray, rows: np.ndarray, found: FoundTracks) -> dict:
+    checker = TrackChecker(GEOMETRY)
+    checker.add(truth, slices, rows, found, (found.n_clusters, found.clusters))
+    return checker.result()
+
+
+def own(particle: int, first: int = 0, last: int = ROWS) -> np.ndarray:
+    return np.arange(particle * ROWS + first, particle * ROWS + last)
+
+
+NOISE = np.arange(2 * ROWS, 3 * ROWS)
+"""Clusters of noise of an event with two particles."""
+
+
+@pytest.mark.parametrize(
+    ("found", "at_50", "at_70", "at_90"),
+    [
+        ([own(0), own(1)], (1.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.0)),
+        ([own(0, 0, 20), own(0, 20), own(1)], (1.0, 0.0, 1 / 3), (1.0, 0.0, 1 / 3), (1.0, 0.0, 1 / 3)),
+        ([own(0), NOISE], (0.5, 0.5, 0.0), (0.5, 0.5, 0.0), (0.5, 0.5, 0.0)),
+        ([np.r_[own(0, 0, 20), own(1, 20)]], (0.5, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0)),
+        ([np.r_[own(1, 0, 28), NOISE[28:]]], (0.5, 0.0, 0.0), (0.5, 0.0, 0.0), (0.0, 1.0, 0.0)),
+        ([np.r_[own(1, 0, 27), NOISE[27:]]], (0.5, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 1.0, 0.0)),
+        ([], (0.0, None, None), (0.0, None, None), (0.0, None, None)),
+    ],
+    ids=["perfect", "cloned", "fake", "half_and_half", "70_percent", "below_70_percent", "none"],
+)
+def test_tracks_count_as_found_cloned_or_fake_at_each_level(
+    found: list[np.ndarray], at_50: tuple[float, ...], at_70: tuple[float, ...], at_90: tuple[float, ...]
+) -> None:
+    result = checked(*event([1.0, 2.0]), tracks(found))
+    for part in (result["slice"], result["merged"]):
+        assert (part["findable"], part["tracks"]) == (2, len(found))
+        for level, expected in (("50", at_50), ("70", at_70), ("90", at_90)):
+            assert tuple(part["levels"][level].values()) == pytest.approx(expected)
+        assert part["efficiency"] == part["levels"]["70"]["efficiency"]
+
+
+def test_a_particle_is_findable_with_30_rows_and_more_than_150_mev() -> None:
+    assert checked(*event([0.151, 0.149]), tracks([]))["slice"]["findable"] == 1
+    assert checked(*event([1.0, 1.0], rows=30), tracks([]))["slice"]["findable"] == 2
+    assert checked(*event([1.0, 1.0], rows=29), tracks([]))["slice"]["findable"] == 0
+    # Two clusters in each of 15 rows are 15 rows.
+    truth, slices, row = event([1.0], rows=30)
+    assert checked(truth, slices, row // 2, tracks([]))["slice"]["findable"] == 0
+    # 20 rows in each of two slices are findable when merged.
+    slices[20:30] = SLICE + 1
+    result = checked(truth, slices, row, tracks([]))
+    assert (result["slice"]["findable"], result["merged"]["findable"]) == (0, 1)
+
+
+def test_segments_in_two_slices_are_no_clones_of_each_other_but_merged_ones_are() -> None:
+    truth, slices, row = event([1.0, 1.0])
+    found = tracks([own(0, 0, 20), own(0, 20)])
+    found.slice_number[1] = SLICE + 1
+    result = checked(truth, slices, row, found)
+    assert (result["slice"]["clones"], result["merged"]["clones"]) == (0.0, 0.5)
+    other = checked(truth, slices, row, tracks([own(0)], slices=SLICE + 1))
+    assert other["slice"]["efficiency"] == 0.0
+    assert other["merged"]["efficiency"] == 0.5
+
+
+def test_the_particle_of_a_track_is_the_one_with_most_clusters_and_the_first_of_equals() -> None:
+    of_clusters = np.array([4, 4, 2, 2, -1, -1, -1, 7])
+    matches = match_tracks(np.array([4, 3, 0, 3]), np.array([0, 1, 2, 3, 4, 5, 6, 7, 7, 0]), of_clusters)
+    assert matches.particle.tolist() == [2, -1, -1, 7]
+    np.testing.assert_allclose(matches.fraction, [0.5, 0.0, 0.0, 2 / 3])
+    with pytest.raises(ValueError, match="a track has cluster 8, the event has 8"):
+        match_tracks(np.array([1]), np.array([8]), of_clusters)
+    with pytest.raises(ValueError, match="a track has cluster -1"):
+        match_tracks(np.array([1]), np.array([-1]), of_clusters)
+    with pytest.raises(ValueError, match="2 clusters of tracks, 3 expected"):
+        match_tracks(np.array([3]), np.array([1, 2]), of_clusters)
+
+
+def test_matches_and_rows_equal_those_of_loops_over_random_tracks() -> None:
+    rng = np.random.default_rng(1)
+    of_clusters = rng.integers(-1, 6, 300)
+    n_clusters = rng.integers(0, 30, 50)
+    clusters = rng.integers(0, 300, n_clusters.sum())
+    matches = match_tracks(n_clusters, clusters, of_clusters)
+    for i, part in enumerate(np.split(clusters, np.cumsum(n_clusters)[:-1])):
+        counts = np.bincount(of_clusters[part] + 1, minlength=7)[1:]
+        expected = int(counts.argmax()) if counts.any() else -1
+        assert matches.particle[i] == expected
+        assert matches.fraction[i] == pytest.approx(counts.max() / max(len(part), 1))
+    plane = rng.integers(0, 36 * 159, 300)
+    rows = rows_of_particles(of_clusters, plane, 6)
+    for particle in range(6):
+        planes = set(plane[of_clusters == particle].tolist())
+        expected = [sum(each // 159 == s for each in planes) for s in range(36)]
+        assert rows[particle].tolist() == expected
+
+
+def test_pulls_have_the_width_of_the_errors_of_the_tracks() -> None:
+    n = 2000
+    truth, slices, row = event([1.0] * n, n_noise=0)
+    found = tracks([own(i) for i in range(n)])
+    rng = np.random.default_rng(2)
+    dx = GEOMETRY.row_x[2] - GEOMETRY.row_x[0]
+    true, valid = followed(truth.states, np.full(n, dx), GEOMETRY)
+    assert valid.all()
+    sigmas = np.array([0.1, 0.2, 0.01, 0.02, 0.05])
+    found = FoundTracks(
+        slice_number=found.slice_number,
+        n_clusters=found.n_clusters,
+        clusters=found.clusters,
+        x=np.full(n, GEOMETRY.row_x[2]),
+        parameters=true + sigmas * rng.standard_normal((n, 5)) + [0.05, 0, 0, 0, 0],
+        sigmas=np.tile(sigmas / [1, 1, 2, 1, 1], (n, 1)),
+    )
+    result = checked(truth, slices, row, found)
+    pulls = result["pulls"]
+    assert [pulls[name]["tracks"] for name in pulls] == [n] * 5
+    np.testing.assert_allclose([pulls[name]["width"] for name in pulls], [1, 1, 1.95, 1, 1], rtol=0.06)
+    np.testing.assert_allclose([pulls[name]["mean"] for name in pulls], [0.5, 0, 0, 0, 0], atol=0.15)
+    assert pulls["sin_phi"]["outside"] == pytest.approx(0.0124, abs=0.01)
+    np.testing.assert_allclose([result["resolution"][name]["width"] for name in pulls], sigmas, rtol=0.08)
+    # A true state that is too far away, or behind the track, is not used.
+    for x in (GEOMETRY.row_x[0] + MAX_STEP + 0.1, GEOMETRY.row_x[0] - 0.1):
+        far = FoundTracks(
+            slice_number=found.slice_number,
+            n_clusters=found.n_clusters,
+            clusters=found.clusters,
+            x=np.full(n, x),
+            parameters=found.parameters,
+            sigmas=found.sigmas,
+        )
+        assert checked(truth, slices, row, far)["pulls"]["y"] is None
+
+
+def test_a_state_is_followed_along_its_circle() -> None:
+    state = np.zeros(1, TRUE_STATE)
+    state["y"], state["z"], state["sin_phi"], state["lambda"], state["kappa"] = 1.0, 10.0, 0.2, 0.5, -2.0
+    (true,), valid = followed(state, np.array([8.0]), GEOMETRY)
+    radius = 1.0 / (0.000299792458 * 5.0 * 2.0)
+    angle = np.arcsin(0.2)
+    end = np.arcsin(0.2 + 8.0 / radius)
+    y = 1.0 + radius * (np.cos(angle) - np.cos(end))
+    expected = [y, 10.0 + 0.5 * radius * (end - angle), np.sin(end), 0.5, -2.0]
+    assert valid.all()
+    np.testing.assert_allclose(true, expected, atol=1e-3)
+    state["kappa"] = -200.0
+    assert not followed(state, np.array([8.0]), GEOMETRY)[1].any()
+
+
+def test_curves_count_references_by_pt_eta_and_clusters_of_the_slice() -> None:
+    result = checked(*event([0.4, 3.0]), tracks([own(0)]))
+    assert [(row["from"], row["efficiency"]) for row in result["of_pt"] if row["findable"]] == [(0.3, 1.0), (2.0, 0.0)]
+    assert [row["from"] for row in result["of_eta"] if row["findable"]] == [0.3]
+    assert [(row["from"], row["findable"]) for row in result["of_occupancy"] if row["findable"]] == [(0, 2)]
+    checker = TrackChecker(GEOMETRY)
+    checker.add(None, np.empty(0, np.int64), np.empty(0, np.int64), tracks([]))
+    empty = checker.result()
+    assert (empty["events"], empty["without_truth"], empty["merged"]) == (1, 1, None)
+    assert empty["slice"]["efficiency"] is None
+
+
+def test_tables_and_page_show_the_numbers_of_the_result() -> None:
+    result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
+    text = text_of(result)
+    assert "tracks of slices: 2 findable, 2 tracks" in text
+    assert "  70%      50.00%   50.00%    0.00%" in text
+    assert "merged tracks: 2 findable" in text
+    page = page_of([("one <file>", result), ("two", result)], text)
+    assert page.count("<polyline") == 6
+    assert "one &lt;file&gt;" in page
+    assert "merged" not in text_of({**result, "merged": None})
