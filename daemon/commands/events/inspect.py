@@ -161,7 +161,8 @@ def inspect(
     Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
     writes beside its files.
 
-    With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node or for --config.
+    With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node and --chain, or
+    for --config.
 
     Examples: hltnode inspect accepted_0001.mdf output; hltnode inspect --plan --config node.toml
     """
@@ -170,7 +171,7 @@ def inspect(
         if plan:
             if files:
                 raise ValueError("expected no FILES with --plan, which describes the sequence")
-            _show_plan(config, slot_bytes, max_events, json)
+            _show_plan(config, chain, slot_bytes, max_events, json)
             return
         if not files:
             raise ValueError("expected FILES, or --plan")
@@ -180,7 +181,9 @@ def inspect(
         _inspect_files(list(_event_files(files)), chain, readout, _given_documents(tck or ()), json)
 
 
-def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | None, json: Path | None) -> None:
+def _show_plan(
+    config: Path | None, chain: str, slot_bytes: int | None, max_events: int | None, json: Path | None
+) -> None:
     from hltnode.daemon.commands.events.plan_report import plan_report, print_plan
     from hltnode.daemon.commands.text_console import results_console
     from hltnode.daemon.configuration.loading import load_config
@@ -188,7 +191,8 @@ def _show_plan(config: Path | None, slot_bytes: int | None, max_events: int | No
     from hltnode.processing.selection.trigger_chain import constants_of, installed_chain
 
     node = load_config(config)
-    of_node = installed_chain(node.trigger.chain)
+    # A configuration names its chain; without one, --chain does.
+    of_node = installed_chain(chain if config is None else node.trigger.chain)
     trigger = of_node.load_trigger(node.trigger.file)
     sequence = of_node.with_lines(trigger, with_lists=names_of_lists(node)).sequence
     limits = _planned_limits(node, slot_bytes, max_events, len(trigger.lines), constants_of(sequence))

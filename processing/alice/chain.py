@@ -1,0 +1,75 @@
+"""The chain `alice_tpc`: tracks of the TPC of ALICE."""
+
+from pathlib import Path
+
+from hltnode.processing.algorithms.fragment_offsets import fragment_offsets
+from hltnode.processing.alice.geometry.tpc_geometry import geometry_bytes
+from hltnode.processing.alice.lines.histograms import TPC_HISTOGRAMS
+from hltnode.processing.alice.lines.inputs import EVENT_WORDS, INPUTS, USUAL_FIELDS
+from hltnode.processing.alice.lines.menu import TPC_MENU
+from hltnode.processing.alice.readout import TPC_READOUT
+from hltnode.processing.alice.tpc.clusters.find_slices import find_slices
+from hltnode.processing.alice.tpc.clusters.place_clusters import place_clusters
+from hltnode.processing.alice.tpc.clusters.sort_clusters import sort_clusters
+from hltnode.processing.alice.tpc.collections import (
+    all_tracklet_count,
+    cluster_count,
+    geometry,
+    tpc_types,
+    track_count,
+)
+from hltnode.processing.alice.tpc.flags import tpc_flag_types
+from hltnode.processing.alice.tpc.lists import TRACK_CLUSTERS, TRACKS
+from hltnode.processing.alice.tpc.seeds.clean_links import clean_links
+from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
+from hltnode.processing.alice.tpc.seeds.find_start_hits import find_start_hits
+from hltnode.processing.alice.tpc.tracks.collect_tracks import collect_tracks
+from hltnode.processing.alice.tpc.tracks.construct_tracklets import construct_tracklets
+from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
+from hltnode.processing.framework.collections import PROCESSING
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.kernel_sources import KernelSources
+from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.lines.line import selection_types
+from hltnode.processing.selection.trigger_chain import Sequence, TriggerChain
+from hltnode.protocol.alice.tpc_banks import TPC_SUBDETECTOR
+
+LARGEST_EVENT = 48 << 20
+"""Bytes of an event of six million clusters."""
+
+
+def _largest_event(_: BatchLimits) -> int:
+    return LARGEST_EVENT
+
+
+SEQUENCES = {
+    "slice_tracks": Sequence(
+        algorithms=AlgorithmSequence(
+            (
+                *(fragment_offsets, find_slices, place_clusters, sort_clusters),
+                *(find_neighbours, clean_links, find_start_hits),
+                *(construct_tracklets, select_tracks, collect_tracks),
+            )
+        ),
+        subdetectors=frozenset({TPC_SUBDETECTOR}),
+        counts={"clusters": cluster_count, "tracklets": all_tracklet_count, "tracks": track_count},
+        lists=(TRACKS, TRACK_CLUSTERS),
+    ),
+}
+
+CHAIN = TriggerChain.offering(
+    SEQUENCES,
+    "slice_tracks",
+    name="alice_tpc",
+    kernels=KernelSources("alice/generated/chain_kernels.h", (PROCESSING,), "hltnode.processing.alice._chain_kernels"),
+    source=Path(__file__),
+    readout=TPC_READOUT,
+    types=(tpc_flag_types, tpc_types, selection_types),
+    event_words=EVENT_WORDS,
+    menu=TPC_MENU,
+    geometry={geometry.name: geometry_bytes},
+    histograms=TPC_HISTOGRAMS,
+    inputs=INPUTS,
+    usual_fields=USUAL_FIELDS,
+    largest_event=_largest_event,
+)

@@ -1,0 +1,37 @@
+// Written by tools/generate_device_headers.py from alice/chain.py. Do not edit.
+// clang-format off
+#pragma once
+
+#include "algorithms/copy_list.cuh"
+#include "algorithms/fragment_offsets.cuh"
+#include "algorithms/list_offsets.cuh"
+#include "alice/tpc/clusters/find_slices.cuh"
+#include "alice/tpc/clusters/place_clusters.cuh"
+#include "alice/tpc/clusters/sort_clusters.cuh"
+#include "alice/tpc/seeds/clean_links.cuh"
+#include "alice/tpc/seeds/find_neighbours.cuh"
+#include "alice/tpc/seeds/find_start_hits.cuh"
+#include "alice/tpc/tracks/collect_tracks.cuh"
+#include "alice/tpc/tracks/construct_tracklets.cuh"
+#include "alice/tpc/tracks/select_tracks.cuh"
+
+#define HLT_KERNELS(X) \
+    X(fragment_offsets) \
+    X(tpc_find_slices) \
+    X(tpc_place_clusters) \
+    X(tpc_sort_clusters) \
+    X(tpc_find_neighbours) \
+    X(tpc_clean_links) \
+    X(tpc_find_start_hits) \
+    X(tpc_construct_tracklets) \
+    X(tpc_select_tracks) \
+    X(tpc_collect_tracks) \
+    X(list_offsets) \
+    X(copy_list)
+
+#if defined(HLT_WITH_CPU_FORMS)
+#include "algorithms/fragment_offsets_cpu.h"
+
+#define HLT_CPU_FORMS(X) \
+    X(fragment_offsets)
+#endif

@@ -1,0 +1,23 @@
+"""Lines on tracks of the TPC. A file of lines begins with `from hltnode.processing.alice.lines import *`."""
+
+from hltnode.processing.alice.lines.inputs import event, tpc_tracks
+from hltnode.processing.selection.expressions.functions import exp, log, maximum, minimum, sqrt, where
+from hltnode.processing.selection.lines.histogram import Histogram
+from hltnode.processing.selection.lines.inputs import all_of, any_of, count_of
+from hltnode.processing.selection.lines.line import Line
+
+__all__ = [
+    "Histogram",
+    "Line",
+    "all_of",
+    "any_of",
+    "count_of",
+    "event",
+    "exp",
+    "log",
+    "maximum",
+    "minimum",
+    "sqrt",
+    "tpc_tracks",
+    "where",
+]

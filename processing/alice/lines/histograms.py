@@ -1,0 +1,13 @@
+"""Histograms that are filled with any lines."""
+
+from hltnode.processing.alice.lines.inputs import event, tpc_tracks
+from hltnode.processing.selection.lines.histogram import Histogram
+
+TPC_HISTOGRAMS = (
+    Histogram("tpc_clusters", lambda e: e.n_clusters, 100, 0, 5_000_000, of=event, description="clusters of an event"),
+    Histogram("tpc_slice_tracks", lambda e: e.n_tracks, 100, 0, 100_000, of=event, description="tracks of an event"),
+    Histogram("tpc_track_clusters", lambda t: t.clusters, 160, -0.5, 159.5, of=tpc_tracks,
+              description="clusters of a track"),
+    Histogram("tpc_track_pt", lambda t: t.pt, 100, 0, 10, of=tpc_tracks,
+              description="transverse momentum of a track in GeV/c"),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+"""The inputs of lines: the event and the tracks of its slices."""
+
+from hltnode.processing.alice.tpc.collections import (
+    all_tracklet_count,
+    cluster_count,
+    event_number,
+    track,
+    track_count,
+)
+from hltnode.processing.alice.tpc.collections import tracks as track_collection
+from hltnode.processing.alice.tpc.flags import (
+    BAD_CLUSTER,
+    BAD_TPC_BANK,
+    CROWDED_CLUSTERS,
+    NO_TPC,
+    ROW_TOO_FULL,
+    TOO_MANY_SLICE_TRACKS,
+    TOO_MANY_TRACKLETS,
+)
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.flags import EventFlag
+from hltnode.processing.selection.expressions.functions import maximum
+from hltnode.processing.selection.lines.inputs import ColumnField, DerivedField, Input
+
+MIN_Q_PT = 1e-6
+"""c/GeV: a straighter track has the transverse momentum of this one."""
+
+
+def _flagged(mask: int, text: str) -> DerivedField:
+    return DerivedField(lambda event: (event.flags & mask) != 0, text)
+
+
+event = Input(
+    "events",
+    "the event as a whole",
+    {
+        "n_clusters": ColumnField(cluster_count, "clusters of the TPC"),
+        "n_tracklets": ColumnField(all_tracklet_count, "tracklets with enough clusters"),
+        "n_tracks": ColumnField(track_count, "tracks of all slices"),
+        "number": ColumnField(event_number, "number of the event in the run, low 32 bits", element=0),
+        "number_high": ColumnField(event_number, "number of the event in the run, high 32 bits", element=1),
+        "flags": ColumnField(event_flags, "the flag word"),
+        "incomplete": _flagged(EventFlag.INCOMPLETE, "true if the fragment of a source was missing"),
+        "no_tpc": _flagged(NO_TPC.mask, "true without a bank of clusters"),
+        "bad_bank": _flagged(BAD_TPC_BANK.mask, "true if a bank could not be used"),
+        "bad_cluster": _flagged(BAD_CLUSTER.mask, "true if a cluster has the number of no row"),
+        "row_too_full": _flagged(ROW_TOO_FULL.mask, "true if a row has more than 65535 clusters"),
+        "too_many_tracklets": _flagged(TOO_MANY_TRACKLETS.mask, "true if a slice had more than 65535 seeds"),
+        "too_many_tracks": _flagged(TOO_MANY_SLICE_TRACKS.mask, "true if a slice had no room for tracks"),
+        "crowded": _flagged(CROWDED_CLUSTERS.mask, "true if a search has met too many clusters in one place"),
+    },
+)
+
+tpc_tracks = Input(
+    "tpc_tracks",
+    "tracks of the slices",
+    {
+        "slice": ColumnField(track, "slice; those of side A come first", member="slice"),
+        "clusters": ColumnField(track, "clusters of the track", member="n_clusters"),
+        "x": ColumnField(track, "x of the innermost cluster in the slice in cm", member="x"),
+        "y": ColumnField(track, "y of the track there in cm", member="y"),
+        "z": ColumnField(track, "z of the track there in cm", member="z"),
+        "sin_phi": ColumnField(track, "sine of the angle to the x axis of the slice", member="sin_phi"),
+        "tan_lambda": ColumnField(track, "pz / pT", member="tan_lambda"),
+        "q_pt": ColumnField(track, "charge over transverse momentum in c/GeV", member="q_pt"),
+        "chi2": ColumnField(track, "chi2 of 2 n - 5 degrees of freedom", member="chi2"),
+        "pt": DerivedField(lambda t: 1.0 / maximum(maximum(t.q_pt, -t.q_pt), MIN_Q_PT), "transverse momentum in GeV/c"),
+    },
+    collection=track_collection,
+    count=track_count,
+)
+
+INPUTS = {"event": event, "tpc_tracks": tpc_tracks}
+EVENT_WORDS = (event.candidate().number, event.candidate().number_high)
+"""The numbers that scalers hash. The run is not among them: MFPs do not have it."""
+USUAL_FIELDS = (
+    *("event.*", "tpc_tracks.slice", "tpc_tracks.clusters", "tpc_tracks.pt", "tpc_tracks.q_pt"),
+    *("tpc_tracks.tan_lambda", "tpc_tracks.chi2", "decisions.accepted"),
+)

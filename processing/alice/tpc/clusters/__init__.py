@@ -1,0 +1,1 @@
+"""The clusters of each slice, sorted by row and by the bins of a grid."""

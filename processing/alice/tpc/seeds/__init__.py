@@ -1,0 +1,1 @@
+"""Seeds of tracks: chains of clusters that lie on nearly straight lines."""

@@ -1,0 +1,32 @@
+"""tpc_construct_tracklets: a tracklet for each seed, and the longest tracklet on each cluster."""
+
+from hltnode.processing.alice.tpc.collections import (
+    boxes,
+    cluster_places,
+    first_in_bin,
+    geometry,
+    next_cluster,
+    owned_clusters,
+    row_counts,
+    start_count,
+    start_hit,
+    tracklet_count,
+    weights,
+)
+from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.alice.tpc_banks import N_SLICES
+
+construct_tracklets = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.PARTS,
+    parts=N_SLICES,
+    block_size=128,
+    reads=(geometry, row_counts, boxes, cluster_places, first_in_bin, next_cluster, start_hit, start_count),
+    updates=(event_flags,),
+    writes=(weights, owned_clusters, tracklet_count),
+    constants=TRACKLET_CONSTANTS,
+)
+"""The longest tracklet on each cluster decides; the selection constructs those again that may give a track."""

@@ -1,0 +1,170 @@
+// Step V: tracks from tracklets (D. Rohr, diploma thesis, Heidelberg, 2010, section 2.3.5 and appendix B).
+//
+// In:  the start hits, the grid, the weights of the clusters. Out: tpc_slice_tracks.track, the clusters of the
+// tracks, their numbers in each slice, a flag. A cluster belongs to the tracklet of its weight. Another tracklet may
+// share it if it has then not more shared clusters than it had clusters before. More than max_missed_rows rows without
+// a cluster end a track; the rows above may make another one. Each track is fitted from its outermost to its innermost
+// cluster. One block per slice; threads stride over tracklets, first to count, then to write, so that tracks come in
+// the order of tracklets. Bounds: a track for each tpc_clusters_per_track clusters of the slice, and one more; three
+// places of clusters for two clusters of the slice, and 24 more. Tracks beyond are left out.
+#pragma once
+
+#include "alice/tpc/generated/tpc_flags.h"
+#include "alice/tpc/tracks/generated/tpc_select_tracks.h"
+#include "alice/tpc/tracks/tracklet.cuh"
+#include "framework/device/between_blocks.cuh"
+
+namespace hlt {
+
+/// Clusters of a track, rows upwards.
+struct track_hits {
+    uint8_t row[tpc_rows];
+    uint16_t number[tpc_rows];
+    uint32_t n;
+};
+
+/// Calls `take(track_hits)` for each track of the tracklet of a start hit with this number.
+template <typename Take>
+__device__ void for_tracks(const tracklet_input& in, const uint32_t* weights, const tracklet_hits& hits, uint32_t id,
+                           const Take& take)
+{
+    const uint32_t own = hits.n << 16 | id;
+    track_hits found;
+    found.n = 0;
+    uint32_t shared = 0, missed = 0;
+    for (uint32_t row = hits.first; row <= hits.last; ++row) {
+        const uint32_t number = hits.of_row[row];
+        bool takes = false;
+        if (number != tpc_no_cluster) {
+            if (weights[in.rows[row].first + number] == own) {
+                takes = true;
+            } else if (shared + 1u <= found.n) {
+                takes = true;
+                ++shared;
+            }
+        }
+        if (takes) {
+            found.row[found.n] = static_cast<uint8_t>(row);
+            found.number[found.n++] = static_cast<uint16_t>(number);
+            missed = 0;
+        } else {
+            ++missed;
+        }
+        if (missed > in.max_missed_rows || row == hits.last) {
+            if (found.n >= in.min_clusters) take(found);
+            found.n = shared = missed = 0;
+        }
+    }
+}
+
+/// The fit of a track, at its innermost cluster; false if it turns too far.
+__device__ bool fit_inwards(const tracklet_input& in, const track_hits& hits, tpc_state& t)
+{
+    const uint32_t last = hits.n - 1u, step = min_of(last / 2u, 8u);
+    const auto point = [&](uint32_t i) { return in.point(hits.row[i], hits.number[i]); };
+    const tpc_point start = point(last);
+    if (!start_state(in.filter, point(last - 2u * step), point(last - step), start, false,
+                     first_errors(in.filter, start), t))
+        return false;
+    for (uint32_t i = last; i-- > 0u;) {
+        const tpc_point at = point(i);
+        if (!propagate(in.filter, t, at.x)) return false;
+        update(t, errors_at(in.filter, t, at.z, at.pad), at.y, at.z);
+    }
+    return true;
+}
+
+/// The record of a track of a slice; those of side C turn z to that of the global frame.
+__device__ tpc_track record_of(const tpc_state& t, uint32_t slice, uint32_t n_clusters)
+{
+    const float side = slice < tpc_slices / 2u ? 1.f : -1.f;
+    return {t.x,
+            t.y,
+            side * t.z,
+            t.s,
+            side * t.l,
+            t.q,
+            t.yy,
+            t.zz,
+            t.sy,
+            t.ss,
+            t.lz,
+            t.ll,
+            t.qy,
+            t.qs,
+            t.qq,
+            t.chi2,
+            static_cast<uint16_t>(slice),
+            static_cast<uint16_t>(n_clusters)};
+}
+
+}  // namespace hlt
+
+HLT_KERNEL(tpc_select_tracks)
+{
+    if (!p.takes(blockIdx.x)) return;
+    __shared__ hlt::tpc_row rows[hlt::tpc_rows];
+    __shared__ uint32_t scratch[hlt::max_block_size / hlt::warp_size];
+    __shared__ uint32_t kept_tracks, kept_hits;
+    if (threadIdx.x == 0) kept_tracks = kept_hits = 0;
+    hlt::tabulate_rows(p.tpc_slices.row_counts + blockIdx.x * hlt::tpc_rows,
+                       p.tpc_slices.boxes + blockIdx.x * hlt::tpc_chambers, rows, scratch);
+    const uint32_t event = p.event_of(blockIdx.x);
+    const uint32_t first = p.tpc_clusters.first(blockIdx.x);
+    const uint32_t first_hit = p.tpc_slice_hits.first(blockIdx.x);
+    const uint32_t n_places = p.tpc_slice_hits.first(blockIdx.x + 1u) - first_hit;
+    const uint32_t* const inputs = p.tpc_clusters.inputs + first;
+    const uint32_t first_track = p.tpc_slice_tracks.first(blockIdx.x);
+    const uint32_t n_track_places = p.tpc_slice_tracks.first(blockIdx.x + 1u) - first_track;
+    const uint32_t first_start = p.tpc_start_hits.first(blockIdx.x);
+    const hlt::tracklet_input in = hlt::tracklet_input_of(p, rows, blockIdx.x);
+    const uint32_t* const weights = p.tpc_clusters.weights + first;
+    const uint32_t n_starts = p.tpc_slices.start_hits[blockIdx.x];
+    // Each shared cluster of a track follows one of its own.
+    const uint32_t min_owned = (p.min_clusters + 1u) / 2u;
+    uint32_t n_tracks = 0, n_hits = 0;
+    for (uint32_t base = 0; base < n_starts; base += blockDim.x) {
+        const uint32_t id = base + threadIdx.x;
+        hlt::tracklet_hits hits;
+        hits.n = hits.first = 0;
+        bool is_crowded = false;
+        const bool is_tracklet =
+            id < n_starts && p.tpc_start_hits.owned[first_start + id] >= min_owned &&
+            hlt::construct_tracklet(in, p.tpc_start_hits.cluster[first_start + id], hits, is_crowded);
+        uint32_t own_tracks = 0, own_hits = 0;
+        if (is_tracklet)
+            hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
+                hlt::tpc_state t;
+                if (!hlt::fit_inwards(in, found, t)) return;
+                ++own_tracks;
+                own_hits += found.n;
+            });
+        uint32_t more_tracks, more_hits;
+        uint32_t track = n_tracks + hlt::block_exclusive_sum(own_tracks, scratch, more_tracks);
+        uint32_t hit = n_hits + hlt::block_exclusive_sum(own_hits, scratch, more_hits);
+        n_tracks += more_tracks;
+        n_hits += more_hits;
+        if (own_tracks == 0u) continue;
+        hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
+            hlt::tpc_state t;
+            if (!hlt::fit_inwards(in, found, t)) return;
+            if (track < n_track_places && hit + found.n <= n_places) {
+                p.tpc_slice_tracks.track[first_track + track] =
+                    hlt::record_of(t, blockIdx.x - event * hlt::tpc_slices, found.n);
+                for (uint32_t i = 0; i < found.n; ++i)
+                    p.tpc_slice_hits.cluster[first_hit + hit + i] = inputs[rows[found.row[i]].first + found.number[i]];
+                // Tracks behind the first one without a place have none either.
+                atomicMax(&kept_tracks, track + 1u);
+                atomicMax(&kept_hits, hit + found.n);
+            }
+            ++track;
+            hit += found.n;
+        });
+    }
+    hlt::block_barrier();
+    if (threadIdx.x != 0) return;
+    if (kept_tracks != n_tracks)
+        hlt::set_bits_between_blocks(&p.events.flags[event], uint32_t{hlt::too_many_slice_tracks});
+    p.tpc_slices.tracks[blockIdx.x] = kept_tracks;
+    p.tpc_slices.track_clusters[blockIdx.x] = kept_hits;
+}

@@ -1,0 +1,38 @@
+"""tpc_select_tracks: the tracks of each slice, from tracklets that share clusters, with a fit of each."""
+
+from hltnode.processing.alice.tpc.collections import (
+    boxes,
+    cluster_inputs,
+    cluster_places,
+    first_in_bin,
+    geometry,
+    next_cluster,
+    owned_clusters,
+    row_counts,
+    slice_hit,
+    slice_hit_count,
+    slice_track,
+    slice_track_count,
+    start_count,
+    start_hit,
+    weights,
+)
+from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.framework.batch import event_flags
+from hltnode.processing.framework.declaration import Algorithm, Grid
+from hltnode.protocol.alice.tpc_banks import N_SLICES
+
+select_tracks = Algorithm.beside(
+    __file__,
+    prefix="tpc",
+    grid=Grid.PARTS,
+    parts=N_SLICES,
+    block_size=128,
+    reads=(
+        *(geometry, row_counts, boxes, cluster_places, cluster_inputs, first_in_bin, next_cluster),
+        *(start_hit, start_count, owned_clusters, weights),
+    ),
+    updates=(event_flags,),
+    writes=(slice_track, slice_hit, slice_track_count, slice_hit_count),
+    constants=TRACKLET_CONSTANTS,
+)
