@@ -219,7 +219,7 @@ def test_losses_cost_the_clusters_that_they_should() -> None:
     assert len(dead) == n - 32
     assert not ((dead.row >= 31) & (dead.row < 63)).any()
     edge = GEOMETRY.half_width[10] - EDGE
-    assert len(found(placed([edge - 0.2, edge + 0.2], [240.0] * 2, [0, 1]))) == 1
+    assert len(found(placed([edge - 0.2, edge + 0.2], [240.0, 230.0], [0, 1]))) == 1
     assert len(found(crossings, shift=-4.0)) == 0
     assert len(found(crossings, shift=247.0)) == 0
     np.testing.assert_allclose(found(crossings, shift=200.0).drift, 203.0, atol=1.0)
