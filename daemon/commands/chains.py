@@ -71,7 +71,7 @@ def _described(name: str, package: str, version: str) -> InstalledChain:
         sequences=(chain.default_sequence, *others) if chain.sequences else (),
         kernels=kernels,
         kernel_error=kernel_error,
-        tools=tuple(field.name for field in fields(ChainTools) if getattr(tools, field.name) is not None),
+        tools=tuple(field.name for field in fields(ChainTools) if callable(getattr(tools, field.name))),
     )
 
 

@@ -161,7 +161,8 @@ def inspect(
     Names of lines come from built-in configurations, from --tck, or from the document (0x1234ABCD.json) that a node
     writes beside its files.
 
-    With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node or for --config.
+    With --plan: show the memory of a slot, by algorithm and back end, for the default values of a node and --chain, or
+    for --config.
 
     Examples: hltnode inspect accepted_0001.mdf output; hltnode inspect --plan --config node.toml
     """
