@@ -149,7 +149,7 @@ def _generate(generator: Path, packets: Path, port: int, rate: float, n: int) ->
 
 def bare_cost(bare: Path, generator: Path, packets: Path) -> Cost:
     """The cost of the bare loop."""
-    command = [bare, str(PACKET_BYTES), str(RECEIVE_BYTES)]
+    command = [str(bare), str(PACKET_BYTES), str(RECEIVE_BYTES)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None
         assert receiver.stdin is not None
@@ -162,7 +162,7 @@ def bare_cost(bare: Path, generator: Path, packets: Path) -> Cost:
 def intake_cost(generator: Path, packets: Path) -> Cost:
     """The cost of the intake: the processor time of its thread, and of the hand-over in this thread."""
     slot = np.zeros(1024, np.uint8)
-    fragments = FragmentIntake(OpenMeps(1, 1024), SourceTable(), [memoryview(slot)], MIB)
+    fragments = FragmentIntake(OpenMeps(1, 1024), SourceTable(), [slot.data], MIB)
     intake = UdpIntake(
         fragments, "127.0.0.1", 0, n_sockets=1, receive_bytes=RECEIVE_BYTES, packets_per_mep=PACKETS_PER_MEP,
         events_per_packet=EVENTS_PER_PACKET, open_meps=32, datagram_bytes=PACKET_BYTES, flush_ns=100_000_000,

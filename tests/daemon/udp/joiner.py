@@ -107,4 +107,5 @@ def _decoded(out: bytes, n_sources: int) -> Joined:
     (n_bursts,) = struct.unpack_from("<I", out, at)
     bursts = [struct.unpack_from("<5Q", out, at + 4 + 40 * i) for i in range(n_bursts)]
     refused = {reason: n for reason, n in zip(UdpRefusal, numbers[:n_reasons], strict=True) if n}
-    return Joined(fragments, refused, list(numbers[n_reasons : n_reasons + n_sources]), *numbers[-4:], bursts)
+    missing, (packets, meps, lost, discarded) = list(numbers[n_reasons:-4]), numbers[-4:]
+    return Joined(fragments, refused, missing, packets, meps, lost, discarded, bursts)

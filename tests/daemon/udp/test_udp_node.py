@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from hltnode.daemon.common.vocabulary import UdpRefusal
+from hltnode.daemon.common.vocabulary import CloseReason, UdpRefusal
 from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import NodeSection
 from hltnode.daemon.event_building.accounting import accounting, closes
@@ -57,6 +58,14 @@ def port_of(node: Node) -> tuple[str, int]:
     return "127.0.0.1", int(receiver.endpoint.rpartition(":")[2])
 
 
+def is_subscribed(node: Node) -> bool:
+    return node.counters.decisions.subscribers > 0
+
+
+def has_acknowledged(node: Node, n_meps: int) -> bool:
+    return node.counters.meps_acknowledged == n_meps
+
+
 def events_of(decisions: list[MepDecision]) -> list[int]:
     return sorted(event for d in decisions for event in range(d.first_event, d.first_event + d.n_events))
 
@@ -98,7 +107,7 @@ async def test_each_event_of_a_burst_is_decided_once_and_a_lost_packet_is_counte
     assert refused == {UdpRefusal.UNKNOWN_SENDER: 1, UdpRefusal.DUPLICATE: 1}
     assert counters.udp.datagrams == len(kept) - 1
     assert (counters.udp.bursts, counters.udp.meps, counters.udp.dropped) == (1, 4, 0)
-    assert counters.meps_closed["complete"] == 3
+    assert counters.meps_closed[CloseReason.COMPLETE] == 3
     assert closes(accounts)
 
 
@@ -121,17 +130,18 @@ async def test_a_node_that_is_started_again_goes_on_behind_the_acknowledged_meps
     tmp_path: Path, senders: dict[int, socket.socket]
 ) -> None:
     """The second session gets the second burst of the run; its MEPs must not be taken for those of the first one."""
-    config, seen = udp_config(tmp_path), []
+    config = udp_config(tmp_path)
+    seen: list[MepDecision] = []
     with zmq.asyncio.Context() as context:
         for burst in (1, 2):
             with closing(context.socket(zmq.SUB)) as subscriber:
                 async with running_node(config) as (node, _):
                     subscriber.subscribe(b"")
                     subscriber.connect(node.publisher.endpoint)
-                    await eventually(lambda node=node: node.counters.decisions.subscribers > 0)
+                    await eventually(partial(is_subscribed, node))
                     for source, _, datagram in burst_of(2 * PACKETS, burst=burst):
                         senders[source].sendto(datagram, port_of(node))
                     seen += [decode_decision(await subscriber.recv()) for _ in range(2)]
-                    await eventually(lambda node=node: node.counters.meps_acknowledged == 2)
+                    await eventually(partial(has_acknowledged, node, 2))
     assert [decision.mep for decision in seen] == [0, 1, 2, 3]
     assert events_of(seen) == [*range(1000, 1000 + 2 * PACKETS * EVENTS), *range(2000, 2000 + 2 * PACKETS * EVENTS)]
