@@ -93,7 +93,7 @@ def validate(
             create_backend(backend, known.kernels, threads=thread_count(threads), device=device),
             constants,
             configuration,
-            LIMITS,
+            known.limits_for_files(LIMITS, configuration),
             retain=check.retained,
             with_lists=False,
         )

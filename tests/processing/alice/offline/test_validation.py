@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from hltnode.daemon.cli import app
 from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
+from hltnode.processing.alice.offline.simulation.events import SimulatedEvent
+from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
+from hltnode.processing.alice.offline.tools.validation import TpcValidation
 from hltnode.processing.alice.offline.validation.matching import match_tracks, rows_of_particles
 from hltnode.processing.alice.offline.validation.report import page_of, text_of
 from hltnode.processing.alice.offline.validation.track_checker import MAX_STEP, FoundTracks, TrackChecker, followed
-from hltnode.protocol.alice.tpc_banks import TRUE_PARTICLE, TRUE_STATE, TpcTruth
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.alice.tpc_banks import CLUSTER, TRUE_PARTICLE, TRUE_STATE, TpcTruth
 
 GEOMETRY = builtin_geometry()
 ROWS = 40
@@ -209,3 +218,45 @@ def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     assert page.count("<polyline") == 6
     assert "one &lt;file&gt;" in page
     assert "merged" not in text_of({**result, "merged": None})
+
+
+def test_the_command_reports_the_tracks_of_simulated_events(tmp_path: Path) -> None:
+    sample = TpcSample(SampleRequest(seed=4), TpcOptions(pile_up=0.0))
+    file, out = tmp_path / "t.mdf", tmp_path / "v.json"
+    file.write_bytes(encode_block(sample, 0, [event_of(sample, number) for number in range(3)]))
+    done = CliRunner().invoke(app, ["validate", str(file), "--chain", "alice_tpc", "--json", str(out)])
+    assert done.exit_code == 0, done.output
+    result = json.loads(out.read_text())
+    assert result["events"] == 3
+    assert result["slice"]["findable"] > 200
+    assert result["slice"]["efficiency"] > 0.9
+    assert result["slice"]["fakes"] < 0.1
+    assert 0.5 < result["pulls"]["y"]["width"] < 1.5
+    assert TpcValidation().read_result(out)["slice"] == result["slice"]
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(ValueError, match="it is no result of"):
+        TpcValidation().read_result(tmp_path / "other.json")
+
+
+@pytest.mark.slow
+def test_the_command_takes_an_event_that_is_larger_than_its_usual_batch(tmp_path: Path) -> None:
+    n = 1_060_000
+    rng = np.random.default_rng(1)
+    slices = np.repeat(np.arange(36), n // 36)
+    clusters = np.zeros(len(slices), CLUSTER)
+    clusters["row"] = np.tile(np.sort(rng.integers(0, 159, n // 36)), 36)
+    # At random places there is no track.
+    clusters["y"], clusters["z"] = rng.integers(16000, 49000, len(slices)), rng.integers(1500, 63000, len(slices))
+    noise = SimulatedEvent(
+        slice_number=slices,
+        clusters=clusters,
+        particle_of=np.full(len(slices), -1),
+        particles=np.zeros(1, TRUE_PARTICLE),
+        states=np.zeros(0, TRUE_STATE),
+    )
+    sample = TpcSample(SampleRequest(seed=4), TpcOptions(sources=1728))
+    file, out = tmp_path / "t.mdf", tmp_path / "v.json"
+    file.write_bytes(encode_block(sample, 0, [noise]))
+    done = CliRunner().invoke(app, ["validate", str(file), "--chain", "alice_tpc", "--json", str(out)])
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())["slice"]["findable"] == 0

@@ -1,0 +1,1 @@
+"""Pictures of a slice of the TPC: clusters, links, seeds and tracks."""

@@ -1,0 +1,129 @@
+"""Tracks against truth, for `hltnode validate`."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hltnode.processing.alice.geometry.tpc_geometry import load_geometry
+from hltnode.processing.alice.offline.validation.report import page_of, text_of
+from hltnode.processing.alice.offline.validation.track_checker import FoundTracks, TrackChecker
+from hltnode.processing.alice.tpc.collections import (
+    first_of_event,
+    track,
+    track_cluster,
+    track_cluster_count,
+    track_clusters,
+    track_count,
+    tracks,
+)
+from hltnode.processing.framework.declaration import AlgorithmSequence
+from hltnode.processing.framework.event_files import read_events
+from hltnode.processing.framework.offline_runner import CompletedBatch
+from hltnode.processing.framework.readout import AUTO
+from hltnode.processing.offline.chain_tools import CheckedSample, Results
+from hltnode.processing.offline.workspace_columns import Objects
+from hltnode.processing.selection.studies.row_choice import RowChoice
+from hltnode.protocol.alice.tpc_banks import banks_of_clusters, decode_clusters, slice_of_source, truth_of
+from hltnode.protocol.raw_data.raw_bank import RawBank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TpcValidationOptions:
+    """This chain has no options of its own."""
+
+
+def found_tracks(records: NDArray[np.void], clusters: NDArray[np.integer]) -> FoundTracks:
+    """Tracks of an event from the records and cluster numbers of the chain's lists."""
+    parameters = ("y", "z", "sin_phi", "tan_lambda", "q_pt")
+    variances = ("c_yy", "c_zz", "c_ss", "c_ll", "c_qq")
+    return FoundTracks(
+        slice_number=records["slice"].astype(np.int64),
+        n_clusters=records["n_clusters"].astype(np.int64),
+        clusters=clusters.astype(np.int64),
+        x=records["x"].astype(np.float64),
+        parameters=np.column_stack([records[name].astype(np.float64) for name in parameters]),
+        sigmas=np.sqrt(np.column_stack([records[name].astype(np.float64) for name in variances])),
+    )
+
+
+def cluster_planes(banks: Sequence[RawBank]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Slice and row of each cluster of an event, in the order of the chain. Raises BankError for a broken bank."""
+    of_clusters = banks_of_clusters(banks)
+    rows = [decode_clusters(bank.payload)["row"].astype(np.int64) for bank in of_clusters]
+    slices = [np.full(len(each), slice_of_source(bank.source_id)) for bank, each in zip(of_clusters, rows, strict=True)]
+    nothing = np.empty(0, np.int64)
+    return np.concatenate([nothing, *slices]), np.concatenate([nothing, *rows])
+
+
+class TpcTruthCheck:
+    """Compares the tracks of one sample with its truth."""
+
+    retained = (track_count.name, track.name, track_cluster_count.name, track_cluster.name, first_of_event.name)
+    encoding = AUTO
+
+    def __init__(self, geometry: Path | None) -> None:
+        self._checker = TrackChecker(load_geometry(geometry))
+
+    @property
+    def events_seen(self) -> int:
+        """Number of events so far."""
+        return self._checker.events
+
+    def events(self, path: Path) -> Iterable[Sequence[RawBank]]:
+        """Raw banks of the events of a file."""
+        return read_events(path)
+
+    def add(self, batch: CompletedBatch) -> None:
+        """Compare a batch. Raises BankError for banks or truth that cannot be read."""
+        events = [list(banks) for mep in batch.meps for banks in mep.events]
+        of_tracks = Objects(batch.workspace, tracks, track_count)
+        of_clusters = Objects(batch.workspace, track_clusters, track_cluster_count)
+        records, numbers = of_tracks(track), of_clusters(track_cluster)
+        for i, banks in enumerate(events):
+            found = found_tracks(records[of_tracks.event == i], numbers[of_clusters.event == i])
+            self._checker.add(truth_of(banks), *cluster_planes(banks), found)
+
+    def finish(self, rows: RowChoice) -> CheckedSample:  # noqa: ARG002
+        """The numbers of all batches."""
+        checker = self._checker
+        result = checker.result()
+        error = "no event has truth" if checker.events == checker.without_truth else ""
+        return CheckedSample(text=text_of(result), result=lambda: result, error=error)
+
+
+class TpcValidation:
+    """Efficiency, clones, fakes, resolution and pulls of the tracks of slices."""
+
+    options = TpcValidationOptions
+
+    def reads(self, options: TpcValidationOptions) -> tuple[Path | None, ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+    def check(
+        self,
+        sequence: AlgorithmSequence,  # noqa: ARG002
+        geometry: Path | None,
+        options: TpcValidationOptions,  # noqa: ARG002
+    ) -> TpcTruthCheck:
+        """A check of the tracks of any sequence. Raises ValueError, which names the file of the geometry."""
+        return TpcTruthCheck(geometry)
+
+    def read_result(self, path: Path) -> dict[str, Any]:
+        """An earlier JSON object. Raises ValueError, which names the file."""
+        try:
+            result = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
+        if not isinstance(result, dict) or not {"slice", "pulls", "of_occupancy"} <= result.keys():
+            raise ValueError(f"{path}: it is no result of hltnode validate --chain alice_tpc")
+        return result
+
+    def page(self, results: Results, text: str) -> str:
+        """One or several results as one HTML file; `text` are the tables."""
+        return page_of(results, text)

@@ -1,0 +1,70 @@
+"""Pictures of a slice: clusters, links, seeds and tracks as HTML and PNG."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from typer.testing import CliRunner
+
+from hltnode.daemon.cli import app
+from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.offline.display.picture import slice_drawing
+from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
+from hltnode.processing.alice.offline.tools import TOOLS
+from hltnode.processing.offline.chain_tools import SampleRequest
+from hltnode.protocol.alice.tpc_banks import banks_of_clusters, places_of_clusters, slice_of_source
+from hltnode.protocol.raw_data.mdf import iter_records
+
+SAMPLE = TpcSample(SampleRequest(seed=8, run=3), TpcOptions(pile_up=0.0))
+EVENT = event_of(SAMPLE, 0)
+
+
+def test_the_fullest_slice_is_drawn_with_clusters_links_seeds_and_tracks() -> None:
+    assert TOOLS.display is not None
+    (record,) = iter_records(encode_block(SAMPLE, 0, [EVENT]))
+    banks = record.banks()
+    reader = TOOLS.display().reader(CHAIN, None, CHAIN.load_trigger(None))
+    picture = reader.read(banks, "auto")
+    empty = reader.read([bank._replace(payload=memoryview(b"")) for bank in banks_of_clusters(banks)], "auto")
+    reader.close()
+    of_slice = np.bincount(EVENT.slice_number, minlength=36)
+    assert picture.slice_number == of_slice.argmax()
+    mine = EVENT.clusters[EVENT.slice_number == picture.slice_number]
+    np.testing.assert_allclose(np.sort(picture.y), np.sort(places_of_clusters(mine)[0]), atol=1e-9)
+    np.testing.assert_allclose(np.sort(picture.drift), np.sort(places_of_clusters(mine)[1]), atol=1e-9)
+    assert picture.n_clusters == len(EVENT.clusters)
+    # Links join rows that are two apart; deleted ones are not among those that were kept.
+    rows = np.unique(picture.x)
+    row = np.searchsorted(rows, picture.x)
+    assert len(picture.links) > 0
+    assert len(picture.deleted_links) > 0
+    for links in (picture.links, picture.deleted_links):
+        assert ((picture.x[links[:, 1]] - picture.x[links[:, 0]]) < 5.0).all()
+        assert (row[links[:, 1]] > row[links[:, 0]]).all()
+    kept = set(map(tuple, picture.links.tolist()))
+    assert not kept & set(map(tuple, picture.deleted_links.tolist()))
+    # A seed begins a chain of links.
+    starts, ends = set(picture.links[:, 0].tolist()), set(picture.links[:, 1].tolist())
+    assert set(picture.seeds.tolist()) <= starts - ends
+    assert len(picture.tracks) > 0
+    for track in picture.tracks:
+        assert len(track) >= 10
+        assert (np.diff(picture.x[track]) > 0).all()
+        assert np.abs(np.diff(picture.y[track])).max() < 10.0
+    drawing = slice_drawing(picture)
+    assert drawing.count("h0") == 2 * (len(picture.x) + len(picture.seeds))
+    assert (len(empty.x), len(empty.tracks), empty.n_clusters) == (0, 0, 0)
+    assert "h0" not in slice_drawing(empty)
+    sources = {slice_of_source(bank.source_id) for bank in banks_of_clusters(banks)}
+    assert picture.slice_number in sources
+
+
+def test_the_command_writes_html_and_png(tmp_path: Path) -> None:
+    file = tmp_path / "t.mdf"
+    file.write_bytes(encode_block(SAMPLE, 0, [EVENT]))
+    for name, start in (("e.html", b"<!"), ("e.png", b"\x89PNG")):
+        done = CliRunner().invoke(app, ["display", str(file), "--chain", "alice_tpc", "-o", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+        assert (tmp_path / name).read_bytes().startswith(start)
+    assert "x of the first in cm" in (tmp_path / "e.html").read_text()
