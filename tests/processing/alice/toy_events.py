@@ -43,7 +43,9 @@ class ToySlice:
     tracks: NDArray[np.int64]
 
 
-def circle_places(q_pt: float, phi: float, tan_lambda: float, z0: float) -> tuple[NDArray, NDArray, NDArray]:
+def circle_places(
+    q_pt: float, phi: float, tan_lambda: float, z0: float
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Rows, y and drift of an exact helix from the origin in the frame of a slice, where it is inside."""
     x = GEOMETRY.row_x
     k = UNIT * q_pt

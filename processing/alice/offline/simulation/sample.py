@@ -107,7 +107,7 @@ SHAPES = {
 }
 """Multiplicities are tuned to the means of D. Rohr, "Fast parallel tracking in the ALICE High Level Trigger" (thesis,
 Heidelberg): 48,189 clusters of a pp event (section 7.1), 4,000 tracks (section 5.1), 23,979 tracks (section 9.2.2)."""
-EVENTS_PER_BLOCK = {SampleName.PP: 8, SampleName.PERIPHERAL: 2, SampleName.CENTRAL: 1}
+EVENTS_PER_BLOCK = {SampleName.PP: 4, SampleName.PERIPHERAL: 2, SampleName.CENTRAL: 1}
 _COUNTED = ("clusters", "particles")
 _BLOCK_COUNTS = struct.Struct("<2Q")
 SOURCES = (N_SLICES, N_SLICES * CHAMBERS_OF_SLICE, N_SOURCES)

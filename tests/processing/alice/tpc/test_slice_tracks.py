@@ -122,7 +122,7 @@ def test_links_seeds_and_tracks_equal_a_sequential_search(columns: dict[str, NDA
             record = event.tracks[n_tracks]
             assert next(hits_of).tolist() == [int(inputs[row][i]) for row, i in hits]
             assert (record["slice"], record["n_clusters"]) == (number, len(hits))
-            expected = (t.x, t.y, side * t.z, t.s, side * t.l, t.q)
+            expected: tuple[Any, ...] = (t.x, t.y, side * t.z, t.s, side * t.l, t.q)
             expected += (t.yy, t.zz, t.sy, t.ss, t.lz, t.ll, t.qy, t.qs, t.qq, t.chi2)
             assert np.array(record.tolist()[:16], np.float32).tobytes() == np.array(expected, np.float32).tobytes()
             n_tracks += 1
@@ -218,7 +218,7 @@ def test_tracks_depend_neither_on_the_order_of_clusters_nor_on_threads(clusters:
 
 
 def flags_of(event: dict[int, bytes | None], **how: int) -> int:
-    (found,) = run_chain(mep_of([event], **how))  # type: ignore[arg-type]
+    (found,) = run_chain(mep_of([event], **how))
     return found.flags
 
 

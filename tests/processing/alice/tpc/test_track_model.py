@@ -102,7 +102,7 @@ def test_derivatives_are_those_of_differences() -> None:
 
     def y_of(s: float, q: float) -> float:
         curvature = UNIT * q
-        return (np.sqrt(1 - s * s) - np.sqrt(1 - (s + curvature * dx) ** 2)) / curvature
+        return float((np.sqrt(1 - s * s) - np.sqrt(1 - (s + curvature * dx) ** 2)) / curvature)
 
     by_s = (y_of(s0 + 1e-5, 1.5) - y_of(s0 - 1e-5, 1.5)) / 2e-5
     by_q = (y_of(s0, 1.5 + 1e-4) - y_of(s0, 1.5 - 1e-4)) / 2e-4
