@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def tracks(clusters: list[np.ndarray], slices: int = SLICE) -> FoundTracks:
     )
 
 
-def checked(truth: TpcTruth, slices: np.ndarray, rows: np.ndarray, found: FoundTracks) -> dict:
+def checked(truth: TpcTruth, slices: np.ndarray, rows: np.ndarray, found: FoundTracks) -> dict[str, Any]:
     checker = TrackChecker(GEOMETRY)
     checker.add(truth, slices, rows, found, (found.n_clusters, found.clusters))
     return checker.result()
@@ -140,8 +141,8 @@ def test_matches_and_rows_equal_those_of_loops_over_random_tracks() -> None:
     rows = rows_of_particles(of_clusters, plane, 6)
     for particle in range(6):
         planes = set(plane[of_clusters == particle].tolist())
-        expected = [sum(each // 159 == s for each in planes) for s in range(36)]
-        assert rows[particle].tolist() == expected
+        of_slices = [sum(each // 159 == s for each in planes) for s in range(36)]
+        assert rows[particle].tolist() == of_slices
 
 
 def test_pulls_have_the_width_of_the_errors_of_the_tracks() -> None:
