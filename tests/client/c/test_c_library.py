@@ -84,7 +84,7 @@ def test_the_library_knows_the_versions_and_reasons_of_this_protocol() -> None:
     permanent = {
         HelloRefusal.FOREIGN_CHAIN, HelloRefusal.FOREIGN_INPUT, HelloRefusal.NO_SOURCES, HelloRefusal.EVENTS_PER_MEP,
         HelloRefusal.FOREIGN_RUN, HelloRefusal.SOURCES_FIXED, RejectReason.BAD_VERSION, RejectReason.MALFORMED,
-        RejectReason.OVERSIZED,
+        RejectReason.OVERSIZED, HelloRefusal.SHADOW,
     }  # fmt: skip
     assert set(re.findall(r'"(\w+)"', hopeless[1])) == permanent
     assert f"CONTROL_VERSION = {CONTROL_VERSION}, FRAME_VERSION = {VERSION}," in SOURCE

@@ -31,7 +31,7 @@ def test_a_chain_is_listed_with_its_sequences_kernels_and_tools() -> None:
     assert "baseline" in chain["kernels"]
     assert (chain["kernel_error"], chain["error"]) == ("", "")
     assert chain["tools"] == [
-        *("simulation", "validation", "comparison", "display", "efficiency", "parametrisation"),
+        *("simulation", "validation", "comparison", "display", "efficiency", "parametrisation", "channels"),
     ]
     assert f"lhcb: package hltnode {version('hltnode')}" in printed
     assert max(map(len, printed.splitlines())) <= 80
