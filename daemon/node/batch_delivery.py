@@ -102,9 +102,8 @@ class BatchDelivery:
         computed, results, counters = written.computed, written.computed.results, self._counters
         await self._outputs.publish(written)
         if written.unsent is not None:
-            n_sent = len(written.decisions) - len(written.unsent)
-            counters.decisions.sent += n_sent
-            counters.decisions_first += n_sent
+            counters.decisions.sent += written.n_sent
+            counters.decisions_first += written.n_sent
             # Sending in the compute thread may have taken the news of the socket.
             self._outputs.decisions_sent()
         for stream, n in written.not_stored.items():

@@ -176,7 +176,8 @@ class Node:
         )
         self._periodic_tasks.start(self._loop)
         # Threads that this one starts inherit its CPUs, so the long-lived ones are started before.
-        core.scheduling.apply(DecisionThread.EVENT_LOOP)
+        if config.node.autostart:
+            core.scheduling.apply(DecisionThread.EVENT_LOOP)
         if core.collector is not None:
             core.collector.start()
         if config.node.autostart:
@@ -306,6 +307,8 @@ class Node:
         self._path.start()
         self.health.pipeline_tick_ns = self.clock.now_ns
         self.health.warmed_up = True
+        if not self.config.node.autostart:
+            self._core.scheduling.apply(DecisionThread.EVENT_LOOP)
 
     async def run(self) -> int:
         """Run until `request_stop` or a failure, then drain and close; returns the exit code of the process."""

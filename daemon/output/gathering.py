@@ -61,6 +61,8 @@ class GatheredBatch:
     """The decisions that are not sent yet; None: all of them."""
     n_late: int = 0
     """Number of late decisions among those that are sent."""
+    n_sent: int = 0
+    """Number of messages that are sent; `without` does not take them back."""
 
     @property
     def to_send(self) -> Sequence[MepDecision | DecisionGroup]:
@@ -185,6 +187,7 @@ class EventGatherer:
             not_stored,
             decisions[decided.n_sent :] if isinstance(of, DecidedBatch) else None,
             decided.n_late,
+            decided.n_sent,
         )
 
     def _groups(self, meps: Sequence[MepRecord]) -> Iterator[Sequence[MepRecord]]:

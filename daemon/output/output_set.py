@@ -149,7 +149,7 @@ class Outputs:
             output.close(linger_ms)
 
     def _as_decision(self, decision: MepDecision | DecisionGroup, _sequence: int) -> Message:
-        # The sequence number is that of the decision stream, so a monitor can compare both; gaps are intended.
+        # Samples have no place in the sequence of the decision stream: their sequence number is 0.
         return self._publisher.message(decision)
 
     def _event_outputs(self) -> list[EventOutput]:

@@ -89,6 +89,7 @@ class ShadowIntake:
         self._sources: frozenset[int] = frozenset()
         self._retry_ns = 0
         self._task: asyncio.Task[None] | None = None
+        self._leaving: asyncio.Future[None] | None = None
         only("")
 
     def start(self, loop: asyncio.AbstractEventLoop, failed: Callable[[str], None]) -> None:
@@ -170,11 +171,14 @@ class ShadowIntake:
         feeder = self._feeder
         if not self._sources.issuperset(packed.sources):
             self._lost(ShadowLoss.FOREIGN, run=run, mep=mep, error="the MEP has sources that the run began without")
-        elif mep in feeder.window or mep in feeder.window.acked:
-            self._lost(ShadowLoss.REPEATED)
         elif mep < feeder.window.confirmed:
             self._lost(ShadowLoss.LATE)
+        elif mep in feeder.window or mep in feeder.window.acked:
+            self._lost(ShadowLoss.REPEATED)
         else:
+            # A tap with a prescale leaves gaps: without this each acknowledged MEP would stay a range of its own.
+            if (confirmed := feeder.window.confirmed) > 0:
+                feeder.window.acked.add(0, confirmed - 1)
             packed.seal(run=run, mep=mep, send_time_ns=time.time_ns())
             await feeder.offer_frames(mep, packed.frames())
             self._counters.meps += 1
@@ -213,7 +217,11 @@ class ShadowIntake:
     async def _leave(self) -> None:
         feeder, self._feeder = self._feeder, None
         if feeder is not None:
-            await feeder.__aexit__()
+            self._leaving = asyncio.ensure_future(feeder.__aexit__())
+        if self._leaving is not None:
+            # The sockets must be closed also if the task that reads is cancelled here.
+            await asyncio.shield(self._leaving)
+            self._leaving = None
 
     def _lost(self, reason: ShadowLoss, n: int = 1, **details: object) -> None:
         self._counters.lost[reason] += n

@@ -12,8 +12,9 @@ from hltnode.daemon.readout.effect_executor import FeederConnections
 from hltnode.protocol.transport.control_messages import ControlMessage
 from hltnode.protocol.transport.feeder_messages import Credit, EndOfRun, Error, Goodbye, Hello, RunClosed, Welcome
 
-IDENTITY = b"\x00udp intake"
-"""Identity of the feeder among the connections of the control socket, whose own identities libzmq makes: 5 bytes."""
+IDENTITY = b"udp intake".ljust(256)
+"""Identity of the feeder among the connections of the control socket. A peer cannot take it: those of ZMTP have at most
+255 bytes."""
 NAME = "udp"
 HELLO_NS = 1_000_000_000
 """Period of the hellos, which confirm acknowledged MEPs."""

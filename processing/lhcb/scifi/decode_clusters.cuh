@@ -102,8 +102,9 @@ __device__ uint32_t drop_masked_scifi_hits(const scifi_read_out& read_out, const
         }
         if (threadIdx.x == 0) zone_offset[zone] = static_cast<uint16_t>(first_kept);
         begin = end;
+        // The next zone without hits has no other barrier between this read of its offset and the change of it.
+        __syncthreads();
     }
-    __syncthreads();
     for (uint32_t zone = n_scifi_zones + threadIdx.x; zone < scifi_zone_stride; zone += blockDim.x)
         zone_offset[zone] = static_cast<uint16_t>(n_kept);
     return n_kept;

@@ -176,3 +176,21 @@ async def test_threads_and_garbage_collector_of_a_node_follow_the_keys(tmp_path:
     for each in DecisionThread:
         assert metrics[f'hltnode_thread_setting{{setting="{ThreadSetting.CPUS}",thread="{each}"}}'] == 1.0
     assert metrics['hltnode_garbage_collections_total{moment="idle"}'] > 0
+
+
+async def test_threads_of_a_node_that_is_started_later_have_all_cpus(tmp_path: Path) -> None:
+    cpus, cpu = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
+    config = make_config(tmp_path, node={"autostart": False}, latency={"cpus": [cpu]})
+    try:
+        async with running_node(config) as (node, _):
+            assert os.sched_getaffinity(0) == cpus
+            await node.controller.configure_now()
+            assert os.sched_getaffinity(0) == {cpu}
+            deciding = {threading.get_native_id(), node._path.pipeline._thread.native_id}
+            others = [each for each in threading.enumerate() if each.native_id not in deciding]
+            assert len(others) > 1
+            for each in others:
+                assert each.native_id is not None
+                assert os.sched_getaffinity(each.native_id) == cpus, each.name
+    finally:
+        os.sched_setaffinity(0, cpus)

@@ -133,6 +133,7 @@ def test_early_decisions_are_those_of_the_usual_order_and_the_rest_leaves_later(
         times = found.computed.batch.times
         assert (times.gathered_ns, times.published_ns) == (10, 20)
         without = found.without({2})
+        assert (found.n_sent, without.n_sent) == (room, room)
         assert [part.mep for each in without.to_send for part in split(each)] == [
             mep for mep in range(room, 3) if mep != 2
         ]

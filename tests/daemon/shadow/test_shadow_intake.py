@@ -139,3 +139,22 @@ async def test_a_shadow_takes_no_other_feeder(context: zmq.asyncio.Context, tmp_
         await tap.send(mep)
         await eventually(lambda: node.counters.meps_acknowledged == 1)
         await asyncio.sleep(0)
+
+
+async def test_meps_with_gaps_leave_no_range_behind_for_each(context: zmq.asyncio.Context, tmp_path: Path) -> None:
+    async with shadow(context, tmp_path) as (tap, node):
+        meps = [mep for mep in synthetic_meps(MAX_LATE_MEPS + 40) if mep.mep % 2][-20:]
+        for mep in meps[:-1]:
+            await tap.send(mep)
+        intake = node._sockets.shadow
+        assert intake is not None
+        await eventually(lambda: node.counters.meps_acknowledged == len(meps) - 1)
+        feeder = intake._feeder
+        assert feeder is not None
+        # Each hello confirms what is acknowledged below the floor of late MEPs.
+        before = len(feeder.window.acked._first)
+        await eventually(lambda: feeder.window.confirmed > 0)
+        await tap.send(meps[-1])
+        await eventually(lambda: node.counters.meps_acknowledged == len(meps))
+        assert len(feeder.window.acked._first) <= before + 1
+        assert 0 in feeder.window.acked
