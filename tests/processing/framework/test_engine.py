@@ -182,7 +182,7 @@ def test_batches_keep_the_order_of_meps_and_stay_within_the_limits(meps: list[En
 
 def test_a_constant_of_the_wrong_size_is_refused(backend: CountingBackend) -> None:
     engine = an_engine(backend)
-    with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16352"):
+    with pytest.raises(ValueError, match="velo_geometry has 4 bytes, expected 16460"):
         Engine(backend, engine.chain, {"velo_geometry": np.zeros(4, np.uint8)}, LIMITS)
 
 
