@@ -102,8 +102,14 @@ void PacketJoiner::take(const SenderAddress& address, const uint8_t* bytes, std:
     claim.taken_ns = now_ns;
     ++packets;
     nbytes_taken += size;
-    if (datagram.flags & end_of_burst) note_end(datagram, column);
-    close_complete(column);
+    if (datagram.flags & end_of_burst) {
+        note_end(datagram, column);
+        // Later ranges that others have opened await nothing of this source.
+        for (Entry& each : entries_) close_if_complete(each, column);
+    } else {
+        close_if_complete(*entry, column);
+    }
+    drop_closed();
     end_burst_if_over();
 }
 
@@ -114,16 +120,13 @@ uint32_t PacketJoiner::expected(std::size_t column, uint32_t first, uint32_t end
     return ended ? std::min(end, ended) - std::min(first, ended) : end - first;
 }
 
-void PacketJoiner::close_complete(std::size_t column)
+void PacketJoiner::close_if_complete(Entry& entry, std::size_t column)
 {
-    for (Entry& entry : entries_) {
-        if (!entry.mep) continue;
-        JoinedPart& part = entry.mep->parts[column];
-        if (part.is_complete || part.n_packets < expected(column, entry.first, entry.end)) continue;
-        part.is_complete = true;
-        if (++entry.mep->n_complete == sources_.size()) close(entry, true);
-    }
-    drop_closed();
+    if (!entry.mep) return;
+    JoinedPart& part = entry.mep->parts[column];
+    if (part.is_complete || part.n_packets < expected(column, entry.first, entry.end)) return;
+    part.is_complete = true;
+    if (++entry.mep->n_complete == sources_.size()) close(entry, true);
 }
 
 Refused PacketJoiner::check(const std::vector<bool>& allowed, const Datagram& datagram, int64_t now_ns,

@@ -145,7 +145,6 @@ class PacketJoiner {
     void claim_events(const Datagram& datagram, std::size_t column);
     uint64_t event_of_packet_0(const Datagram& datagram) const;
     uint32_t expected(std::size_t column, uint32_t first, uint32_t end) const;
-    void close_complete(std::size_t column);
     void begin_burst(const Datagram& datagram);
     void end_burst();
     void end_burst_if_over();
@@ -154,6 +153,7 @@ class PacketJoiner {
     Refused join(Entry& entry, const Datagram& datagram, std::size_t column, int64_t now_ns);
     JoinedMep* new_mep(const Entry& entry, const Datagram& datagram, int64_t now_ns);
     void note_end(const Datagram& datagram, std::size_t column);
+    void close_if_complete(Entry& entry, std::size_t column);
     void close(Entry& entry, bool cuts);
     void close_all(bool cuts);
     void drop_closed();
