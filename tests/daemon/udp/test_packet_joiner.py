@@ -348,6 +348,8 @@ def test_a_lost_end_of_run_does_not_keep_the_next_run_out(joiner: Path) -> None:
     assert (joined.refused, joined.meps) == ({UdpRefusal.FOREIGN_RUN: 1}, 2)
     assert joined.events(SECOND) == [*range(1000, 1008), *range(1000, 1016)]
     assert join(joiner, then(FLUSH_NS - 1)).refused == {UdpRefusal.FOREIGN_RUN: 9}
+    # Another packet of the other run closes no MEP.
+    assert join(joiner, [*begun, sent(FIRST, packet(1, FIRST, run=8), FLUSH_NS)]).meps == 0
 
 
 def test_packets_of_a_run_that_is_left_are_counted_as_discarded(joiner: Path) -> None:
