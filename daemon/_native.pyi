@@ -216,7 +216,17 @@ class UdpIntake:
         """Counters since the start, and the bursts that have ended since the last call."""
 
     def leave_run(self) -> None:
-        """Discard all MEPs and accept the run of the next datagram."""
+        """Discard and count all MEPs, and accept the run of the next datagram."""
+
+    def end_run(self) -> None:
+        """The same at the end of a run: its datagrams are refused as late from then on."""
+
+    def reopen_run(self, run: int) -> None:
+        """Accept a run again that has ended; 0: each of them."""
+
+    @property
+    def following_run(self) -> int | None:
+        """The run whose datagrams ended the current one after a silence; None: no other run did."""
 
     @property
     def run(self) -> int | None: ...

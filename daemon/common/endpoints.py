@@ -42,8 +42,11 @@ def check_udp_endpoint(endpoint: str) -> str:
         address = ip_address(host.removeprefix("[").removesuffix("]"))
         is_valid = endpoint.startswith("udp://") and port.isdecimal() and int(port) <= 65535
         is_valid = is_valid and host.startswith("[") == (address.version == 6)
+        has_scope = address.version == 6 and address.scope_id is not None
     except ValueError:
-        is_valid = False
+        is_valid = has_scope = False
+    if has_scope:
+        raise ValueError("expected an IPv6 address without a scope (%...): the node binds no link-local address")
     if not is_valid:
         raise ValueError("expected an IP address and a port such as udp://10.0.0.1:5560 or udp://[::1]:5560")
     return endpoint

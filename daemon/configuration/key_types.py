@@ -77,9 +77,12 @@ def _check_streams(streams: tuple[EventStream, ...]) -> tuple[EventStream, ...]:
 
 def _check_ip_address(text: str) -> str:
     try:
-        return str(ip_address(text))
+        address = ip_address(text)
     except ValueError:
         raise ValueError("expected an IP address such as 10.0.0.1") from None
+    if address.version == 6 and address.scope_id is not None:
+        raise ValueError("expected an IPv6 address without a scope (%...)")
+    return str(address)
 
 
 # A list has a bank type of its own (protocol/raw_data/bank_types.py).

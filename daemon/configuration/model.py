@@ -163,6 +163,11 @@ class NodeConfig(BaseSettings):
                 'latency.decisions_first: expected output.streams without "accepted": a decision that is sent before '
                 "its event is in a file would promise an event that a kill can lose"
             )
+        if self.latency.decisions_first and self.udp.endpoint is not None:
+            yield (
+                "latency.decisions_first: expected false with udp.endpoint: boards send no datagram again, so a MEP "
+                "that was decided before a kill would be in no journal"
+            )
 
     def _udp(self) -> Iterator[str]:
         udp = self.udp
@@ -172,8 +177,17 @@ class NodeConfig(BaseSettings):
             yield "udp.senders: expected with udp.endpoint: without it every datagram is refused"
         if len({sender.address for sender in udp.senders}) < len(udp.senders):
             yield "udp.senders: expected each address once"
-        if udp.events_per_mep > self.pipeline.max_events:
-            yield "udp.packets_per_mep: expected at most pipeline.max_events events per MEP, with udp.events_per_packet"
+        for key in ("max_events", "max_events_per_mep"):
+            # 0: the node computes the limit.
+            if 0 < getattr(self.pipeline, key) < udp.events_per_mep:
+                yield f"udp.packets_per_mep: expected at most pipeline.{key} events per MEP, with udp.events_per_packet"
+        if self.builder.min_feeders > 1:
+            yield "builder.min_feeders: expected 1 with udp.endpoint: the node itself numbers the MEPs of datagrams"
+        if others := set(self.builder.expected_sources or ()) - set(udp.sources):
+            yield (
+                f"builder.expected_sources: expected only sources of udp.senders with udp.endpoint, not "
+                f"{min(others)}: the MEPs of datagrams have no fragments of other feeders"
+            )
         joined = udp.packets_per_mep * udp.max_datagram_bytes
         if joined > self.network.max_frame_bytes:
             yield "udp.packets_per_mep: expected packets of at most network.max_frame_bytes together"

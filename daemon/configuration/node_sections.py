@@ -75,8 +75,8 @@ class LatencySection(Section):
 
     decisions_first: bool = False
     """Send the decisions of a batch before its events are copied and the journal has its MEPs. A MEP that was decided
-    before a kill may be decided again. It needs `output.streams` without "accepted". Batches with an incomplete MEP or
-    an error keep the usual order, because a second decision on them may differ."""
+    before a kill may be decided again. It needs `output.streams` without "accepted", and no `udp.endpoint`. Batches
+    with an incomplete MEP or an error keep the usual order, because a second decision on them may differ."""
     deadline_us: int = Field(default=0, ge=0, le=60_000_000)
     """Time in microseconds from the first fragment of a MEP to its decision. A later decision is sent all the same; its
     message has the field `late`, and `hltnode_late_decisions_total` counts it. 0: no deadline."""

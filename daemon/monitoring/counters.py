@@ -140,7 +140,7 @@ class UdpCounters:
     meps_lost: int = 0
     """MEPs of which no datagram came, while earlier and later ones did."""
     discarded: int = 0
-    """Joined datagrams of a run that the node did not accept."""
+    """Datagrams that were taken and not built: of a run that the node did not accept, or left when it stopped."""
     dropped: int = 0
     """Datagrams that the kernel dropped, because the receive buffer of a socket was full."""
     bursts: int = 0

@@ -268,7 +268,7 @@ TABLE = (
     ),
     counter(
         "udp_datagrams_discarded",
-        "Joined datagrams of a run that the node did not accept.",
+        "Datagrams that were taken and not built: of a run that the node did not accept, or left when it stopped.",
         lambda r: r.counters.udp.discarded,
     ),
     counter(

@@ -90,6 +90,8 @@ class BuilderControl:
         )
         self._configured_run = registry.configured_run
         self._clock_ns = clock_ns
+        self.when_opened: list[Callable[[int], None]] = []
+        """Called with a run that an operator starts; 0: any run."""
         self._awaited: tuple[int, tuple[AwaitedFeeder, ...]] = (0, ())
         self._silent_from_ns = 0
         """Time at which the next feeder counts as silent if no message comes."""
@@ -181,6 +183,8 @@ class BuilderControl:
         taken = self._configured_run if run is None else run
         self.runs.reopen(taken)
         self.registry.configured_run = taken
+        for follow in self.when_opened:
+            follow(taken)
         return taken
 
     def close(self, run: int | None) -> str:

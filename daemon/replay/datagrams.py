@@ -1,8 +1,10 @@
 """Events and captures as UDP datagrams, and their sender. UDP has no answers: nothing says what has arrived."""
 
+import contextlib
 import socket
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,56 +43,87 @@ class SentDatagrams(NamedTuple):
     skipped: int = 0
 
 
-def packets_of_mfp(mfp: Mfp, events_per_packet: int) -> Iterator[bytes]:
-    """The MFPs of consecutive events of an MFP, each with up to this number of events."""
-    types = mfp.types.tolist()
-    for first in range(0, mfp.n_fragments, events_per_packet):
-        some = range(first, min(first + events_per_packet, mfp.n_fragments))
-        yield encode_mfp(
-            source_id=mfp.source_id,
-            event_id=mfp.event_id + first,
-            version=mfp.version,
-            types=[types[i] for i in some],
-            fragments=[b"" if types[i] == NO_BANK else mfp.fragment(i) for i in some],
+class _Pending:
+    """Events of a source that do not fill a packet yet."""
+
+    def __init__(self) -> None:
+        self.first_event = self.version = 0
+        self.types: list[int] = []
+        self.fragments: list[bytes] = []
+
+    def add(self, mfp: Mfp) -> None:
+        if not self.types:
+            self.first_event, self.version = mfp.event_id, mfp.version
+        elif mfp.version != self.version or mfp.event_id != self.first_event + len(self.types):
+            raise FeedError(
+                f"source {mfp.source_id}: event {mfp.event_id} of version {mfp.version} does not follow event "
+                f"{self.first_event + len(self.types) - 1} of version {self.version} in one packet"
+            )
+        types = mfp.types.tolist()
+        self.types += types
+        self.fragments += [b"" if kind == NO_BANK else bytes(mfp.fragment(i)) for i, kind in enumerate(types)]
+
+    def take(self, source: int, n: int) -> bytes:
+        """The MFP of the first n events."""
+        mfp = encode_mfp(
+            source_id=source,
+            event_id=self.first_event,
+            version=self.version,
+            types=self.types[:n],
+            fragments=self.fragments[:n],
             align=2,
         )
+        del self.types[:n], self.fragments[:n]
+        self.first_event += n
+        return mfp
+
+
+class _PacketMfps(NamedTuple):
+    n_events: int
+    mfps: dict[int, bytes]
+
+
+def _packets_of_stream(stream: MepStream, events_per_packet: int) -> Iterator[_PacketMfps]:
+    """The MFPs of each packet by source. All packets are full but the last one, also where the MEPs are not."""
+    pending: dict[int, _Pending] = {}
+    n_events = 0
+    for mep in stream:
+        for source, mfp in mep.mfps.items():
+            pending.setdefault(source, _Pending()).add(Mfp.parse(mfp))
+        n_events += mep.n_events
+        while n_events >= events_per_packet:
+            yield _PacketMfps(
+                events_per_packet, {source: each.take(source, events_per_packet) for source, each in pending.items()}
+            )
+            n_events -= events_per_packet
+    if n_events:
+        yield _PacketMfps(n_events, {source: each.take(source, n_events) for source, each in pending.items()})
 
 
 def datagrams_of_stream(stream: MepStream, events_per_packet: int, *, bursts: int = 1) -> Iterator[Packet]:
     """The datagrams of the events, as bursts of about equal length; the last one ends the run.
 
-    Raises FeedError: the MEPs of the input have another number of events than whole packets.
+    Raises FeedError: the events of a packet have several bank versions.
     """
-    if stream.events_per_mep % events_per_packet:
-        raise FeedError(
-            f"the input has MEPs of {stream.events_per_mep} events, expected a multiple of --events-per-packet "
-            f"{events_per_packet}"
-        )
     n_packets = -(-(stream.n_events or 0) // events_per_packet)
     per_burst = max(1, -(-n_packets // bursts))
-    number = 0
-    for mep in stream:
-        by_source = {
-            source: list(packets_of_mfp(Mfp.parse(mfp), events_per_packet)) for source, mfp in mep.mfps.items()
-        }
-        for i in range(max(map(len, by_source.values()))):
-            burst, sequence = divmod(number, per_burst)
-            is_last = number == n_packets - 1
-            flags = DatagramFlags.START_OF_BURST if sequence == 0 else NO_FLAGS
-            if sequence == per_burst - 1 or is_last:
-                flags |= DatagramFlags.END_OF_BURST
-            if is_last:
-                flags |= DatagramFlags.END_OF_RUN
-            n_events = min(events_per_packet, mep.n_events - i * events_per_packet)
-            for source, packets in by_source.items():
-                yield Packet(
-                    encode_datagram(
-                        packets[i], run=stream.run, burst=1 + burst, sequence=sequence, source=source, flags=flags
-                    ),
-                    n_events,
-                )
-                n_events = 0
-            number += 1
+    # The packet that follows says whether one is the last: damaged events of the input are left out.
+    packets = chain(_packets_of_stream(stream, events_per_packet), (None,))
+    for number, (packet, following) in enumerate(pairwise(packets)):
+        assert packet is not None
+        burst, sequence = divmod(number, per_burst)
+        flags = DatagramFlags.START_OF_BURST if sequence == 0 else NO_FLAGS
+        if sequence == per_burst - 1 or following is None:
+            flags |= DatagramFlags.END_OF_BURST
+        if following is None:
+            flags |= DatagramFlags.END_OF_RUN
+        n_events = packet.n_events
+        for source, mfp in packet.mfps.items():
+            yield Packet(
+                encode_datagram(mfp, run=stream.run, burst=1 + burst, sequence=sequence, source=source, flags=flags),
+                n_events,
+            )
+            n_events = 0
 
 
 def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Packet]:
@@ -129,6 +162,15 @@ def datagrams_of_capture(path: Path, skipped: Callable[[], None]) -> Iterator[Pa
             raise FeedError(f"{path}: not a capture of tcpdump: {error}") from None
 
 
+def _send(out: socket.socket, datagram: bytes) -> None:
+    while True:
+        # An error is the answer (ICMP) to an earlier datagram: nothing listens yet. This one was not sent. Each
+        # datagram has one answer at most, so the errors end.
+        with contextlib.suppress(ConnectionRefusedError):
+            out.send(datagram)
+            return
+
+
 def send_datagrams(
     packets: Iterator[Packet], host: str, port: int, rate: Rate, *, sleep: Callable[[float], None] = time.sleep
 ) -> SentDatagrams:
@@ -148,11 +190,7 @@ def send_datagrams(
                 next_s = begin + packet.time_s - first_time_s
             if (wait_s := next_s - time.monotonic()) > 0:
                 sleep(wait_s)
-            try:
-                out.send(packet.datagram)
-            except ConnectionRefusedError:
-                # The answer (ICMP) to an earlier datagram: nothing listens yet. This one was not sent.
-                out.send(packet.datagram)
+            _send(out, packet.datagram)
             if isinstance(rate, float):
                 next_s = max(next_s, time.monotonic() - MAX_CATCH_UP_S) + packet.n_events / rate
             n_datagrams += 1

@@ -45,7 +45,8 @@ PacketJoiner::PacketJoiner(const JoinLimits& limits, std::vector<uint16_t> sourc
       sources_(std::move(sources)),
       columns_(n_source_ids, -1),
       ended_(sources_.size()),
-      run_end_of_(sources_.size())
+      run_end_of_(sources_.size()),
+      claims_(sources_.size())
 {
     const uint64_t events = uint64_t{limits.packets_per_mep} * limits.events_per_packet;
     if (sources_.empty() || !events || !limits.open_meps || limits.datagram_bytes < datagram_header_size)
@@ -90,20 +91,42 @@ void PacketJoiner::take(const SenderAddress& address, const uint8_t* bytes, std:
     if (const Refused reason = check(sender->second, datagram, now_ns, column); reason != accepted)
         return refuse(reason);
     Refused reason = accepted;
-    Entry* const entry = entry_of(datagram.sequence, now_ns, reason);
+    claim_events(datagram, column);
+    Entry* const entry = entry_of(datagram.sequence, column, now_ns, reason);
     if (!entry) return refuse(reason);
     reason = join(*entry, datagram, column, now_ns);
     if (reason != accepted) return refuse(reason);
     last_taken_ns_ = now_ns;
+    Claim& claim = claims_[column];
+    claim.seen = std::max(claim.seen, datagram.sequence + 1);
+    claim.taken_ns = now_ns;
     ++packets;
     nbytes_taken += size;
-    if (datagram.flags & end_of_burst) note_end(datagram, column);
-    JoinedMep& mep = *entry->mep;
-    if (is_complete(mep.parts[column]) && ++mep.n_complete == sources_.size()) {
-        close(*entry, true);
-        drop_closed();
+    if (datagram.flags & end_of_burst) {
+        note_end(datagram, column);
+        // Later ranges that others have opened await nothing of this source.
+        for (Entry& each : entries_) close_if_complete(each, column);
+    } else {
+        close_if_complete(*entry, column);
     }
+    drop_closed();
     end_burst_if_over();
+}
+
+// Packets of a source in a range, by the end of the burst that it has told.
+uint32_t PacketJoiner::expected(std::size_t column, uint32_t first, uint32_t end) const
+{
+    const uint32_t ended = ended_[column];
+    return ended ? std::min(end, ended) - std::min(first, ended) : end - first;
+}
+
+void PacketJoiner::close_if_complete(Entry& entry, std::size_t column)
+{
+    if (!entry.mep) return;
+    JoinedPart& part = entry.mep->parts[column];
+    if (part.is_complete || part.n_packets < expected(column, entry.first, entry.end)) return;
+    part.is_complete = true;
+    if (++entry.mep->n_complete == sources_.size()) close(entry, true);
 }
 
 Refused PacketJoiner::check(const std::vector<bool>& allowed, const Datagram& datagram, int64_t now_ns,
@@ -112,31 +135,111 @@ Refused PacketJoiner::check(const std::vector<bool>& allowed, const Datagram& da
     const int32_t found = columns_[datagram.source];
     if (found < 0 || !allowed[static_cast<std::size_t>(found)]) return Refused::foreign_source;
     column = static_cast<std::size_t>(found);
-    if (has_run_ && datagram.run != run_) return Refused::foreign_run;
+    if (const Refused reason = check_run(datagram, now_ns); reason != accepted) return reason;
     // All packets but the last one of a burst have the same number of events: the place of a packet follows from it.
     const bool is_last = (datagram.flags & end_of_burst) != 0;
     if (datagram.n_events > limits_.events_per_packet || (!is_last && datagram.n_events < limits_.events_per_packet))
         return Refused::mismatch;
     if (!has_run_) accept_run(datagram.run);
     if (run_ended_) return Refused::late;
-    if (!has_burst_ || datagram.burst != burst_) return admit_burst(datagram, now_ns);
-    const uint32_t end = ended_[column];
-    return end && datagram.sequence >= end ? Refused::mismatch : accepted;
+    if (!has_burst_ || datagram.burst != burst_) return admit_burst(datagram, column, now_ns);
+    // A burst has one end: not two, and none before packets that the source has sent.
+    const uint32_t end = ended_[column], next = datagram.sequence + 1;
+    if (is_last && (end ? next != end : next < claims_[column].seen)) return Refused::mismatch;
+    return end && next > end ? Refused::mismatch : accepted;
 }
 
-Refused PacketJoiner::admit_burst(const Datagram& datagram, int64_t now_ns)
+// Another run begins with a burst after a silence: the end of the current one was lost. Its MEPs are closed; datagrams
+// of the new run are refused until the caller has ended the current one.
+Refused PacketJoiner::check_run(const Datagram& datagram, int64_t now_ns)
+{
+    if (has_run_ && datagram.run == run_) return accepted;
+    if (std::find(ended_runs_.begin(), ended_runs_.end(), datagram.run) != ended_runs_.end()) return Refused::late;
+    if (!has_run_) return accepted;
+    if (!run_ended_ && (datagram.flags & start_of_burst) != 0 && is_silent(now_ns)) {
+        close_all(true);
+        if (has_burst_) end_burst();
+        run_ended_ = true;
+        following_run_ = datagram.run;
+    }
+    return Refused::foreign_run;
+}
+
+Refused PacketJoiner::admit_burst(const Datagram& datagram, std::size_t column, int64_t now_ns)
 {
     if (has_burst_) {
-        if (datagram.burst < burst_) return Refused::late;
-        // A source alone must not end the burst of the others by a wrong number: it needs the flag, or silence.
-        const bool is_over = n_ended_ == sources_.size() || (datagram.flags & start_of_burst) != 0 ||
-                             now_ns - last_taken_ns_ >= limits_.flush_ns;
-        if (!is_over) return Refused::other_burst;
+        // A source alone must not end the burst of the others by a wrong number: it needs the flag, or silence. A
+        // number beyond the next one, with the flag, needs a second source that says the same, or silence.
+        bool agrees = sources_.size() == 1, is_alone = sources_.size() > 1 && !claims_[column].seen;
+        std::size_t n_seen = 0;
+        for (std::size_t other = 0; other < claims_.size(); ++other) {
+            const Claim& claim = claims_[other];
+            n_seen += claim.seen != 0;
+            agrees |= other != column && claim.has_burst && claim.burst == datagram.burst &&
+                      now_ns - claim.burst_ns < limits_.flush_ns;
+        }
+        is_alone &= n_seen == 1;
+        if (datagram.burst < burst_) {
+            // Only another source has sent this burst, with a number far beyond: it may be wrong.
+            if (!is_alone || burst_ - datagram.burst == 1 || int64_t{datagram.burst} <= burst_before_)
+                return Refused::late;
+        } else if (!is_silent(now_ns)) {
+            const bool is_next = datagram.burst - burst_ == 1;
+            const bool is_over = n_ended_ == sources_.size() || (datagram.flags & start_of_burst) != 0;
+            if (!is_over || !(is_next || agrees)) {
+                Claim& claim = claims_[column];
+                if (is_over) claim.burst = datagram.burst, claim.burst_ns = now_ns, claim.has_burst = true;
+                return Refused::other_burst;
+            }
+        }
+        if (datagram.burst > burst_) burst_before_ = burst_;
         close_all(true);
         end_burst();
     }
     begin_burst(datagram);
     return accepted;
+}
+
+uint64_t PacketJoiner::event_of_packet_0(const Datagram& datagram) const
+{
+    return datagram.first_event - uint64_t{limits_.events_per_packet} * datagram.sequence;
+}
+
+// The events of a burst are those in which two sources agree.
+void PacketJoiner::claim_events(const Datagram& datagram, std::size_t column)
+{
+    const uint64_t event = event_of_packet_0(datagram);
+    claims_[column].first_event = event;
+    claims_[column].has_event = true;
+    if (has_first_event_ && first_event_ == event) return;
+    for (std::size_t other = 0; other < claims_.size(); ++other)
+        if (other != column && claims_[other].has_event && claims_[other].first_event == event) {
+            has_first_event_ = true;
+            first_event_ = event;
+        }
+}
+
+// Whether a packet is more than half of the open MEPs ahead of all other sources that send, and none of them says the
+// same.
+bool PacketJoiner::leads_alone(uint32_t sequence, std::size_t column, int64_t now_ns)
+{
+    const uint64_t most = uint64_t{limits_.open_meps} / 2 * limits_.packets_per_mep;
+    bool are_silent = true;
+    for (std::size_t other = 0; other < claims_.size(); ++other) {
+        const Claim& claim = claims_[other];
+        if (other == column) continue;
+        if (claim.seen && now_ns - claim.taken_ns < limits_.flush_ns) {
+            are_silent = false;
+            if (sequence < claim.seen + most) return false;
+        }
+        const uint64_t apart = std::max(claim.refused, sequence) - std::min(claim.refused, sequence);
+        if (claim.has_refused && now_ns - claim.refused_ns < limits_.flush_ns && apart < most) return false;
+    }
+    if (are_silent) return false;
+    claims_[column].refused = sequence;
+    claims_[column].refused_ns = now_ns;
+    claims_[column].has_refused = true;
+    return true;
 }
 
 void PacketJoiner::begin_burst(const Datagram& datagram)
@@ -145,6 +248,8 @@ void PacketJoiner::begin_burst(const Datagram& datagram)
     burst_ = datagram.burst;
     std::fill(ended_.begin(), ended_.end(), 0);
     n_ended_ = 0;
+    std::fill(claims_.begin(), claims_.end(), Claim{});
+    has_first_event_ = false;
     is_reported_ = false;
     const uint32_t step = limits_.packets_per_mep;
     // A burst that is received from its middle on begins there; its earlier packets were not sent to this session.
@@ -177,21 +282,27 @@ void PacketJoiner::end_burst()
     if (n_run_ended_ == sources_.size()) run_ended_ = true;
 }
 
-PacketJoiner::Entry* PacketJoiner::entry_of(uint32_t sequence, int64_t now_ns, Refused& reason)
+PacketJoiner::Entry* PacketJoiner::entry_of(uint32_t sequence, std::size_t column, int64_t now_ns, Refused& reason)
 {
     const uint32_t step = limits_.packets_per_mep;
     if (sequence >= next_packet_) {
+        if (leads_alone(sequence, column, now_ns)) {
+            reason = Refused::ahead;
+            return nullptr;
+        }
         if ((sequence - next_packet_) / step >= limits_.open_meps) {
             // A source alone must not close the MEPs of the others; after a silence all have lost these packets.
-            if (now_ns - last_taken_ns_ < limits_.flush_ns) {
+            if (!is_silent(now_ns)) {
                 reason = Refused::ahead;
                 return nullptr;
             }
             close_all(false);
             const uint32_t skipped = (sequence - next_packet_) / step;
             meps_lost += skipped;
-            for (uint64_t& of_source : missing) of_source += uint64_t{skipped} * step;
-            next_packet_ += skipped * step;
+            const uint32_t next = next_packet_ + skipped * step;
+            for (std::size_t each = 0; each < sources_.size(); ++each)
+                missing[each] += expected(each, next_packet_, next);
+            next_packet_ = next;
         }
         while (sequence >= next_packet_) add_entry(next_packet_);
         return &entries_.back();
@@ -228,10 +339,16 @@ JoinedMep* PacketJoiner::new_mep(const Entry& entry, const Datagram& datagram, i
     mep->first_event = datagram.first_event - uint64_t{limits_.events_per_packet} * (datagram.sequence - entry.first);
     mep->first_ns = now_ns;
     for (JoinedPart& part : mep->parts) {
-        part.n_packets = part.n_bank_bytes = part.highest = part.n_ended = 0;
+        part.n_packets = part.n_bank_bytes = part.highest = 0;
         part.is_in_order = true;
         part.frame_size = 0;
         for (JoinedPart::Packet& packet : part.packets) packet.has_arrived = false;
+    }
+    // Sources whose burst has ended before this range send nothing of it.
+    for (std::size_t column = 0; column < sources_.size(); ++column) {
+        const bool is_complete = !expected(column, entry.first, entry.end);
+        mep->parts[column].is_complete = is_complete;
+        mep->n_complete += is_complete;
     }
     return mep;
 }
@@ -240,6 +357,8 @@ Refused PacketJoiner::join(Entry& entry, const Datagram& datagram, std::size_t c
 {
     const uint32_t place = datagram.sequence - entry.first;
     const std::size_t at = std::size_t{place} * limits_.events_per_packet;
+    // A wrong source must not begin a MEP with other events than those in which two sources agree.
+    if (!entry.mep && has_first_event_ && event_of_packet_0(datagram) != first_event_) return Refused::mismatch;
     if (!entry.mep && !(entry.mep = new_mep(entry, datagram, now_ns))) return Refused::no_room;
     JoinedMep& mep = *entry.mep;
     JoinedPart& part = mep.parts[column];
@@ -284,14 +403,6 @@ void PacketJoiner::note_end(const Datagram& datagram, std::size_t column)
         run_end_of_[column] = true;
         ++n_run_ended_;
     }
-    for (Entry& entry : entries_)
-        if (entry.mep && datagram.sequence >= entry.first && datagram.sequence < entry.end)
-            entry.mep->parts[column].n_ended = datagram.sequence - entry.first + 1;
-}
-
-bool PacketJoiner::is_complete(const JoinedPart& part) const
-{
-    return part.n_packets == (part.n_ended ? part.n_ended : limits_.packets_per_mep);
 }
 
 void PacketJoiner::close_all(bool cuts)
@@ -310,7 +421,8 @@ void PacketJoiner::close(Entry& entry, bool cuts)
     const bool is_cut = cuts && entry.end == next_packet_;
     if (!mep) {
         ++meps_lost;
-        for (uint64_t& of_source : missing) of_source += entry.end - entry.first;
+        for (std::size_t column = 0; column < sources_.size(); ++column)
+            missing[column] += expected(column, entry.first, entry.end);
         return;
     }
     if (!is_cut) {
@@ -320,7 +432,7 @@ void PacketJoiner::close(Entry& entry, bool cuts)
         entry.end = next_packet_ = entry.first + mep->n_packets;
     }
     for (std::size_t column = 0; column < sources_.size(); ++column)
-        missing[column] += mep->n_packets - mep->parts[column].n_packets;
+        missing[column] += expected(column, entry.first, entry.first + mep->n_packets) - mep->parts[column].n_packets;
     ++meps_closed;
     ready_.push_back(mep);
 }
@@ -370,6 +482,7 @@ void PacketJoiner::accept_run(uint32_t run)
     has_run_ = true;
     run_ = run;
     has_burst_ = run_ended_ = false;
+    following_run_ = burst_before_ = -1;
     n_ended_ = n_run_ended_ = 0;
     std::fill(run_end_of_.begin(), run_end_of_.end(), false);
 }
@@ -383,6 +496,21 @@ void PacketJoiner::leave_run()
     }
     ready_.clear();
     has_run_ = has_burst_ = run_ended_ = false;
+}
+
+void PacketJoiner::end_run()
+{
+    if (!has_run_) return;
+    const uint32_t run = run_;
+    leave_run();
+    ended_runs_.push_back(run);
+    if (ended_runs_.size() > most_ended_runs) ended_runs_.pop_front();
+}
+
+void PacketJoiner::reopen_run(uint32_t run)
+{
+    if (!run) ended_runs_.clear();
+    ended_runs_.erase(std::remove(ended_runs_.begin(), ended_runs_.end(), run), ended_runs_.end());
 }
 
 void PacketJoiner::order_banks(JoinedPart& part) const

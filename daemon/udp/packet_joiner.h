@@ -54,9 +54,8 @@ struct JoinedPart {
     std::unique_ptr<uint8_t[]> bytes;  // space of the headers and arrays, then the banks
     std::vector<Packet> packets;
     uint32_t n_packets = 0, n_bank_bytes = 0;
-    uint32_t n_ended = 0;  // packets of the MEP by the end of the burst that the source has told; 0: untold
     uint32_t highest = 0;  // highest place of an arrived packet
-    bool is_in_order = true;
+    bool is_in_order = true, is_complete = false;
     uint8_t version = 0, align = 0;
     std::size_t frame_at = 0, frame_size = 0;  // set by `finish`
 };
@@ -100,13 +99,21 @@ class PacketJoiner {
     // lock.
     void finish(JoinedMep& mep, uint64_t mep_id, uint64_t token) const;
 
-    // Accepts only this run. Without a run, that of the next datagram of a sender is accepted.
+    // Accepts only this run. Without a run, that of the next datagram of a sender is accepted, unless it has ended.
     void accept_run(uint32_t run);
+    // Drops all that is left of the run, and counts it as `discarded`.
     void leave_run();
+    // The same at the end of a run: its datagrams are `late` until `reopen_run`.
+    void end_run();
+    // Accepts a run that has ended; 0: all of them.
+    void reopen_run(uint32_t run);
     bool has_run() const { return has_run_; }
     uint32_t run() const { return run_; }
 
-    // True if all sources have announced the end of the run and no MEP is open or ready.
+    // The run whose first packet ended the current one after a silence; -1: none has.
+    int64_t following_run() const { return following_run_; }
+
+    // True if all sources have announced the end of the run, or another run has begun, and no MEP is open or ready.
     bool is_run_over() const { return run_ended_ && ready_.empty() && entries_.empty(); }
 
     const std::vector<uint16_t>& sources() const { return sources_; }
@@ -120,7 +127,7 @@ class PacketJoiner {
     uint32_t burst() const { return burst_; }
 
   private:
-    static constexpr std::size_t most_bursts = 16;
+    static constexpr std::size_t most_bursts = 16, most_ended_runs = 16;
 
     // A range of packets; `mep` is null before its first packet, and after it was closed.
     struct Entry {
@@ -131,16 +138,22 @@ class PacketJoiner {
 
     void refuse(Refused reason);
     Refused check(const std::vector<bool>& allowed, const Datagram& datagram, int64_t now_ns, std::size_t& column);
-    Refused admit_burst(const Datagram& datagram, int64_t now_ns);
+    Refused check_run(const Datagram& datagram, int64_t now_ns);
+    Refused admit_burst(const Datagram& datagram, std::size_t column, int64_t now_ns);
+    bool is_silent(int64_t now_ns) const { return now_ns - last_taken_ns_ >= limits_.flush_ns; }
+    bool leads_alone(uint32_t sequence, std::size_t column, int64_t now_ns);
+    void claim_events(const Datagram& datagram, std::size_t column);
+    uint64_t event_of_packet_0(const Datagram& datagram) const;
+    uint32_t expected(std::size_t column, uint32_t first, uint32_t end) const;
     void begin_burst(const Datagram& datagram);
     void end_burst();
     void end_burst_if_over();
-    Entry* entry_of(uint32_t sequence, int64_t now_ns, Refused& reason);
+    Entry* entry_of(uint32_t sequence, std::size_t column, int64_t now_ns, Refused& reason);
     void add_entry(uint32_t first);
     Refused join(Entry& entry, const Datagram& datagram, std::size_t column, int64_t now_ns);
     JoinedMep* new_mep(const Entry& entry, const Datagram& datagram, int64_t now_ns);
     void note_end(const Datagram& datagram, std::size_t column);
-    bool is_complete(const JoinedPart& part) const;
+    void close_if_complete(Entry& entry, std::size_t column);
     void close(Entry& entry, bool cuts);
     void close_all(bool cuts);
     void drop_closed();
@@ -163,6 +176,24 @@ class PacketJoiner {
     std::vector<uint32_t> ended_;  // by column: number of packets of the burst; 0: not told
     std::size_t n_ended_ = 0, n_run_ended_ = 0;
     std::vector<bool> run_end_of_;
+    // What a source says of the burst. One source alone must not push out the others.
+    struct Claim {
+        uint32_t seen = 0;         // the packet after its youngest one that was taken
+        int64_t taken_ns = 0;      // when its last packet was taken
+        uint64_t first_event = 0;  // of packet 0, by its last packet
+        bool has_event = false;
+        uint32_t refused = 0;  // its last packet that was `ahead`, and when it came
+        int64_t refused_ns = 0;
+        bool has_refused = false;
+        uint32_t burst = 0;  // that it wants to begin, and since when
+        int64_t burst_ns = 0;
+        bool has_burst = false;
+    };
+    std::vector<Claim> claims_;     // by column
+    bool has_first_event_ = false;  // two sources agree in `first_event_`
+    uint64_t first_event_ = 0;      // of packet 0
+    std::deque<uint32_t> ended_runs_;
+    int64_t following_run_ = -1, burst_before_ = -1;
     bool has_run_ = false, has_burst_ = false, run_ended_ = false, is_reported_ = false;
     uint32_t run_ = 0, burst_ = 0;
     int64_t last_taken_ns_ = 0;

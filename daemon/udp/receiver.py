@@ -71,6 +71,8 @@ class UdpReceiver:
             )
         except OSError as error:
             raise BindError(settings.endpoint, error.errno) from error
+        # Late datagrams of a run that has ended must not begin it again; an operator may.
+        control.when_opened.append(self._intake.reopen_run)
         self.endpoint = f"udp://{settings.endpoint.removeprefix('udp://').rpartition(':')[0]}:{self._intake.port}"
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -91,7 +93,12 @@ class UdpReceiver:
             self._loop.remove_reader(self._intake.fileno())
             self._loop = None
         self._intake.stop()
+        run = self._intake.run
+        self._intake.leave_run()
+        before = self._counters.discarded
         self._count()
+        if n_left := self._counters.discarded - before:
+            log.warning("udp_datagrams_discarded", run=run, datagrams=n_left, reason="the node stops")
 
     def read(self) -> bool:
         """Hand over MEPs that are ready; False if some are left for the next turn of the loop."""
@@ -139,7 +146,8 @@ class UdpReceiver:
     def _hand_over_until(self, end_ns: int) -> bool:
         clock, intake, handler, builder = self._handler.clock, self._intake, self._handler, self._builder
         while time.monotonic_ns() < end_ns:
-            may_open = not builder.draining and builder.run == intake.run and builder.window.outstanding > 0
+            # During a drain, MEPs of credits that were granted before still count.
+            may_open = not builder.closed and builder.run == intake.run and builder.window.outstanding > 0
             outcome = intake.receive(clock.now_ns, clock.true_ns, end_ns, int(may_open))
             self._executor.waited_ns = max(0, clock.true_ns - intake.first_ns)
             handler.taken(outcome)
@@ -158,8 +166,10 @@ class UdpReceiver:
         # MEPs that were refused as a whole are in none of the sets, and need no acknowledgement.
         pending = builder.unacknowledged_meps() | builder.open.keys() if self._feeder.is_hello_due(now_ns) else None
         if intake.is_run_over and builder.is_idle:
+            if (following := intake.following_run) is not None:
+                log.warning("udp_run_cut", run=intake.run, by_run=following, reason="the end of the run did not arrive")
             self._feeder.end(now_ns, intake.next_mep)
-            intake.leave_run()
+            intake.end_run()
         elif pending is not None:
             self._feeder.confirm(now_ns, min(pending, default=intake.next_mep))
 

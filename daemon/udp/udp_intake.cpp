@@ -136,6 +136,7 @@ void UdpIntake::start()
 
 void UdpIntake::stop()
 {
+    stopping_ = true;
     if (!threads_.empty()) signal(stop_);
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
@@ -174,7 +175,7 @@ void UdpIntake::receive_datagrams(Socket& socket)
         const int64_t sleep_ns = std::clamp(deadline_ns - now, int64_t{0}, longest_sleep_ns);
         const timespec sleep{sleep_ns / 1'000'000'000, sleep_ns % 1'000'000'000};
         ppoll(waiting, 2, &sleep, nullptr);
-        if (waiting[1].revents) return;
+        if (waiting[1].revents || stopping_) return;
         int n = 0;
         do {
             for (unsigned i = 0; i < batch; ++i) {
@@ -209,7 +210,8 @@ void UdpIntake::receive_datagrams(Socket& socket)
                 has_ready = joiner_.has_ready();
             }
             if (was_empty && has_ready) signal(wake_);
-        } while (n == static_cast<int>(batch));
+            // Full batches may come for ever; the node must be able to stop.
+        } while (n == static_cast<int>(batch) && !stopping_);
     }
 }
 
@@ -302,11 +304,41 @@ bool UdpIntake::is_run_over()
     return !mep_ && joiner_.has_run() && joiner_.is_run_over();
 }
 
+nb::object UdpIntake::following_run()
+{
+    const std::lock_guard lock(mutex_);
+    const int64_t run = joiner_.following_run();
+    return run < 0 ? nb::none() : nb::cast(run);
+}
+
+void UdpIntake::discard_rest()
+{
+    if (!mep_) return;
+    uint64_t n_packets = 0;
+    for (; column_ < mep_->parts.size(); ++column_) n_packets += mep_->parts[column_].n_packets;
+    give_back();
+    const std::lock_guard lock(mutex_);
+    joiner_.discarded += n_packets;
+}
+
 void UdpIntake::leave_run()
 {
-    if (mep_) give_back();
+    discard_rest();
     const std::lock_guard lock(mutex_);
     joiner_.leave_run();
+}
+
+void UdpIntake::end_run()
+{
+    discard_rest();
+    const std::lock_guard lock(mutex_);
+    joiner_.end_run();
+}
+
+void UdpIntake::reopen_run(uint32_t run)
+{
+    const std::lock_guard lock(mutex_);
+    joiner_.reopen_run(run);
 }
 
 nb::dict UdpIntake::counts()
@@ -369,6 +401,9 @@ void add_udp_intake(nb::module_& module)
         .def("left_frame", &UdpIntake::left_frame)
         .def("counts", &UdpIntake::counts)
         .def("leave_run", &UdpIntake::leave_run)
+        .def("end_run", &UdpIntake::end_run)
+        .def("reopen_run", &UdpIntake::reopen_run, nb::arg("run"))
+        .def_prop_ro("following_run", &UdpIntake::following_run)
         .def_prop_ro("run", &UdpIntake::run)
         .def_prop_ro("is_run_over", &UdpIntake::is_run_over)
         .def_prop_ro("next_mep", &UdpIntake::next_mep)

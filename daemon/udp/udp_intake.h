@@ -55,7 +55,13 @@ class UdpIntake {
     nanobind::dict counts();
     nanobind::object run();
     bool is_run_over();
+    // The run whose datagrams ended the current one, or None.
+    nanobind::object following_run();
+    // Drops what is left of the run, half a MEP included, and counts it as discarded. `end_run` refuses its late
+    // datagrams from then on, until `reopen_run` (0: any run).
     void leave_run();
+    void end_run();
+    void reopen_run(uint32_t run);
 
   private:
     struct Socket {
@@ -67,6 +73,7 @@ class UdpIntake {
     void close_sockets();
     bool take_next();
     void give_back();
+    void discard_rest();
 
     std::shared_ptr<FragmentIntake> intake_;
     std::mutex mutex_;  // guards the joiner
@@ -74,7 +81,7 @@ class UdpIntake {
     std::vector<Socket> sockets_;
     std::vector<std::thread> threads_;
     std::atomic<uint64_t> n_dropped_{0};
-    std::atomic<bool> has_failed_{false};
+    std::atomic<bool> has_failed_{false}, stopping_{false};
     std::size_t datagram_bytes_;
     uint16_t port_ = 0;
     int wake_ = -1, stop_ = -1;

@@ -314,6 +314,9 @@ def test_decisions_go_first_only_if_no_accepted_event_is_promised(tmp_path: Path
     for streams in ("[]", '["error"]'):
         config = load_config(write(tmp_path, f"{first}[output]\nstreams = {streams}\n"))
         assert config.latency.decisions_first
+    udp = UDP.format(sender="10.0.0.2")
+    text = refusal(write(tmp_path, f"{first}[output]\nstreams = []\n{udp}"))
+    assert "latency.decisions_first: expected false with udp.endpoint" in text
     # The other keys promise nothing, so they need nothing.
     assert load_config(write(tmp_path, "[latency]\nserial = true\ndeadline_us = 1000\ncpus = [0, 1]\n")).latency.serial
 
@@ -335,3 +338,32 @@ def test_only_a_shadow_may_use_curve_without_feeders(tmp_path: Path) -> None:
     text = "[security]\nserver_key = '/k'\n"
     assert "security.feeders: expected with security.server_key" in refusal(write(tmp_path, text))
     assert load_config(write(tmp_path, text + "[shadow]\nof = 'tcp://a:5563'\n")).shadow.of == "tcp://a:5563"
+
+
+UDP = """[udp]
+endpoint = "udp://127.0.0.1:0"
+events_per_packet = 16
+packets_per_mep = 16
+[[udp.senders]]
+address = "{sender}"
+sources = [3, 4]
+"""
+
+
+def test_a_node_with_datagrams_has_no_other_feeders_and_takes_whole_meps(tmp_path: Path) -> None:
+    udp = UDP.format(sender="10.0.0.2")
+    for section, expected in {
+        "[builder]\nmin_feeders = 2\n": "builder.min_feeders: expected 1 with udp.endpoint",
+        "[builder]\nexpected_sources = [3, 4, 7]\n": "builder.expected_sources: expected only sources of udp.senders",
+        "[pipeline]\nmax_events_per_mep = 255\n": "expected at most pipeline.max_events_per_mep events per MEP",
+        "[pipeline]\nmax_events = 255\n": "expected at most pipeline.max_events events per MEP",
+    }.items():
+        assert expected in refusal(write(tmp_path, section + udp))
+    fits = "[builder]\nexpected_sources = [3]\n[pipeline]\nmax_events_per_mep = 256\n"
+    assert load_config(write(tmp_path, fits + udp)).udp.sources == (3, 4)
+
+
+def test_a_scope_of_an_ipv6_address_is_refused_by_name(tmp_path: Path) -> None:
+    assert "expected an IPv6 address without a scope" in refusal(write(tmp_path, UDP.format(sender="fe80::2%eth0")))
+    udp = UDP.format(sender="fe80::2").replace("127.0.0.1", "[fe80::1%eth0]")
+    assert "expected an IPv6 address without a scope" in refusal(write(tmp_path, udp))

@@ -21,6 +21,8 @@ from hltnode.protocol.transport.udp_datagram import DatagramFlags, decode_datagr
 from tests.daemon.udp.packets import burst_of
 
 N_EVENTS, EVENTS = 300, 16
+LARGE = 64
+"""Events of a packet that do not divide a MEP."""
 
 
 @pytest.fixture(scope="module")
@@ -60,11 +62,28 @@ def test_bursts_have_all_banks_of_the_events_and_flags_at_their_ends(sample: Pat
     assert flags == {0: start, 9: end, 10: start, 18: end | run_end}
 
 
-def test_meps_of_other_than_whole_packets_are_refused(sample: Path) -> None:
-    packing = Packing(events_per_mep=100, max_fragment_bytes=1 << 20)
+def test_meps_of_other_than_whole_packets_are_regrouped_into_full_packets(sample: Path) -> None:
+    """MEPs of 100 events, of which 64 is no divisor: only the last packet of all is short."""
+    packing = Packing(events_per_mep=100, max_fragment_bytes=1 << 20, run=7, repeat=2)
+    whole = list(meps_of_files([sample], RICH_READOUT, packing))
     stream = meps_of_files([sample], RICH_READOUT, packing)
-    with pytest.raises(FeedError, match="a multiple of --events-per-packet 16"):
-        next(datagrams_of_stream(stream, EVENTS))
+    packets = list(datagrams_of_stream(stream, LARGE, bursts=2))
+    rich = [each for each in map(decode_datagram, (p.datagram for p in packets)) if each[0].source == RICH_SOURCE]
+    mfps = [Mfp.parse(mfp) for _, mfp in rich]
+    n_packets = -(-2 * N_EVENTS // LARGE)
+    assert [mfp.n_fragments for mfp in mfps] == [LARGE] * (n_packets - 1) + [2 * N_EVENTS % LARGE]
+    assert [mfp.event_id for mfp in mfps] == [LARGE * i for i in range(n_packets)]
+    per_burst = -(-n_packets // 2)
+    assert [(header.burst - 1, header.sequence) for header, _ in rich] == [
+        divmod(i, per_burst) for i in range(n_packets)
+    ]
+    start, end, run_end = DatagramFlags
+    flags = {i: header.flags for i, (header, _) in enumerate(rich) if header.flags}
+    assert flags == {0: start, per_burst - 1: end, per_burst: start, n_packets - 1: end | run_end}
+    expected = [Mfp.parse(mep.mfps[RICH_SOURCE]) for mep in whole]
+    banks = [bytes(mfp.fragment(i)) for mfp in mfps for i in range(mfp.n_fragments)]
+    assert banks == [bytes(mfp.fragment(i)) for mfp in expected for i in range(mfp.n_fragments)]
+    assert sum(packet.n_events for packet in packets) == 2 * N_EVENTS
 
 
 def frame_of(datagram: bytes) -> bytes:
@@ -106,3 +125,20 @@ def test_datagrams_are_sent_at_the_times_of_a_capture_or_at_a_rate() -> None:
         slept.clear()
         send_datagrams(iter(packets), host, port, 2.0, sleep=slept.append)
         assert slept == pytest.approx([2, 4], abs=0.5)
+
+
+def test_a_datagram_is_sent_again_after_each_answer_to_an_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing listens: two answers to earlier datagrams come before a datagram is sent."""
+    sent: list[bytes] = []
+    answers = iter([True, True, False, False])
+
+    class Refusing(socket.socket):
+        def send(self, data: bytes, *_: object) -> int:  # type: ignore[override]
+            if next(answers):
+                raise ConnectionRefusedError
+            sent.append(data)
+            return len(data)
+
+    monkeypatch.setattr(socket, "socket", Refusing)
+    result = send_datagrams(iter([Packet(b"a", 1), Packet(b"b", 1)]), "127.0.0.1", 9, 1e6)
+    assert (sent, result.datagrams) == ([b"a", b"b"], 2)

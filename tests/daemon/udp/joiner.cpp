@@ -50,7 +50,8 @@ int main()
         joiner.allow(address, {sources[i]});
     }
     uint64_t mep_id = 0;
-    // A step: kind (0: datagram, 1: tick, 2: hand over, 3: leave the run), time, sender, size, bytes.
+    // A step: kind (0: datagram, 1: tick, 2: hand over, 3: leave the run, 4: end it, 5: reopen all runs), time, sender,
+    // size, bytes.
     uint8_t kind;
     while (get(kind)) {
         int64_t now_ns;
@@ -67,6 +68,8 @@ int main()
         if (kind == 1) joiner.tick(now_ns);
         if (kind == 2) hand_over(joiner, mep_id);
         if (kind == 3) joiner.leave_run();
+        if (kind == 4 && joiner.is_run_over()) joiner.end_run();
+        if (kind == 5) joiner.reopen_run(0);
     }
     hand_over(joiner, mep_id);
     put(uint32_t{0});

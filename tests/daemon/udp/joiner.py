@@ -21,7 +21,8 @@ TOKEN = 77
 
 
 class Step(NamedTuple):
-    """A datagram (kind 0) of sender 1 + column, a tick (1), a hand-over (2), or the end of the run (3)."""
+    """A datagram (kind 0) of sender 1 + column, a tick (1), a hand-over (2), or the run is left (3), ended if it
+    is over (4), or opened again (5)."""
 
     kind: int
     now_ns: int
@@ -29,7 +30,7 @@ class Step(NamedTuple):
     datagram: bytes = b""
 
 
-HAND_OVER = 2
+HAND_OVER, LEAVE_RUN, END_RUN, REOPEN_RUNS = 2, 3, 4, 5
 
 
 def sent(source: int, datagram: bytes, now_ns: int = 0) -> Step:

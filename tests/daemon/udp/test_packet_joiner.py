@@ -11,7 +11,17 @@ import pytest
 
 from hltnode.daemon.common.vocabulary import UdpRefusal
 from hltnode.protocol.transport.udp_datagram import DATAGRAM_HEADER_SIZE, NO_FLAGS, DatagramFlags, decode_datagram
-from tests.daemon.udp.joiner import FLUSH_NS, HAND_OVER, MS, Step, join, sent
+from tests.daemon.udp.joiner import (
+    END_RUN,
+    FLUSH_NS,
+    HAND_OVER,
+    LEAVE_RUN,
+    MS,
+    REOPEN_RUNS,
+    Step,
+    join,
+    sent,
+)
 from tests.daemon.udp.packets import EVENTS, SOURCES, burst_of, packet, payload
 from tests.protocol import fuzz
 
@@ -95,9 +105,11 @@ def test_a_deadline_cuts_the_youngest_mep_and_later_packets_begin_the_next_one(j
 def test_packets_beyond_the_open_meps_wait_for_silence_and_the_skipped_ones_are_counted(joiner: Path) -> None:
     """With one MEP of four packets open and four at most, the packet 20 is the first beyond; MEPs 1 to 4 are lost."""
     begun = [sent(source, packet(0, source)) for source in SOURCES]
-    last = join(joiner, [*begun, sent(FIRST, packet(19, FIRST))])
+    alone = [sent(FIRST, packet(sequence, FIRST)) for sequence in (0, 19)]
+    last = join(joiner, alone, sources=[FIRST])
     assert (last.refused, last.meps) == ({}, 1)
-    assert join(joiner, [*begun, sent(FIRST, packet(20, FIRST))]).refused == {UdpRefusal.AHEAD: 1}
+    beyond = join(joiner, [alone[0], sent(FIRST, packet(20, FIRST))], sources=[FIRST])
+    assert beyond.refused == {UdpRefusal.AHEAD: 1}
     after = join(joiner, [*begun, sent(FIRST, packet(20, FIRST), FLUSH_NS), Step(1, 2 * FLUSH_NS)])
     assert (after.refused, after.meps_lost, after.events(FIRST)) == (
         {},
@@ -233,3 +245,113 @@ def test_damaged_datagrams_end_nothing_and_each_is_counted(joiner: Path) -> None
         UdpRefusal.TRUNCATED, UdpRefusal.BAD_MAGIC, UdpRefusal.BAD_VERSION, UdpRefusal.BAD_SIZE, UdpRefusal.MALFORMED,
         UdpRefusal.BAD_MFP, UdpRefusal.FOREIGN_RUN, UdpRefusal.MISMATCH,
     }  # fmt: skip
+
+
+def test_one_source_cannot_run_ahead_of_the_others_unless_they_agree_or_are_silent(joiner: Path) -> None:
+    """Half of four open MEPs are eight packets: FIRST may send the packet 8 after packet 0 of SECOND, and not 9."""
+    begun = [sent(source, packet(0, source)) for source in SOURCES]
+    assert join(joiner, [*begun, sent(FIRST, packet(8, FIRST))]).refused == {}
+    jump = [sent(FIRST, packet(9, FIRST)), sent(FIRST, packet(0xFFFF_FFF0, FIRST))]
+    normal = [sent(source, packet(sequence, source)) for sequence in range(1, 4) for source in SOURCES]
+    joined = join(joiner, [*begun, *jump, *normal])
+    assert (joined.refused, joined.meps, joined.meps_lost) == ({UdpRefusal.AHEAD: 2}, 1, 0)
+    assert joined.events(SECOND) == list(range(1000, 1016))
+    agreed = join(joiner, [*begun, jump[0], sent(SECOND, packet(10, SECOND)), jump[0], Step(1, FLUSH_NS)])
+    assert (agreed.refused, agreed.events(FIRST)[-4:]) == ({UdpRefusal.AHEAD: 1}, list(range(1036, 1040)))
+    silent = [*begun, sent(FIRST, packet(1, FIRST), FLUSH_NS // 2), sent(FIRST, packet(10, FIRST), FLUSH_NS)]
+    assert join(joiner, silent).refused == {}
+
+
+def test_one_source_cannot_begin_a_far_burst_unless_another_agrees_or_all_are_silent(joiner: Path) -> None:
+    begin = DatagramFlags.START_OF_BURST
+    ended = [sent(*each[::2]) for each in burst_of(4)]
+    far = {source: packet(0, source, burst=900, flags=begin) for source in SOURCES}
+    next_burst = [sent(*each[::2]) for each in burst_of(4, burst=2)]
+    joined = join(joiner, [*ended, sent(FIRST, far[FIRST]), *next_burst])
+    assert (joined.refused, joined.meps) == ({UdpRefusal.OTHER_BURST: 1}, 2)
+    assert joined.events(SECOND) == [*range(1000, 1016), *range(2000, 2016)]
+    both = [sent(source, far[source]) for source in (FIRST, SECOND, FIRST)]
+    agreed = join(joiner, [*ended, *both, *next_burst])
+    assert agreed.refused == {UdpRefusal.OTHER_BURST: 1, UdpRefusal.LATE: 8}
+    # A burst of one source alone, which began after a silence, gives way to an earlier one of another source.
+    later = [step._replace(now_ns=FLUSH_NS) for step in next_burst]
+    wrong = join(joiner, [*ended, sent(FIRST, far[FIRST], FLUSH_NS), *later[1:], later[0]])
+    assert (wrong.refused, wrong.events(SECOND)[-16:]) == ({}, list(range(2000, 2016)))
+    late = join(joiner, [*ended, sent(FIRST, far[FIRST], FLUSH_NS), sent(SECOND, packet(3, SECOND), FLUSH_NS)])
+    assert late.refused == {UdpRefusal.LATE: 1}
+
+
+def test_one_source_cannot_give_the_meps_of_the_others_wrong_events(joiner: Path) -> None:
+    """The sources agree in the events of the first MEP. Then FIRST opens the second MEP with a wrong event."""
+    packets = [sent(*each[::2]) for each in burst_of(8)]
+    joined = join(joiner, [*packets[:8], sent(FIRST, packet(4, FIRST, first_event=5)), *packets[8:]])
+    assert (joined.refused, joined.fragments) == ({UdpRefusal.MISMATCH: 1}, join(joiner, packets).fragments)
+    # Event numbers may jump between MEPs: it costs the packets before two sources agree in the new numbers.
+    jumped = [sent(source, packet(n, source, first_event=9000 + 4 * n)) for n in range(4, 8) for source in SOURCES]
+    moved = join(joiner, [*packets[:8], *jumped, Step(1, FLUSH_NS)])
+    assert (moved.refused, moved.events(SECOND)[16:]) == ({UdpRefusal.MISMATCH: 1}, list(range(9016, 9032)))
+
+
+def test_a_burst_has_one_end_and_none_before_packets_of_its_source(joiner: Path) -> None:
+    """A second end of FIRST must not stand for the end of SECOND."""
+    end = DatagramFlags.END_OF_BURST
+    steps = [
+        *(sent(FIRST, packet(sequence, FIRST)) for sequence in (0, 1)),
+        sent(FIRST, packet(0, FIRST, flags=end)),
+        sent(FIRST, packet(3, FIRST, flags=end)),
+        sent(FIRST, packet(2, FIRST, flags=end)),
+        sent(SECOND, packet(0, SECOND)),
+        sent(FIRST, packet(2, FIRST)),
+    ]
+    joined = join(joiner, steps)
+    assert (joined.refused, joined.meps, joined.bursts) == ({UdpRefusal.MISMATCH: 2}, 0, [])
+    # The other source is still awaited, and its part is complete with its own four packets.
+    rest = [sent(SECOND, packet(n, SECOND, flags=end if n == 3 else NO_FLAGS)) for n in (1, 2, 3)]
+    assert join(joiner, [*steps, *rest]).bursts == [(1, 8, 0, 2, 1)]
+
+
+def test_sources_whose_burst_has_ended_are_neither_awaited_nor_missing(joiner: Path) -> None:
+    """The burst of FIRST ends with packet 1, that of SECOND with packet 5, in the next MEP; no time passes."""
+    end = DatagramFlags.END_OF_BURST
+    first = [sent(FIRST, packet(n, FIRST, flags=end if n == 1 else NO_FLAGS)) for n in range(2)]
+    second = [sent(SECOND, packet(n, SECOND, flags=end if n == 5 else NO_FLAGS)) for n in range(6)]
+    for steps in ([*first, *second], [*second, *first]):
+        joined = join(joiner, steps)
+        assert (joined.meps, joined.missing, joined.refused) == (2, [0, 0], {})
+        assert joined.bursts == [(1, 8, 0, 0, 2)]
+
+
+def test_late_datagrams_of_an_ended_run_do_not_begin_it_again_until_it_is_opened(joiner: Path) -> None:
+    run = [sent(*each[::2]) for each in burst_of(4, ends_run=True)]
+    ended = [*run, Step(HAND_OVER, 0), Step(END_RUN, 0)]
+    late = [sent(FIRST, packet(5, FIRST, burst=2))]
+    other = [sent(*each[::2]) for each in burst_of(4, run=8)]
+    joined = join(joiner, [*ended, *late, *other, *late])
+    assert (joined.refused, joined.meps) == ({UdpRefusal.LATE: 2}, 2)
+    again = join(joiner, [*ended, Step(REOPEN_RUNS, 0), *run])
+    assert (again.refused, again.meps) == ({}, 2)
+
+
+def test_a_lost_end_of_run_does_not_keep_the_next_run_out(joiner: Path) -> None:
+    """The next run needs the first packet of a burst and a silence; the last MEP of the run before is closed."""
+    begun = [sent(source, packet(n, source)) for n in range(2) for source in SOURCES]
+
+    def then(now_ns: int) -> list[Step]:
+        other = burst_of(4, run=8)
+        packets = [other[0], *other]
+        return [*begun, *(step for i, each in enumerate(packets) for step in (
+            [sent(each[0], each[2], now_ns), Step(HAND_OVER, now_ns), Step(END_RUN, now_ns)] if i == 0
+            else [sent(each[0], each[2], now_ns)]
+        ))]  # fmt: skip
+
+    joined = join(joiner, then(FLUSH_NS))
+    assert (joined.refused, joined.meps) == ({UdpRefusal.FOREIGN_RUN: 1}, 2)
+    assert joined.events(SECOND) == [*range(1000, 1008), *range(1000, 1016)]
+    assert join(joiner, then(FLUSH_NS - 1)).refused == {UdpRefusal.FOREIGN_RUN: 9}
+    # Another packet of the other run closes no MEP.
+    assert join(joiner, [*begun, sent(FIRST, packet(1, FIRST, run=8), FLUSH_NS)]).meps == 0
+
+
+def test_packets_of_a_run_that_is_left_are_counted_as_discarded(joiner: Path) -> None:
+    packets = [sent(*each[::2]) for each in burst_of(6)[:-2]]
+    assert join(joiner, [*packets, Step(LEAVE_RUN, 0)]).discarded == len(packets)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -18,9 +22,12 @@ from hltnode.daemon.configuration.model import NodeConfig
 from hltnode.daemon.configuration.node_sections import NodeSection
 from hltnode.daemon.event_building.accounting import accounting, closes
 from hltnode.daemon.node.node import Node
+from hltnode.protocol.raw_data.bank_types import NO_BANK
+from hltnode.protocol.raw_data.mfp import encode_mfp
 from hltnode.protocol.transport.decisions import MepDecision, decode_decision
+from hltnode.protocol.transport.udp_datagram import encode_datagram
 from tests.daemon.fakes import eventually, make_config, running_node
-from tests.daemon.udp.packets import EVENTS, RUN, SOURCES, burst_of
+from tests.daemon.udp.packets import EVENTS, RUN, SOURCES, burst_of, packet
 
 pytestmark = [pytest.mark.loopback, pytest.mark.usefixtures("nothing_is_left_behind")]
 
@@ -145,3 +152,109 @@ async def test_a_node_that_is_started_again_goes_on_behind_the_acknowledged_meps
                     await eventually(partial(has_acknowledged, node, 2))
     assert [decision.mep for decision in seen] == [0, 1, 2, 3]
     assert events_of(seen) == [*range(1000, 1000 + 2 * PACKETS * EVENTS), *range(2000, 2000 + 2 * PACKETS * EVENTS)]
+
+
+async def test_late_datagrams_of_an_ended_run_are_refused_until_an_operator_starts_it(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    """The MEP ids of the run are in use; a datagram must not open it again with the same ids."""
+    late, source = packet(3, SOURCES[0], burst=2), SOURCES[0]
+    async with running_node(udp_config(tmp_path)) as (node, _):
+        for each, _, datagram in burst_of(PACKETS, ends_run=True):
+            senders[each].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 1))
+        await eventually(lambda: node.builder_control.registry.current is None)
+        senders[source].sendto(late, port_of(node))
+        await eventually(lambda: node.counters.udp.refused[UdpRefusal.LATE] == 1)
+        assert node.builder_control.registry.current is None
+        node.builder_control.open_runs(RUN)
+        for each, _, datagram in burst_of(PACKETS):
+            senders[each].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 2))
+
+
+async def test_the_next_run_begins_although_the_end_of_the_last_one_was_lost(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    async with running_node(udp_config(tmp_path, flush_us=50_000)) as (node, _):
+        for source, _, datagram in burst_of(PACKETS):
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 1))
+        await asyncio.sleep(0.06)
+        following = burst_of(PACKETS, run=RUN + 1)
+        senders[SOURCES[0]].sendto(following[0][2], port_of(node))
+        await eventually(lambda: node.builder_control.registry.current is None)
+        for source, _, datagram in following:
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 2))
+        assert node.builder.run == RUN + 1
+        assert node.counters.udp.refused[UdpRefusal.FOREIGN_RUN] == 1
+
+
+async def test_a_draining_node_takes_meps_of_its_credits_and_counts_what_is_left(
+    tmp_path: Path, senders: dict[int, socket.socket]
+) -> None:
+    """The second MEP comes after the drain began; three packets of a third one are left when the node stops."""
+    async with running_node(udp_config(tmp_path, flush_us=10_000_000)) as (node, _):
+        packets = burst_of(3 * PACKETS)
+        for source, _, datagram in packets[: 2 * PACKETS]:
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 1))
+        node.builder_control.pause()
+        for source, _, datagram in packets[2 * PACKETS : 4 * PACKETS + 3]:
+            senders[source].sendto(datagram, port_of(node))
+        await eventually(partial(has_acknowledged, node, 2))
+        await eventually(lambda: node.counters.udp.datagrams == 4 * PACKETS + 3)
+        assert node.counters.udp.discarded == 0
+    assert node.counters.udp.discarded == 3
+
+
+N_FLOOD, FLOOD_BYTES = 20_000, 65_507
+FLOOD = """
+import socket, sys
+datagram = sys.stdin.buffer.read()
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.bind(("127.0.0.1", 0))
+while True:
+    out.sendto(datagram, (sys.argv[1], int(sys.argv[2])))
+"""
+
+
+async def test_the_intake_stops_while_datagrams_flood_in(tmp_path: Path) -> None:
+    """Each read of the flooded socket is a full batch: its thread never waits, and must end nevertheless.
+
+    A process sends packets of 20,000 events faster than a thread checks them. Their number of events is a mismatch.
+    """
+    source = SOURCES[0]
+    mfp = encode_mfp(source_id=source, event_id=0, version=1, types=[NO_BANK] * N_FLOOD, fragments=[b""] * N_FLOOD)
+    datagram = encode_datagram(mfp, run=RUN, burst=1, sequence=0, source=source)
+    config = make_config(
+        tmp_path,
+        network={"max_frame_bytes": FLOOD_BYTES},
+        builder={"max_mep_bytes": FLOOD_BYTES},
+        udp={
+            "endpoint": "udp://127.0.0.1:0",
+            "senders": [{"address": "127.0.0.1", "sources": [source]}],
+            "packets_per_mep": 1,
+            "max_datagram_bytes": FLOOD_BYTES,
+        },
+    )
+    async with running_node(config) as (node, _):
+        receiver, (host, port) = node._sockets.udp_receiver, port_of(node)
+        assert receiver is not None
+        command = [sys.executable, "-S", "-c", FLOOD, host, str(port)]
+        sender = subprocess.Popen(command, stdin=subprocess.PIPE)
+        assert sender.stdin is not None
+        stopping = threading.Thread(target=receiver.close)
+        try:
+            sender.stdin.write(datagram)
+            sender.stdin.close()
+            await eventually(lambda: node.counters.udp.dropped > 1000)
+            stopping.start()
+            await asyncio.to_thread(stopping.join, 2.0)
+            hangs = stopping.is_alive()
+        finally:
+            sender.kill()
+            sender.wait()
+            stopping.join()
+        assert not hangs
