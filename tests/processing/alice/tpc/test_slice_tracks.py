@@ -218,7 +218,7 @@ def test_a_cluster_far_from_its_track_stays_in_the_list_but_not_in_the_fit() -> 
     rows = np.arange(N_ROWS)
     y, z = STRAIGHT
     (without,) = run_chain(mep_of([event_of({1: clusters_at(rows, y, z)[rows != 60]})]))
-    for row, sigmas, taken in ((60, 4.7, True), (60, 5.4, False), (152, 6.5, True), (0, 5.4, False)):
+    for row, sigmas, taken in ((60, 4.7, True), (60, 5.4, False), (149, 8, True), (148, 8, False), (0, 5.4, False)):
         # At small angles, with the error of a track that the fit knows well.
         drift, pad = GEOMETRY.half_length - z[row], Slice.pad(row)
         sigma = np.sqrt(4.0e-4 + 2.69e-5 * drift / pad + 5.95e-3 * pad * 0.02**2)
@@ -255,32 +255,26 @@ def test_no_track_has_more_shared_clusters_than_own_ones() -> None:
     assert found["tpc_slice_hits.cluster"][first : first + n].tolist() == list(range(24))
 
 
-def test_a_fit_ends_at_the_largest_angle_after_each_cluster() -> None:
-    """Tracks whose angle grows inwards, with limits between the last prediction of a track and its fit."""
-    rng, number = np.random.default_rng(12), SLICES[0]
-    found_places = [circle_places(0.4, 0.1 + 0.004 * i, 0.1 + 0.08 * i, 2.0) for i in range(12)]
-    rows, y, z = (np.concatenate(each) for each in zip(*found_places, strict=True))
-    given = clusters_at(rows, y + rng.normal(0, 0.02, len(y)), z + rng.normal(0, 0.02, len(z)))
-    limits: list[float] = []
-    columns = columns_of(mep_of([event_of({number: given}), {}]))
-    counts = columns["tpc_slices.row_counts"].reshape(-1, N_ROWS)[number].astype(int)
-    places = np.split(columns["tpc_clusters.places"][: counts.sum()], np.cumsum(counts)[:-1])
-    following = np.split(columns["tpc_clusters.next"][: counts.sum()], np.cumsum(counts)[:-1])
+def test_a_fit_ends_at_the_largest_angle_after_its_last_cluster() -> None:
+    """The innermost cluster of a track turns the fit beyond the limit; the prediction there is still within it."""
+    rows, y, z = circle_places(0.4, 0.12, 0.3, 2.0)
+    y = y - 0.13 * (rows == 0)
+    mep = mep_of([event_of({0: clusters_at(rows, y, z)})])
+    columns = columns_of(mep)
+    places, following = (
+        np.split(columns[f"tpc_clusters.{name}"][: len(rows)], len(rows))[:N_ROWS] for name in ("places", "next")
+    )
     oracle = Slice(places, GEOMETRY)
-    for fit, hits in oracle.tracks([each.tolist() for each in following]):
-        before = oracle.fit(hits[1:])
-        assert before is not None
-        assert oracle.propagate(before, oracle.row_x[hits[0][0]])
-        if fit.s > before.s:
-            limits.append(float(fit.s + before.s) / 2)
-    assert len(limits) > 1
+    ((fit, hits),) = oracle.tracks([each.tolist() for each in following])
+    before = oracle.fit(hits[1:])
+    assert before is not None
+    assert hits[0] == (0, 0)
+    assert oracle.propagate(before, oracle.row_x[0])
+    assert fit.s > before.s + 1e-5
     both = "[sequence.tpc_construct_tracklets]\nmax_sin_phi = {0!r}\n[sequence.tpc_select_tracks]\nmax_sin_phi = {0!r}"
-    n_found = 0
-    for limit in limits:
-        (found, _) = run_chain(mep_of([event_of({number: given}), {}]), both.format(limit))
-        assert (np.abs(found.tracks["sin_phi"]) < limit).all()
-        n_found += len(found.tracks)
-    assert n_found > 5
+    for limit, n in ((float(fit.s) + 1e-5, 1), (float(fit.s + before.s) / 2, 0)):
+        (found,) = run_chain(mep, both.format(limit))
+        assert len(found.tracks) == n
 
 
 def test_constants_have_bounds_and_both_kernels_the_same_ones() -> None:
