@@ -126,7 +126,7 @@ HLT_KERNEL(tpc_select_tracks)
     const hlt::tracklet_input in = hlt::tracklet_input_of(p, rows, blockIdx.x);
     const uint32_t* const weights = p.tpc_clusters.weights + first;
     const uint32_t n_starts = p.tpc_slices.start_hits[blockIdx.x];
-    // Each shared cluster of a track follows one of its own.
+    // A track has not more shared clusters than own ones.
     const uint32_t min_owned = (p.min_clusters + 1u) / 2u;
     uint32_t n_tracks = 0, n_hits = 0;
     for (uint32_t base = 0; base < n_starts; base += blockDim.x) {
