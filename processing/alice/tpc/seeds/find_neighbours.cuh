@@ -4,8 +4,8 @@
 // In:  the sorted clusters and the grid. Out: tpc_clusters.up and down: numbers in their rows, tpc_no_cluster for none.
 // One block per slice; threads stride over its clusters. A window in the rows two above and two below is centred on the
 // line from the origin through the cluster. The pair with the smallest square of the change of the slope is taken; of
-// equal pairs, that with the lowest numbers (up first). Bounds: a window with more than tpc_max_window clusters, or whose
-// bins have more than tpc_max_read, gives no neighbours, and a flag.
+// equal pairs, that with the lowest numbers (up first). Bounds: a window with more than tpc_max_window clusters, or
+// whose bins have more than tpc_max_read, gives no neighbours, and a flag.
 #pragma once
 
 #include "alice/tpc/clusters/row_grid.cuh"

@@ -4,9 +4,10 @@
 // tracks, their numbers in each slice, a flag. A cluster belongs to the tracklet of its weight. Another tracklet may
 // share it if it then has not more shared clusters than own ones before. More than max_missed_rows rows without a
 // cluster end a track; the rows above may make another one. Each track is fitted from its outermost to its innermost
-// cluster. The fit leaves out clusters that are too far away; they stay clusters of the track. One block per slice; threads stride over tracklets, first to count, then to write, so that tracks come in
-// the order of tracklets. Bounds: a track for each tpc_clusters_per_track clusters of the slice, and one more; three
-// places of clusters for two clusters of the slice, and 24 more. Tracks beyond are left out.
+// cluster. The fit leaves out clusters that are too far away; they stay clusters of the track. One block per slice;
+// threads stride over tracklets, first to count, then to write, so that tracks come in the order of tracklets. Bounds:
+// a track for each tpc_clusters_per_track clusters of the slice, and one more; three places of clusters for two
+// clusters of the slice, and 24 more. Tracks beyond are left out.
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
