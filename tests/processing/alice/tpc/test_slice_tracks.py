@@ -228,8 +228,8 @@ def test_a_cluster_far_from_its_track_stays_in_the_list_but_not_in_the_fit() -> 
         assert (found.tracks["chi2"][0] > 10.0) == taken
         if row == 60:
             # A cluster that is left out changes nothing.
-            fits = [np.array(each.tracks[0].tolist()[:15]) for each in (found, without)]
-            assert np.allclose(*fits, rtol=1e-3, atol=1e-9) != taken
+            fit, other = (np.array(each.tracks[0].tolist()[:15]) for each in (found, without))
+            assert np.allclose(fit, other, rtol=1e-3, atol=1e-9) != taken
         assert found.tracks["x"][0] == np.float32(GEOMETRY.row_x[0])
     wide = "[sequence.tpc_select_tracks]\nmax_fit_chi2 = 1000.0"
     (found,) = run_chain(mep_of([event_of({1: clusters_at(rows, moved, z)})]), wide)

@@ -105,8 +105,8 @@ def test_a_fit_starts_with_the_errors_of_a_cluster_at_the_angles_of_its_track() 
         for at_first, place in ((1, 0), (0, 2)):
             state = np.zeros(16, np.float32)
             assert harness().start_track(pointer(FILTER), pointer(points), at_first, pointer(state))
-            drift = GEOMETRY.half_length - z[place]
-            var_y, var_z = (of[0] for of in cluster_variances(rows[[place]], np.array([drift]), slope_y, slope_z))
+            drift, *slopes = np.array([[GEOMETRY.half_length - z[place]], [slope_y], [slope_z]])
+            (var_y,), (var_z,) = cluster_variances(rows[[place]], drift, *slopes)
             assert state[VARIANCES["yy"]] == pytest.approx(var_y, rel=5e-3)
             assert state[VARIANCES["zz"]] == pytest.approx(var_z, rel=5e-3)
             chord2 = (x[2] - x[0]) ** 2 * (1 + slope_y**2)
