@@ -4,7 +4,7 @@
 sizes of columns, the C++ parameter structs and the pointers of each kernel.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from pathlib import Path
@@ -59,13 +59,15 @@ class Constant:
     """A 4-byte kernel parameter. `value` is a float or an int (unsigned unless negative).
 
     allowed: the values that a configuration may set, None for any. added: the constant is younger than its algorithm;
-    the content of a TCK leaves it out at this value, so that keys of configurations without it stay.
+    the content of a TCK leaves it out at this value, so that keys of configurations without it stay. shared: all
+    algorithms of a sequence that share a constant of this name need the same value.
     """
 
     name: str
     value: float | int
     allowed: range | None = None
     added: float | int | None = None
+    shared: bool = False
 
     def packed(self) -> np.uint32:
         """The bits of the value."""
@@ -239,6 +241,7 @@ class Algorithm:
         constants: Mapping[str, float | int] | None = None,
         allowed: Mapping[str, range] | None = None,
         added: Mapping[str, float | int] | None = None,
+        shared: Container[str] = (),
         capacities: Mapping[str, Bound] | None = None,
         large_events: LargeEvents | None = None,
         parts: int | None = None,
@@ -249,7 +252,8 @@ class Algorithm:
         """The algorithm of the module `file`; its kernel is in a .cuh file of the same name beside it.
 
         constants: defaults by name; allowed: values by name, for constants that cannot have every value; added: more
-        defaults by name, of constants that the content of a TCK leaves out at their default (Constant.added).
+        defaults by name, of constants that the content of a TCK leaves out at their default (Constant.added); shared:
+        names of constants that other algorithms have too, with the same value (Constant.shared).
         Its name is `<prefix>_<module>`. The default prefix is the folder's name; an empty prefix is omitted.
         """
         source = Path(file).resolve().with_suffix(".cuh")
@@ -264,7 +268,7 @@ class Algorithm:
             writes=tuple(writes),
             scratch=tuple(scratch),
             constants=tuple(
-                Constant(name, value, (allowed or {}).get(name), (added or {}).get(name))
+                Constant(name, value, (allowed or {}).get(name), (added or {}).get(name), name in shared)
                 for name, value in {**(constants or {}), **(added or {})}.items()
             ),
             capacities=tuple(Capacity(name, count) for name, count in (capacities or {}).items()),

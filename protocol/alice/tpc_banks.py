@@ -186,8 +186,15 @@ def true_list_banks(bank_type: TpcBankType, records: NDArray[np.void]) -> list[R
 
 
 def banks_of_clusters(banks: Iterable[RawBank]) -> list[RawBank]:
-    """The banks of clusters of an event in the order of their sources, which is that of the chain's output."""
-    chosen = [bank for bank in banks if bank.type == TpcBankType.CLUSTERS and is_tpc_source(bank.source_id)]
+    """The banks of clusters of an event in the order of their sources, which is that of the chain's output.
+
+    Banks of another version are left out, as by the chain.
+    """
+    chosen = [
+        bank
+        for bank in banks
+        if bank.type == TpcBankType.CLUSTERS and bank.version == TPC_VERSION and is_tpc_source(bank.source_id)
+    ]
     return sorted(chosen, key=lambda bank: bank.source_id)
 
 
@@ -207,12 +214,19 @@ def truth_of(banks: Sequence[RawBank]) -> TpcTruth | None:
     """The truth of a simulated event; None without particles.
 
     Raises BankError if the truth of a source is missing, has another number of clusters, or names a particle that does
-    not exist.
+    not exist, as that of a cluster or a state, or as a mother.
     """
     of_particles = _of_type(banks, TpcBankType.TRUE_PARTICLES)
     if not of_particles:
         return None
     particles = np.concatenate([_records(bank, TRUE_PARTICLE, "simulated particles") for bank in of_particles])
+    mothers = particles["mother"]
+    if len(particles) and not -1 <= mothers.min() <= mothers.max() < len(particles):
+        wrong = int(np.flatnonzero((mothers < -1) | (mothers >= len(particles)))[0])
+        raise BankError(
+            RejectReason.MALFORMED,
+            f"particle {wrong} has mother {mothers[wrong]}, the event has {len(particles)} particles",
+        )
     states = [_records(bank, TRUE_STATE, "true states") for bank in _of_type(banks, TpcBankType.TRUE_STATES)]
     of_source = {bank.source_id: bank for bank in banks if bank.type == TpcBankType.TRUE_INDICES}
     indices = [np.empty(0, np.int64), *_indices_of(banks_of_clusters(banks), of_source, len(particles))]

@@ -20,8 +20,10 @@ from hltnode.processing.alice.detector_constants import (
 from hltnode.protocol.alice.tpc_banks import N_ROWS, Y_OFFSET, Y_STEP, Z_START, Z_STEP
 
 FILE_NAME = "tpc.json"
-GEOMETRY_FLOATS = N_ROWS + 4
-"""x of the rows, half length, and the three numbers of the field."""
+NUMBERS_AFTER_ROWS = 4
+"""Half length, and the three numbers of the field."""
+GEOMETRY_FLOATS = 2 * N_ROWS + NUMBERS_AFTER_ROWS
+"""x of the rows, the numbers after them, the length of the pads of each row."""
 MAX_FIELD_KG = 20.0
 MAX_FIELD_CHANGE = 0.2
 """Largest relative difference of Bz from its value at the centre, anywhere in the TPC."""
@@ -58,11 +60,13 @@ SOLENOID_FIELD = SolenoidField(b0=FIELD_KG, z2=FIELD_Z2, z4=FIELD_Z4)
 class TpcGeometry:
     """Rows of a slice, drift volume and field.
 
-    row_x, pad_width: f64[159] in cm. half_length: cm from the central electrode to the pads.
+    row_x, pad_width, pad_length: f64[159] in cm; the length is that along x. half_length: cm from the central electrode
+    to the pads.
     """
 
     row_x: NDArray[np.float64]
     pad_width: NDArray[np.float64]
+    pad_length: NDArray[np.float64]
     half_length: float
     field: SolenoidField
 
@@ -72,9 +76,10 @@ class TpcGeometry:
         return self.row_x * math.tan(SLICE_ANGLE / 2.0)
 
     def as_floats(self) -> NDArray[np.float32]:
-        """f32[GEOMETRY_FLOATS] for the kernels: x of the rows, half length, b0, z2, z4."""
+        """f32[GEOMETRY_FLOATS] for the kernels: x of the rows, half length, b0, z2, z4, lengths of pads."""
         field = self.field
-        return np.array([*self.row_x, self.half_length, field.b0, field.z2, field.z4], np.float32)
+        numbers = (self.half_length, field.b0, field.z2, field.z4)
+        return np.array([*self.row_x, *numbers, *self.pad_length], np.float32)
 
 
 def builtin_geometry(field: SolenoidField = UNIFORM_FIELD) -> TpcGeometry:
@@ -82,6 +87,8 @@ def builtin_geometry(field: SolenoidField = UNIFORM_FIELD) -> TpcGeometry:
     return TpcGeometry(
         row_x=np.concatenate([start + step * np.arange(n) for start, step, n, _ in ROW_GROUPS]),
         pad_width=np.concatenate([np.full(n, width) for _, _, n, width in ROW_GROUPS]),
+        # Pads are as long as the rows of their group are apart.
+        pad_length=np.concatenate([np.full(n, step) for _, step, n, _ in ROW_GROUPS]),
         half_length=HALF_LENGTH,
         field=field,
     )
@@ -113,14 +120,17 @@ def _numbers(document: dict[str, Any], key: str, n: int) -> NDArray[np.float64]:
 
 def _checked(document: object) -> TpcGeometry:
     if not isinstance(document, dict):
-        raise ValueError("an object with 'row_x', 'pad_width', 'half_length' and 'field' expected")
+        raise ValueError("an object with 'row_x', 'pad_width', 'pad_length', 'half_length' and 'field' expected")
     row_x, pad_width = _numbers(document, "row_x", N_ROWS), _numbers(document, "pad_width", N_ROWS)
+    pad_length = _numbers(document, "pad_length", N_ROWS)
     (half_length,) = _numbers(document, "half_length", 1)
     b0, z2, z4 = _numbers(document, "field", 3)
     if not (row_x[0] > 0.0 and (np.diff(row_x) > 0.0).all() and row_x[-1] < _MAX_X):
         raise ValueError(f"'row_x': rows from the beam outwards expected, in 0 to {_MAX_X:.1f} cm")
     if not ((pad_width > 0.0) & (pad_width < 10.0)).all():
         raise ValueError("'pad_width': pads of 0 to 10 cm expected")
+    if not ((pad_length > 0.0) & (pad_length < 10.0)).all():
+        raise ValueError("'pad_length': pads of 0 to 10 cm expected")
     if not 0.0 < half_length < _MAX_Z:
         raise ValueError(f"'half_length': 0 to {_MAX_Z:.1f} cm expected")
     field = SolenoidField(b0=float(b0), z2=float(z2), z4=float(z4))
@@ -132,4 +142,6 @@ def _checked(document: object) -> TpcGeometry:
             f"'field': b0 of at most {MAX_FIELD_KG:g} kG and not 0 expected, with z2 and z4 that change Bz by at most "
             f"{100 * MAX_FIELD_CHANGE:g} % in the TPC"
         )
-    return TpcGeometry(row_x=row_x, pad_width=pad_width, half_length=float(half_length), field=field)
+    return TpcGeometry(
+        row_x=row_x, pad_width=pad_width, pad_length=pad_length, half_length=float(half_length), field=field
+    )

@@ -63,7 +63,7 @@ tpc_tracks = Input(
         "sin_phi": ColumnField(track, "sine of the angle to the x axis of the slice", member="sin_phi"),
         "tan_lambda": ColumnField(track, "pz / pT", member="tan_lambda"),
         "q_pt": ColumnField(track, "charge over transverse momentum in c/GeV", member="q_pt"),
-        "chi2": ColumnField(track, "chi2 of 2 n - 5 degrees of freedom", member="chi2"),
+        "chi2": ColumnField(track, "chi2 of the clusters that the fit took, 2 n - 5 degrees of freedom", member="chi2"),
         "pt": DerivedField(lambda t: 1.0 / maximum(maximum(t.q_pt, -t.q_pt), MIN_Q_PT), "transverse momentum in GeV/c"),
     },
     collection=track_collection,

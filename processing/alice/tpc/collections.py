@@ -6,7 +6,7 @@ the other events of its batch.
 
 import numpy as np
 
-from hltnode.processing.alice.geometry.tpc_geometry import GEOMETRY_FLOATS
+from hltnode.processing.alice.geometry.tpc_geometry import GEOMETRY_FLOATS, NUMBERS_AFTER_ROWS
 from hltnode.processing.framework.batch import events
 from hltnode.processing.framework.collections import (
     F32,
@@ -40,6 +40,8 @@ MAX_SLICE_CLUSTERS = SOURCES_OF_SLICE * (0xFFFF // CLUSTER.itemsize)
 MAX_WINDOW = 64
 """Clusters that a search takes from one row. Windows of a central event have about 20; clusters that all lie in one
 place would cost the cube of their number."""
+MAX_READ = 4 * MAX_WINDOW
+"""Clusters that the search of a window reads from one row: those of the bins that the window touches."""
 MIN_SEED = 4
 """Fewest clusters of a seed that a configuration can set: a slice has one place for a seed for each 4 clusters."""
 SPARE_PAIRS = 8
@@ -101,6 +103,8 @@ tpc_types = SharedTypes(
         "tpc_z_start": Z_START,
         "tpc_no_cluster": 0xFFFF,
         "tpc_max_window": MAX_WINDOW,
+        "tpc_max_read": MAX_READ,
+        "tpc_numbers_after_rows": NUMBERS_AFTER_ROWS,
         "tpc_clusters_per_track": CLUSTERS_PER_TRACK,
     },
 )
@@ -115,7 +119,7 @@ def _clusters(limits: BatchLimits) -> int:
 
 
 geometry = constant_column("tpc.geometry", F32, lambda _: GEOMETRY_FLOATS)
-"""x of the rows, half length, and the three numbers of the field (TpcGeometry.as_floats)."""
+"""x of the rows, half length, the three numbers of the field, lengths of pads (TpcGeometry.as_floats)."""
 event_number = events.per_event("number", U32, width=2)
 """[event][2]: low and high word of the number of the event in its run."""
 

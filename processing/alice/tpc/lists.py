@@ -22,7 +22,7 @@ TRACKS = OutputList(
         "sin_phi": ListValue(column=track, member="sin_phi", text="sine of the angle to the x axis of the slice"),
         "tan_lambda": ListValue(column=track, member="tan_lambda", text="pz / pT"),
         "q_pt": ListValue(column=track, member="q_pt", text="charge over transverse momentum", unit="c/GeV"),
-        "chi2": ListValue(column=track, member="chi2", text="chi2 of its 2 n - 5 degrees of freedom"),
+        "chi2": ListValue(column=track, member="chi2", text="chi2 of the clusters that the fit took"),
         **{
             name: ListValue(column=track, member=name, text=f"covariance of {name[2]} and {name[3]}")
             for name in COVARIANCE

@@ -33,7 +33,7 @@ The chain defines the available sequences, line types, conditions and constants.
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -301,7 +301,8 @@ class TriggerConfig:
     def configure(self, sequence: AlgorithmSequence) -> AlgorithmSequence:
         """The sequence with the overridden constants.
 
-        Raises TriggerConfigError for an unknown algorithm or constant, or a value of the wrong type.
+        Raises TriggerConfigError for an unknown algorithm or constant, a value of the wrong type, and for a shared
+        constant that two algorithms have with different values.
         """
         known = {algorithm.name: algorithm for algorithm in sequence}
         for override in self.overrides:
@@ -311,6 +312,7 @@ class TriggerConfig:
                     f"{', '.join(algorithm.name for algorithm in sequence if algorithm.constants)}"
                 )
             known[override.algorithm] = _with_constant(known[override.algorithm], override)
+        _check_shared(known.values())
         return AlgorithmSequence(tuple(known[algorithm.name] for algorithm in sequence))
 
     def content(self, sequence: AlgorithmSequence) -> dict[str, Any]:
@@ -449,6 +451,20 @@ def _of_users(content: Mapping[str, object], folder: Path) -> Iterator[Declared]
                 yield read_file(folder / name) if key == "line_files" else read_package(name)
             except TriggerConfigError as error:
                 raise TriggerConfigError(f"{key}[{i}]: {error}") from error
+
+
+def _check_shared(algorithms: Iterable[Algorithm]) -> None:
+    first: dict[str, tuple[str, float | int]] = {}
+    for algorithm in algorithms:
+        for constant in algorithm.constants:
+            if not constant.shared:
+                continue
+            owner, value = first.setdefault(constant.name, (algorithm.name, constant.value))
+            if constant.value != value:
+                raise TriggerConfigError(
+                    f"sequence.{algorithm.name}.{constant.name}: {constant.value!r}, but {owner} has {value!r}; both "
+                    "need the same value"
+                )
 
 
 def _with_constant(algorithm: Algorithm, override: Override) -> Algorithm:

@@ -13,6 +13,7 @@ from hltnode.processing.alice.geometry.tpc_geometry import TpcGeometry
 from hltnode.processing.alice.tpc.collections import MAX_WINDOW
 from hltnode.processing.alice.tpc.seeds.find_neighbours import find_neighbours
 from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
 from hltnode.protocol.alice.tpc_banks import N_ROWS, Y_STEP, Z_START, Z_STEP
 
 f = np.float32
@@ -45,16 +46,17 @@ class State:
 class Slice:
     """The clusters of a slice by row, in the order of the kernels, and its tracks.
 
-    places: for each row u32 z << 16 | y, sorted as in the row.
+    places: for each row u32 z << 16 | y, sorted as in the row. changed: constants of tracklets and of the selection.
     """
 
-    def __init__(self, places: list[NDArray[np.uint32]], geometry: TpcGeometry) -> None:
-        floats = geometry.as_floats()
-        self.row_x, (self.half_length, self.b0, self.z2, self.z4) = floats[:N_ROWS], floats[N_ROWS:]
+    def __init__(self, places: list[NDArray[np.uint32]], geometry: TpcGeometry, **changed: float) -> None:
+        self.row_x, field = geometry.row_x.astype(f), geometry.field
+        self.half_length, self.b0, self.z2, self.z4 = map(f, (geometry.half_length, field.b0, field.z2, field.z4))
         self.places = places
         self.y = [((p & 0xFFFF).astype(f) - f(32768)) * f(Y_STEP) for p in places]
         self.z = [(p >> 16).astype(f) * f(Z_STEP) + f(Z_START) for p in places]
-        self.c = {name: f(value) if isinstance(value, float) else value for name, value in TRACKLET_CONSTANTS.items()}
+        constants = {**TRACKLET_CONSTANTS, **{each.name: each.value for each in select_tracks.constants}, **changed}
+        self.c = {name: f(value) if isinstance(value, float) else value for name, value in constants.items()}
 
     def links(self) -> tuple[list[list[int]], list[list[int]]]:
         """Step I: number of the best neighbour two rows above and below, by rows; brute force."""
@@ -129,7 +131,7 @@ class Slice:
         unit = self.unit(t.x, t.y, t.z)
         dx, k = x - t.x, unit * t.q
         s0, s1 = t.s, t.s + k * dx
-        if not (s1 < self.c["max_sin_phi"] and -s1 < self.c["max_sin_phi"]):
+        if not self.is_within(s1):
             return False
         c0, c1 = np.sqrt(ONE - s0 * s0), np.sqrt(ONE - s1 * s1)
         sum_c = c0 + c1
@@ -163,10 +165,13 @@ class Slice:
         t.qq = t.qq + angle2 * ((t.q * t.l) * (t.q * t.l))
         return True
 
-    def pad(self, row: int) -> Any:
-        x = self.row_x
-        below = x[row] - x[row - 1] if row > 0 else x[1] - x[0]
-        return min(below, x[row + 1] - x[row] if row + 1 < N_ROWS else below)
+    @staticmethod
+    def pad(row: int) -> Any:
+        """Length of pads in cm: 63, 64 and 32 rows of 0.75, 1 and 1.5 cm."""
+        return f(0.75 if row < 63 else 1.0 if row < 127 else 1.5)
+
+    def is_within(self, s: Any) -> bool:
+        return bool(abs(s) < self.c["max_sin_phi"])
 
     def errors(self, s: Any, tan_lambda: Any, row: int, z: Any) -> tuple[Any, Any]:
         c, over_c2 = self.c, ONE / (ONE - s * s)
@@ -212,10 +217,10 @@ class Slice:
         cosine, along_x, along_y = np.sqrt(ONE - turn), acx / ac, acy / ac
         x, y, z = (ax, ay, az) if at_first else (cx, cy, cz)
         s = along_y * cosine - along_x * half if at_first else along_y * cosine + along_x * half
-        if not (s < self.c["max_sin_phi"] and -s < self.c["max_sin_phi"]):
+        if not self.is_within(s):
             return None
-        of_y, of_z = self.errors(f(0), f(0), hits[0 if at_first else 2][0], z)
         slope = (cz - az) / (ac * self.arc_over_chord(turn))
+        of_y, of_z = self.errors(s, slope, hits[0 if at_first else 2][0], z)
         unit = self.unit(x, y, z)
         over_ac2 = f(25) / (ac * ac)
         t = State(x, y, z, s, slope, k / unit, of_y, of_z)
@@ -310,7 +315,8 @@ class Slice:
         shared = missed = 0
         for row in range(min(hits, default=0), max(hits, default=-1) + 1):
             own = row in hits and owner[row, hits[row]] == (len(hits), number)
-            if own or (row in hits and shared + 1 <= len(found)):
+            # Clusters of others, this one included, are not more than its own ones so far.
+            if own or (row in hits and shared < len(found) - shared):
                 shared += not own
                 found.append((row, hits[row]))
                 missed = 0
@@ -326,8 +332,14 @@ class Slice:
         last = len(hits) - 1
         step = min(last // 2, 8)
         t = self.start([hits[last - 2 * step], hits[last - step], hits[last]], False)
+        fitted = 1
         for row, i in reversed(hits[:-1]):
             if t is None or not self.propagate(t, self.row_x[row]):
                 return None
+            if fitted >= 10 and self.chi2(t, row, i) > self.c["max_fit_chi2"]:
+                continue
             self.update(t, row, i)
+            if not self.is_within(t.s):
+                return None
+            fitted += 1
         return t

@@ -130,5 +130,16 @@ def test_truth_that_does_not_fit_the_clusters_is_refused() -> None:
     indices = true_index_bank(source, np.array([0, 0]))
     with pytest.raises(BankError, match="a true state of particle 3, the event has 3"):
         truth_of([*banks, indices, *true_list_banks(TpcBankType.TRUE_STATES, beyond)])
+    for mother, good in ((-2, False), (-1, True), (2, True), (3, False)):
+        of_mother = particles(3)
+        of_mother["mother"][1] = mother
+        if good:
+            assert truth_of(particle_banks(of_mother)) is not None
+        else:
+            with pytest.raises(BankError, match=f"particle 1 has mother {mother}, the event has 3"):
+                truth_of(particle_banks(of_mother))
+    # As the chain, readers leave banks of another version out.
+    other = cluster_bank(source, clusters(1))._replace(version=2)
+    assert tpc_banks.banks_of_clusters([other, banks[0]]) == [banks[0]]
     foreign = cluster_bank(source, clusters(1))._replace(source_id=source_id(2, 0))
     assert tpc_banks.banks_of_clusters([foreign]) == []

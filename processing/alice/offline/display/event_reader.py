@@ -112,8 +112,10 @@ class EventReader:
         fetch = workspace.fetch
         firsts = fetch(slice_first.name).astype(np.int64)
         chosen = int(np.diff(firsts).argmax())
-        begin, end = firsts[chosen : chosen + 2].tolist()
         counts = fetch(row_counts.name).reshape(-1, N_ROWS)[chosen].astype(np.int64)
+        # Clusters of no row, and those of a row with too many, have a place at the end that stays empty.
+        begin = int(firsts[chosen])
+        end = begin + int(counts.sum())
         row = np.repeat(np.arange(N_ROWS), counts)
         row_first = np.cumsum(counts) - counts
         up, down, kept = (

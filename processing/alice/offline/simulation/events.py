@@ -18,6 +18,7 @@ from hltnode.processing.alice.offline.simulation.particles import (
     joined,
     primaries,
     v0_decays,
+    with_daughters,
 )
 from hltnode.protocol.alice.tpc_banks import CLUSTER, TRUE_PARTICLE, Origin, numbers_of_places
 
@@ -74,7 +75,7 @@ def simulated_event(rng: np.random.Generator, shape: Shape, geometry: TpcGeometr
     turning = np.flatnonzero(~outgoing & (particles.charge != 0.0))
     crossings = joined_crossings([crossings, curl(particles, turning, geometry)])
     deltas = delta_electrons(rng, particles, crossings, rng.poisson(shape.deltas * len(crossings)), geometry)
-    everything = joined([particles, deltas])
+    everything = with_daughters([particles, deltas])
     of_deltas = curl(everything, np.arange(len(particles), len(everything)), geometry)
     shift = shift_of_collision[everything.collision]
     momentum = np.linalg.norm(everything.momentum, axis=1)
@@ -113,7 +114,10 @@ def _collisions(rng: np.random.Generator, shape: Shape, geometry: TpcGeometry) -
 def delta_electrons(
     rng: np.random.Generator, particles: Particles, crossings: Crossings, n: int, geometry: TpcGeometry
 ) -> Particles:
-    """n delta electrons that begin at crossings of rows. Their momenta have the density 1 / momentum^2."""
+    """n delta electrons that begin at crossings of rows. Their momenta have the density 1 / momentum^2.
+
+    Their mothers are places in `particles`.
+    """
     n = n if len(crossings) else 0
     at = crossings.chosen(rng.integers(0, max(len(crossings), 1), n))
     x, y = global_from_local(at.slice_number, geometry.row_x[at.row], at.y)

@@ -1,7 +1,7 @@
 """Particles of simulated collisions: primaries, V0 decays, secondaries from material."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,14 +79,18 @@ def masses(pdg: Integers) -> Floats:
 
 
 def joined(several: Sequence[Particles]) -> Particles:
-    """The particles one after the other; `mother` counts from the first of all."""
+    """Groups of particles one after the other. A `mother` is a place in its own group before, among all after."""
     starts = np.cumsum([0, *(len(each) for each in several)])
-    columns = {
-        field.name: np.concatenate([getattr(each, field.name) for each in several]) for field in fields(Particles)
-    }
+    together = with_daughters(several)
     shift = np.repeat(starts[:-1], [len(each) for each in several])
-    columns["mother"] = np.where(columns["mother"] >= 0, columns["mother"] + shift, -1)
-    return Particles(**columns)
+    return replace(together, mother=np.where(together.mother >= 0, together.mother + shift, -1))
+
+
+def with_daughters(several: Sequence[Particles]) -> Particles:
+    """Groups of particles one after the other. A `mother` is a place among all, before and after."""
+    return Particles(
+        **{field.name: np.concatenate([getattr(each, field.name) for each in several]) for field in fields(Particles)}
+    )
 
 
 def transverse_momenta(rng: np.random.Generator, n: int, mass: Floats, temperature: float) -> Floats:

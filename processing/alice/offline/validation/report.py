@@ -8,6 +8,12 @@ WIDTH, HEIGHT = 420, 220
 _COLOURS = ("#4c78a8", "#f58518", "#54a24b", "#e45756")
 CURVES = (("of_pt", "pT in GeV/c"), ("of_eta", "pseudorapidity"), ("of_occupancy", "clusters of the slice"))
 
+PULL_TABLES = (
+    ("pulls", "all matched tracks"),
+    ("pulls_triggered", "tracks of the triggered collision"),
+    ("pulls_pure", "tracks of the triggered collision with a match of 90 %"),
+)
+
 
 def _percent(value: float | None) -> str:
     return "      -" if value is None else f"{100.0 * value:6.2f}%"
@@ -27,13 +33,16 @@ def text_of(result: dict[str, Any]) -> str:
     lines += _counts("tracks of slices", result["slice"])
     if result["merged"] is not None:
         lines += ["", *_counts("merged tracks", result["merged"])]
-    lines += ["", "parameter    resolution  pull mean  pull width  outside"]
-    for name, pull in result["pulls"].items():
-        if pull is not None:
-            width = result["resolution"][name]["width"]
-            lines.append(
-                f"{name:<10} {width:>12.5f} {pull['mean']:>10.3f} {pull['width']:>11.3f} {_percent(pull['outside'])}"
-            )
+    lines += ["", "parameter    resolution"]
+    lines += [f"{name:<10} {of['width']:>12.5f}" for name, of in result["resolution"].items() if of is not None]
+    for key, title in PULL_TABLES:
+        lines += ["", f"pulls, {title}", "parameter     tracks    mean  width below 5  68 % width  outside"]
+        lines += [
+            f"{name:<10} {pull['tracks']:>9} {pull['mean']:>7.3f} {pull['width']:>14.3f} {pull['width_68']:>11.3f}  "
+            f"{_percent(pull['outside'])}"
+            for name, pull in result[key].items()
+            if pull is not None
+        ]
     for key, title in CURVES:
         lines += ["", f"{title:<28} findable  efficiency"]
         lines += [

@@ -31,6 +31,12 @@ MAX_STEP = 10.0
 below a tenth of the resolution there."""
 MAX_PULL = 5.0
 """Larger pulls count as outside and not in mean and width."""
+PURE_LEVEL = LEVELS[-1]
+"""Match of the tracks whose clusters are nearly all those of one particle."""
+PULLS = ("all", "triggered", "pure")
+"""Tracks whose pulls are shown: all that are matched; those of particles of the triggered collision; of these, those
+with a match of PURE_LEVEL. Particles of other collisions have another drift length than their clusters show, so the
+assumed resolution is wrong for them."""
 PT_BINS = np.array([0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 1000.0])
 ETA_BINS = np.array([-1.5, -0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9, 1.5])
 OCCUPANCY_BINS = np.array([0, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 2000000])
@@ -103,7 +109,7 @@ class TrackChecker:
             for name, bins in (("pt", PT_BINS), ("eta", ETA_BINS), ("occupancy", OCCUPANCY_BINS))
         }
         self._residuals: list[Floats] = []
-        self._pulls: list[Floats] = []
+        self._pulls: dict[str, list[Floats]] = {name: [] for name in PULLS}
 
     def add(
         self,
@@ -159,7 +165,11 @@ class TrackChecker:
         true, valid = followed(states[at[usable]], dx[usable], self.geometry)
         residuals = tracks.parameters[usable][valid] - true[valid]
         self._residuals.append(residuals)
-        self._pulls.append(residuals / tracks.sigmas[usable][valid])
+        pulls = residuals / tracks.sigmas[usable][valid]
+        is_triggered = truth.particles["collision"][matches.particle[usable][valid]] == 0
+        is_pure = is_triggered & (matches.fraction[usable][valid] >= PURE_LEVEL)
+        for name, chosen in zip(PULLS, (np.ones(len(pulls), bool), is_triggered, is_pure), strict=True):
+            self._pulls[name].append(pulls[chosen])
 
     def result(self) -> dict[str, Any]:
         """The JSON object. merged: None without merged tracks."""
@@ -168,7 +178,8 @@ class TrackChecker:
             "without_truth": self.without_truth,
             "slice": self.of_slices.result(),
             "merged": self.of_merged.result() if self.has_merged else None,
-            "pulls": _moments(self._pulls, MAX_PULL),
+            "pulls": _moments(self._pulls["all"], MAX_PULL),
+            **{f"pulls_{name}": _moments(self._pulls[name], MAX_PULL) for name in PULLS[1:]},
             "resolution": _moments(self._residuals, None),
             "of_pt": _curve(PT_BINS, self._curves["pt"]),
             "of_eta": _curve(ETA_BINS, self._curves["eta"]),
@@ -205,7 +216,7 @@ def _count(counts: Counts, matches: Matches, place: Integers, references: Intege
 
 def _moments(parts: list[Floats], limit: float | None) -> dict[str, dict[str, float | int] | None]:
     """Mean and width of each parameter; with a limit, those of values within it, and the fraction outside. Without one,
-    the width is half the range of the central 68.3 %."""
+    the median, and half the range of the central 68.3 %, which `width_68` is with a limit, of all values."""
     values = np.concatenate([np.empty((0, len(PARAMETERS))), *parts])
     result: dict[str, dict[str, float | int] | None] = {}
     for name, column in zip(PARAMETERS, values.T, strict=True):
@@ -213,11 +224,11 @@ def _moments(parts: list[Floats], limit: float | None) -> dict[str, dict[str, fl
         if len(inside) < 2:
             result[name] = None
             continue
-        low, middle, high = np.percentile(inside, [15.87, 50.0, 84.13])
+        low, middle, high = np.percentile(column, [15.87, 50.0, 84.13])
         robust = {"mean": float(middle), "width": float(high - low) / 2.0}
         moments = {"mean": float(inside.mean()), "width": float(inside.std())}
-        outside = {} if limit is None else {"outside": 1.0 - len(inside) / len(column)}
-        result[name] = {**(robust if limit is None else moments), **outside, "tracks": len(column)}
+        with_limit = {**moments, "width_68": robust["width"], "outside": 1.0 - len(inside) / len(column)}
+        result[name] = {**(robust if limit is None else with_limit), "tracks": len(column)}
     return result
 
 

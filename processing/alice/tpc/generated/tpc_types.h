@@ -21,6 +21,8 @@ constexpr float tpc_z_step = 0.004f;
 constexpr float tpc_z_start = -6.0f;
 constexpr uint32_t tpc_no_cluster = 65535;
 constexpr uint32_t tpc_max_window = 64;
+constexpr uint32_t tpc_max_read = 256;
+constexpr uint32_t tpc_numbers_after_rows = 4;
 constexpr uint32_t tpc_clusters_per_track = 16;
 
 struct tpc_slice_input {

@@ -4,8 +4,8 @@
 // In:  the sorted clusters and the grid. Out: tpc_clusters.up and down: numbers in their rows, tpc_no_cluster for none.
 // One block per slice; threads stride over its clusters. A window in the rows two above and two below is centred on the
 // line from the origin through the cluster. The pair with the smallest square of the change of the slope is taken; of
-// equal pairs, that with the lowest numbers (up first). Bounds: a window with more than tpc_max_window clusters gives
-// no neighbours, and a flag.
+// equal pairs, that with the lowest numbers (up first). Bounds: a window with more than tpc_max_window clusters, or
+// whose bins have more than tpc_max_read, gives no neighbours, and a flag.
 #pragma once
 
 #include "alice/tpc/clusters/row_grid.cuh"
@@ -20,7 +20,8 @@ struct tpc_window {
     float y, z, half_y, half_z;
 };
 
-/// Calls `take(number in the row, y, z)` for the clusters of a row in a window; false after tpc_max_window of them.
+/// Calls `take(number in the row, y, z)` for the clusters of a row in a window; false after tpc_max_window of them, and
+/// before the bins that are read have more than tpc_max_read clusters, inside of the window or not.
 template <typename Take>
 __device__ bool for_window(const tpc_row& row, const uint32_t* places, const uint16_t* begins, const tpc_window& window,
                            const Take& take)
@@ -30,11 +31,13 @@ __device__ bool for_window(const tpc_row& row, const uint32_t* places, const uin
                                         row.y_width, row.n_y);
     const bin_range in_z = bins_between(z_units(window.z - window.half_z), z_units(window.z + window.half_z), row.z_min,
                                         row.z_width, row.n_z);
-    uint32_t n = 0;
+    uint32_t n = 0, n_read = 0;
     for (uint32_t iz = in_z.first; iz <= in_z.last; ++iz) {
         const uint16_t* const of_line = begins + row.bin + iz * row.n_y;
-        const uint32_t last = of_line[in_y.last + 1u];
-        for (uint32_t i = of_line[in_y.first]; i < last; ++i) {
+        const uint32_t first = of_line[in_y.first], last = of_line[in_y.last + 1u];
+        n_read += last - first;
+        if (n_read > tpc_max_read) return false;
+        for (uint32_t i = first; i < last; ++i) {
             const float y = y_of(places[row.first + i]), z = z_of(places[row.first + i]);
             const float dy = y - window.y, dz = z - window.z;
             if (dy > window.half_y || -dy > window.half_y || dz > window.half_z || -dz > window.half_z) continue;

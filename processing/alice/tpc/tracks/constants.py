@@ -1,6 +1,7 @@
 """Constants of tracklets and of their Kalman filter. The constructor and the selection need the same values."""
 
 from hltnode.processing.alice.detector_constants import CHARGED_PION_MASS
+from hltnode.protocol.alice.tpc_banks import N_ROWS
 
 TRACKLET_CONSTANTS: dict[str, float | int] = {
     "max_missed_rows": 4,
@@ -28,3 +29,5 @@ y_constant, y_drift, y_angle: square of the resolution in y, cm2: a constant, a 
 length of the pad in cm, and a part for the length of the pad times the square of the tangent of the angle to the x
 axis. z_constant, z_drift, z_angle: the same in z, with the slope of z to x. The defaults are the resolution of
 simulated clusters: 0.2 mm, diffusion of 0.22 mm per root of cm, 36 electrons per cm of which 14 are primary ones."""
+ALLOWED = {"min_clusters": range(3, N_ROWS + 1)}
+"""A circle needs three clusters."""

@@ -13,7 +13,7 @@ from hltnode.processing.alice.tpc.collections import (
     tracklet_count,
     weights,
 )
-from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.alice.tpc.tracks.constants import ALLOWED, TRACKLET_CONSTANTS
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.protocol.alice.tpc_banks import N_SLICES
@@ -28,5 +28,7 @@ construct_tracklets = Algorithm.beside(
     updates=(event_flags,),
     writes=(weights, owned_clusters, tracklet_count),
     constants=TRACKLET_CONSTANTS,
+    allowed=ALLOWED,
+    shared=TRACKLET_CONSTANTS,
 )
 """The longest tracklet on each cluster decides; the selection constructs those again that may give a track."""

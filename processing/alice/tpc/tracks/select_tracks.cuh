@@ -2,11 +2,12 @@
 //
 // In:  the start hits, the grid, the weights of the clusters. Out: tpc_slice_tracks.track, the clusters of the
 // tracks, their numbers in each slice, a flag. A cluster belongs to the tracklet of its weight. Another tracklet may
-// share it if it has then not more shared clusters than it had clusters before. More than max_missed_rows rows without
-// a cluster end a track; the rows above may make another one. Each track is fitted from its outermost to its innermost
-// cluster. One block per slice; threads stride over tracklets, first to count, then to write, so that tracks come in
-// the order of tracklets. Bounds: a track for each tpc_clusters_per_track clusters of the slice, and one more; three
-// places of clusters for two clusters of the slice, and 24 more. Tracks beyond are left out.
+// share it if it then has not more shared clusters than own ones before. More than max_missed_rows rows without a
+// cluster end a track; the rows above may make another one. Each track is fitted from its outermost to its innermost
+// cluster. The fit leaves out clusters that are too far away; they stay clusters of the track. One block per slice;
+// threads stride over tracklets, first to count, then to write, so that tracks come in the order of tracklets. Bounds:
+// a track for each tpc_clusters_per_track clusters of the slice, and one more; three places of clusters for two
+// clusters of the slice, and 24 more. Tracks beyond are left out.
 #pragma once
 
 #include "alice/tpc/generated/tpc_flags.h"
@@ -38,7 +39,7 @@ __device__ void for_tracks(const tracklet_input& in, const uint32_t* weights, co
         if (number != tpc_no_cluster) {
             if (weights[in.rows[row].first + number] == own) {
                 takes = true;
-            } else if (shared + 1u <= found.n) {
+            } else if (shared + 1u <= found.n - shared) {
                 takes = true;
                 ++shared;
             }
@@ -57,19 +58,25 @@ __device__ void for_tracks(const tracklet_input& in, const uint32_t* weights, co
     }
 }
 
-/// The fit of a track, at its innermost cluster; false if it turns too far.
-__device__ bool fit_inwards(const tracklet_input& in, const track_hits& hits, tpc_state& t)
+/// Clusters that a fit takes at any distance: before, it hardly knows the track.
+constexpr uint32_t tpc_trusted_clusters = 10;
+
+/// The fit of a track, at its innermost cluster, without clusters whose chi2 is above max_fit_chi2; false if it turns
+/// too far.
+__device__ bool fit_inwards(const tracklet_input& in, const track_hits& hits, float max_fit_chi2, tpc_state& t)
 {
     const uint32_t last = hits.n - 1u, step = min_of(last / 2u, 8u);
     const auto point = [&](uint32_t i) { return in.point(hits.row[i], hits.number[i]); };
-    const tpc_point start = point(last);
-    if (!start_state(in.filter, point(last - 2u * step), point(last - step), start, false,
-                     first_errors(in.filter, start), t))
-        return false;
+    if (!start_state(in.filter, point(last - 2u * step), point(last - step), point(last), false, t)) return false;
+    uint32_t fitted = 1;
     for (uint32_t i = last; i-- > 0u;) {
         const tpc_point at = point(i);
         if (!propagate(in.filter, t, at.x)) return false;
-        update(t, errors_at(in.filter, t, at.z, at.pad), at.y, at.z);
+        const tpc_errors errors = errors_at(in.filter, t, at.z, at.pad);
+        if (fitted >= tpc_trusted_clusters && distance2(t, errors, at.y, at.z) > max_fit_chi2) continue;
+        update(t, errors, at.y, at.z);
+        if (!is_within(in.filter, t.s)) return false;
+        ++fitted;
     }
     return true;
 }
@@ -120,7 +127,7 @@ HLT_KERNEL(tpc_select_tracks)
     const hlt::tracklet_input in = hlt::tracklet_input_of(p, rows, blockIdx.x);
     const uint32_t* const weights = p.tpc_clusters.weights + first;
     const uint32_t n_starts = p.tpc_slices.start_hits[blockIdx.x];
-    // Each shared cluster of a track follows one of its own.
+    // A track has not more shared clusters than own ones.
     const uint32_t min_owned = (p.min_clusters + 1u) / 2u;
     uint32_t n_tracks = 0, n_hits = 0;
     for (uint32_t base = 0; base < n_starts; base += blockDim.x) {
@@ -135,7 +142,7 @@ HLT_KERNEL(tpc_select_tracks)
         if (is_tracklet)
             hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
                 hlt::tpc_state t;
-                if (!hlt::fit_inwards(in, found, t)) return;
+                if (!hlt::fit_inwards(in, found, p.max_fit_chi2, t)) return;
                 ++own_tracks;
                 own_hits += found.n;
             });
@@ -147,7 +154,7 @@ HLT_KERNEL(tpc_select_tracks)
         if (own_tracks == 0u) continue;
         hlt::for_tracks(in, weights, hits, id, [&](const hlt::track_hits& found) {
             hlt::tpc_state t;
-            if (!hlt::fit_inwards(in, found, t)) return;
+            if (!hlt::fit_inwards(in, found, p.max_fit_chi2, t)) return;
             if (track < n_track_places && hit + found.n <= n_places) {
                 p.tpc_slice_tracks.track[first_track + track] =
                     hlt::record_of(t, blockIdx.x - event * hlt::tpc_slices, found.n);

@@ -17,7 +17,7 @@ from hltnode.processing.alice.tpc.collections import (
     start_hit,
     weights,
 )
-from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.alice.tpc.tracks.constants import ALLOWED, TRACKLET_CONSTANTS
 from hltnode.processing.framework.batch import event_flags
 from hltnode.processing.framework.declaration import Algorithm, Grid
 from hltnode.protocol.alice.tpc_banks import N_SLICES
@@ -34,5 +34,8 @@ select_tracks = Algorithm.beside(
     ),
     updates=(event_flags,),
     writes=(slice_track, slice_hit, slice_track_count, slice_hit_count),
-    constants=TRACKLET_CONSTANTS,
+    constants={**TRACKLET_CONSTANTS, "max_fit_chi2": 25.0},
+    allowed=ALLOWED,
+    shared=TRACKLET_CONSTANTS,
 )
+"""max_fit_chi2: the last fit leaves out clusters with a larger chi2, after its first ten."""

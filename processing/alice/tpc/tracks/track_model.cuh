@@ -57,13 +57,19 @@ __device__ float arc_over_chord(float u)
 
 __device__ float square(float a) { return a * a; }
 
+/// Whether a track may have this sine of its angle to the x axis.
+__device__ bool is_within(const tpc_filter& filter, float s)
+{
+    return s < filter.max_sin_phi && -s < filter.max_sin_phi;
+}
+
 /// The track at another x, with its covariance; false, and nothing changed, if it turns too far.
 __device__ bool propagate(const tpc_filter& filter, tpc_state& t, float x)
 {
     const float unit = curvature_of_unit(filter, t.x, t.y, t.z);
     const float dx = x - t.x, k = unit * t.q;
     const float s0 = t.s, s1 = s0 + k * dx;
-    if (!(s1 < filter.max_sin_phi && -s1 < filter.max_sin_phi)) return false;
+    if (!is_within(filter, s1)) return false;
     const float c0 = square_root(1.f - s0 * s0), c1 = square_root(1.f - s1 * s1);
     const float sum_c = c0 + c1, tangent = (s0 + s1) / sum_c;
     const float chord = dx * square_root(1.f + tangent * tangent);
@@ -153,9 +159,10 @@ struct tpc_point {
 };
 
 /// The track at point c, or at point a with `at_a`, of the circle through three points in the order of x, without
-/// covariance; false for points that lie on no track. Variances are set for a first cluster there.
+/// covariance; false for points that lie on no track. Variances are set for a first cluster there, with the errors that
+/// it has at the angles of the circle.
 __device__ bool start_state(const tpc_filter& filter, const tpc_point& a, const tpc_point& b, const tpc_point& c,
-                            bool at_a, const tpc_errors& errors, tpc_state& t)
+                            bool at_a, tpc_state& t)
 {
     const float abx = b.x - a.x, aby = b.y - a.y, acx = c.x - a.x, acy = c.y - a.y, bcx = c.x - b.x, bcy = c.y - b.y;
     const float ac = square_root(acx * acx + acy * acy);
@@ -169,10 +176,11 @@ __device__ bool start_state(const tpc_filter& filter, const tpc_point& a, const 
     t.y = at.y;
     t.z = at.z;
     t.s = at_a ? direction_y * cosine - direction_x * half : direction_y * cosine + direction_x * half;
-    if (!(t.s < filter.max_sin_phi && -t.s < filter.max_sin_phi)) return false;
+    if (!is_within(filter, t.s)) return false;
     t.l = (c.z - a.z) / (ac * arc_over_chord(turn));
     const float unit = curvature_of_unit(filter, at.x, at.y, at.z);
     t.q = k / unit;
+    const tpc_errors errors = errors_at(filter, t, at.z, at.pad);
     t.yy = errors.y;
     t.zz = errors.z;
     // The filter knows the first cluster only. The others are five times as wide as what three points on this chord

@@ -15,7 +15,7 @@ struct tracklet_input {
     const uint32_t* places;
     const uint16_t* begins;
     const uint16_t* next;
-    const float* row_x;
+    const float *row_x, *pads;  // cm, of each row: its x and the length of its pads
     tpc_filter filter;
     float max_seed_chi2, max_chi2, max_outlier_chi2;
     uint32_t max_missed_rows, min_clusters;
@@ -23,15 +23,7 @@ struct tracklet_input {
     __device__ tpc_point point(uint32_t row, uint32_t number) const
     {
         const uint32_t place = places[rows[row].first + number];
-        return {row_x[row], y_of(place), z_of(place), pad(row)};
-    }
-
-    /// Length of the pads of a row: pads are as long as their rows are apart.
-    __device__ float pad(uint32_t row) const
-    {
-        const float below = row > 0u ? row_x[row] - row_x[row - 1u] : row_x[1] - row_x[0];
-        const float above = row + 1u < tpc_rows ? row_x[row + 1u] - row_x[row] : below;
-        return min_of(below, above);
+        return {row_x[row], y_of(place), z_of(place), pads[row]};
     }
 };
 
@@ -40,13 +32,6 @@ struct tracklet_hits {
     uint16_t of_row[tpc_rows];
     uint32_t first, last, n;
 };
-
-/// Errors of a cluster before the track is known.
-__device__ tpc_errors first_errors(const tpc_filter& filter, const tpc_point& point)
-{
-    const tpc_state straight{};
-    return errors_at(filter, straight, point.z, point.pad);
-}
 
 /// Clusters of the tracklet of a start hit; false if there is none.
 __device__ bool construct_upwards(const tracklet_input& in, uint32_t start_row, uint32_t start, tracklet_hits& hits,
@@ -62,8 +47,7 @@ __device__ bool construct_upwards(const tracklet_input& in, uint32_t start_row, 
     const tpc_point a = in.point(start_row, start);
     tpc_state t;
     if (!start_state(in.filter, a, in.point(start_row + 2u * middle, chain[middle]),
-                     in.point(start_row + 2u * (n_chain - 1u), chain[n_chain - 1u]), true, first_errors(in.filter, a),
-                     t))
+                     in.point(start_row + 2u * (n_chain - 1u), chain[n_chain - 1u]), true, t))
         return false;
     for (uint32_t row = 0; row < tpc_rows; ++row) hits.of_row[row] = static_cast<uint16_t>(tpc_no_cluster);
     hits.first = hits.last = start_row;
@@ -89,7 +73,7 @@ __device__ bool construct_upwards(const tracklet_input& in, uint32_t start_row, 
     for (row = hits.last + 1u; row < tpc_rows && missed <= in.max_missed_rows; ++row) {
         if (!propagate(in.filter, t, in.row_x[row])) break;
         const uint32_t found =
-            nearest_cluster(in.filter, t, in.rows[row], in.places, in.begins, in.pad(row), in.max_chi2, crowded);
+            nearest_cluster(in.filter, t, in.rows[row], in.places, in.begins, in.pads[row], in.max_chi2, crowded);
         if (found == tpc_no_cluster) {
             ++missed;
             continue;
@@ -114,8 +98,7 @@ __device__ bool state_at_last(const tracklet_input& in, const tracklet_hits& hit
         if (hits.of_row[row] == tpc_no_cluster) continue;
         if (seen++ == step * found) points[found++] = in.point(row, hits.of_row[row]);
     }
-    return found == 3u &&
-           start_state(in.filter, points[2], points[1], points[0], false, first_errors(in.filter, points[0]), t);
+    return found == 3u && start_state(in.filter, points[2], points[1], points[0], false, t);
 }
 
 /// Clusters in the rows below the end of the seed that have none yet, and no clusters that are too far away.
@@ -147,7 +130,7 @@ __device__ bool construct_downwards(const tracklet_input& in, uint32_t seed_end,
             }
         } else {
             number =
-                nearest_cluster(in.filter, t, in.rows[row], in.places, in.begins, in.pad(row), in.max_chi2, crowded);
+                nearest_cluster(in.filter, t, in.rows[row], in.places, in.begins, in.pads[row], in.max_chi2, crowded);
             if (number != tpc_no_cluster) {
                 hits.of_row[row] = static_cast<uint16_t>(number);
                 ++hits.n;
@@ -185,6 +168,7 @@ __device__ tracklet_input tracklet_input_of(const Parameters& p, const tpc_row* 
             p.tpc_bins.begin + p.tpc_bins.first(part),
             p.tpc_clusters.next + first,
             p.tpc.geometry,
+            p.tpc.geometry + tpc_rows + tpc_numbers_after_rows,
             filter_of(p, p.tpc.geometry + tpc_rows),
             p.max_seed_chi2,
             p.max_chi2,

@@ -35,6 +35,7 @@ def document(**changes: Any) -> dict[str, Any]:
     return {
         "row_x": geometry.row_x.tolist(),
         "pad_width": geometry.pad_width.tolist(),
+        "pad_length": geometry.pad_length.tolist(),
         "half_length": geometry.half_length,
         "field": [5.0, -2.0e-7, 0.0],
         **changes,
@@ -47,6 +48,7 @@ def test_rows_have_the_published_places_and_fit_the_scales_of_the_bank() -> None
         geometry.row_x[[0, 62, 63, 126, 127, 158]], [85.195, 131.695, 135.18, 198.18, 199.43, 245.93]
     )
     np.testing.assert_allclose(geometry.pad_width[[62, 63, 158]], [0.4, 0.6, 0.6])
+    np.testing.assert_array_equal(geometry.pad_length, np.repeat([0.75, 1.0, 1.5], [63, 64, 32]))
     y, drift = numbers_of_places(geometry.half_width[-1:] * [-1.0, 1.0], np.array([0.0, geometry.half_length]))
     assert min(y.min(), drift.min()) >= 0
     assert max(y.max(), drift.max()) <= 0xFFFF
@@ -84,10 +86,11 @@ def test_the_field_solves_the_equation_of_laplace() -> None:
 
 
 def test_a_file_gives_the_geometry_that_it_describes(tmp_path: Path) -> None:
-    (tmp_path / FILE_NAME).write_text(json.dumps(document(half_length=200.0)))
+    pads = np.linspace(0.5, 2.0, 159)
+    (tmp_path / FILE_NAME).write_text(json.dumps(document(half_length=200.0, pad_length=pads.tolist())))
     read = load_geometry(tmp_path)
     assert (read.half_length, read.field) == (200.0, SOLENOID_FIELD)
-    np.testing.assert_allclose(read.as_floats()[-4:], [200.0, 5.0, -2.0e-7, 0.0])
+    np.testing.assert_allclose(read.as_floats()[159:], [200.0, 5.0, -2.0e-7, 0.0, *pads])
     np.testing.assert_array_equal(read.row_x, builtin_geometry().row_x)
 
 
@@ -101,6 +104,9 @@ def test_a_file_with_impossible_values_is_refused(tmp_path: Path) -> None:
         (document(row_x=[0.0, *rows[1:]]), "'row_x': rows from the beam outwards"),
         (document(row_x=[*rows[:-1], rows[-2]]), "'row_x': rows from the beam outwards"),
         (document(pad_width=[0.0] * 159), "'pad_width': pads of 0 to 10"),
+        (document(pad_length=[1.0] * 158), "'pad_length': 159 finite"),
+        (document(pad_length=[0.0] * 159), "'pad_length': pads of 0 to 10"),
+        (document(pad_length=[10.0] * 159), "'pad_length': pads of 0 to 10"),
         (document(half_length=257.0), "'half_length': 0 to 256.1"),
         (document(half_length=0), "'half_length': 0 to 256.1"),
         (document(half_length=float("inf")), "'half_length': 1 finite"),

@@ -9,12 +9,23 @@ from typer.testing import CliRunner
 
 from hltnode.daemon.cli import app
 from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.geometry.tpc_geometry import builtin_geometry
 from hltnode.processing.alice.offline.display.picture import slice_drawing
 from hltnode.processing.alice.offline.simulation.sample import TpcOptions, TpcSample, encode_block, event_of
 from hltnode.processing.alice.offline.tools import TOOLS
 from hltnode.processing.offline.chain_tools import SampleRequest
-from hltnode.protocol.alice.tpc_banks import banks_of_clusters, places_of_clusters, slice_of_source
+from hltnode.protocol.alice.tpc_banks import (
+    CLUSTER,
+    N_ROWS,
+    TPC_VERSION,
+    TpcBankType,
+    banks_of_clusters,
+    places_of_clusters,
+    slice_of_source,
+    tpc_source,
+)
 from hltnode.protocol.raw_data.mdf import iter_records
+from hltnode.protocol.raw_data.raw_bank import RawBank
 
 SAMPLE = TpcSample(SampleRequest(seed=8, run=3), TpcOptions(pile_up=0.0))
 EVENT = event_of(SAMPLE, 0)
@@ -58,6 +69,30 @@ def test_the_fullest_slice_is_drawn_with_clusters_links_seeds_and_tracks() -> No
     assert "h0" not in slice_drawing(empty)
     sources = {slice_of_source(bank.source_id) for bank in banks_of_clusters(banks)}
     assert picture.slice_number in sources
+
+
+def test_clusters_that_the_chain_does_not_use_are_not_drawn() -> None:
+    """A cluster of no row, and a row with too many, both in the fullest slice."""
+    assert TOOLS.display is not None
+    n = 65536
+    clusters = np.zeros(n + 20, CLUSTER)
+    clusters["row"], clusters["y"], clusters["z"] = 80, np.arange(n + 20) % 60000, 20000
+    clusters["row"][:20], clusters["y"][:20] = np.arange(20), 32768
+    clusters["row"][19] = N_ROWS
+    banks = [
+        RawBank(TpcBankType.CLUSTERS, TPC_VERSION, tpc_source(5, part // 8, part % 8), memoryview(chunk.tobytes()))
+        for part, chunk in enumerate(np.array_split(clusters, 9))
+    ]
+    reader = TOOLS.display().reader(CHAIN, None, CHAIN.load_trigger(None))
+    picture = reader.read(banks, "auto")
+    small = reader.read([banks[0]._replace(payload=memoryview(clusters[:20].tobytes()))], "auto")
+    reader.close()
+    for shown, flags, used in ((picture, ("BAD_CLUSTER", "ROW_TOO_FULL"), n + 20), (small, ("BAD_CLUSTER",), 20)):
+        assert shown.flags == flags
+        assert (len(shown.x), len(shown.y), shown.slice_number, shown.n_clusters) == (19, 19, 5, used)
+        assert shown.x.tolist() == builtin_geometry().row_x[:19].tolist()
+        assert len(shown.tracks) == 1
+        assert slice_drawing(shown).count("h0") == 2 * (19 + len(shown.seeds))
 
 
 def test_the_command_writes_html_and_png(tmp_path: Path) -> None:

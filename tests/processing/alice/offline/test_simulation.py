@@ -266,6 +266,21 @@ def test_truth_names_the_particle_of_each_cluster() -> None:
     assert set(truth.particles["origin"].tolist()) == set(map(int, Origin))
     mothers = truth.particles["mother"][truth.particles["origin"] == Origin.DECAY]
     assert np.isin(np.abs(truth.particles["pdg"][mothers]), (310, 3122)).all()
+    # A delta electron begins where its mother leaves a cluster, most often.
+    (deltas,) = np.nonzero(truth.particles["origin"] == Origin.DELTA)
+    mothers = truth.particles["mother"][deltas]
+    assert (truth.particles["origin"][mothers] != Origin.DELTA).all()
+    assert (truth.particles["collision"][mothers] == truth.particles["collision"][deltas]).all()
+    at_y = places_of_clusters(event.clusters)[0]
+    at_x, at_y = global_from_local(event.slice_number, GEOMETRY.row_x[event.clusters["row"]], at_y)
+    triggered = np.flatnonzero(truth.particles["collision"][deltas] == 0)[:40]
+    distance = [
+        np.hypot(at_x[own] - truth.particles["vertex"][delta, 0], at_y[own] - truth.particles["vertex"][delta, 1]).min()
+        for delta, own in ((deltas[i], event.particle_of == mothers[i]) for i in triggered)
+        if own.any()
+    ]
+    assert len(distance) > 20
+    assert np.median(distance) < 0.2
     # Where a particle enters a slice, its cluster is near its true state.
     y, drift = places_of_clusters(event.clusters)
     key = (event.particle_of * 36 + event.slice_number) * N_ROWS + event.clusters["row"]
@@ -301,6 +316,7 @@ def test_a_geometry_changes_the_events_and_dead_chambers_belong_to_the_seed(tmp_
     document = {
         "row_x": GEOMETRY.row_x.tolist(),
         "pad_width": GEOMETRY.pad_width.tolist(),
+        "pad_length": GEOMETRY.pad_length.tolist(),
         "half_length": 249.7,
         "field": [-5.0, 0.0, 0.0],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,26 @@ def test_pulls_have_the_width_of_the_errors_of_the_tracks() -> None:
     np.testing.assert_allclose([pulls[name]["mean"] for name in pulls], [0.5, 0, 0, 0, 0], atol=0.15)
     assert pulls["sin_phi"]["outside"] == pytest.approx(0.0124, abs=0.01)
     np.testing.assert_allclose([result["resolution"][name]["width"] for name in pulls], sigmas, rtol=0.08)
+    # A wrong resolution of another collision, and a tail of mixed tracks, change only the pulls that have them.
+    truth.particles["collision"][: n // 2] = 1
+    mixed = [np.r_[own(i)[:32], own((i + 1) % n)[:8]] if i % 4 == 0 else own(i) for i in range(n)]
+    bad = found.parameters.copy()
+    bad[: n // 2] += 3.0 * sigmas * rng.standard_normal((n // 2, 5))
+    bad[::4] += 4.0 * sigmas
+    result = checked(truth, slices, row, replace(found, clusters=np.concatenate(mixed), parameters=bad))
+    numbers = {key: result[key]["y"] for key in ("pulls", "pulls_triggered", "pulls_pure")}
+    assert [pull["tracks"] for pull in numbers.values()] == [n, n // 2, n * 3 // 8]
+    assert numbers["pulls_pure"]["width_68"] == pytest.approx(1.0, abs=0.08)
+    assert numbers["pulls_triggered"]["mean"] == pytest.approx(1.35, abs=0.2)
+    assert numbers["pulls"]["width_68"] > 2.0
+    # Pulls outside count for the 68 % width, not for the other.
+    tail = found.parameters.copy()
+    tail[: n // 5] += 1e3 * sigmas
+    wide = checked(truth, slices, row, replace(found, parameters=tail))["pulls"]["y"]
+    assert wide["outside"] == pytest.approx(0.2, abs=0.01)
+    assert wide["width"] == pytest.approx(1.0, abs=0.06)
+    assert wide["width_68"] > 2.0
+    truth.particles["collision"] = 0
     # A true state that is too far away, or behind the track, is not used.
     for x in (GEOMETRY.row_x[0] + MAX_STEP + 0.1, GEOMETRY.row_x[0] - 0.1):
         far = FoundTracks(
@@ -213,6 +234,7 @@ def test_tables_and_page_show_the_numbers_of_the_result() -> None:
     result = checked(*event([0.4, 3.0]), tracks([own(0), NOISE]))
     text = text_of(result)
     assert "tracks of slices: 2 findable, 2 tracks" in text
+    assert text.count("pulls, ") == 3
     assert "  70%      50.00%   50.00%    0.00%" in text
     assert "merged tracks: 2 findable" in text
     page = page_of([("one <file>", result), ("two", result)], text)

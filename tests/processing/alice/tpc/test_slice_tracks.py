@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hltnode.processing.alice.chain import CHAIN
+from hltnode.processing.alice.tpc.collections import SPARE_PAIRS
 from hltnode.processing.alice.tpc.flags import (
     BAD_CLUSTER,
     BAD_TPC_BANK,
@@ -20,11 +21,16 @@ from hltnode.processing.alice.tpc.flags import (
     TOO_MANY_TRACKLETS,
 )
 from hltnode.processing.alice.tpc.seeds.find_start_hits import find_start_hits
+from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
+from hltnode.processing.alice.tpc.tracks.select_tracks import select_tracks
 from hltnode.processing.framework.limits import BatchLimits
+from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
+from hltnode.processing.selection.errors import TriggerConfigError
 from hltnode.protocol.alice.tpc_banks import CLUSTER, N_ROWS, N_SLICES, tpc_source
 from tests.processing.alice.toy_events import (
     GEOMETRY,
     FoundEvent,
+    circle_places,
     clusters_at,
     columns_of,
     event_of,
@@ -142,7 +148,7 @@ def matrix_fit(oracle: Slice, hits: list[tuple[int, int]]) -> tuple[NDArray[np.f
     r = np.array([start.y, start.z, start.s, start.l, start.q], float)
     cov = np.diag([float(each) for each in (start.yy, start.zz, start.ss, start.ll, start.qq)])
     unit = -0.000299792458 * 5.0
-    x = float(start.x)
+    x, fitted = float(start.x), 1
 
     def moved(p: NDArray[np.float64], dx: float) -> NDArray[np.float64]:
         k = unit * p[4]
@@ -173,7 +179,11 @@ def matrix_fit(oracle: Slice, hits: list[tuple[int, int]]) -> tuple[NDArray[np.f
         noise = np.diag([float(e) for e in oracle.errors(np.float32(r[2]), np.float32(r[3]), row, place[1])])
         h = np.eye(2, 5)
         gain = cov @ h.T @ np.linalg.inv(h @ cov @ h.T + noise)
-        r = r + gain @ (place - h @ r)
+        rest = place - h @ r
+        if fitted >= 10 and (rest**2 / np.diag(h @ cov @ h.T + noise)).sum() > 25.0:
+            continue
+        fitted += 1
+        r = r + gain @ rest
         cov = cov - gain @ h @ cov
     return r, cov
 
@@ -198,6 +208,96 @@ def test_the_filter_agrees_with_matrices_in_double_precision(
         names = {"c_yy": (0, 0), "c_zz": (1, 1), "c_ss": (2, 2), "c_ll": (3, 3), "c_qq": (4, 4), "c_qs": (4, 2)}
         for name, (i, j) in names.items():
             assert record[name] == pytest.approx(cov[i, j], rel=0.01), name
+
+
+STRAIGHT = 0.02 * GEOMETRY.row_x, 0.3 * GEOMETRY.row_x
+"""y and z of a track that crosses all rows."""
+
+
+def test_a_cluster_far_from_its_track_stays_in_the_list_but_not_in_the_fit() -> None:
+    rows = np.arange(N_ROWS)
+    y, z = STRAIGHT
+    (without,) = run_chain(mep_of([event_of({1: clusters_at(rows, y, z)[rows != 60]})]))
+    for row, sigmas, taken in ((60, 4.7, True), (60, 5.4, False), (149, 8, True), (148, 8, False), (0, 5.4, False)):
+        # At small angles, with the error of a track that the fit knows well.
+        drift, pad = GEOMETRY.half_length - z[row], Slice.pad(row)
+        sigma = np.sqrt(4.0e-4 + 2.69e-5 * drift / pad + 5.95e-3 * pad * 0.02**2)
+        moved = y + sigmas * sigma * (rows == row)
+        (found,) = run_chain(mep_of([event_of({1: clusters_at(rows, moved, z)})]))
+        assert found.tracks["n_clusters"].tolist() == [N_ROWS]
+        assert (found.tracks["chi2"][0] > 10.0) == taken
+        if row == 60:
+            # A cluster that is left out changes nothing.
+            fit, other = (np.array(each.tracks[0].tolist()[:15]) for each in (found, without))
+            assert np.allclose(fit, other, rtol=1e-3, atol=1e-9) != taken
+        assert found.tracks["x"][0] == np.float32(GEOMETRY.row_x[0])
+    wide = "[sequence.tpc_select_tracks]\nmax_fit_chi2 = 1000.0"
+    (found,) = run_chain(mep_of([event_of({1: clusters_at(rows, moved, z)})]), wide)
+    assert found.tracks["chi2"][0] > 10.0
+
+
+def test_no_track_has_more_shared_clusters_than_own_ones() -> None:
+    """A track of which another tracklet owns the clusters above its first 12: it ends after 12 shared ones."""
+    rows = np.arange(N_ROWS)
+    columns = columns_of(mep_of([event_of({1: clusters_at(rows, *STRAIGHT)})]))
+    own = int(columns["tpc_clusters.weights"].max())
+    assert own >> 16 == N_ROWS
+    weights = np.where(rows < 12, own, own + 1).astype(np.uint32)
+    # The second start hit has no clusters: its tracklet is not made again.
+    owned = np.zeros(8, np.uint32)
+    owned[own & 0xFFFF] = 12
+    given = {**columns, "tpc_clusters.weights": weights, "tpc_start_hits.owned": owned}
+    limits = BatchLimits(events=1, input_bytes=1 << 16)
+    found = run_algorithms([select_tracks], given, 1, limits, on_cpu(kernels=CHAIN.kernels))
+    assert found["tpc_slices.tracks"].sum() == 1
+    n = int(found["tpc_slices.track_clusters"].sum())
+    first = 3 * SPARE_PAIRS
+    assert found["tpc_slice_hits.cluster"][first : first + n].tolist() == list(range(24))
+
+
+def test_a_fit_ends_at_the_largest_angle_after_its_last_cluster() -> None:
+    """The innermost cluster of a track turns the fit beyond the limit; the prediction there is still within it."""
+    rows, y, z = circle_places(0.4, 0.12, 0.3, 2.0)
+    y = y - 0.13 * (rows == 0)
+    mep = mep_of([event_of({0: clusters_at(rows, y, z)})])
+    columns = columns_of(mep)
+    places, following = (
+        np.split(columns[f"tpc_clusters.{name}"][: len(rows)], len(rows))[:N_ROWS] for name in ("places", "next")
+    )
+    oracle = Slice(places, GEOMETRY)
+    ((fit, hits),) = oracle.tracks([each.tolist() for each in following])
+    before = oracle.fit(hits[1:])
+    assert before is not None
+    assert hits[0] == (0, 0)
+    assert oracle.propagate(before, oracle.row_x[0])
+    assert fit.s > before.s + 1e-5
+    both = "[sequence.tpc_construct_tracklets]\nmax_sin_phi = {0!r}\n[sequence.tpc_select_tracks]\nmax_sin_phi = {0!r}"
+    for limit, n in ((float(fit.s) + 1e-5, 1), (float(fit.s + before.s) / 2, 0)):
+        (found,) = run_chain(mep, both.format(limit))
+        assert len(found.tracks) == n
+
+
+def test_constants_have_bounds_and_both_kernels_the_same_ones() -> None:
+    both = "[sequence.tpc_construct_tracklets]\n{0} = {1}\n[sequence.tpc_select_tracks]\n{0} = {2}\n"
+
+    def configured(name: str, first: float, second: float) -> TriggerConfig:
+        trigger = TriggerConfig.from_toml(both.format(name, first, second), CHAIN.menu)
+        CHAIN.with_lines(trigger)
+        return trigger
+
+    for n in (3, N_ROWS):
+        assert configured("min_clusters", n, n).tck(CHAIN.sequence)
+    for n in (2, N_ROWS + 1):
+        for pair in ((n, 10), (10, n)):
+            with pytest.raises(TriggerConfigError, match=r"min_clusters: a number from 3 to 159 is expected"):
+                configured("min_clusters", *pair)
+    for name in TRACKLET_CONSTANTS:
+        with pytest.raises(TriggerConfigError, match=rf"tpc_select_tracks.{name}: 4.*tpc_construct_tracklets has 5"):
+            configured(name, 5, 4)
+    # Alone it differs from the default of the other.
+    alone = TriggerConfig.from_toml("[sequence.tpc_select_tracks]\nmax_chi2 = 30.0", CHAIN.menu)
+    with pytest.raises(TriggerConfigError, match="both need the same value"):
+        CHAIN.with_lines(alone)
 
 
 def same_tracks(one: FoundEvent, other: FoundEvent, order: NDArray[np.int64]) -> bool:
@@ -262,6 +362,13 @@ def test_a_row_with_too_many_clusters_is_empty() -> None:
 
 
 def test_crowded_windows_link_nothing() -> None:
+    """Also bins with too many clusters of which none lies in the window."""
+    for n, crowded in ((256, False), (257, True)):
+        rows = np.repeat([10, 12, 14], [n, 1, 1])
+        # The window of two rows of 0.75 cm ends 3 * 1.5 + 0.4 cm from its centre.
+        y = GEOMETRY.row_x[rows] * 0.02 - np.repeat([4.902, 0.0, 0.0], [n, 1, 1])
+        columns = columns_of(mep_of([event_of({1: clusters_at(rows, y, GEOMETRY.row_x[rows] * 0.3)})]))
+        assert columns["events.flags"][0] == (CROWDED_CLUSTERS.mask if crowded else 0)
     for n, crowded in ((64, False), (65, True)):
         rows = np.repeat([10, 12, 14], n)
         spread = np.tile(np.arange(n) * 0.003, 3)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hltnode.processing.alice.geometry.cluster_errors import cluster_variances
 from hltnode.processing.alice.tpc.tracks.constants import TRACKLET_CONSTANTS
 from hltnode.processing.framework.collections import PROCESSING
 from tests.processing.alice.toy_events import GEOMETRY, UNIT
@@ -26,7 +27,7 @@ FILTER = np.array(
     [
         *(C[name] for name in ("y_constant", "y_drift", "y_angle", "z_constant", "z_drift", "z_angle")),
         *(C["max_sin_phi"], C["radiation_length"], C["mass"] ** 2),
-        *GEOMETRY.as_floats()[159:],
+        *GEOMETRY.as_floats()[159:163],
     ],
     np.float32,
 )
@@ -92,6 +93,25 @@ def test_a_track_ends_at_its_largest_angle_and_turn() -> None:
     assert propagated(state_of(100, 0, 50, float(limit) - 1e-4, 0.1, -1.0), 100.75) is None
     assert propagated(state_of(100, 0, 50, 0.0, 0.1, 350.0), 101.5) is not None
     assert propagated(state_of(100, 0, 50, -0.95, 0.1, -400.0), 103.0) is None
+
+
+def test_a_fit_starts_with_the_errors_of_a_cluster_at_the_angles_of_its_track() -> None:
+    """Straight tracks through rows 110, 118 and 126: the resolution is that of their slopes."""
+    rows = np.array([110, 118, 126])
+    pad, x = 1.0, GEOMETRY.row_x[rows]
+    for slope_y, slope_z in ((0.0, 0.0), (0.4, 0.0), (0.0, 1.5), (-0.8, -1.2)):
+        y, z = slope_y * (x - x[1]), 120.0 + slope_z * (x - x[1])
+        points = np.column_stack([x, y + 1e-6 * (x - x[1]) ** 2, z, np.full(3, pad)]).astype(np.float32)
+        for at_first, place in ((1, 0), (0, 2)):
+            state = np.zeros(16, np.float32)
+            assert harness().start_track(pointer(FILTER), pointer(points), at_first, pointer(state))
+            drift, *slopes = np.array([[GEOMETRY.half_length - z[place]], [slope_y], [slope_z]])
+            (var_y,), (var_z,) = cluster_variances(rows[[place]], drift, *slopes)
+            assert state[VARIANCES["yy"]] == pytest.approx(var_y, rel=5e-3)
+            assert state[VARIANCES["zz"]] == pytest.approx(var_z, rel=5e-3)
+            chord2 = (x[2] - x[0]) ** 2 * (1 + slope_y**2)
+            assert state[VARIANCES["ll"]] == pytest.approx(2 * var_z * 25 / chord2, rel=1e-2)
+            assert state[VARIANCES["ss"]] == pytest.approx(16 * var_y * 25 / chord2 / (1 + slope_y**2), rel=1e-2)
 
 
 def test_derivatives_are_those_of_differences() -> None:

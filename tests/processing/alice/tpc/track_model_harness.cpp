@@ -26,6 +26,18 @@ extern "C" int propagate_state(const float* filter, float* state, float x)
     return moved;
 }
 
+// The start of a fit at the last of three points, or at the first one; a point is x, y, z and the length of its pads.
+extern "C" int start_track(const float* filter, const float* points, int at_first, float* state)
+{
+    hlt::tpc_state t;
+    hlt::tpc_point of[3];
+    static_assert(sizeof of == 12 * sizeof(float));
+    std::memcpy(of, points, sizeof of);
+    const bool started = hlt::start_state(filter_from(filter), of[0], of[1], of[2], at_first != 0, t);
+    std::memcpy(state, &t, sizeof t);
+    return started;
+}
+
 // Fits of n tracks with random errors from the last row inwards; returns how many have a variance that is not positive,
 // or a covariance larger than the variances allow.
 extern "C" uint32_t wrong_fits(const float* filter, const float* row_x, uint32_t n_rows, const float* starts,
