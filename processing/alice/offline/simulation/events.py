@@ -136,7 +136,7 @@ def delta_electrons(
 
 
 def packed(found: Clusters) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """CLUSTER[clusters], and which of them fit the scales of the bank."""
+    """CLUSTER[clusters] in the scales of the bank, and bool[clusters] (False: a place did not fit and was limited)."""
     y, drift = numbers_of_places(found.y, found.drift)
     in_range = (y >= 0) & (y <= 0xFFFF) & (drift >= 0) & (drift <= 0xFFFF)
     clusters = np.empty(len(found), CLUSTER)

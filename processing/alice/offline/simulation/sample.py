@@ -105,8 +105,9 @@ SHAPES = {
         response=_PERFECT,
     ),
 }
-"""Multiplicities are tuned to the means of D. Rohr, "Fast parallel tracking in the ALICE High Level Trigger" (thesis,
-Heidelberg): 48,189 clusters of a pp event (section 7.1), 4,000 tracks (section 5.1), 23,979 tracks (section 9.2.2)."""
+"""Multiplicities are tuned to the means of D. Rohr, "ALICE TPC Online Tracking on GPU based on Kalman Filter" (diploma
+thesis, Heidelberg, 2010): 48,189 clusters of a pp event (section 7.1), 4,000 tracks (section 5.1), 23,979 tracks
+(section 9.2.2)."""
 EVENTS_PER_BLOCK = {SampleName.PP: 4, SampleName.PERIPHERAL: 2, SampleName.CENTRAL: 1}
 _COUNTED = ("clusters", "particles")
 _BLOCK_COUNTS = struct.Struct("<2Q")

@@ -188,7 +188,7 @@ class TrackChecker:
 
 
 def followed(states: NDArray[np.void], dx: Floats, geometry: TpcGeometry) -> tuple[Floats, NDArray[np.bool_]]:
-    """PARAMETERS f64[states, 5] of true states after dx along x, on a circle; and which of them reach this x."""
+    """Move true states by dx along x, on circles: PARAMETERS f64[states, 5], bool[states] (False: x is not reached)."""
     y, z, sine, slope, kappa = (states[name].astype(np.float64) for name in ("y", "z", "sin_phi", "lambda", "kappa"))
     bz = geometry.field.bz(geometry.row_x[states["row"]] ** 2 + y**2, z)
     end = sine - KG_TO_CURVATURE * bz * kappa * dx
