@@ -13,6 +13,7 @@ from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
 from hltnode.processing.framework.output_lists import OF_EVENT, OutputList
 from hltnode.processing.framework.readout import Readout
+from hltnode.processing.framework.streaming import Streaming, check_windows
 from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
 from hltnode.protocol.transport.messages import MAX_NAME_LENGTH, is_name
 
@@ -29,6 +30,9 @@ class Chain:
     summary: counters of luminosity summaries; None: they have the counts.
     lists: output lists, values of the objects of each event. JSON results have the names of lists, of their values and
     of counts side by side.
+    streaming: how the chain cuts time, for a detector without a trigger signal; None: its events are collisions.
+    windows: name of the list of the windows of time that are kept, for a chain with `streaming`. Values `start_ns` and
+    `end_ns` (i32, relative to the start of the sub-slice, the end excluded), `lines` (u32) and any others.
     more_algorithms: algorithms of the kernel library besides those of the sequence.
     readout: conversion of raw banks to the MFPs that the sequence reads.
     subdetectors: sub-detectors with decoded banks (top five bits of a source id); the others need not go to the device.
@@ -36,8 +40,8 @@ class Chain:
     types: records, enumerations, sizes and flags that the kernels share with Python.
 
     Raises DeclarationError if a result is not an output per event of the sequence, a list reads what the sequence does
-    not write, two results share a name, messages cannot carry the name, two flags share a bit or a name, or the readout
-    names a bank type that a node reserves.
+    not write, two results share a name, messages cannot carry the name, two flags share a bit or a name, the readout
+    names a bank type that a node reserves, or `windows` is no list of windows.
     """
 
     name: str
@@ -54,6 +58,8 @@ class Chain:
     lists: tuple[OutputList, ...] = ()
     types: tuple[SharedTypes, ...] = ()
     more_algorithms: tuple[Algorithm, ...] = ()
+    streaming: Streaming | None = None
+    windows: str = ""
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -68,6 +74,7 @@ class Chain:
             if not column.of_event or not column.role & Role.OUTPUT:
                 raise DeclarationError(f"chain {self.name} delivers {column.name}, which is not an output per event")
         self._check_lists()
+        check_windows(self.name, self.streaming, self.windows, self.lists)
         if self.kernels.header != include_path(self.kernel_list, self.kernels.folders):
             raise DeclarationError(f"chain {self.name}: its kernels are listed in {self.kernel_list}")
         for name, column in self.counts.items():

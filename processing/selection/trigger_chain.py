@@ -279,7 +279,8 @@ class TriggerChain(Chain):
     def with_lines(self, trigger: TriggerConfig, *, with_lists: bool | Collection[str] = True) -> Self:
         """The chain that runs a configuration: its sequence with its constants, its lines, the delivery of its lists.
 
-        with_lists: whether the lists that the chain declares are delivered, or the names of those that are.
+        with_lists: whether the lists that the chain declares are delivered, or the names of those that are. The windows
+        of a streaming chain always are.
 
         Raises TriggerConfigError for constants that the sequence does not have, for lines that read columns that it
         does not make, and for conditions that the chain does not have or that are out of range.
@@ -307,6 +308,7 @@ class TriggerChain(Chain):
         decide = select_lines(trigger.lines, chain.event_words, chain.reports, filled, report_words)
         selected = selected_list(report_words) if report_words else None
         wanted = {each.name for each in chain.lists} if with_lists is True else set(with_lists or ())
+        wanted |= {self.windows}
         lists = tuple(each for each in chain.lists if each.name in wanted)
         delivered = deliver_lists((*(() if selected is None else (selected,)), *lists))
         prefiltered = chain._with_prefilters(trigger)

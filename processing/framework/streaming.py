@@ -1,0 +1,113 @@
+"""Detectors without a trigger signal: the declaration of time slices, of their hits and of the windows that are kept.
+
+A MEP of a streaming chain is a time slice. Its id is the number of the slice since the start of the run, and its events
+are sub-slices of a fixed length. The first and the last sub-slices are margins: they repeat the last sub-slices of the
+slice before and the first ones of the slice behind, so kernels see the hits around a border. No window begins in a
+margin. All slices of a run have the same number of sub-slices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hltnode.processing.framework.collections import DeclarationError
+from hltnode.processing.framework.output_lists import OutputList
+
+START, END, LINES = "start_ns", "end_ns", "lines"
+"""Values of a list of windows that every streaming chain has."""
+WINDOW_VALUES = {START: np.dtype("<i4"), END: np.dtype("<i4"), LINES: np.dtype("<u4")}
+MAX_SUB_SLICE_NS = (1 << 31) - 1
+"""Times relative to a sub-slice are i32."""
+MAX_SUB_SLICES = 0xFFFF
+"""Most events of a MEP."""
+MAX_HIT_BYTES = 0xFFF7
+"""Most bytes of a bank in a file."""
+TIME_TYPES = ("<u2", "<u4", ">u2", ">u4")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitLayout:
+    """The record of a hit in the fragment of a source for a sub-slice. A fragment has whole records and nothing else.
+
+    size: bytes of a record. time_offset, time_type: place and type of the time since the start of the sub-slice, one of
+    TIME_TYPES. unit_ns: the unit of this time in ns, a whole number or a fraction.
+
+    Raises DeclarationError for a time outside of the record, another type, or a unit that is not positive.
+    """
+
+    size: int
+    time_offset: int
+    time_type: str = "<u4"
+    unit_ns: Fraction | int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.size <= MAX_HIT_BYTES:
+            raise DeclarationError(f"hit layout: size = {self.size} bytes, expected 1 to {MAX_HIT_BYTES}")
+        if self.time_type not in TIME_TYPES:
+            raise DeclarationError(f"hit layout: time_type = {self.time_type!r}, expected {', '.join(TIME_TYPES)}")
+        last = self.size - np.dtype(self.time_type).itemsize
+        if not 0 <= self.time_offset <= last:
+            raise DeclarationError(
+                f"hit layout: time_offset = {self.time_offset}, but a record of {self.size} bytes has room up to {last}"
+            )
+        unit = Fraction(self.unit_ns)
+        if not 0 < unit.numerator <= 0xFFFF_FFFF or unit.denominator > 0xFFFF_FFFF:
+            raise DeclarationError(f"hit layout: unit_ns = {self.unit_ns}, expected a positive number of 32 bits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streaming:
+    """How a chain cuts time.
+
+    sub_slice_ns: length of a sub-slice in ns. margin_before, margin_behind: sub-slices at the start and the end of each
+    slice that repeat those of its neighbours. hit: the record of a hit.
+
+    Raises DeclarationError for a length outside of 1 to MAX_SUB_SLICE_NS, and for margins that leave no sub-slice.
+    """
+
+    sub_slice_ns: int
+    margin_before: int
+    margin_behind: int
+    hit: HitLayout
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sub_slice_ns <= MAX_SUB_SLICE_NS:
+            raise DeclarationError(f"streaming: sub_slice_ns = {self.sub_slice_ns}, expected 1 to {MAX_SUB_SLICE_NS}")
+        for name in ("margin_before", "margin_behind"):
+            if getattr(self, name) < 0:
+                raise DeclarationError(f"streaming: {name} = {getattr(self, name)}, expected 0 or more")
+        if self.margins >= MAX_SUB_SLICES:
+            raise DeclarationError(
+                f"streaming: margins of {self.margins} sub-slices, but a slice has {MAX_SUB_SLICES} at most"
+            )
+
+    @property
+    def margins(self) -> int:
+        """Number of sub-slices of a slice that its neighbours have too."""
+        return self.margin_before + self.margin_behind
+
+    def core(self, n_events: int) -> int:
+        """Number of sub-slices of a slice of `n_events` events without its margins; 0 if it has margins only."""
+        return max(0, n_events - self.margins)
+
+
+def check_windows(chain: str, streaming: Streaming | None, windows: str, lists: Sequence[OutputList]) -> None:
+    """Raise DeclarationError unless a streaming chain, and no other, names a list with the values of windows."""
+    if streaming is None:
+        if windows:
+            raise DeclarationError(f"chain {chain}: windows = {windows!r}, but it does not declare `streaming`")
+        return
+    found = next((each for each in lists if each.name == windows), None)
+    if found is None:
+        raise DeclarationError(
+            f"chain {chain}: windows = {windows!r} is none of its lists: {', '.join(each.name for each in lists)}"
+        )
+    for name, dtype in WINDOW_VALUES.items():
+        value = found.values.get(name)
+        if value is None or value.dtype != dtype:
+            has = "does not have it" if value is None else f"has the type {value.dtype.str[1:]}"
+            raise DeclarationError(
+                f"chain {chain}: the list of windows {windows} needs {name} of type {dtype.str[1:]}; it {has}"
+            )
