@@ -11,7 +11,7 @@ from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequenc
 from hltnode.processing.framework.event_summary import EventSummary
 from hltnode.processing.framework.flags import ChainFlag, FlagTable
 from hltnode.processing.framework.kernel_sources import KernelSources
-from hltnode.processing.framework.output_lists import OF_EVENT, OutputList
+from hltnode.processing.framework.output_lists import OF_EVENT, OutputList, result_name
 from hltnode.processing.framework.readout import Readout
 from hltnode.processing.framework.streaming import Streaming, check_windows
 from hltnode.protocol.raw_data.bank_types import RESERVED_TYPES
@@ -98,7 +98,8 @@ class Chain:
                     )
         names = [*OF_EVENT, *self.counts]
         for each in self.lists:
-            names += each.values if self.counts.get(each.name) is each.count else (each.name, *each.values)
+            names += () if self.counts.get(each.name) is each.count else (each.name,)
+            names += (result_name(each.name, value) for value in each.values)
         for name in names:
             if names.count(name) > 1:
                 raise DeclarationError(f"chain {self.name}: two results of an event have the name {name}")

@@ -24,6 +24,14 @@ OF_EVENT = ("run", "event", "accepted", "lines", "flags")
 """Names of results that every event has."""
 
 
+def result_name(of: str, value: str) -> str:
+    """The name of a value of list `of` among the results of an event: `lines` of the list `windows` is `windows_lines`.
+
+    Other values keep their names.
+    """
+    return f"{of}_{value}" if value in OF_EVENT else value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListValue:
     """One value of each element of a list.

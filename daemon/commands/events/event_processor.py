@@ -29,6 +29,7 @@ from hltnode.processing.framework.offline_runner import (
     bounded_groups,
     encode_meps,
 )
+from hltnode.processing.framework.output_lists import result_name
 from hltnode.processing.framework.readout import check_encoding
 from hltnode.processing.selection.configuration.trigger_config import TriggerConfig
 from hltnode.processing.selection.run_conditions import RunConditions
@@ -252,7 +253,9 @@ def _lists_of_events(output: BatchOutput) -> Iterator[dict[str, Any]]:
     for name, content in output.lists.items():
         if name not in output.counts:
             columns[name] = content.counts.tolist()
-        columns |= {value: (of.tolist() for of in content.of_events(value)) for value in content.values}
+        columns |= {
+            result_name(name, value): (of.tolist() for of in content.of_events(value)) for value in content.values
+        }
     if not columns:
         return iter([{} for _ in output.accepted])
     return (dict(zip(columns, of_event, strict=True)) for of_event in zip(*columns.values(), strict=True))

@@ -12,7 +12,7 @@ import pytest
 from hltnode.processing.framework.chain import Chain
 from hltnode.processing.framework.collections import I32, U8, U32, Collection, DeclarationError, Placement
 from hltnode.processing.framework.declaration import Algorithm, AlgorithmSequence, Grid
-from hltnode.processing.framework.output_lists import ListValue, OutputList
+from hltnode.processing.framework.output_lists import ListValue, OutputList, result_name
 from hltnode.processing.framework.streaming import MAX_SUB_SLICES, HitLayout, Streaming
 from hltnode.processing.raw.chain import CHAIN
 
@@ -82,3 +82,10 @@ def test_windows_are_delivered_whichever_lists_a_node_names() -> None:
     trigger = CHAIN.load_trigger(None)
     for named, delivered in (((), ["windows"]), (("source_banks",), ["source_banks", "windows"])):
         assert [each.name for each in chain.with_lines(trigger, with_lists=named).lists] == delivered
+
+
+def test_a_value_with_the_name_of_a_result_has_the_name_of_its_list_before_it() -> None:
+    assert [result_name("windows", value) for value in ("start_ns", "lines")] == ["start_ns", "windows_lines"]
+    other = OutputList(name="windows_lines", text="", count=COUNT, values={"n": ListValue(column=SMALL, text="")})
+    with pytest.raises(DeclarationError, match="two results of an event have the name windows_lines"):
+        chain_with(streaming=STREAMING, lists=(windows_of(), other))
